@@ -18,7 +18,7 @@ export default defineConfig({
   resolve: {
     dedupe: ["react", "react-dom", "graphql"],
     alias: [
-      { find: /^@0no-co\/graphql\.web$/, replacement: file("src/client/no-language.ts") },
+      { find: /^@0no-co\/graphql\.web$/, replacement: file("src/client/graphql-web-stub.ts") },
       // What it exports is the build with warnings for those who develop, also to those who build for production.
       { find: /^react-router$/, replacement: file("../node_modules/react-router/dist/production/index.mjs") },
     ],

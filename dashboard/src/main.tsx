@@ -10,14 +10,14 @@ import { graph } from "./client/graphql.js";
 import { NONCE, ROOT } from "./client/place.js";
 import { router } from "./router.js";
 import { cssVariablesResolver, theme } from "./theme.js";
-import { later } from "./ui/later.js";
+import { lazyWithRetry } from "./ui/lazy-with-retry.js";
 import { firstToast } from "./ui/toast.js";
 import "./look.css";
 
 // Dialogs keep the page behind them from scrolling by a style element of their own.
 setNonce(NONCE);
 
-const Toasts = later(
+const Toasts = lazyWithRetry(
   async () => {
     await firstToast;
     return { default: (await import("@mantine/notifications")).Notifications };

@@ -20,7 +20,7 @@ describe.skipIf(NO_BROWSER)("the page of the account", () => {
   });
 
   it("changes the profile and the password, and ends other sessions", async () => {
-    const { page, open, person, complaints, context } = await visitDashboard(browser, app);
+    const { page, open, person, browserErrors, context } = await visitDashboard(browser, app);
     await signIn(app, person);
     await open("account");
     await page.getByLabel("Name").fill("Ada Lovelace");
@@ -57,12 +57,12 @@ describe.skipIf(NO_BROWSER)("the page of the account", () => {
     await page.getByText("this browser").waitFor();
     expect(await page.getByRole("dialog").count()).toBe(0);
     await signIn(app, { email: person.email, password: "another battery staple" });
-    expect(complaints).toEqual([]);
+    expect(browserErrors).toEqual([]);
     await context.close();
   });
 
   it("saves what is kept in a file, and deletes the account", async () => {
-    const { page, open, person, complaints, context } = await visitDashboard(browser, app);
+    const { page, open, person, browserErrors, context } = await visitDashboard(browser, app);
     const { handle } = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
     await open("account/data");
     const downloading = page.waitForEvent("download");
@@ -86,7 +86,7 @@ describe.skipIf(NO_BROWSER)("the page of the account", () => {
     await dialog.getByRole("button", { name: "Delete the account" }).click();
     await page.waitForURL("**/sign-in*");
     expect(await app.database.prisma.accountDeletion.count({ where: { accountId: person.accountId } })).toBe(1);
-    expect(complaints).toEqual([]);
+    expect(browserErrors).toEqual([]);
     await context.close();
   });
 });

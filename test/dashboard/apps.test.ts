@@ -76,7 +76,7 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     await page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
     await page.getByText("No app acts for you").waitFor();
     expect(codes(await execute({ ...app, key }, ChatReceiptDocument))).toEqual(["UNAUTHORIZED"]);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -122,7 +122,7 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
       expect(await overflowOf(page)).toBe(0);
       await screenshot(page, `apps-strange-${path.length > 4 ? "one" : "list"}`);
     }
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -150,7 +150,7 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     await outside.getByRole("button", { name: "Disconnect Notes" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disconnect" }).click();
     await page.getByText("No outside app is connected").waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await context.close();
   });
 });

@@ -91,6 +91,6 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
     await alert.waitFor();
     await page.getByRole("button", { name: "Take empty.bin from this list" }).click();
     await expect.poll(() => alert.count()).toBe(0);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });

@@ -124,7 +124,7 @@ describe.skipIf(NO_BROWSER)("the keys' page", () => {
     await page.getByText("This key is revoked").waitFor();
     expect(await page.getByText("A key was revoked").count()).toBe(0);
     expect((await chat(key)).status).toBe(401);
-    expect([...visit.complaints, ...other.complaints].filter((text) => !text.includes("400"))).toEqual([]);
+    expect([...visit.browserErrors, ...other.browserErrors].filter((text) => !text.includes("400"))).toEqual([]);
     await other.context.close();
   });
 });

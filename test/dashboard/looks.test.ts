@@ -56,7 +56,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
         // Each scheme once, and each width: axe takes most of the time.
         if ((scheme === "light") === width > 600) expect(await seriousFindings(page), scheme).toEqual([]);
       }
-      expect(visit.complaints).toEqual([]);
+      expect(visit.browserErrors).toEqual([]);
     },
   );
 

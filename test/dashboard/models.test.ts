@@ -81,7 +81,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await page.getByRole("button", { name: "Clear the filters" }).click();
     await expect.poll(() => rows().count()).toBeGreaterThan(10);
     expect(queryOf()).toEqual({});
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it("opens a model by its address, reckons exactly what a request would cost, and leads to the playground", async () => {
@@ -106,7 +106,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await page.getByRole("link", { name: "Models" }).first().waitFor();
     await visit.open("models/acme%2Fgone");
     await page.getByRole("heading", { level: 1, name: "There is no such model" }).waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it.each([PHONE, DESK])("shows a title full of markup, long and right-to-left as the text it is: $scheme, $width px", async (look) => {
@@ -122,7 +122,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     expect(await overflowOf(other.page)).toBe(0);
     await screenshot(other.page, `model-hostile-${look.scheme}-${look.width}`);
     expect(await other.page.title()).toContain("<img");
-    expect(other.complaints).toEqual([]);
+    expect(other.browserErrors).toEqual([]);
     await other.context.close();
   });
 });

@@ -5,7 +5,7 @@ import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { createMember, registerModel } from "../support/community-models.js";
-import { askGraph, type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
+import { type DashboardVisit, LOOKS, runGraphql, seriousFindings, visitDashboard } from "../support/dashboard.js";
 import { signedIn } from "../support/sign-in.js";
 
 const STRANGE_TITLE = "<img src=x> \u05e9\u05dc\u05d5\u05dd \u202elived\u202c <b>mill</b>";
@@ -186,7 +186,7 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await page.getByText("It has not been called yet").waitFor();
     const question = { model: modelId, messages: [{ role: "USER", content: "Count." }] };
     const ask = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
-    await expect(askGraph(app, signedIn(person), ask, { input: question })).rejects.toThrow("The agent failed.");
+    await expect(runGraphql(app, signedIn(person), ask, { input: question })).rejects.toThrow("The agent failed.");
     await expect.poll(() => prisma.agentRun.count({ where: { agentId: id } })).toBe(1);
     await page.getByRole("button", { name: "Look again" }).click();
     await page.getByText("one <b>two</b> three").waitFor();
@@ -197,6 +197,6 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
       await screenshot(page, `my-models-runs-${scheme}-${width}`);
       expect(await seriousFindings(page)).toEqual([]);
     }
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });

@@ -92,7 +92,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await visit.open("operator/accounts?kind=operators");
     await page.getByRole("status").getByText("3 accounts").waitFor();
     await screenshot(page, "operator-accounts");
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -122,7 +122,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThan(0);
     await page.getByText("this one").waitFor();
     await screenshot(page, "operator-gateway");
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -144,7 +144,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
 
     await page.getByText("The database refuses no charge.").waitFor();
     expect(await app.database.prisma.usageRecord.count({ where: { accountId } })).toBe(1);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -159,7 +159,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
       expect(await overflowOf(visit.page)).toBe(0);
       await screenshot(visit.page, `operator-strange-${path.includes("?") ? "list" : "one"}`);
     }
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -226,7 +226,7 @@ describe.skipIf(ABSENT !== null)("two processes on one PostgreSQL", () => {
     await screenshot(persons.page, "operator-grant-seen-elsewhere");
     await operators.open("operator");
     await operators.page.getByText("another gateway's").waitFor();
-    expect([...operators.complaints, ...persons.complaints]).toEqual([]);
+    expect([...operators.browserErrors, ...persons.browserErrors]).toEqual([]);
     await Promise.all([operators.context.close(), persons.context.close()]);
   });
 });

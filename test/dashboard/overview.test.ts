@@ -78,7 +78,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await page.getByText(/credits were set aside/).waitFor();
     await page.getByRole("row", { name: /^The gateway itself [\d.]+ ms/ }).waitFor();
     await screenshot(page, "receipt-live");
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it("leads from a day of the chart to its requests", async () => {

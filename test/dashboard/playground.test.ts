@@ -32,7 +32,7 @@ describe.skipIf(NO_BROWSER)("the playground", () => {
     await browser.close();
     await app.close();
   });
-  afterEach(() => expect(visit.complaints).toEqual([]));
+  afterEach(() => expect(visit.browserErrors).toEqual([]));
 
   const message = () => page.getByRole("textbox", { name: "Message" });
   const answers = () => page.getByRole("article");
@@ -432,5 +432,5 @@ it("finds a fault in each text that is no JSON, and in no other", () => {
     }
   };
   fc.assert(fc.property(texts, (text) => (findJsonFault(text) === null) === isJson(text)));
-  expect(findJsonFault('{"a":\n  [1 2]}')).toEqual({ line: 2, column: 6, wanted: '"," or "]"' });
+  expect(findJsonFault('{"a":\n  [1 2]}')).toEqual({ line: 2, column: 6, expected: '"," or "]"' });
 });

@@ -3,7 +3,7 @@ import type { Browser, Page, WebSocketRoute } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
-import { askGraph, type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { type DashboardVisit, runGraphql, visitDashboard } from "../support/dashboard.js";
 import { giveCredits, signedIn, signIn } from "../support/sign-in.js";
 
 describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
@@ -166,7 +166,7 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
       await page.getByLabel("Balance: 11.00 credits").first().waitFor();
     }
     const again = await signIn(app, person);
-    await askGraph(app, signedIn(again), "mutation { revokeOtherSessions(input: {}) { __typename } }");
+    await runGraphql(app, signedIn(again), "mutation { revokeOtherSessions(input: {}) { __typename } }");
     // The gateway tells each page, which need not ask for anything.
     for (const { page } of tabs) await page.getByText("Your session has ended").waitFor();
     await screenshot(tabs[0]?.page as Page, "session-ended");

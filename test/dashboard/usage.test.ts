@@ -79,7 +79,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     expect(await rowsOf(visit).count()).toBeLessThan(60);
     await page.keyboard.press("Home");
     await expect.poll(() => page.evaluate("document.activeElement.closest('tr')?.dataset.index")).toBe("0");
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
@@ -178,7 +178,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await page.getByText(special).waitFor();
     await visit.open("usage/VXNhZ2VSZWNvcmQ6MDAwMDAwMDAtMDAwMC00MDAwLTgwMDAtMDAwMDAwMDAwMDAw");
     await page.getByRole("heading", { level: 1, name: "There is no such request" }).waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 

@@ -25,7 +25,7 @@ describe.skipIf(NO_BROWSER)("the page of webhooks", () => {
   });
 
   it("adds an endpoint, shows its secret once, sends a test event and again, pauses, and deletes it", async () => {
-    const { page, open, complaints, context } = await visitDashboard(browser, app);
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app);
     await open("webhooks");
     await page.getByRole("button", { name: "Add an endpoint" }).first().click();
     const dialog = page.getByRole("dialog");
@@ -74,7 +74,7 @@ describe.skipIf(NO_BROWSER)("the page of webhooks", () => {
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete the endpoint" }).click();
     await page.getByText("You have no endpoints yet").waitFor();
-    expect(complaints).toEqual([]);
+    expect(browserErrors).toEqual([]);
     await context.close();
   });
 });

@@ -22,7 +22,7 @@ export interface DashboardVisit {
   readonly page: Page;
   readonly person: Person;
   /** What the browser has complained of: errors of scripts, and what the page's policy forbade. */
-  readonly complaints: readonly string[];
+  readonly browserErrors: readonly string[];
   /** Opens an address below /dashboard and waits for its heading. */
   open(path?: string): Promise<void>;
 }
@@ -40,16 +40,16 @@ export async function visitDashboard(
   // It ends what hangs; what is merely slow on a busy machine must not fail.
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const browserErrors: string[] = [];
   page.on("console", (message) => {
-    if (message.type() === "error") complaints.push(`${message.text()} (${message.location().url})`);
+    if (message.type() === "error") browserErrors.push(`${message.text()} (${message.location().url})`);
   });
-  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("pageerror", (error) => browserErrors.push(String(error)));
   return {
     context,
     page,
     person,
-    complaints,
+    browserErrors,
     open: async (path = "") => {
       await page.goto(`${app.baseUrl}/dashboard${path === "" ? "" : `/${path}`}`);
       await page.getByRole("heading", { level: 1 }).waitFor();
@@ -75,7 +75,7 @@ export async function seriousFindings(page: Page): Promise<string[]> {
 }
 
 /** What happens elsewhere meanwhile, by the graph. Fails on errors. */
-export async function askGraph(
+export async function runGraphql(
   app: Pick<TestApp, "baseUrl">,
   headers: Readonly<Record<string, string>>,
   query: string,

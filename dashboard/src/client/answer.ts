@@ -6,18 +6,18 @@ export interface Answer<Data> {
   readonly data: Data | undefined;
   readonly error: CombinedError | undefined;
   readonly fetching: boolean;
-  readonly askAgain: () => void;
+  readonly refetch: () => void;
 }
 
 export function useAnswer<Data, Variables extends AnyVariables>(question: UseQueryArgs<Variables, Data>): Answer<Data> {
   const [{ data, error, fetching }, ask] = useQuery(question);
-  const askAgain = useCallback(() => ask({ requestPolicy: "network-only" }), [ask]);
-  return { data, error, fetching, askAgain };
+  const refetch = useCallback(() => ask({ requestPolicy: "network-only" }), [ask]);
+  return { data, error, fetching, refetch };
 }
 
 /** Asks again whenever something has changed since the answer was first asked for. `changedAt` is 0 while nothing has. */
-export function useChanges(changedAt: number, askAgain: () => void, askedAt = 0): void {
+export function useRefetchOnChange(changedAt: number, refetch: () => void, askedAt = 0): void {
   useEffect(() => {
-    if (changedAt > askedAt) askAgain();
-  }, [changedAt, askedAt, askAgain]);
+    if (changedAt > askedAt) refetch();
+  }, [changedAt, askedAt, refetch]);
 }

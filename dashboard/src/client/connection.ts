@@ -26,12 +26,12 @@ export function connectionChanged(event: "open" | "closed" | "answered" | "unrea
   if (event === "closed") isSocketLost = wasSocketOpen;
   else isUnreachable = event === "unreachable";
   wasReached ||= event === "open" || event === "answered";
-  if (event === "answered") waiting.tell();
+  if (event === "answered") waiting.notify();
   const isAway = isSocketLost || isUnreachable;
   const before = connection;
   connection = isAway ? "away" : wasReached ? "live" : "connecting";
-  if (connection !== before) listeners.tell();
-  if (wasAway && !isAway) returns.tell();
+  if (connection !== before) listeners.notify();
+  if (wasAway && !isAway) returns.notify();
 }
 
 export function useConnection(): Connection {
@@ -39,10 +39,10 @@ export function useConnection(): Connection {
 }
 
 /** Calls back when the gateway is reached again after it was not: what happened meanwhile has not been told. */
-export const onReturn = returns.add;
+export const onReconnect = returns.add;
 
 /** Resolves after so long, or as soon as something says that the gateway may be back. */
-export function untilWorthTrying(waitMs: number): Promise<void> {
+export function waitForRetry(waitMs: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {
       clearTimeout(timer);
@@ -54,4 +54,4 @@ export function untilWorthTrying(waitMs: number): Promise<void> {
   });
 }
 
-window.addEventListener("online", () => waiting.tell());
+window.addEventListener("online", () => waiting.notify());

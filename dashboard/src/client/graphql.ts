@@ -13,7 +13,7 @@ import {
   subscriptionExchange,
   type TypedDocumentNode,
 } from "urql";
-import { connectionChanged, untilWorthTrying } from "./connection.js";
+import { connectionChanged, waitForRetry } from "./connection.js";
 import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
 
@@ -36,7 +36,7 @@ const socket = createSocket({
   shouldRetry: () => true,
   retryWait: async (tries) => {
     const longest = Math.min(30_000, 500 * 2 ** tries);
-    await untilWorthTrying(longest * (0.5 + Math.random() / 2));
+    await waitForRetry(longest * (0.5 + Math.random() / 2));
   },
   keepAlive: 20_000,
   on: {
@@ -44,7 +44,7 @@ const socket = createSocket({
     closed: (event) => {
       connectionChanged("closed");
       // Another may have taken its place, as after a change of the password: whether anybody is signed in is asked.
-      if ((event as CloseEvent).code === SESSION_OVER) void askAnew(ShellDocument, {});
+      if ((event as CloseEvent).code === SESSION_OVER) void refetchQuery(ShellDocument, {});
     },
   },
 });
@@ -115,7 +115,7 @@ export const graph = createClient({
 export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [watchExchange, digestExchange, fetchExchange] });
 
 /** Asks the gateway, whatever is kept of its answer; the pages that show it are given the new one. */
-export function askAnew<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables) {
+export function refetchQuery<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables) {
   return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
 }
 

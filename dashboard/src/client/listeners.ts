@@ -8,7 +8,7 @@ export class Listeners {
     return () => this.#listeners.delete(listener);
   };
 
-  tell(): void {
+  notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

@@ -8,7 +8,7 @@ const listeners = new Listeners();
 function set(ended: boolean): void {
   if (isEnded === ended) return;
   isEnded = ended;
-  listeners.tell();
+  listeners.notify();
 }
 
 export const noteSessionEnded = () => set(true);

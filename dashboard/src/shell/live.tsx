@@ -5,7 +5,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useSubscription } from "urql";
 import { useAnswer } from "../client/answer.js";
-import { onReturn, useConnection } from "../client/connection.js";
+import { onReconnect, useConnection } from "../client/connection.js";
 import {
   type ApiKeyChangeKind,
   type FeedRecordFragment,
@@ -57,7 +57,7 @@ const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], key
 export const useLive = () => useContext(LiveContext);
 
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
-  const { data, askAgain } = useAnswer({ query: ShellDocument });
+  const { data, refetch } = useAnswer({ query: ShellDocument });
   const [balance, setBalance] = useState<Balance | null>(null);
   const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
   const [chargedAt, setChargedAt] = useState(0);
@@ -86,12 +86,12 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   }, [data]);
   useEffect(
     () =>
-      onReturn(() => {
-        askAgain();
+      onReconnect(() => {
+        refetch();
         setChargedAt(Date.now());
         setKeysChangedAt(Date.now());
       }),
-    [askAgain],
+    [refetch],
   );
   const isAway = useConnection() === "away";
   useEffect(() => {
@@ -100,7 +100,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     const lookIn = (waitMs: number) => {
       timer = setTimeout(
         () => {
-          askAgain();
+          refetch();
           lookIn(Math.min(waitMs * 1.5, LOOK_MS_MAX));
         },
         waitMs * (0.5 + Math.random()),
@@ -108,7 +108,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
     };
     lookIn(LOOK_MS);
     return () => clearTimeout(timer);
-  }, [isAway, askAgain]);
+  }, [isAway, refetch]);
 
   useSubscription({ query: ShellBalanceChangedDocument }, (_, told) => {
     newestBalance.current = told.balanceChanged.account.balance;

@@ -4,7 +4,7 @@
  */
 import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useEffect, useState } from "react";
-import { onReturn } from "../client/connection.js";
+import { onReconnect } from "../client/connection.js";
 import { Page } from "../ui/page.js";
 import { Loading } from "../ui/states.js";
 
@@ -28,7 +28,7 @@ export function PageNotLoaded() {
     const lookAgain = () => void look(true);
     void look(false);
     addEventListener("online", lookAgain);
-    const forget = onReturn(lookAgain);
+    const forget = onReconnect(lookAgain);
     return () => {
       removeEventListener("online", lookAgain);
       forget();

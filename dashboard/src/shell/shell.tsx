@@ -22,14 +22,14 @@ import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } f
 import { useConnection } from "../client/connection.js";
 import { useIsSessionEnded } from "../client/session.js";
 import { formatCredits } from "../ui/credits.js";
-import { later } from "../ui/later.js";
+import { lazyWithRetry } from "../ui/lazy-with-retry.js";
 import { LiveProvider, useLive } from "./live.js";
 import { addressOf, DASHBOARD, PAGES } from "./pages.js";
 
 // What few visits need does not come with the first page.
-const Palette = later(() => import("./palette.js"));
-const PersonMenu = later(() => import("./person-menu.js"));
-const SignIn = later(() => import("./sign-in-again.js"));
+const Palette = lazyWithRetry(() => import("./palette.js"));
+const PersonMenu = lazyWithRetry(() => import("./person-menu.js"));
+const SignIn = lazyWithRetry(() => import("./sign-in-again.js"));
 const SIGN_IN_AFTER_MS = 5_000;
 
 export function Shell() {

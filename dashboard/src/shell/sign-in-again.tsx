@@ -2,13 +2,13 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useEffect } from "react";
 import { ShellDocument } from "../client/generated/graphql.js";
-import { askAnew } from "../client/graphql.js";
+import { refetchQuery } from "../client/graphql.js";
 import { BASE } from "../client/place.js";
 import { DASHBOARD } from "./pages.js";
 
 export default function SignInAgain() {
   useEffect(() => {
-    const look = () => void askAnew(ShellDocument, {});
+    const look = () => void refetchQuery(ShellDocument, {});
     window.addEventListener("focus", look);
     return () => window.removeEventListener("focus", look);
   }, []);

@@ -18,7 +18,7 @@ export function formatPercent(share: number): string {
 const COUNTED_MAX = 10_000;
 
 /** How many a list has. */
-export function counted(count: number, one: string, many: string): string {
+export function formatCount(count: number, one: string, many: string): string {
   if (count > COUNTED_MAX) return `More than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }

@@ -49,7 +49,7 @@ export function useServerForm(fields: readonly string[]): ServerForm {
 }
 
 /** What either of two forms has been told, as one; what is of no field, and what answers are taken, is the first's. */
-export function either(first: ServerForm, second: ServerForm): ServerForm {
+export function mergeForms(first: ServerForm, second: ServerForm): ServerForm {
   return withInputs({
     errorOf: (field) => first.errorOf(field) ?? second.errorOf(field),
     rest: first.rest,
@@ -74,7 +74,7 @@ function withInputs(form: Omit<ServerForm, "text" | "input">): ServerForm {
 }
 
 /** Whether the gateway has said something of the field. */
-export function isOfField(error: CombinedError, field: string): boolean {
+export function hasErrorFor(error: CombinedError, field: string): boolean {
   return [...messagesByField(error).keys()].some((param) => isWithin(param, field));
 }
 

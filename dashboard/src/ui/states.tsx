@@ -3,7 +3,7 @@ import { Alert, Button, Center, Group, Skeleton, Stack, Text } from "@mantine/co
 import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
 import type { Answer } from "../client/answer.js";
-import { onReturn } from "../client/connection.js";
+import { onReconnect } from "../client/connection.js";
 
 export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
   return (
@@ -38,7 +38,7 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
   const isAway = error.networkError !== undefined;
   const tryAgain = useRef(retry);
   tryAgain.current = retry;
-  useEffect(() => (isAway ? onReturn(() => tryAgain.current?.()) : undefined), [isAway]);
+  useEffect(() => (isAway ? onReconnect(() => tryAgain.current?.()) : undefined), [isAway]);
   const [first] = error.graphQLErrors;
   const message = isAway
     ? `The gateway cannot be reached. ${retry ? "It is tried again as soon as there is a connection." : "Try again when there is a connection."}`
@@ -75,9 +75,9 @@ export function QueryView<Data extends object>({
   readonly frame?: (shown: ReactNode) => ReactNode;
   readonly children: (data: Data) => ReactNode;
 }) {
-  const { data, error, fetching, askAgain } = answer;
+  const { data, error, fetching, refetch } = answer;
   if (data && error && isOfNothing(error)) return children(data);
-  const failure = error && !fetching && <Failure error={error} retry={askAgain} />;
+  const failure = error && !fetching && <Failure error={error} retry={refetch} />;
   // Where all that was asked for is missing nothing can be shown of it, not even that there is none.
   const isMissing = !data || (error !== undefined && Object.values(data).every((value) => value === null || typeof value === "string"));
   if (isMissing) return frame(failure || loading);

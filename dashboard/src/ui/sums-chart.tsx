@@ -3,11 +3,11 @@ import { SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { type ReactNode, Suspense, useMemo, useState } from "react";
 import { formatCredits } from "./credits.js";
 import { DAY_MS } from "./days.js";
-import { later } from "./later.js";
+import { lazyWithRetry } from "./lazy-with-retry.js";
 import { Card } from "./page.js";
 import { type TimeSum, type Times, toStacks } from "./stacks.js";
 
-const StackedBars = later(() => import("./chart.js"));
+const StackedBars = lazyWithRetry(() => import("./chart.js"));
 
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 const HOUR = new Intl.DateTimeFormat("en", {

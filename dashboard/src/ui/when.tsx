@@ -20,7 +20,7 @@ let now = Date.now();
 const listeners = new Listeners();
 setInterval(() => {
   now = Date.now();
-  listeners.tell();
+  listeners.notify();
 }, TICK_MS);
 
 function useNow(): number {

@@ -11,7 +11,7 @@ import {
   type AccountDeletionObstacle,
 } from "../../client/generated/graphql.js";
 import { BASE } from "../../client/place.js";
-import { counted } from "../../ui/amounts.js";
+import { formatCount } from "../../ui/amounts.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
@@ -122,8 +122,8 @@ function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview 
           <List size="sm" spacing={2}>
             {preview.keptUsageRecords > 0 && (
               <List.Item>
-                {counted(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of your
-                keys
+                {formatCount(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of
+                your keys
               </List.Item>
             )}
             <List.Item>The ledger of credits: amounts, and what an operator has written beside a grant</List.Item>
@@ -213,11 +213,15 @@ function endsOf({ balance }: Me, preview: Preview): string[] {
   const { apiKeys, communityModels, files, webhookEndpoints, sessions } = preview;
   return [
     ...(balance && balance.available !== "0" ? [`Your ${formatCredits(balance.available)} credits, which are forfeited`] : []),
-    ...(apiKeys > 0 ? [`${counted(apiKeys, "key", "keys")}, those of apps that act for you included`] : []),
-    ...(communityModels > 0 ? [`${counted(communityModels, "model or agent", "models and agents")}, for everybody who calls them`] : []),
-    ...(files > 0 ? [`${counted(files, "file", "files")}, whoever has a link to them`] : []),
-    ...(webhookEndpoints > 0 ? [`${counted(webhookEndpoints, "webhook endpoint", "webhook endpoints")}, with what they were sent`] : []),
-    `${counted(sessions, "session", "sessions")}, this one included`,
+    ...(apiKeys > 0 ? [`${formatCount(apiKeys, "key", "keys")}, those of apps that act for you included`] : []),
+    ...(communityModels > 0
+      ? [`${formatCount(communityModels, "model or agent", "models and agents")}, for everybody who calls them`]
+      : []),
+    ...(files > 0 ? [`${formatCount(files, "file", "files")}, whoever has a link to them`] : []),
+    ...(webhookEndpoints > 0
+      ? [`${formatCount(webhookEndpoints, "webhook endpoint", "webhook endpoints")}, with what they were sent`]
+      : []),
+    `${formatCount(sessions, "session", "sessions")}, this one included`,
     "Connected apps",
   ];
 }

@@ -48,7 +48,7 @@ export function Profile() {
                 <SignIn me={me} />
               </Card>
               <Card title="Low balance">
-                <LowBalance me={me} onChanged={answer.askAgain} />
+                <LowBalance me={me} onChanged={answer.refetch} />
               </Card>
             </Stack>
           </SimpleGrid>

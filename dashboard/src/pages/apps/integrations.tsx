@@ -31,9 +31,9 @@ export function Integrations() {
   const [isConnecting, setConnecting] = useState(false);
   // Approval happens in another window: whoever comes back sees what became of it.
   useEffect(() => {
-    window.addEventListener("focus", answer.askAgain);
-    return () => window.removeEventListener("focus", answer.askAgain);
-  }, [answer.askAgain]);
+    window.addEventListener("focus", answer.refetch);
+    return () => window.removeEventListener("focus", answer.refetch);
+  }, [answer.refetch]);
   const connect = <Button onClick={() => setConnecting(true)}>Connect an app</Button>;
   return (
     <Card
@@ -47,7 +47,7 @@ export function Integrations() {
       }
     >
       <Modal opened={isConnecting} onClose={() => setConnecting(false)} title="Connect an app" size="lg">
-        <Toolkits onConnected={answer.askAgain} onClose={() => setConnecting(false)} />
+        <Toolkits onConnected={answer.refetch} onClose={() => setConnecting(false)} />
       </Modal>
       <QueryView answer={answer} loading={<Loading rows={2} height={36} />}>
         {({ me }) =>

@@ -10,11 +10,11 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { DAY_MS, daysAgo } from "../../ui/days.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
 import { SumsChart } from "../../ui/sums-chart.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { EditApp } from "./app-form.js";
 import { LinkBuilder } from "./link-builder.js";
@@ -28,7 +28,7 @@ type Usage = NonNullable<Shown["appUsage"]>;
 export function OneApp({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: AppsOneDocument, variables: { id } });
   return (
-    <ThingView
+    <DetailView
       answer={answer}
       name="app"
       above={ABOVE}
@@ -36,7 +36,7 @@ export function OneApp({ id }: { readonly id: string }) {
       all="All apps"
     >
       {({ node }) => node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" && <AppDetails app={node} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

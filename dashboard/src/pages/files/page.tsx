@@ -17,14 +17,14 @@ import {
 } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
-import { counted, formatBytes } from "../../ui/amounts.js";
+import { formatBytes, formatCount } from "../../ui/amounts.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { Preview, Thumbnail } from "./preview.js";
 import { UploadPanel } from "./upload-panel.js";
@@ -143,7 +143,7 @@ function Files() {
               return (
                 <>
                   <Text size="sm" c="dimmed" role="status">
-                    {totalCount === 1 ? "One file" : counted(totalCount, "file", "files")}
+                    {totalCount === 1 ? "One file" : formatCount(totalCount, "file", "files")}
                   </Text>
                   <ul className="file-grid">
                     {nodes.map((file) => (
@@ -241,9 +241,9 @@ const ABOVE = [{ label: "Files", to: addressOf("files") }];
 function OneFile({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: FilesOneDocument, variables: { id } });
   return (
-    <ThingView answer={answer} name="file" above={ABOVE} why="It was deleted, or its days are over." all="All files">
+    <DetailView answer={answer} name="file" above={ABOVE} why="It was deleted, or its days are over." all="All files">
       {({ node }) => (node?.__typename === "MediaObject" || node?.__typename === "MediaFile") && <FileDetails file={node} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

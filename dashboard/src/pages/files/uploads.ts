@@ -143,7 +143,7 @@ function change(key: number, changes: Partial<Upload>): void {
 
 function set(changed: readonly Upload[]): void {
   uploads = changed;
-  listeners.tell();
+  listeners.notify();
 }
 
 /** Leaving the dashboard would end what is being sent. */

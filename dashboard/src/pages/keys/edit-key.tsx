@@ -3,7 +3,7 @@ import { Group, Modal, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
 import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
-import { askAnew } from "../../client/graphql.js";
+import { refetchQuery } from "../../client/graphql.js";
 import { sumOfCredits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
@@ -60,7 +60,7 @@ export function EditKey({
   const areModelsTouched = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
   const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the key.
-    const { data } = await askAnew(KeysOneDocument, { id: apiKey.id, from: since });
+    const { data } = await refetchQuery(KeysOneDocument, { id: apiKey.id, from: since });
     if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) return;
     const answer = await update({
       input: {

@@ -2,7 +2,7 @@ import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table
 import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useMutation } from "urql";
-import { useAnswer, useChanges } from "../../client/answer.js";
+import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import {
   type KeyRowFragment,
   KeysListDocument,
@@ -17,11 +17,11 @@ import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
 import { daysAgo } from "../../ui/days.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { EditKey } from "./edit-key.js";
@@ -47,7 +47,7 @@ function Keys() {
   const answer = useAnswer({ query: KeysListDocument, variables: after === null ? {} : { after } });
   const isCreating = search.has("new");
   const { keysChangedAt } = useLive();
-  useChanges(keysChangedAt, answer.askAgain);
+  useRefetchOnChange(keysChangedAt, answer.refetch);
   return (
     <Page
       title="Keys"
@@ -151,9 +151,9 @@ const ABOVE = [{ label: "Keys", to: addressOf("keys") }];
 function OneKey({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: KeysOneDocument, variables: useMemo(() => ({ id, from: since() }), [id]) });
   const { keysChangedAt } = useLive();
-  useChanges(keysChangedAt, answer.askAgain);
+  useRefetchOnChange(keysChangedAt, answer.refetch);
   return (
-    <ThingView
+    <DetailView
       answer={answer}
       name="key"
       above={ABOVE}
@@ -161,7 +161,7 @@ function OneKey({ id }: { readonly id: string }) {
       all="All keys"
     >
       {({ node }) => node?.__typename === "ApiKey" && <KeyDetails apiKey={node} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

@@ -8,11 +8,11 @@ import { addressOf } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { costOf, type PricedKind, pricesOf } from "../../ui/prices.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { KINDS } from "../playground/kinds.js";
 import { CAPABILITIES, HEALTH } from "./filters.js";
@@ -25,9 +25,9 @@ const ABOVE = [{ label: "Models", to: addressOf("models") }];
 export function OneModel({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: ModelsOneDocument, variables: { id } });
   return (
-    <ThingView answer={answer} name="model" above={ABOVE} why="It may be gone, or no longer be offered to you." all="All models">
+    <DetailView answer={answer} name="model" above={ABOVE} why="It may be gone, or no longer be offered to you." all="All models">
       {({ node }) => node?.__typename === "Model" && <Details model={node} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

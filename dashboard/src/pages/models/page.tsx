@@ -5,7 +5,7 @@ import { useQuery } from "urql";
 import { useAnswer } from "../../client/answer.js";
 import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPublishersDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
-import { counted } from "../../ui/amounts.js";
+import { formatCount } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
 import { FilterInput } from "../../ui/filter-input.js";
 import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
@@ -70,7 +70,7 @@ function Models() {
                 <ModelTable models={nodes} />
                 <Group justify="space-between" mt="sm">
                   <Text size="sm" c="dimmed" role="status">
-                    {counted(totalCount, "model", "models")}
+                    {formatCount(totalCount, "model", "models")}
                   </Text>
                   <Pager
                     after={query.get("after")}

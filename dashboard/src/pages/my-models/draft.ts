@@ -119,7 +119,7 @@ const EMPTY: Draft = {
 
 const KEY = "sluice-new-model";
 
-function readKept(): Draft {
+function readStoredDraft(): Draft {
   try {
     const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Partial<Draft> | null;
     return { ...EMPTY, ...kept };
@@ -132,8 +132,8 @@ export function forgetDraft(): void {
   sessionStorage.removeItem(KEY);
 }
 
-export function useKeptDraft() {
-  const [draft, setDraft] = useState(readKept);
+export function useStoredDraft() {
+  const [draft, setDraft] = useState(readStoredDraft);
   useEffect(() => sessionStorage.setItem(KEY, JSON.stringify({ ...draft, bearerToken: "" })), [draft]);
   return [draft, setDraft] as const;
 }

@@ -9,7 +9,7 @@ import {
   MyModelsUpdateDocument,
   type MyModelWholeFragment,
 } from "../../client/generated/graphql.js";
-import { askAnew } from "../../client/graphql.js";
+import { refetchQuery } from "../../client/graphql.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
@@ -66,7 +66,7 @@ export function Edit({
   const part = { draft, set, form, id: model.id };
   const submit = async () => {
     // What is new in the answer is shown, and told of, by whoever shows the model.
-    const { data } = await askAnew(MyModelsOneDocument, { id: model.id });
+    const { data } = await refetchQuery(MyModelsOneDocument, { id: model.id });
     if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) return;
     const answer = isAgent
       ? await updateAgent({ input: toAgentUpdate(model.id, base, draft) }, OUTDATED)

@@ -7,7 +7,7 @@ import { MyModelsBasesDocument } from "../../client/generated/graphql.js";
 import { toModality } from "../../ui/modalities.js";
 import type { ServerForm } from "../../ui/server-form.js";
 import { type Draft, PRICE_FIELDS } from "./draft.js";
-import { CONTENTS, PROXIED_OPTIONS, SAFETY, SERVERS } from "./words.js";
+import { CONTENTS, PROXIED_OPTIONS, SAFETY, SERVERS } from "./labels.js";
 
 /** By the names that the graph's inputs have for them, for each part. */
 export const SOURCE_FIELDS = [

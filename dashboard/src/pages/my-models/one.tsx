@@ -14,30 +14,30 @@ import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty } from "../../ui/states.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
 import { When } from "../../ui/when.js";
 import { kindOf, PRICE_FIELDS, pricesOf } from "./draft.js";
 import { Edit, isModel } from "./edit.js";
 import { Health } from "./health.js";
+import { KIND_LABELS, PRICE_LABELS, SERVERS } from "./labels.js";
 import { useModelChanges } from "./live.js";
 import { Probe } from "./probe.js";
 import { LastRuns } from "./runs.js";
 import { OUTDATED } from "./wizard.js";
-import { KIND_WORDS, PRICE_WORDS, SERVERS } from "./words.js";
 
 const ABOVE = [{ label: "My models", to: addressOf("my-models") }];
 
 export function OneModel({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: MyModelsOneDocument, variables: { id } });
-  useModelChanges(answer.askAgain);
+  useModelChanges(answer.refetch);
   return (
-    <ThingView
+    <DetailView
       answer={answer}
       name="model"
       above={ABOVE}
@@ -45,7 +45,7 @@ export function OneModel({ id }: { readonly id: string }) {
       all="All your models and agents"
     >
       {({ node, me }) => isModel(node) && <Details model={node} isPublisher={me?.isPublisher ?? false} />}
-    </ThingView>
+    </DetailView>
   );
 }
 
@@ -117,7 +117,7 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
           <Fact label="Called as">
             <Copyable value={model.modelId} label="the model’s id" />
           </Fact>
-          <Fact label="Kind">{KIND_WORDS[kind].name}</Fact>
+          <Fact label="Kind">{KIND_LABELS[kind].name}</Fact>
           <Fact label="Who may call it">{model.visibility === "PUBLIC" ? "everybody at this gateway" : "only you"}</Fact>
           <Fact label="Checks">
             {model.requiredSafetyFeatures.length === 0 ? "none of its own" : model.requiredSafetyFeatures.join(", ").toLowerCase()}
@@ -151,7 +151,7 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
               ? "free"
               : stated.map((field) => (
                   <div key={field}>
-                    {PRICE_WORDS[field]}: <span title="credits">{model[field]}</span>
+                    {PRICE_LABELS[field]}: <span title="credits">{model[field]}</span>
                   </div>
                 ))}
           </Fact>
@@ -215,7 +215,9 @@ function Pending({ model, pending }: { readonly model: MyModelWholeFragment; rea
     ...(pending.imagePricing === null
       ? []
       : [pending.imagePricing === "TOKENS" ? "pictures are charged by tokens" : "pictures are charged each"]),
-    ...PRICE_FIELDS.flatMap((field) => (pending[field] === null ? [] : [`${PRICE_WORDS[field].toLowerCase()}: ${pending[field]} credits`])),
+    ...PRICE_FIELDS.flatMap((field) =>
+      pending[field] === null ? [] : [`${PRICE_LABELS[field].toLowerCase()}: ${pending[field]} credits`],
+    ),
   ];
   return (
     <Alert color="orange" variant="light" title="A change is scheduled">

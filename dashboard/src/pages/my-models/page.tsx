@@ -12,11 +12,11 @@ import { When } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 import { kindOf } from "./draft.js";
 import { Health } from "./health.js";
+import { KIND_LABELS } from "./labels.js";
 import { useModelChanges } from "./live.js";
 import { OneModel } from "./one.js";
 import { HowToPublish } from "./publishing.js";
 import { NewModel } from "./wizard.js";
-import { KIND_WORDS } from "./words.js";
 
 const NEW = "new";
 
@@ -37,7 +37,7 @@ export function Component() {
 function MyModels() {
   const [search, setSearch] = useSearchParams();
   const answer = useAnswer({ query: MyModelsListDocument, variables: pageOf(search) });
-  useModelChanges(answer.askAgain);
+  useModelChanges(answer.refetch);
   const me = answer.data?.me;
   const make = (
     <Button component={Link} to={`${addressOf("my-models")}/${NEW}`}>
@@ -94,7 +94,7 @@ function ModelTable({ models }: { readonly models: readonly MyModelRowFragment[]
               {model.modelId}
             </Text>
           </Table.Td>
-          <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_WORDS[kindOf(model)].name}</Table.Td>
+          <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_LABELS[kindOf(model)].name}</Table.Td>
           <Table.Td>
             <div>{model.visibility === "PUBLIC" ? "everybody" : "only you"}</div>
             {model.pending && (

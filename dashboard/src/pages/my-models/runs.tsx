@@ -1,6 +1,6 @@
 /** How the last runs of a code agent went, and what it said in its owner's own. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
-import { useAnswer, useChanges } from "../../client/answer.js";
+import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import { type AgentRunOutcome, MyModelsRunsDocument, type MyModelsRunsQuery } from "../../client/generated/graphql.js";
 import { useLive } from "../../shell/live.js";
 import { Snippet } from "../../ui/copy.js";
@@ -27,12 +27,12 @@ type Run = NonNullable<Extract<NonNullable<MyModelsRunsQuery["node"]>, { readonl
 export function LastRuns({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: MyModelsRunsDocument, variables: { id } });
   const { chargedAt } = useLive();
-  useChanges(chargedAt, answer.askAgain);
+  useRefetchOnChange(chargedAt, answer.refetch);
   return (
     <Card
       title="Its last runs"
       actions={
-        <Button variant="default" size="xs" onClick={answer.askAgain} loading={answer.fetching && answer.data !== undefined}>
+        <Button variant="default" size="xs" onClick={answer.refetch} loading={answer.fetching && answer.data !== undefined}>
           Look again
         </Button>
       }

@@ -6,7 +6,7 @@ import { formatCredits } from "../../ui/credits.js";
 import { toPerMillion } from "../../ui/prices.js";
 import { type Draft, pricesOf } from "./draft.js";
 import type { PartProps } from "./fields.js";
-import { PRICE_WORDS } from "./words.js";
+import { PRICE_LABELS } from "./labels.js";
 
 export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) {
   const { draft, set, form, id, isPublisher } = props;
@@ -98,11 +98,11 @@ function Prices({ draft, set, form }: PartProps) {
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
         {pricesOf(draft.modality).map((field) => {
           const price = draft.prices[field] ?? "";
-          const million = PRICE_WORDS[field].includes("token") ? toPerMillion(price.trim()) : null;
+          const million = PRICE_LABELS[field].includes("token") ? toPerMillion(price.trim()) : null;
           return (
             <TextInput
               key={field}
-              label={PRICE_WORDS[field]}
+              label={PRICE_LABELS[field]}
               {...form.text(field, price, (typed) => set({ prices: { ...draft.prices, [field]: typed } }))}
               description={million === null ? " " : `${formatCredits(million)} credits a million`}
               inputWrapperOrder={["label", "input", "description", "error"]}

@@ -12,14 +12,14 @@ import {
 } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Card, Page } from "../../ui/page.js";
-import { either, isOfField, useServerForm } from "../../ui/server-form.js";
+import { hasErrorFor, mergeForms, useServerForm } from "../../ui/server-form.js";
 import { Failure } from "../../ui/states.js";
-import { type Draft, forgetDraft, type Kind, toCode, toEndpoint, toPrompt, toProxy, useKeptDraft } from "./draft.js";
+import { type Draft, forgetDraft, type Kind, toCode, toEndpoint, toPrompt, toProxy, useStoredDraft } from "./draft.js";
 import { ALL_FIELDS, NAME_FIELDS, NamePart, SOURCE_FIELDS, SourcePart, TERMS_FIELDS } from "./fields.js";
+import { KIND_LABELS } from "./labels.js";
 import { Probe } from "./probe.js";
 import { HowToPublish } from "./publishing.js";
 import { TermsPart } from "./terms.js";
-import { KIND_WORDS } from "./words.js";
 
 const STEPS = ["Kind", "Source", "Name", "Terms"] as const;
 const FIELDS_OF_STEPS: readonly (readonly string[])[] = [[], SOURCE_FIELDS, NAME_FIELDS, TERMS_FIELDS];
@@ -28,7 +28,7 @@ export const OUTDATED = {
 };
 
 export function NewModel() {
-  const [draft, setDraft] = useKeptDraft();
+  const [draft, setDraft] = useStoredDraft();
   const [search, setSearch] = useSearchParams();
   const [{ data }] = useQuery({ query: MyModelsWhoDocument });
   const create = useCreate();
@@ -54,7 +54,7 @@ export function NewModel() {
       void navigate(`${addressOf("my-models")}/${encodeURIComponent(id)}`, { replace: true });
       return;
     }
-    const wrong = error ? FIELDS_OF_STEPS.findIndex((fields) => fields.some((field) => isOfField(error, field))) : -1;
+    const wrong = error ? FIELDS_OF_STEPS.findIndex((fields) => fields.some((field) => hasErrorFor(error, field))) : -1;
     if (wrong >= 0 && wrong !== step) goTo(wrong);
   };
   return (
@@ -86,7 +86,7 @@ export function NewModel() {
             {step === 0 && <KindPart draft={draft} set={set} />}
             {step === 1 && (
               <>
-                <SourcePart draft={draft} set={set} form={either(form, probeForm)} />
+                <SourcePart draft={draft} set={set} form={mergeForms(form, probeForm)} />
                 {(draft.kind === "proxy" || draft.kind === "endpoint") && <Probe input={toTest(draft)} form={probeForm} />}
               </>
             )}
@@ -101,7 +101,7 @@ export function NewModel() {
                 </Button>
               )}
               <Button type="submit" loading={isBusy}>
-                {step === STEPS.length - 1 ? `Make the ${KIND_WORDS[draft.kind].name.toLowerCase()}` : "Next"}
+                {step === STEPS.length - 1 ? `Make the ${KIND_LABELS[draft.kind].name.toLowerCase()}` : "Next"}
               </Button>
             </Group>
           </Stack>
@@ -115,8 +115,8 @@ function KindPart({ draft, set }: { readonly draft: Draft; readonly set: (change
   return (
     <Radio.Group label="What shall it be?" value={draft.kind} onChange={(kind) => set({ kind: kind as Kind })}>
       <Stack gap="sm" mt="xs">
-        {(Object.keys(KIND_WORDS) as Kind[]).map((kind) => (
-          <Radio key={kind} value={kind} label={KIND_WORDS[kind].name} description={KIND_WORDS[kind].says} />
+        {(Object.keys(KIND_LABELS) as Kind[]).map((kind) => (
+          <Radio key={kind} value={kind} label={KIND_LABELS[kind].name} description={KIND_LABELS[kind].description} />
         ))}
       </Stack>
     </Radio.Group>

@@ -13,10 +13,10 @@ import {
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { Grant, Grants } from "./grants.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
@@ -34,9 +34,9 @@ type Account = OperatorAccountPartsFragment;
 export function OneAccount({ id }: { readonly id: string }) {
   const answer = usePolled(OperatorAccountDocument, { id }, POLL_MS);
   return (
-    <ThingView answer={answer} name="account" above={ABOVE} why="It may have been deleted." all="All accounts" Frame={OperatorPage}>
+    <DetailView answer={answer} name="account" above={ABOVE} why="It may have been deleted." all="All accounts" Frame={OperatorPage}>
       {({ account }) => account && <AccountDetails account={account} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

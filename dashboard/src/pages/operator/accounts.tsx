@@ -13,7 +13,7 @@ import {
   type OperatorCreateAccountMutation,
   OperatorTiersDocument,
 } from "../../client/generated/graphql.js";
-import { counted } from "../../ui/amounts.js";
+import { formatCount } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
@@ -161,7 +161,7 @@ function AccountTable({
   return (
     <>
       <Text size="sm" c="dimmed" role="status">
-        {counted(totalCount, "account", "accounts")}
+        {formatCount(totalCount, "account", "accounts")}
       </Text>
       <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Made"]} highlightOnHover>
         {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (

@@ -20,7 +20,7 @@ const POLL_MS = 2_000;
 /** Of so many seconds the mean is told. */
 const RATE_SECONDS = 10;
 
-export function GatewayNow() {
+export function GatewayStatus() {
   const answer = usePolled(OperatorGatewayDocument, {}, POLL_MS);
   return (
     <OperatorPage

@@ -9,7 +9,7 @@ import {
   OperatorGrantDocument,
   OperatorGrantsDocument,
 } from "../../client/generated/graphql.js";
-import { askAnew } from "../../client/graphql.js";
+import { refetchQuery } from "../../client/graphql.js";
 import { Credits } from "../../ui/credits.js";
 import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -95,7 +95,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
       setAsked(false);
       return;
     }
-    void askAnew(OperatorGrantsDocument, { id });
+    void refetchQuery(OperatorGrantsDocument, { id });
     onClose();
   };
   return (

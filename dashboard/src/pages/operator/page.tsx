@@ -3,7 +3,7 @@ import { OperatorAccountDocument, OperatorAccountsDocument, OperatorGatewayDocum
 import { prefetch } from "../../client/graphql.js";
 import { OneAccount } from "./account.js";
 import { Accounts, toAccountsQuestion } from "./accounts.js";
-import { GatewayNow } from "./gateway.js";
+import { GatewayStatus } from "./gateway.js";
 import { ACCOUNTS } from "./parts.js";
 
 export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
@@ -16,5 +16,5 @@ export function Component() {
   const { id } = useParams();
   const { pathname } = useLocation();
   if (id !== undefined) return <OneAccount key={id} id={id} />;
-  return pathname.startsWith(ACCOUNTS) ? <Accounts /> : <GatewayNow />;
+  return pathname.startsWith(ACCOUNTS) ? <Accounts /> : <GatewayStatus />;
 }

@@ -8,7 +8,7 @@ export function usePolled<Data, Variables extends AnyVariables>(
   variables: Variables,
   everyMs: number,
 ): Answer<Data> {
-  const { data, error, fetching, askAgain } = useAnswer<Data, AnyVariables>({ query, variables });
+  const { data, error, fetching, refetch } = useAnswer<Data, AnyVariables>({ query, variables });
   const [last, setLast] = useState<Data>();
   useEffect(() => {
     if (data) setLast(data);
@@ -16,17 +16,17 @@ export function usePolled<Data, Variables extends AnyVariables>(
   useEffect(() => {
     if (fetching) return;
     const askVisibly = () => {
-      if (document.hidden) document.addEventListener("visibilitychange", askAgain, { once: true });
-      else askAgain();
+      if (document.hidden) document.addEventListener("visibilitychange", refetch, { once: true });
+      else refetch();
     };
     const timer = setTimeout(askVisibly, everyMs);
     return () => {
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", askAgain);
+      document.removeEventListener("visibilitychange", refetch);
     };
-  }, [fetching, askAgain, everyMs]);
+  }, [fetching, refetch, everyMs]);
   const shown = data ?? last;
   // Of a moment without a connection the banner tells.
   const told = shown !== undefined && error?.networkError ? undefined : error;
-  return { data: shown, error: told, fetching: fetching && shown === undefined, askAgain };
+  return { data: shown, error: told, fetching: fetching && shown === undefined, refetch };
 }

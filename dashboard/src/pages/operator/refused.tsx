@@ -19,7 +19,7 @@ export function Refused() {
   const [retried, retry] = useMutation(OperatorRetryDocument);
   const tryAgain = async (ids?: readonly string[]) => {
     await retry({ input: ids ? { ids } : {} });
-    answer.askAgain();
+    answer.refetch();
   };
   return (
     <QueryView answer={answer} loading={<Loading rows={1} height={60} />}>

@@ -1,7 +1,7 @@
 import { Anchor, Group, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { memo, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
-import { useAnswer, useChanges } from "../../client/answer.js";
+import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import {
   type FeedRecordFragment,
   OverviewFeedDocument,
@@ -38,7 +38,7 @@ export function start(): void {
 export function Component() {
   const { chargedAt } = useLive();
   const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(times, []) });
-  useChanges(chargedAt, usage.askAgain);
+  useRefetchOnChange(chargedAt, usage.refetch);
   return (
     <Page title="Overview">
       <Balances />

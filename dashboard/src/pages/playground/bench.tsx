@@ -59,7 +59,7 @@ export interface Generation {
   readonly stop: (() => void) | null;
 }
 
-export interface AskFormProps {
+export interface GenerationFormProps {
   readonly generation: Generation;
   readonly title?: string;
   /** Such as "Make the picture". */
@@ -74,7 +74,17 @@ export interface AskFormProps {
   readonly children: ReactNode;
 }
 
-export function AskForm({ generation, title, action, isDisabled, onSubmit, estimate, request, beside, children }: AskFormProps) {
+export function GenerationForm({
+  generation,
+  title,
+  action,
+  isDisabled,
+  onSubmit,
+  estimate,
+  request,
+  beside,
+  children,
+}: GenerationFormProps) {
   const { isBusy, isStopped, error, setError, stop } = generation;
   const submit = (event: FormEvent) => {
     event.preventDefault();

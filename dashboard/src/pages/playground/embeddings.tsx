@@ -6,13 +6,13 @@ import { type CreateEmbeddingsInput, PlaygroundEmbedDocument } from "../../clien
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { Wide } from "../../ui/wide.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateCost } from "./estimate.js";
-import type { Compared, EmbeddingsForm } from "./kept.js";
+import type { Compared, EmbeddingsForm } from "./history-content.js";
 import type { Request } from "./snippets.js";
 import { useGeneration } from "./use-generation.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 /** More would be no table that anybody reads. */
 const TEXTS_MAX = 10;
@@ -26,7 +26,7 @@ export default function Embeddings() {
   const { texts, dimensions } = values;
   const [compared, setCompared] = useState<Compared | null>(null);
   const generation = useGeneration(PlaygroundEmbedDocument);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "embeddings",
     things: "comparisons",
     show: (kept) => {
@@ -54,7 +54,7 @@ export default function Embeddings() {
       receipt: data.receipt,
     };
     setCompared(made);
-    keep(filled.join(" · "), model.restId, { form: values, made });
+    save(filled.join(" · "), model.restId, { form: values, made });
   };
   const request = (): Request => ({
     path: "/v1/embeddings",
@@ -77,7 +77,7 @@ export default function Embeddings() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={generation}
         title="Texts"
         action="Compare the texts"
@@ -115,7 +115,7 @@ export default function Embeddings() {
             </ActionIcon>
           </Group>
         ))}
-      </AskForm>
+      </GenerationForm>
       <Card title="Nearness" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy ? (
@@ -171,7 +171,7 @@ function Cosines({ compared: { texts, cosines, dimensions, receipt } }: { readon
           </Table.Tbody>
         </Table>
       </Wide>
-      <Charged receipt={receipt}>{` · ${dimensions} dimensions`}</Charged>
+      <ReceiptLine receipt={receipt}>{` · ${dimensions} dimensions`}</ReceiptLine>
     </>
   );
 }

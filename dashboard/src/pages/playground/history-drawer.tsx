@@ -41,7 +41,7 @@ export function HistoryDrawer({ history: { items, refresh, remove }, current, pa
       <Drawer opened={isOpen} onClose={close} title="History" position="right" size="sm">
         <Stack>
           <Text size="sm" c="dimmed">
-            Kept in this browser only, the newest {ITEMS_MAX}.
+            HistoryContent in this browser only, the newest {ITEMS_MAX}.
           </Text>
           {items.length === 0 ? (
             <Empty title={`No ${things} yet`}>What you ask for and what models make of it is listed here.</Empty>

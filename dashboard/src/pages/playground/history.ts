@@ -3,7 +3,7 @@
  * keeps nothing (a private window, storage switched off) shows an empty history, and the playground works on.
  */
 import { useCallback, useEffect, useState } from "react";
-import type { Kept, KeptKind } from "./kept.js";
+import type { HistoryContent, HistoryKind } from "./history-content.js";
 
 /** Of each kind. */
 export const ITEMS_MAX = 100;
@@ -11,19 +11,19 @@ const BYTES_MAX = 50_000_000;
 
 export interface Summary {
   readonly id: string;
-  readonly kind: KeptKind;
+  readonly kind: HistoryKind;
   readonly account: string;
   readonly title: string;
   readonly at: number;
   readonly bytes: number;
 }
 
-export interface Item<Kind extends KeptKind> {
+export interface Item<Kind extends HistoryKind> {
   readonly id: string;
   readonly title: string;
   /** The models that were asked. */
   readonly models: readonly string[];
-  readonly content: Kept[Kind];
+  readonly content: HistoryContent[Kind];
 }
 
 const SUMMARIES = "summaries";
@@ -75,18 +75,18 @@ async function transact<Result>(
 }
 
 /** Newest first. */
-async function listItems(account: string, kind: KeptKind): Promise<readonly Summary[]> {
+async function listItems(account: string, kind: HistoryKind): Promise<readonly Summary[]> {
   const all = (await transact<Summary[]>("readonly", (store) => store(SUMMARIES).getAll())) ?? [];
   return all.filter((summary) => summary.account === account && summary.kind === kind).sort((a, b) => b.at - a.at);
 }
 
 /** Null where there is none, or it is another account's or of another kind. */
-export async function readItem<Kind extends KeptKind>(account: string, kind: Kind, id: string): Promise<Item<Kind> | null> {
+export async function readItem<Kind extends HistoryKind>(account: string, kind: Kind, id: string): Promise<Item<Kind> | null> {
   const found = await transact<(Item<Kind> & Pick<Summary, "account" | "kind">) | undefined>("readonly", (store) => store(ITEMS).get(id));
   return found && found.account === account && found.kind === kind ? found : null;
 }
 
-export async function saveItem<Kind extends KeptKind>(account: string, kind: Kind, item: Item<Kind>): Promise<void> {
+export async function saveItem<Kind extends HistoryKind>(account: string, kind: Kind, item: Item<Kind>): Promise<void> {
   const bytes = bytesOf(item);
   if (bytes > BYTES_MAX) return;
   const { id, title } = item;
@@ -122,7 +122,7 @@ function bytesOf(value: unknown): number {
 let idsMade = 0;
 export const newId = () => `${Date.now().toString(36)}-${(idsMade++).toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 
-export function useHistory(account: string | null, kind: KeptKind) {
+export function useHistory(account: string | null, kind: HistoryKind) {
   const [items, setItems] = useState<readonly Summary[]>([]);
   const refresh = useCallback(async () => setItems(account === null ? [] : await listItems(account, kind)), [account, kind]);
   useEffect(() => void refresh(), [refresh]);

@@ -11,15 +11,15 @@ import {
 } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateUnits, numberOf } from "./estimate.js";
-import type { ImageForm, Picture, Pictures } from "./kept.js";
+import type { ImageForm, Picture, Pictures } from "./history-content.js";
 import { addressesAmong, filesAmong, References } from "./references.js";
 import type { Request } from "./snippets.js";
 import { toBytes, useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const SIZES = ["1024x1024", "1536x1024", "1024x1536", "512x512", "auto"];
 const QUALITIES: readonly ImageQuality[] = ["LOW", "MEDIUM", "HIGH"];
@@ -45,7 +45,7 @@ export default function Images() {
   const [shown, setShown] = useState<readonly Pictures[]>([]);
   const make = useGeneration(PlaygroundGenerateImageDocument);
   const edit = useGeneration(PlaygroundEditImageDocument);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "image",
     things: "pictures",
     show: (kept) => {
@@ -77,7 +77,7 @@ export default function Images() {
     if (!data || !model) return;
     const made = { prompt, pictures: data.images.flatMap(toPicture), receipt: data.receipt };
     setShown((before) => [made, ...before]);
-    keep(prompt, model.restId, { form: values, made });
+    save(prompt, model.restId, { form: values, made });
   };
   const request = (): Request => {
     const asked = input();
@@ -141,7 +141,7 @@ export default function Images() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={generation}
         action={isEdit ? "Make it of these pictures" : "Make the picture"}
         isDisabled={prompt.trim() === "" || !model}
@@ -159,7 +159,7 @@ export default function Images() {
           }}
           error={form.errorOf("images") ?? form.errorOf("files")}
         />
-      </AskForm>
+      </GenerationForm>
       <Card title="Pictures" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy && <Loading rows={1} height={240} />}
@@ -179,7 +179,7 @@ export default function Images() {
                     <Shown key={index} picture={picture} alt={asked} name={`picture-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
                   ))}
                 </div>
-                <Charged receipt={receipt} />
+                <ReceiptLine receipt={receipt} />
               </div>
             ))}
           </Stack>

@@ -18,18 +18,20 @@ export type PlaygroundModel = PlaygroundModelPartsFragment;
 
 export const filterOf = (modality: Modality, search = "") => ({ modalities: [modality], ...(search !== "" && { search }) });
 
-/** `wanted`: as the address has it, an id or an alias; without one, the model that serves requests which name none. */
-export function useModel(modality: Modality, wanted: string | null): PlaygroundModel | null {
+/** `requestedId`: as the address has it, an id or an alias; without one, the model that serves requests which name none. */
+export function useModel(modality: Modality, requestedId: string | null): PlaygroundModel | null {
   const [{ data: listed }] = useQuery({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
   const models = listed?.models?.nodes;
   const inList =
-    wanted === null ? (models?.find(({ isDefault }) => isDefault) ?? models?.[0]) : models?.find(({ restId }) => restId === wanted);
+    requestedId === null
+      ? (models?.find(({ isDefault }) => isDefault) ?? models?.[0])
+      : models?.find(({ restId }) => restId === requestedId);
   const [{ data: asked }] = useQuery({
     query: PlaygroundModelDocument,
-    variables: { id: wanted ?? "" },
-    pause: wanted === null || models === undefined || inList !== undefined,
+    variables: { id: requestedId ?? "" },
+    pause: requestedId === null || models === undefined || inList !== undefined,
   });
-  return inList ?? (wanted === null ? null : (asked?.model ?? null));
+  return inList ?? (requestedId === null ? null : (asked?.model ?? null));
 }
 
 export interface ModelPickerProps {
@@ -37,13 +39,13 @@ export interface ModelPickerProps {
   readonly label: string;
   readonly model: PlaygroundModel | null;
   /** What the address names, also where there is no such model. */
-  readonly wanted: string | null;
+  readonly requestedId: string | null;
   readonly onChange: (restId: string) => void;
 }
 
-export function ModelPicker({ modality, label, model, wanted, onChange }: ModelPickerProps) {
+export function ModelPicker({ modality, label, model, requestedId, onChange }: ModelPickerProps) {
   const [search, setSearch] = useState("");
-  const { data: first, error, askAgain } = useAnswer({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
+  const { data: first, error, refetch } = useAnswer({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
   const isWhole = first?.models !== null && first !== undefined && first.models.totalCount <= first.models.nodes.length;
   const [asked] = useDebouncedValue(search.trim(), 200);
   const [{ data: found }] = useQuery({
@@ -56,7 +58,7 @@ export function ModelPicker({ modality, label, model, wanted, onChange }: ModelP
     ...(first?.models?.nodes ?? []).map(({ restId }) => restId),
     ...(found?.models?.nodes ?? []).map(({ restId }) => restId),
   ]);
-  if (error && !first) return <Failure error={error} retry={askAgain} />;
+  if (error && !first) return <Failure error={error} retry={refetch} />;
   return (
     <div>
       <Select
@@ -71,7 +73,11 @@ export function ModelPicker({ modality, label, model, wanted, onChange }: ModelP
         placeholder={first ? "Choose a model" : "Loading"}
         limit={200}
         maxDropdownHeight={320}
-        error={wanted !== null && model === null && first ? `${wanted} is not offered to you for this. Choose another model.` : undefined}
+        error={
+          requestedId !== null && model === null && first
+            ? `${requestedId} is not offered to you for this. Choose another model.`
+            : undefined
+        }
       />
       <Text size="xs" c="dimmed" mt={4} mih={18} className="any-wrap">
         {model ? describePrices(model) : ""}

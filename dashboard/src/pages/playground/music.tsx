@@ -4,15 +4,15 @@ import { useState } from "react";
 import { type AudioFormat, type MusicInput, PlaygroundGenerateMusicDocument } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateUnits, numberOf } from "./estimate.js";
-import type { MusicForm, Sound } from "./kept.js";
+import type { MusicForm, Sound } from "./history-content.js";
 import { Player } from "./player.js";
 import type { Request } from "./snippets.js";
 import { toBytes, useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
 const FIELDS = ["prompt", "duration", "responseFormat", "seed"];
@@ -25,7 +25,7 @@ export default function Music() {
   const { values, set, restore, form, textField, numberField } = useValues(NO_FORM, FIELDS);
   const [made, setMade] = useState<Sound | null>(null);
   const generation = useGeneration(PlaygroundGenerateMusicDocument);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "music",
     things: "pieces of music",
     show: (kept) => {
@@ -50,7 +50,7 @@ export default function Music() {
     const sound = new Blob([toBytes(data.music.audio)], { type: data.music.contentType });
     const piece: Sound = { sound, format: responseFormat, receipt: data.receipt };
     setMade(piece);
-    keep(prompt, model.restId, { form: values, made: piece });
+    save(prompt, model.restId, { form: values, made: piece });
   };
   const request = (): Request => {
     const { prompt: asked, responseFormat: _, ...rest } = input();
@@ -85,7 +85,7 @@ export default function Music() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={generation}
         action="Make the music"
         isDisabled={prompt.trim() === "" || !model}
@@ -94,7 +94,7 @@ export default function Music() {
         request={request}
       >
         <Textarea label="What is to be heard" autosize minRows={3} maxRows={12} {...textField("prompt")} />
-      </AskForm>
+      </GenerationForm>
       <Card title="Music" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy ? (
@@ -121,7 +121,7 @@ function Piece({ made: { sound, format, receipt } }: { readonly made: Sound }) {
           Save
         </Button>
       </Group>
-      {receipt && <Charged receipt={receipt} />}
+      {receipt && <ReceiptLine receipt={receipt} />}
     </Stack>
   );
 }

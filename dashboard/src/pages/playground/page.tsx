@@ -4,7 +4,7 @@ import { Link, useParams } from "react-router";
 import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
-import { later } from "../../ui/later.js";
+import { lazyWithRetry } from "../../ui/lazy-with-retry.js";
 import { Page } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
 import Chat from "./chat/chat.js";
@@ -14,12 +14,12 @@ import "./playground.css";
 
 const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([
   ["chat", Chat],
-  ["image", later(() => import("./image.js"))],
-  ["video", later(() => import("./video.js"))],
-  ["speech", later(() => import("./speech.js"))],
-  ["music", later(() => import("./music.js"))],
-  ["transcription", later(() => import("./transcription.js"))],
-  ["embeddings", later(() => import("./embeddings.js"))],
+  ["image", lazyWithRetry(() => import("./image.js"))],
+  ["video", lazyWithRetry(() => import("./video.js"))],
+  ["speech", lazyWithRetry(() => import("./speech.js"))],
+  ["music", lazyWithRetry(() => import("./music.js"))],
+  ["transcription", lazyWithRetry(() => import("./transcription.js"))],
+  ["embeddings", lazyWithRetry(() => import("./embeddings.js"))],
 ]);
 
 export const start = ({ params }: { readonly params: Readonly<Record<string, string | undefined>> }) => {

@@ -2,7 +2,7 @@
 import { XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Button, FileButton, Group, Text, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
-import type { Reference } from "./kept.js";
+import type { Reference } from "./history-content.js";
 import { useObjectUrl } from "./sound.js";
 
 /** As many as a request may have; the gateway says so, too. */

@@ -12,14 +12,14 @@ import {
 import { formatBytes } from "../../ui/amounts.js";
 import { Card } from "../../ui/page.js";
 import { Empty } from "../../ui/states.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateUnits } from "./estimate.js";
-import type { Sound, SpeechForm } from "./kept.js";
+import type { Sound, SpeechForm } from "./history-content.js";
 import { Player } from "./player.js";
 import { type Request, wireNames } from "./snippets.js";
 import { GrowingSound, toBytes, useObjectUrl } from "./sound.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
 /** The gateway's own, where none is named. */
@@ -46,7 +46,7 @@ export default function Speech() {
   const [error, setError] = useState<CombinedError>();
   const leave = useRef<() => void>(() => {});
   useEffect(() => () => leave.current(), []);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "speech",
     things: "texts read out",
     show: (kept) => {
@@ -83,7 +83,7 @@ export default function Speech() {
       if (!sound) return;
       const whole: Sound = { sound: sound.end(), format: responseFormat, receipt };
       setMade(whole);
-      keep(text, model.restId, { form: values, made: whole });
+      save(text, model.restId, { form: values, made: whole });
     };
     const stop = streamGeneration(
       PlaygroundSpeechDocument,
@@ -166,7 +166,7 @@ export default function Speech() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={{ isBusy, isStopped, error, setError, stop: () => leave.current() }}
         action="Read it out"
         isDisabled={text.trim() === "" || !model}
@@ -183,7 +183,7 @@ export default function Speech() {
           maxRows={14}
           {...textField("input")}
         />
-      </AskForm>
+      </GenerationForm>
       <Card title="Sound" actions={bar}>
         {growing || made ? (
           <Spoken growing={growing} made={made} />
@@ -225,7 +225,7 @@ function Spoken({ growing, made }: { readonly growing: Growing | null; readonly 
           </Button>
         </Group>
       )}
-      {made?.receipt && <Charged receipt={made.receipt} />}
+      {made?.receipt && <ReceiptLine receipt={made.receipt} />}
     </Stack>
   );
 }

@@ -8,15 +8,15 @@ import { formatBytes } from "../../ui/amounts.js";
 import { Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateUnits } from "./estimate.js";
-import type { Transcript, TranscriptForm } from "./kept.js";
+import type { Transcript, TranscriptForm } from "./history-content.js";
 import { Player } from "./player.js";
 import { type Request, wireNames } from "./snippets.js";
 import { useObjectUrl } from "./sound.js";
 import { useGeneration } from "./use-generation.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly { readonly value: TranscriptFormat; readonly label: string }[] = [
   { value: "TEXT", label: "Text" },
@@ -40,7 +40,7 @@ export default function Transcription() {
   const { values, set, restore, form, textField } = useValues(NO_FORM, ["language", "prompt", "responseFormat"]);
   const [made, setMade] = useState<Transcript | null>(null);
   const generation = useGeneration(PlaygroundTranscribeDocument);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "transcription",
     things: "transcripts",
     show: (kept) => {
@@ -66,7 +66,7 @@ export default function Transcription() {
     const { text, formatted, language: heard, durationSeconds } = data.transcription;
     const transcript: Transcript = { text: formatted || text, language: heard, durationSeconds, receipt: data.receipt };
     setMade(transcript);
-    keep(text || file.name, model.restId, { form: values, made: transcript });
+    save(text || file.name, model.restId, { form: values, made: transcript });
   };
   const request = (): Request => ({
     path: "/v1/audio/transcriptions",
@@ -105,7 +105,7 @@ export default function Transcription() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={generation}
         title="Recording"
         action="Write it down"
@@ -143,7 +143,7 @@ export default function Transcription() {
             A file with sound, or what you say now. It is sent when you press the button below, and not kept.
           </Text>
         )}
-      </AskForm>
+      </GenerationForm>
       <Card title="Transcript" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy ? (
@@ -151,10 +151,10 @@ export default function Transcription() {
           ) : made ? (
             <>
               <Snippet code={made.text} label="Transcript" wraps />
-              <Charged receipt={made.receipt}>
+              <ReceiptLine receipt={made.receipt}>
                 {` · ${made.durationSeconds.toFixed(1)} s of sound`}
                 {made.language !== null && ` · ${made.language}`}
-              </Charged>
+              </ReceiptLine>
             </>
           ) : (
             <Empty title="Nothing written down yet">Choose a recording, or speak.</Empty>

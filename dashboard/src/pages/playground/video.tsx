@@ -14,14 +14,14 @@ import {
 } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Failure, Loading } from "../../ui/states.js";
-import { AskForm, Bench, useValues } from "./bench.js";
+import { Bench, GenerationForm, useValues } from "./bench.js";
 import { estimateUnits, numberOf } from "./estimate.js";
-import type { VideoForm } from "./kept.js";
+import type { VideoForm } from "./history-content.js";
 import { Film } from "./player.js";
 import { References } from "./references.js";
 import type { Request } from "./snippets.js";
-import { useKept } from "./use-kept.js";
-import { Charged, useKindModel } from "./workbench.js";
+import { useHistoryItem } from "./use-history-item.js";
+import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const RATIOS: readonly { readonly value: VideoAspectRatio; readonly label: string; readonly wire: string }[] = [
   { value: "LANDSCAPE", label: "16 to 9", wire: "16:9" },
@@ -49,7 +49,7 @@ export default function Video() {
   const [error, setError] = useState<CombinedError>();
   const [, start] = useMutation(PlaygroundStartVideoDocument);
   const [, upload] = useMutation(PlaygroundUploadDocument);
-  const { keep, bar } = useKept({
+  const { save, bar } = useHistoryItem({
     kind: "video",
     things: "videos",
     show: (kept) => kept && restore(kept.form),
@@ -86,7 +86,7 @@ export default function Video() {
     }
     const { data, error: met } = await start({ input: input(images) });
     const job = data?.startVideo?.job;
-    if (job && model) keep(prompt, model.restId, { form: values, job: job.restId });
+    if (job && model) save(prompt, model.restId, { form: values, job: job.restId });
     return met;
   };
   const submit = async () => {
@@ -143,7 +143,7 @@ export default function Video() {
   );
   return (
     <Bench kind={kind} settings={settings}>
-      <AskForm
+      <GenerationForm
         generation={{ isBusy, isStopped: false, error, setError, stop: null }}
         action="Make the video"
         isDisabled={prompt.trim() === "" || !model}
@@ -160,7 +160,7 @@ export default function Video() {
           }}
           error={form.errorOf("images")}
         />
-      </AskForm>
+      </GenerationForm>
       <Card title="Video" actions={bar}>
         {jobId === null ? (
           <Empty title="No video yet">It takes minutes. You may leave meanwhile: the address of this page leads back to it.</Empty>
@@ -200,7 +200,7 @@ function Job({ id }: { readonly id: string }) {
         </Alert>
       )}
       {job.result && <Film label="The video" src={`/generations/${encodeURIComponent(job.restId)}/content`} />}
-      {job.receipt && <Charged receipt={job.receipt} />}
+      {job.receipt && <ReceiptLine receipt={job.receipt} />}
     </Stack>
   );
 }

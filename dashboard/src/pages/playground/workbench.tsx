@@ -44,8 +44,8 @@ export function Workbench({
 /** The model of a kind, as the address names it. */
 export function useKindModel(modality: Modality) {
   const [search, setSearch] = useSearchParams();
-  const wanted = search.get("model");
-  const model = useModel(modality, wanted);
+  const requestedId = search.get("model");
+  const model = useModel(modality, requestedId);
   const choose = (restId: string) =>
     setSearch(
       (before) => {
@@ -57,14 +57,14 @@ export function useKindModel(modality: Modality) {
     );
   const picker = (
     <Card>
-      <ModelPicker modality={modality} label="Model" model={model} wanted={wanted} onChange={choose} />
+      <ModelPicker modality={modality} label="Model" model={model} requestedId={requestedId} onChange={choose} />
     </Card>
   );
   return { model, picker };
 }
 
 /** What something has cost, with what is to be known of it. */
-export function Charged({ receipt, children }: { readonly receipt: PlaygroundReceiptFragment; readonly children?: ReactNode }) {
+export function ReceiptLine({ receipt, children }: { readonly receipt: PlaygroundReceiptFragment; readonly children?: ReactNode }) {
   const { cost, generationId, modelId, modelUsedId, responseMs, warnings } = receipt;
   return (
     <>

@@ -6,7 +6,7 @@ import {
   type UsageExportQuery,
   type UsageFilter,
 } from "../../client/generated/graphql.js";
-import { askAnew } from "../../client/graphql.js";
+import { refetchQuery } from "../../client/graphql.js";
 
 /** As many as the gateway tells at most in one file. */
 export const EXPORT_ROWS_MAX = 50_000;
@@ -69,7 +69,7 @@ export class Export {
   async run(onProgress: (count: number) => void): Promise<CombinedError | "cancelled" | "done"> {
     while (!this.isOver) {
       if (this.isCancelled) return "cancelled";
-      const page = await askAnew(UsageExportDocument, { after: this.cursor, filter: this.filter });
+      const page = await refetchQuery(UsageExportDocument, { after: this.cursor, filter: this.filter });
       if (page.error) return page.error;
       this.take(page.data);
       onProgress(this.count);

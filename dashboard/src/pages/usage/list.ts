@@ -1,6 +1,6 @@
 import type { CombinedError } from "urql";
 import { type FeedRecordFragment, type UsageFilter, UsageRowsDocument } from "../../client/generated/graphql.js";
-import { askAnew } from "../../client/graphql.js";
+import { refetchQuery } from "../../client/graphql.js";
 import { Listeners } from "../../client/listeners.js";
 
 export const PAGE = 100;
@@ -98,7 +98,7 @@ export class UsageList {
   }
 
   private ask(after: string | null) {
-    return askAnew(UsageRowsDocument, { first: PAGE, after, filter: this.filter });
+    return refetchQuery(UsageRowsDocument, { first: PAGE, after, filter: this.filter });
   }
 
   private append(nodes: readonly FeedRecordFragment[]): void {
@@ -111,7 +111,7 @@ export class UsageList {
 
   private changed(): void {
     this.version += 1;
-    this.listeners.tell();
+    this.listeners.notify();
   }
 }
 

@@ -1,8 +1,8 @@
 import { Button } from "@mantine/core";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { useNavigationType, useParams, useSearchParams } from "react-router";
-import { useAnswer, useChanges } from "../../client/answer.js";
-import { onReturn } from "../../client/connection.js";
+import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
+import { onReconnect } from "../../client/connection.js";
 import { UsageReceiptDocument, UsageSumsDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
 import { useLive } from "../../shell/live.js";
@@ -45,7 +45,7 @@ function Usage() {
   const keys = useKeys(asked, query.get("key"));
   const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(asked, now), [asked, now]) });
   const { chargedAt } = useLive();
-  useChanges(chargedAt, sums.askAgain, now);
+  useRefetchOnChange(chargedAt, sums.refetch, now);
   const total = sums.data?.me?.total?.[0];
   const { button, progress } = useExport(asked.filter, total?.requests ?? null);
   const chosen = query.get("key");
@@ -136,6 +136,6 @@ function useLiveRows(list: UsageList, asked: Asked, keyRestId: string | null): v
   });
   useEffect(() => {
     void list.catchUp();
-    return onReturn(() => void list.catchUp());
+    return onReconnect(() => void list.catchUp());
   }, [list]);
 }

@@ -7,10 +7,10 @@ import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { DAY_MS } from "../../ui/days.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { When } from "../../ui/when.js";
 import { STATUSES } from "./filters.js";
 
@@ -21,9 +21,9 @@ const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 export function Receipt({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: UsageReceiptDocument, variables: { id } });
   return (
-    <ThingView answer={answer} name="request" above={ABOVE} why="It was not charged, or belongs to another account." all="All requests">
+    <DetailView answer={answer} name="request" above={ABOVE} why="It was not charged, or belongs to another account." all="All requests">
       {({ me }) => me?.usageRecord && <Details record={me.usageRecord} />}
-    </ThingView>
+    </DetailView>
   );
 }
 

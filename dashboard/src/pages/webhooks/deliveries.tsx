@@ -42,15 +42,15 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
   const isMoving = list?.nodes.some(({ status }) => status === "PENDING") ?? false;
   useEffect(() => {
     if (!isMoving) return;
-    const timer = setInterval(answer.askAgain, LOOK_AGAIN_MS);
+    const timer = setInterval(answer.refetch, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
-  }, [isMoving, answer.askAgain]);
+  }, [isMoving, answer.refetch]);
   const shown = search.get("delivery");
   return (
     <Card
       title="Deliveries"
       actions={
-        <Button variant="subtle" size="compact-sm" onClick={answer.askAgain}>
+        <Button variant="subtle" size="compact-sm" onClick={answer.refetch}>
           Look again
         </Button>
       }
@@ -60,7 +60,7 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
           id={shown}
           endpointId={endpointId}
           isEnabled={isEnabled}
-          onChanged={answer.askAgain}
+          onChanged={answer.refetch}
           onClose={() => setSearch({}, { replace: true })}
         />
       )}
@@ -143,9 +143,9 @@ function Delivery({
   const isMoving = answer.data?.node?.__typename === "WebhookDelivery" && answer.data.node.status === "PENDING";
   useEffect(() => {
     if (!isMoving) return;
-    const timer = setInterval(answer.askAgain, LOOK_AGAIN_MS);
+    const timer = setInterval(answer.refetch, LOOK_AGAIN_MS);
     return () => clearInterval(timer);
-  }, [isMoving, answer.askAgain]);
+  }, [isMoving, answer.refetch]);
   return (
     <Modal opened onClose={onClose} title="Delivery" size="lg">
       <QueryView answer={answer} loading={<Loading rows={5} />}>

@@ -14,14 +14,14 @@ import {
   WebhooksTestDocument,
   WebhooksUpdateDocument,
 } from "../../client/generated/graphql.js";
-import { askAnew, prefetch } from "../../client/graphql.js";
+import { prefetch, refetchQuery } from "../../client/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
+import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
-import { ThingView } from "../../ui/thing-view.js";
 import { toast } from "../../ui/toast.js";
 import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
@@ -127,7 +127,7 @@ const ABOVE = [{ label: "Webhooks", to: addressOf("webhooks") }];
 function OneEndpoint({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: WebhooksOneDocument, variables: { id }, requestPolicy: "cache-and-network" });
   return (
-    <ThingView
+    <DetailView
       answer={answer}
       name="endpoint"
       above={ABOVE}
@@ -135,7 +135,7 @@ function OneEndpoint({ id }: { readonly id: string }) {
       all="All endpoints"
     >
       {({ node }) => node?.__typename === "WebhookEndpoint" && <EndpointDetails endpoint={node} />}
-    </ThingView>
+    </DetailView>
   );
 }
 
@@ -209,7 +209,7 @@ function TestButton({ id, isEnabled }: { readonly id: string; readonly isEnabled
     const answer = await test({ input: { endpointId: id } });
     if (answer.error) return;
     toast({ message: "A test event is on its way." });
-    await askAnew(WebhooksDeliveriesDocument, { id });
+    await refetchQuery(WebhooksDeliveriesDocument, { id });
   };
   return (
     <>
@@ -289,7 +289,7 @@ function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
         onConfirm={async () => {
           const { error } = await remove({ input: { id } });
           if (error) return error;
-          await askAnew(WebhooksListDocument, {});
+          await refetchQuery(WebhooksListDocument, {});
           navigate(addressOf("webhooks"));
           return undefined;
         }}

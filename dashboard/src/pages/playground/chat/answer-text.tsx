@@ -1,9 +1,9 @@
 /** The text of an answer: its blocks that are whole are drawn once, its end as it grows. */
 import { memo, Suspense } from "react";
-import { later } from "../../../ui/later.js";
+import { lazyWithRetry } from "../../../ui/lazy-with-retry.js";
 import { blocksOf } from "./blocks.js";
 
-const Markdown = later(() => import("./markdown.js"), AsWritten);
+const Markdown = lazyWithRetry(() => import("./markdown.js"), AsWritten);
 
 function AsWritten({ text }: { readonly text: string }) {
   return <div className="plain">{text}</div>;

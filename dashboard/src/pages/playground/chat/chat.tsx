@@ -1,4 +1,4 @@
-/** Chat: a conversation with one model, or with two beside each other. */
+/** Chat: a conversation with one model, or with two side by side. */
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -22,11 +22,11 @@ import { useCosts } from "./use-costs.js";
 
 export default function Chat() {
   const [search, setSearch] = useSearchParams();
-  const wanted = search.get("model");
-  const wantedBeside = search.get("with");
-  const model = useModel("TEXT", wanted);
-  const beside = useModel("TEXT", wantedBeside);
-  const models = wantedBeside === null ? [model] : [model, beside];
+  const requestedId = search.get("model");
+  const requestedSecondId = search.get("with");
+  const model = useModel("TEXT", requestedId);
+  const secondModel = useModel("TEXT", requestedSecondId);
+  const models = requestedSecondId === null ? [model] : [model, secondModel];
   const set = useCallback(
     (changes: Readonly<Record<string, string | null>>) =>
       setSearch(
@@ -52,13 +52,13 @@ export default function Chat() {
   const history = useHistory(account, "chat");
   const id = useRef<string | null>(null);
 
-  const keep = useCallback(
+  const save = useCallback(
     (turns: readonly Turn[]) => {
       if (account === null || id.current === null || turns.length === 0) return;
-      const chosen = [wanted, wantedBeside].filter((name) => name !== null);
+      const chosen = [requestedId, requestedSecondId].filter((name) => name !== null);
       void saveItem(account, "chat", { id: id.current, title: titleOf(turns), models: chosen, content: { settings, turns } });
     },
-    [account, wanted, wantedBeside, settings],
+    [account, requestedId, requestedSecondId, settings],
   );
   const chat = useChat({
     models: models.flatMap((chosen) => (chosen ? [chosen.restId] : [])),
@@ -72,10 +72,10 @@ export default function Chat() {
       setError(undefined);
       form.accept({});
     },
-    onLeft: keep,
+    onLeft: save,
   });
   const { turns, isRunning, show, setCost } = chat;
-  useEffect(() => keep(turns), [keep, turns]);
+  useEffect(() => save(turns), [save, turns]);
   useCosts(turns, setCost);
 
   const asked = search.get("conversation");
@@ -99,7 +99,7 @@ export default function Chat() {
     show([]);
     set({ conversation: null });
   };
-  const hindrance = models.includes(null)
+  const blockedReason = models.includes(null)
     ? "Choose a model first."
     : toolsProblem(settings.tools) === null
       ? null
@@ -128,8 +128,14 @@ export default function Chat() {
     <>
       <Card>
         <Stack gap="sm">
-          <ModelPicker modality="TEXT" label="Model" model={model} wanted={wanted} onChange={(chosen) => set({ model: chosen })} />
-          {wantedBeside === null ? (
+          <ModelPicker
+            modality="TEXT"
+            label="Model"
+            model={model}
+            requestedId={requestedId}
+            onChange={(chosen) => set({ model: chosen })}
+          />
+          {requestedSecondId === null ? (
             <Button
               variant="default"
               size="compact-sm"
@@ -144,8 +150,8 @@ export default function Chat() {
               <ModelPicker
                 modality="TEXT"
                 label="Beside it"
-                model={beside}
-                wanted={wantedBeside}
+                model={secondModel}
+                requestedId={requestedSecondId}
                 onChange={(chosen) => set({ with: chosen })}
               />
               <Button variant="default" size="compact-sm" onClick={() => set({ with: null })} w="fit-content">
@@ -188,7 +194,7 @@ export default function Chat() {
           models={models}
           systemPrompt={settings.systemPrompt}
           empty={
-            <Empty title={wantedBeside === null ? "Ask a model something" : "Ask both models the same"}>
+            <Empty title={requestedSecondId === null ? "Ask a model something" : "Ask both models the same"}>
               Answers stream in as they are written. What they cost is shown with them, and is taken from your balance.
             </Empty>
           }
@@ -197,7 +203,7 @@ export default function Chat() {
           text={text}
           onText={setText}
           isRunning={isRunning}
-          hindrance={hindrance}
+          blockedReason={blockedReason}
           error={error}
           onErrorClose={() => setError(undefined)}
           onSend={send}

@@ -10,15 +10,15 @@ export interface ComposerProps {
   readonly onText: (text: string) => void;
   readonly isRunning: boolean;
   /** Why nothing can be sent. */
-  readonly hindrance: string | null;
+  readonly blockedReason: string | null;
   readonly error: CombinedError | undefined;
   readonly onErrorClose: () => void;
   readonly onSend: () => void;
   readonly onStop: () => void;
 }
 
-export function Composer({ text, onText, isRunning, hindrance, error, onErrorClose, onSend, onStop }: ComposerProps) {
-  const canSend = !isRunning && hindrance === null && text.trim() !== "";
+export function Composer({ text, onText, isRunning, blockedReason, error, onErrorClose, onSend, onStop }: ComposerProps) {
+  const canSend = !isRunning && blockedReason === null && text.trim() !== "";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (canSend) onSend();
@@ -36,7 +36,7 @@ export function Composer({ text, onText, isRunning, hindrance, error, onErrorClo
         <Textarea
           aria-label="Message"
           placeholder="Ask the model something"
-          description={hindrance ?? undefined}
+          description={blockedReason ?? undefined}
           inputWrapperOrder={["input", "description"]}
           autosize
           minRows={2}

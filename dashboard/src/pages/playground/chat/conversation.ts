@@ -170,7 +170,7 @@ function toWire({ role, content, toolCalls, toolCallId }: ChatMessageInput) {
 function readTools(text: string): ChatToolInput[] {
   if (text.trim() === "") return [];
   const fault = findJsonFault(text);
-  if (fault) throw new TypeError(`This is no JSON at line ${fault.line}, column ${fault.column}: ${fault.wanted} is expected there.`);
+  if (fault) throw new TypeError(`This is no JSON at line ${fault.line}, column ${fault.column}: ${fault.expected} is expected there.`);
   const list: unknown = JSON.parse(text);
   if (!Array.isArray(list)) throw new TypeError("Tools are a list: [ ... ]");
   return list.map((item: unknown, index) => {

@@ -99,7 +99,7 @@ export class Run {
         toolCalls: this.#calls.length === this.#view.toolCalls.length && this.#calls.length === 0 ? this.#view.toolCalls : [...this.#calls],
         charactersOut: this.#text.length + this.#reasoning.length + this.#calls.reduce((sum, call) => sum + call.arguments.length, 0),
       };
-      this.#listeners.tell();
+      this.#listeners.notify();
     };
     if (document.hidden) setTimeout(draw, BACKGROUND_MS);
     else requestAnimationFrame(draw);

@@ -57,7 +57,7 @@ interface TurnViewProps extends Omit<ThreadProps, "empty"> {
 }
 
 function TurnView({ turn, turns, isLast, chat, models, systemPrompt }: TurnViewProps) {
-  const { edit, retry, bringResults, runOf, isRunning } = chat;
+  const { edit, retry, sendToolResults, runOf, isRunning } = chat;
   return (
     <section className="turn" aria-label={`Turn ${turns.indexOf(turn) + 1}`}>
       {turn.text !== null ? (
@@ -86,7 +86,7 @@ function TurnView({ turn, turns, isLast, chat, models, systemPrompt }: TurnViewP
                 model={models.find((model) => model?.restId === answer.modelId) ?? null}
                 systemPrompt={systemPrompt}
                 retry={isLast && !isRunning ? retry : null}
-                bringResults={isLast && !isRunning ? bringResults : null}
+                sendToolResults={isLast && !isRunning ? sendToolResults : null}
               />
             ),
         )}
@@ -104,10 +104,10 @@ interface SideViewProps {
   readonly model: PlaygroundModel | null;
   readonly systemPrompt: string;
   readonly retry: Chat["retry"] | null;
-  readonly bringResults: Chat["bringResults"] | null;
+  readonly sendToolResults: Chat["sendToolResults"] | null;
 }
 
-function SideView({ turn, turns, side, answer, run, model, systemPrompt, retry, bringResults }: SideViewProps) {
+function SideView({ turn, turns, side, answer, run, model, systemPrompt, retry, sendToolResults }: SideViewProps) {
   const charactersIn = useMemo(
     () => (run ? charactersOf(messagesFor(turns, turn.id, side, systemPrompt)) : 0),
     [run, turns, turn.id, side, systemPrompt],
@@ -118,8 +118,8 @@ function SideView({ turn, turns, side, answer, run, model, systemPrompt, retry, 
   );
   const onRetry = useMemo(() => retry && (() => retry(turn.id, side)), [retry, turn.id, side]);
   const onResults = useMemo(
-    () => bringResults && ((results: Readonly<Record<string, string>>) => bringResults(side, results)),
-    [bringResults, side],
+    () => sendToolResults && ((results: Readonly<Record<string, string>>) => sendToolResults(side, results)),
+    [sendToolResults, side],
   );
   return <AnswerView answer={answer} run={run} estimate={estimate} onRetry={onRetry} onResults={onResults} />;
 }

@@ -106,7 +106,7 @@ export function useChat(options: ChatOptions) {
   /** Of the last turn: earlier ones are edited. */
   const retry = useCallback((turnId: string, side: number) => ask(turnId, side), [ask]);
 
-  const bringResults = useCallback(
+  const sendToolResults = useCallback(
     (side: number, results: Readonly<Record<string, string>>) => {
       const { models } = now.current.options;
       const turn: Turn = { id: newId(), text: null, results, answers: models.map(() => null) };
@@ -159,7 +159,7 @@ export function useChat(options: ChatOptions) {
   }, [leaveAll]);
 
   const runOf = useCallback((turnId: string, side: number) => running.get(keyOf(turnId, side)) ?? null, [running]);
-  return { turns, isRunning: running.size > 0, runOf, say, edit, retry, bringResults, stop, show, setCost };
+  return { turns, isRunning: running.size > 0, runOf, say, edit, retry, sendToolResults, stop, show, setCost };
 }
 
 /** Every side has failed before it had said anything. */

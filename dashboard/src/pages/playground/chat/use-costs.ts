@@ -3,9 +3,9 @@
  * connection was lost meanwhile, or the page was, it is asked for until it has been charged.
  */
 import { useEffect, useState } from "react";
-import { onReturn } from "../../../client/connection.js";
+import { onReconnect } from "../../../client/connection.js";
 import { PlaygroundCostDocument } from "../../../client/generated/graphql.js";
-import { askAnew } from "../../../client/graphql.js";
+import { refetchQuery } from "../../../client/graphql.js";
 import { useLive } from "../../../shell/live.js";
 import type { Turn } from "./conversation.js";
 
@@ -15,7 +15,7 @@ const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 16_000];
 export function useCosts(turns: readonly Turn[], setCost: (generationId: string, cost: string) => void): void {
   const { feed } = useLive();
   const [returns, setReturns] = useState(0);
-  useEffect(() => onReturn(() => setReturns((before) => before + 1)), []);
+  useEffect(() => onReconnect(() => setReturns((before) => before + 1)), []);
   useEffect(() => {
     for (const { restId, cost } of feed) setCost(restId, cost);
   }, [feed, setCost, turns]);
@@ -30,7 +30,7 @@ export function useCosts(turns: readonly Turn[], setCost: (generationId: string,
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (tries: number) => {
       for (const id of unknown.split(" ")) {
-        const { data } = await askAnew(PlaygroundCostDocument, { id });
+        const { data } = await refetchQuery(PlaygroundCostDocument, { id });
         const record = data?.me?.usageRecord;
         if (record) setCost(record.restId, record.cost);
       }

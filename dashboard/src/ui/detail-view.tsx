@@ -6,7 +6,7 @@ import type { Answer } from "../client/answer.js";
 import { Page, type PageProps } from "./page.js";
 import { Empty, Loading, QueryView } from "./states.js";
 
-export interface ThingViewProps<Data extends object> {
+export interface DetailViewProps<Data extends object> {
   readonly answer: Answer<Data>;
   /** Such as "key". */
   readonly name: string;
@@ -20,7 +20,7 @@ export interface ThingViewProps<Data extends object> {
   readonly children: (data: Data) => ReactNode;
 }
 
-export function ThingView<Data extends object>({ answer, name, above, why, all, Frame = Page, children }: ThingViewProps<Data>) {
+export function DetailView<Data extends object>({ answer, name, above, why, all, Frame = Page, children }: DetailViewProps<Data>) {
   return (
     <QueryView
       answer={answer}

@@ -4,25 +4,25 @@ import { useEffect, useRef } from "react";
 import { useSearchParams } from "react-router";
 import { useLive } from "../../shell/live.js";
 import { newId, readItem, saveItem, useHistory } from "./history.js";
+import type { HistoryContent, HistoryKind } from "./history-content.js";
 import { HistoryDrawer } from "./history-drawer.js";
-import type { Kept, KeptKind } from "./kept.js";
 
 const PARAMETER = "made";
 const TITLE_MAX = 200;
 
-export interface KeptOptions<Kind extends KeptKind> {
+export interface HistoryItemOptions<Kind extends HistoryKind> {
   readonly kind: Kind;
   /** Such as "pictures". */
   readonly things: string;
   /** Shows what the address names, or null for nothing. */
-  readonly show: (content: Kept[Kind] | null) => void;
+  readonly show: (content: HistoryContent[Kind] | null) => void;
   /** What stands beside it in the address. */
-  readonly parametersOf?: (content: Kept[Kind]) => Parameters;
+  readonly parametersOf?: (content: HistoryContent[Kind]) => Parameters;
 }
 
 type Parameters = Readonly<Record<string, string | null>>;
 
-export function useKept<Kind extends Exclude<KeptKind, "chat">>(options: KeptOptions<Kind>) {
+export function useHistoryItem<Kind extends Exclude<HistoryKind, "chat">>(options: HistoryItemOptions<Kind>) {
   const { kind, things } = options;
   const account = useLive().me?.restId ?? null;
   const [search, setSearch] = useSearchParams();
@@ -46,7 +46,7 @@ export function useKept<Kind extends Exclude<KeptKind, "chat">>(options: KeptOpt
     });
   }, [account, asked, kind, setSearch]);
 
-  const keep = (title: string, model: string, content: Kept[Kind]) => {
+  const save = (title: string, model: string, content: HistoryContent[Kind]) => {
     const made = newId();
     id.current = made;
     const beside = options.parametersOf?.(content);
@@ -74,7 +74,7 @@ export function useKept<Kind extends Exclude<KeptKind, "chat">>(options: KeptOpt
       />
     </Group>
   );
-  return { keep, bar };
+  return { save, bar };
 }
 
 function withParameters(search: URLSearchParams, parameters: Parameters): URLSearchParams {

@@ -95,7 +95,7 @@ export interface Compared {
   readonly receipt: PlaygroundReceiptFragment;
 }
 
-export interface Kept {
+export interface HistoryContent {
   readonly chat: { readonly settings: Settings; readonly turns: readonly Turn[] };
   readonly image: { readonly form: ImageForm; readonly made: Pictures };
   readonly video: { readonly form: VideoForm; readonly job: string };
@@ -105,4 +105,4 @@ export interface Kept {
   readonly embeddings: { readonly form: EmbeddingsForm; readonly made: Compared };
 }
 
-export type KeptKind = keyof Kept;
+export type HistoryKind = keyof HistoryContent;

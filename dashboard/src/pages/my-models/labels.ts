@@ -3,16 +3,16 @@ import type { ContentKind, McpServer, Modality, SafetyFeature } from "../../clie
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import type { Kind, PriceField } from "./draft.js";
 
-export const KIND_WORDS: Readonly<Record<Kind, { readonly name: string; readonly says: string }>> = {
+export const KIND_LABELS: Readonly<Record<Kind, { readonly name: string; readonly description: string }>> = {
   prompt: {
     name: "Prompt agent",
-    says: "A model of the catalog with instructions and tools of your own. The gateway runs it; nothing to host.",
+    description: "A model of the catalog with instructions and tools of your own. The gateway runs it; nothing to host.",
   },
-  code: { name: "Code agent", says: "The agent.ts of a public git repository. The gateway runs it in a sandbox." },
-  proxy: { name: "Proxy model", says: "A model that a service of yours runs: its address and credential, at a price of yours." },
+  code: { name: "Code agent", description: "The agent.ts of a public git repository. The gateway runs it in a sandbox." },
+  proxy: { name: "Proxy model", description: "A model that a service of yours runs: its address and credential, at a price of yours." },
   endpoint: {
     name: "Endpoint agent",
-    says: "An agent that you host yourself: called like a text model, without a credential and for nothing.",
+    description: "An agent that you host yourself: called like a text model, without a credential and for nothing.",
   },
 };
 
@@ -44,7 +44,7 @@ export const SAFETY: readonly { readonly value: SafetyFeature; readonly label: s
   { value: "SHIELD", label: "Shield: refuses attempts to trick the model" },
 ];
 
-export const PRICE_WORDS: Readonly<Record<PriceField, string>> = {
+export const PRICE_LABELS: Readonly<Record<PriceField, string>> = {
   promptTextPrice: "Text in, a token",
   promptCachedPrice: "Text in from the cache, a token",
   promptCacheWritePrice: "Text written to the cache, a token",
