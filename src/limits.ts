@@ -294,6 +294,8 @@ export const ANONYMOUS_WINDOW_SECONDS = 10;
 export const PUBLISHABLE_WINDOW_SECONDS = 60;
 /** Hours' worth of credits that a publishable key's bucket holds (docs/spec/rate-limits.md#publishable-keys). */
 export const PUBLISHABLE_BURST_HOURS = 10;
+/** Unspecified: how much longer than its generation may take a hold of hourly credits stands, for the charge to be committed. */
+export const HOURLY_HOLD_MORE_MS = 60_000;
 /** Unspecified: counters of each kind that a process keeps in memory; of more the oldest are forgotten. */
 export const COUNTERS_MAX = 100_000;
 

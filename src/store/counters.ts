@@ -24,15 +24,23 @@ export interface BucketRule {
   readonly perHour: number;
 }
 
+/** What was taken for something that is under way. */
+export interface BucketHold {
+  /** What an earlier call has taken under this id is given back first. */
+  readonly id: string;
+  /** The units are given back by themselves after so long: the process that took them may have died. 0: they are spent. */
+  readonly ttlMs: number;
+}
+
 export interface Counters {
   /** Counts one. Resolves with 0 when the window holds it, else with the milliseconds until the window is over. */
   count(rule: WindowRule, name: string): Promise<number>;
   /**
-   * Takes `units` if the bucket holds `needed` or more, whatever may be left below zero; `needed` null takes them in any case.
-   * Resolves with 0 when they were taken, else with the milliseconds until the bucket holds what is needed. What is asked for
-   * later is reckoned later, without waiting for the promise.
+   * Takes `units` if the bucket has `needed` or more, although less than zero may be left; `needed` null takes them in any case.
+   * Resolves with 0 when they were taken, else with the milliseconds until the bucket has what is needed, or until it may have it where
+   * only holds stand in the way. Calls are reckoned in their order, without waiting for the promise.
    */
-  take(rule: BucketRule, name: string, units: number, needed: number | null): Promise<number>;
+  take(rule: BucketRule, name: string, units: number, needed: number | null, hold?: BucketHold): Promise<number>;
   close(): void;
 }
 
@@ -45,12 +53,18 @@ export const BUCKET_UNITS_MAX = 9_000_000_000_000_000;
 /** As long as a refill is reckoned exactly: 28 days. */
 export const REFILL_MS_MAX = 28 * 24 * HOUR_MS;
 
+/** A bucket lacks what its holds hold: who has to wait for one of them tries again after so long. */
+export const HELD_RETRY_MS = 1_000;
+
 interface Bucket {
+  /** Without what is held. */
   level: number;
   /** What has come back and is not yet a unit, in units of 1/3,600,000. */
   carry: number;
   /** Milliseconds at which the two above were right. */
   at: number;
+  /** Made with the first hold. */
+  holds?: BucketHolds;
 }
 
 export function fullBucket(rule: BucketRule, now: number): Bucket {
@@ -68,11 +82,60 @@ export function refill(bucket: Bucket, rule: BucketRule, now: number): void {
   bucket.at = Math.max(bucket.at, now);
 }
 
-/** As `Counters.take`. */
-export function take(bucket: Bucket, rule: BucketRule, units: number, needed: number | null): number {
-  if (needed !== null && bucket.level < needed) return Math.ceil(((needed - bucket.level) * HOUR_MS) / rule.perHour);
-  bucket.level = Math.max(-BUCKET_UNITS_MAX, bucket.level - units);
+/** As `Counters.take`, of a bucket that has been refilled until now. */
+export function take(bucket: Bucket, rule: BucketRule, units: number, needed: number | null, hold?: BucketHold): number {
+  const { holds, at } = bucket;
+  if (holds) giveBack(bucket, rule, holds.endExpired(at) + (hold ? holds.end(hold.id) : 0));
+  if (needed !== null && bucket.level < needed) {
+    const wait = Math.ceil(((needed - bucket.level) * HOUR_MS) / rule.perHour);
+    return holds && bucket.level + holds.units >= needed ? Math.min(wait, HELD_RETRY_MS) : wait;
+  }
+  const left = Math.max(-BUCKET_UNITS_MAX, bucket.level - units);
+  if (hold && hold.ttlMs > 0) {
+    bucket.holds ??= new BucketHolds();
+    bucket.holds.begin(hold.id, bucket.level - left, at + hold.ttlMs);
+  }
+  bucket.level = left;
   return 0;
+}
+
+function giveBack(bucket: Bucket, rule: BucketRule, units: number): void {
+  bucket.level = Math.min(rule.capacity, bucket.level + units);
+}
+
+/** What is held of a bucket, by the id of each hold. */
+class BucketHolds {
+  /** In all. */
+  units = 0;
+  private readonly byId = new Map<string, { readonly units: number; readonly expiresAt: number }>();
+  /** Nothing expires sooner. */
+  private nextExpiry = Number.POSITIVE_INFINITY;
+
+  begin(id: string, units: number, expiresAt: number): void {
+    this.byId.set(id, { units, expiresAt });
+    this.units += units;
+    this.nextExpiry = Math.min(this.nextExpiry, expiresAt);
+  }
+
+  /** Units to give back: 0 for a hold that is unknown. */
+  end(id: string): number {
+    const { units = 0 } = this.byId.get(id) ?? {};
+    this.byId.delete(id);
+    this.units -= units;
+    return units;
+  }
+
+  /** Units to give back. */
+  endExpired(now: number): number {
+    if (now < this.nextExpiry) return 0;
+    let units = 0;
+    this.nextExpiry = Number.POSITIVE_INFINITY;
+    for (const [id, { expiresAt }] of this.byId) {
+      if (expiresAt <= now) units += this.end(id);
+      else this.nextExpiry = Math.min(this.nextExpiry, expiresAt);
+    }
+    return units;
+  }
 }
 
 // Counters of one process, bounded in number: the one that was not asked for longest goes first.
@@ -92,7 +155,7 @@ export class MemoryCounters implements Counters {
     return window.count(name);
   }
 
-  async take(rule: BucketRule, name: string, units: number, needed: number | null): Promise<number> {
+  async take(rule: BucketRule, name: string, units: number, needed: number | null, hold?: BucketHold): Promise<number> {
     const now = this.clock.now().getTime();
     let bucket = this.buckets.get(name);
     if (!bucket) {
@@ -100,7 +163,7 @@ export class MemoryCounters implements Counters {
       this.buckets.set(name, bucket);
     }
     refill(bucket, rule, now);
-    return take(bucket, rule, units, needed);
+    return take(bucket, rule, units, needed, hold);
   }
 
   /** How many names are remembered of each window, in all. */

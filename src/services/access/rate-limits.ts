@@ -3,8 +3,8 @@
  * at all, and costs no asynchronous step.
  *
  * 1. Every client address: requests that no good key or session authenticates.
- * 2. A publishable key at one address: generations a minute, and credits by the hour. What a generation costs is known
- *    afterwards, so it is let in while the bucket is above zero and its charge may take it below.
+ * 2. A publishable key at one address: generations a minute, and credits by the hour. A generation is let in while the bucket is above
+ *    zero, holds what it may cost until it is charged, and then pays what it cost (`HourlyHold`): either may take the bucket below zero.
  * 3. A model with `perUserRpm`: generations of one account.
  *
  * Unspecified: the limit of the model that was asked for counts, not those of the fallbacks that may serve it. What an agent asks for
@@ -13,7 +13,7 @@
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { rateLimited } from "../../errors.js";
 import { addressGroupOf } from "../../lib/client-address.js";
-import { ANONYMOUS_WINDOW_SECONDS, PUBLISHABLE_BURST_HOURS, PUBLISHABLE_WINDOW_SECONDS } from "../../limits.js";
+import { ANONYMOUS_WINDOW_SECONDS, HOURLY_HOLD_MORE_MS, PUBLISHABLE_BURST_HOURS, PUBLISHABLE_WINDOW_SECONDS } from "../../limits.js";
 import { BUCKET_PER_HOUR_MAX, BUCKET_UNITS_MAX, type BucketRule, type Counters, type WindowRule } from "../../store/counters.js";
 import type { Model } from "../catalog/model.js";
 
@@ -60,14 +60,14 @@ export class RateLimits {
     return limitedAs === null && model.perUserRpm === null ? null : this.count(limitedAs, caller, model);
   }
 
-  /** A generation that was counted by that name has been charged. Free ones, and answers that were kept from before, cost nothing here either. */
-  charged(limitedAs: string, nanocredits: bigint, ctx: Pick<RequestContext, "log">): void {
-    if (nanocredits <= 0n) return;
-    const units = bounded(Number(nanocredits), BUCKET_UNITS_MAX);
-    // Nobody waits for it. Counters do not fail; if they did, what was charged stays charged.
-    this.counters.take(this.publishableCredits, limitedAs, units, null).catch((error: unknown) => {
-      ctx.log.warn({ err: error }, "a charge was not counted against its key's hourly credits");
-    });
+  /** Of a generation that is counted by that name and takes at most `totalMs`. */
+  hourlyHold(limitedAs: string, generation: CountedGeneration, totalMs: number): HourlyHold {
+    return new HourlyHold(this.counters, this.publishableCredits, limitedAs, generation, totalMs + HOURLY_HOLD_MORE_MS);
+  }
+
+  /** Nanocredits that a publishable key can spend at once. */
+  get hourlyCreditsMax(): bigint {
+    return BigInt(this.publishableCredits.capacity);
   }
 
   private async count(limitedAs: string | null, { accountId, run }: KeyCaller | SessionCaller, model: Model): Promise<void> {
@@ -75,13 +75,73 @@ export class RateLimits {
       const window = run ? 0 : await this.counters.count(this.publishable, limitedAs);
       if (window > 0) throw refusal("Too many requests with this publishable key from this address.", window);
       const bucket = await this.counters.take(this.publishableCredits, limitedAs, 0, 1);
-      if (bucket > 0) throw refusal("This publishable key has spent its hourly credits at this address.", bucket);
+      if (bucket > 0) throw noHourlyCredits(bucket);
     }
     if (model.perUserRpm === null) return;
     const name = `model:${model.id}:${accountId}`;
     const wait = await this.counters.take(toBucketRule(model.perUserRpm), name, REQUEST, REQUEST);
     if (wait > 0) throw refusal(`The model ${model.id} takes ${model.perUserRpm} requests a minute from one account.`, wait);
   }
+}
+
+/** What a hold is known by. */
+export interface CountedGeneration {
+  readonly generationId: string;
+  readonly request: Pick<RequestContext, "log">;
+}
+
+/**
+ * What one generation holds of its key's hourly credits, from its admission to its charge. The counters give it back by themselves when
+ * the process that holds it dies.
+ */
+export class HourlyHold {
+  private heldNanocredits = 0n;
+  private isConcluded = false;
+
+  constructor(
+    private readonly counters: Counters,
+    private readonly rule: BucketRule,
+    private readonly name: string,
+    private readonly generation: CountedGeneration,
+    private readonly ttlMs: number,
+  ) {}
+
+  /** Holds what the generation may cost. Rejects with RATE_LIMITED when nothing is left that is neither spent nor held. */
+  async begin(nanocredits: bigint): Promise<void> {
+    const wait = await this.take(nanocredits, 1, this.ttlMs);
+    if (wait > 0) throw noHourlyCredits(wait);
+    this.heldNanocredits = nanocredits;
+  }
+
+  /** The generation may cost more: its upstream has begun, so it is not refused. */
+  extendTo(nanocredits: bigint): void {
+    if (this.isConcluded || nanocredits <= this.heldNanocredits) return;
+    this.heldNanocredits = nanocredits;
+    this.takeUnwatched(nanocredits, this.ttlMs);
+  }
+
+  /** The generation was charged so much, or has failed and costs nothing. Only the first call counts. */
+  conclude(nanocredits: bigint): void {
+    if (this.isConcluded) return;
+    this.isConcluded = true;
+    if (nanocredits > 0n || this.heldNanocredits > 0n) this.takeUnwatched(nanocredits, 0);
+  }
+
+  /** Counters do not fail; if they did, what was charged stays charged. */
+  private takeUnwatched(nanocredits: bigint, ttlMs: number): void {
+    this.take(nanocredits, null, ttlMs).catch((error: unknown) => {
+      this.generation.request.log.warn({ err: error }, "a charge was not counted against its key's hourly credits");
+    });
+  }
+
+  private take(nanocredits: bigint, needed: number | null, ttlMs: number): Promise<number> {
+    const units = bounded(Number(nanocredits), BUCKET_UNITS_MAX);
+    return this.counters.take(this.rule, this.name, units, needed, { id: this.generation.generationId, ttlMs });
+  }
+}
+
+function noHourlyCredits(waitMs: number): Error {
+  return refusal("The hourly credits of this publishable key at this address are spent, or held for its requests under way.", waitMs);
 }
 
 function nameAt({ apiKeyId }: KeyCaller, clientAddress: string): string {

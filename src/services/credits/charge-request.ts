@@ -36,6 +36,8 @@ export interface ChargeRequest {
   readonly least?: bigint | undefined;
   /** Nanocredits: up to this a tenth of what is free is held where that is more than the estimate. Absent: the estimate is held. */
   readonly most?: bigint | undefined;
+  /** Nanocredits: what is free counts as no more than this when a tenth of it is held. Absent: no bound. */
+  readonly freeMax?: bigint | undefined;
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;

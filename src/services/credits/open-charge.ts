@@ -148,9 +148,10 @@ export class OpenCharge {
 
   /** What is to be held of so much that is free, within the run's bound. */
   private sizeFor(free: bigint): bigint {
-    const { estimate, most, least = estimate } = this.request;
+    const { estimate, most, least = estimate, freeMax } = this.request;
     const left = this.bound === null ? null : this.bound.left + this.bounded;
-    const share = (left === null ? free : smaller(free, left)) / FREE_SHARE;
+    const spendable = freeMax === undefined ? free : smaller(free, freeMax);
+    const share = (left === null ? spendable : smaller(spendable, left)) / FREE_SHARE;
     const usual = left !== null && left < estimate ? larger(left, least) : estimate;
     return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
   }

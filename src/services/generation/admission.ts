@@ -13,7 +13,7 @@ import { copyJson } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import { requireCaller } from "../access/permissions.js";
-import type { RateLimits } from "../access/rate-limits.js";
+import type { HourlyHold, RateLimits } from "../access/rate-limits.js";
 import { type AskedFields, withAskedRates } from "../catalog/billed-fields.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
@@ -190,13 +190,19 @@ export class Admission {
     return this.safety.check(read, featuresOf(caller, model, safe), request.signal, request.log);
   }
 
-  /**
-   * A generation was charged: limits by cost take it, so does the run that it is part of, and what is told of the gateway's work. Each
-   * that is delivered comes here, once.
-   */
-  concluded({ request, caller, limitedAs, model }: GenerationTask, receipt: Receipt): void {
+  /** What a generation is to hold of its key's hourly credits; null where nobody counts them. Free work costs nothing here either. */
+  hourlyHold(task: GenerationTask, totalMs: number): HourlyHold | null {
+    return task.limitedAs === null || task.isFree ? null : this.limits.hourlyHold(task.limitedAs, task, totalMs);
+  }
+
+  /** Nanocredits that the caller's key can spend at once; undefined where nobody counts them. */
+  hourlyCreditsMax({ limitedAs }: GenerationTask): bigint | undefined {
+    return limitedAs === null ? undefined : this.limits.hourlyCreditsMax;
+  }
+
+  /** A generation was charged: the run that it is part of and the metrics count it. Each that is delivered comes here, once. */
+  concluded({ request, caller, model }: GenerationTask, receipt: Receipt): void {
     this.childCosts.add(caller, receipt.costNanocredits);
-    if (limitedAs !== null) this.limits.charged(limitedAs, receipt.costNanocredits, request);
     this.metrics.generationOver(model, receipt);
     request.note?.finished(receipt);
   }

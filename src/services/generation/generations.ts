@@ -84,7 +84,7 @@ export class Generations {
 
   /** See `assertPayable` of run.ts. */
   assertPayable(plan: GenerationPlan): Promise<void> {
-    return assertPayable(this.deps.credits, plan);
+    return assertPayable(this.deps, plan);
   }
 }
 

@@ -11,8 +11,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
-import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
-import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
+import { NO_USAGE } from "../../lib/usage.js";
+import type { LedgerRecord } from "../../store/ledger.js";
+import type { HourlyHold } from "../access/rate-limits.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
 import type { ChargeRequest } from "../credits/charge-request.js";
@@ -23,7 +24,8 @@ import { servable } from "../safety/features.js";
 import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
-import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource, type UsageStatus } from "./receipt.js";
+import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
+import { type Progress, toCourse, toLedgerRecord, underWay } from "./usage-row.js";
 
 export interface GenerationPlan extends GenerationTask {
   /** In nanocredits; see ChargeRequest. */
@@ -92,6 +94,8 @@ export class GenerationRun {
   receipt: Receipt | null = null;
   private charged: BillableQuantities = NO_USAGE;
   private charge: OpenCharge | null = null;
+  /** What is held of a publishable key's hourly credits. */
+  private hourly: HourlyHold | null = null;
   private calledAt: number | null = null;
   private upstreamMs = 0;
   /** An upstream did not answer, and the caller was not to blame. */
@@ -104,6 +108,7 @@ export class GenerationRun {
   ) {
     const { request } = plan;
     this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs, isStreamed);
+    if (plan.limitedAs !== null) this.hourly = deps.admission.hourlyHold(plan, totalMs);
     deps.running.begin(this.cancellation);
   }
 
@@ -136,10 +141,15 @@ export class GenerationRun {
     }
   }
 
-  /** `isLasting`: it outlives this process. Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  /**
+   * `isLasting`: it outlives this process. Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE,
+   * KEY_BUDGET_EXHAUSTED, SERVICE_UNAVAILABLE or RATE_LIMITED.
+   */
   hold(isLasting = false): Promise<void> | null {
-    const charge = openCharge(this.deps.credits, this.plan, isLasting);
+    const charge = openCharge(this.deps, this.plan, isLasting);
     this.charge = charge;
+    const { hourly } = this;
+    if (hourly !== null) return charge.held.then(() => hourly.begin(charge.heldAmount));
     return charge.isHeld ? null : charge.held;
   }
 
@@ -218,6 +228,7 @@ export class GenerationRun {
    */
   meter(model: Model, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
     const record = () => this.recordOf(underWay(model.id, soFar(), this.firstByteMs));
+    this.hourly?.extendTo(this.openCharge.heldAmount);
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
 
@@ -254,6 +265,7 @@ export class GenerationRun {
       cancelPolicy,
       safety: plan.safety,
     };
+    this.hourly?.conclude(settlement.chargedNanocredits);
     deps.admission.concluded(plan, this.receipt);
     return this.receipt;
   }
@@ -278,6 +290,7 @@ export class GenerationRun {
   end(): void {
     if (this.hasFailed && this.receipt === null) this.deps.healthReporter.generationFailed(this.plan.caller, this.plan.model);
     this.hasFailed = false;
+    this.hourly?.conclude(0n);
     this.cancellation.dispose();
     this.deps.running.end(this.cancellation);
   }
@@ -296,8 +309,8 @@ export class GenerationRun {
  * Rejects as a hold of the plan does, and holds nothing: before the gateway does work of its own to find out what the generation will
  * cost.
  */
-export async function assertPayable(credits: Credits, plan: GenerationPlan): Promise<void> {
-  const charge = openCharge(credits, { ...plan, generationId: createId() });
+export async function assertPayable(deps: Pick<RunDependencies, "credits" | "admission">, plan: GenerationPlan): Promise<void> {
+  const charge = openCharge(deps, { ...plan, generationId: createId() });
   try {
     if (!charge.isHeld) await charge.held;
   } finally {
@@ -305,8 +318,12 @@ export async function assertPayable(credits: Credits, plan: GenerationPlan): Pro
   }
 }
 
-function openCharge(credits: Credits, plan: GenerationPlan, isLasting = false): OpenCharge {
-  return credits.open(new PlannedCharge(plan, isLasting));
+function openCharge(
+  { credits, admission }: Pick<RunDependencies, "credits" | "admission">,
+  plan: GenerationPlan,
+  isLasting = false,
+): OpenCharge {
+  return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
 }
 
 /** A class for its getter: see docs/decisions/garbage.md. */
@@ -321,6 +338,7 @@ class PlannedCharge implements ChargeRequest {
   constructor(
     private readonly plan: GenerationPlan,
     readonly isLasting: boolean,
+    readonly freeMax: bigint | undefined,
   ) {
     this.generationId = plan.generationId;
     this.payer = payerOf(plan.caller);
@@ -346,51 +364,4 @@ class PlannedCharge implements ChargeRequest {
 export function capToHold({ quantities, source }: Metered, rates: RateCard, heldNanocredits: bigint): Metered {
   const cut = cutToCost(quantities, rates, heldNanocredits);
   return { quantities: cut, source: cut !== quantities && source === "provider" ? "estimated" : source };
-}
-
-/** How far a generation has come, as its usage row tells it. */
-interface Progress {
-  readonly modelUsed: string;
-  readonly usage: UsageQuantities;
-  readonly usageSource: UsageSource;
-  readonly status: UsageStatus;
-  /** From the request to the first byte; null when there was none, or the answer came whole. */
-  readonly firstByteMs: number | null;
-  /** Of one that is over. */
-  readonly course?: RecordedCourse | undefined;
-}
-
-/** Of a generation that is under way: what is charged should nobody be there to finish it. */
-function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByteMs: number | null = null): Progress {
-  return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs };
-}
-
-/** The usage row; `credit_flush` adds what was charged and by which bucket. */
-function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
-  const isKey = caller.kind === "key";
-  const { modelUsed, usage, usageSource, status, firstByteMs, course } = progress;
-  return {
-    timestamp: new Date().toISOString(),
-    apiKeyName: isKey ? caller.apiKeyName : null,
-    apiKeyType: isKey ? caller.apiKeyType : null,
-    // Usage knows no kind for it: a moderation model reads text (docs/spec/usage.md#rows).
-    modality: model.modality === "moderation" ? "text" : model.modality,
-    model: model.id,
-    modelUsed,
-    usage: usage === NO_USAGE ? usage : amountsOf(usage),
-    responseTimeMs: Math.round(performance.now() - startedAt),
-    timeToFirstTokenMs: firstByteMs === null ? null : Math.round(firstByteMs),
-    status,
-    usageSource,
-    parentRequestId: caller.run?.parentRequestId ?? null,
-    course,
-  };
-}
-
-function toCourse(heldNanocredits: bigint, upstreamMs: number, wholeMs: number): RecordedCourse {
-  return {
-    heldNanocredits: heldNanocredits.toString(),
-    upstreamUs: Math.round(upstreamMs * 1000),
-    gatewayUs: Math.round(Math.max(0, wholeMs - upstreamMs) * 1000),
-  };
 }

@@ -54,7 +54,7 @@ export class WebhookQueue {
   ) {}
 
   /** Returns how many were new. What an endpoint has in its log already, and what is for one that is gone, is passed over. */
-  async add(messages: readonly QueuedMessage[]): Promise<number> {
+  async add(messages: readonly QueuedMessage[], client: Pick<Database["prisma"], "$executeRaw"> = this.database.prisma): Promise<number> {
     if (messages.length === 0) return 0;
     const column = <Value>(read: (queued: QueuedMessage) => Value) => messages.map(read);
     const ids = column(() => createId());
@@ -63,7 +63,7 @@ export class WebhookQueue {
     const keys = column(({ message }) => message.key);
     const bodies = column(({ message }) => JSON.stringify(toBody(message)));
     const now = this.now();
-    return this.database.prisma.$executeRaw`
+    return client.$executeRaw`
       INSERT INTO webhook_delivery (id, endpoint_id, event, event_key, payload, next_attempt_at, created_at)
       SELECT m.id, e.id, m.event, m.event_key, m.body::jsonb, ${now}::timestamptz, ${now}::timestamptz
       FROM unnest(${ids}::uuid[], ${endpointIds}::uuid[], ${events}::text[], ${keys}::text[], ${bodies}::text[])

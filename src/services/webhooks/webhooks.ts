@@ -221,11 +221,15 @@ export class Webhooks {
     if (!endpoint.isEnabled) throw conflict("This endpoint is disabled: enable it first.");
     const now = this.deps.clock.now();
     const recent = { endpointId: id, event: TEST_EVENT, createdAt: { gt: new Date(now.getTime() - WEBHOOK_TEST_INTERVAL_MS) } };
-    if ((await this.deliveries.count({ where: recent })) > 0) {
-      throw rateLimited("An endpoint is sent one test event at a time.", WEBHOOK_TEST_INTERVAL_MS / 1000);
-    }
     const key = createId();
-    await this.deps.queue.add([{ endpointId: id, message: testMessage(key, id, now) }]);
+    await this.deps.database.prisma.$transaction(async (transaction) => {
+      // Two at once must not both be the only one.
+      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('test events of ' || ${id}, 0))::text`;
+      if ((await transaction.webhookDelivery.count({ where: recent })) > 0) {
+        throw rateLimited("An endpoint is sent one test event at a time.", WEBHOOK_TEST_INTERVAL_MS / 1000);
+      }
+      await this.deps.queue.add([{ endpointId: id, message: testMessage(key, id, now) }], transaction);
+    });
     const row = await this.deliveries.findFirst({ where: { endpointId: id, event: TEST_EVENT, eventKey: key } });
     if (!row) throw notFound("webhook endpoint");
     this.deps.onQueued();

@@ -5,7 +5,17 @@
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { RateLimiterRedis } from "rate-limiter-flexible";
-import { BUCKET_UNITS_MAX, type BucketRule, type Counters, HOUR_MS, REFILL_MS_MAX, toWait, type WindowRule } from "../counters.js";
+import {
+  BUCKET_UNITS_MAX,
+  type BucketHold,
+  type BucketRule,
+  type Counters,
+  HELD_RETRY_MS,
+  HOUR_MS,
+  REFILL_MS_MAX,
+  toWait,
+  type WindowRule,
+} from "../counters.js";
 import { reconnectDelayMs } from "../events/transport.js";
 
 /** A request does not wait longer than this for a count. */
@@ -13,35 +23,66 @@ const ANSWER_TIMEOUT_MS = 250;
 /** After an answer that did not come, Redis is left alone for this long. */
 const PAUSE_MS = 1_000;
 
+/** Unspecified: holds that have expired and are ended by one call. */
+const EXPIRED_A_CALL_MAX = 100;
+
 /**
- * `take` of store/counters.ts, in one step and by Redis's clock, so that processes agree. Lua's numbers are doubles, and what it writes
- * without a format has 14 digits only.
+ * `take` of store/counters.ts, in one step and by Redis's clock, so that processes agree. The first key is the bucket, with what is held
+ * under each id; the second sorts the ids by when they expire. Lua's numbers are doubles, and what it writes without a format has 14
+ * digits only.
  */
 const TAKE_SCRIPT = `
 local capacity, perHour, units = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local needed = ARGV[4] ~= '' and tonumber(ARGV[4]) or nil
+local hold, ttl = ARGV[5], tonumber(ARGV[6])
 local time = redis.call('time')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local known = redis.call('hmget', KEYS[1], 'level', 'carry', 'at')
+local known = redis.call('hmget', KEYS[1], 'level', 'carry', 'at', 'held')
 local level = tonumber(known[1] or capacity)
 local carry = tonumber(known[2] or 0)
 local at = tonumber(known[3] or now)
+local held = tonumber(known[4] or 0)
 local elapsed = math.min(math.max(0, now - at), ${REFILL_MS_MAX})
 local whole = math.floor(perHour / ${HOUR_MS})
 local parts = elapsed * (perHour - whole * ${HOUR_MS}) + carry
 local back = math.floor(parts / ${HOUR_MS})
 level = math.min(capacity, level + elapsed * whole + back)
 carry = level == capacity and 0 or parts - back * ${HOUR_MS}
+local function finish(id)
+  local amount = tonumber(redis.call('hget', KEYS[1], 'hold:' .. id) or 0)
+  level = math.min(capacity, level + amount)
+  held = held - amount
+  redis.call('hdel', KEYS[1], 'hold:' .. id)
+  redis.call('zrem', KEYS[2], id)
+end
+if held > 0 then
+  for _, id in ipairs(redis.call('zrangebyscore', KEYS[2], '-inf', string.format('%.0f', now), 'limit', 0, ${EXPIRED_A_CALL_MAX})) do finish(id) end
+  if hold ~= '' then finish(hold) end
+end
 local wait = 0
-if needed and level < needed then wait = math.ceil((needed - level) * ${HOUR_MS} / perHour)
-else level = math.max(-${BUCKET_UNITS_MAX}, level - units) end
-redis.call('hset', KEYS[1], 'level', string.format('%.0f', level), 'carry', string.format('%.0f', carry), 'at', string.format('%.0f', math.max(at, now)))
-redis.call('pexpire', KEYS[1], string.format('%.0f', math.min(${REFILL_MS_MAX}, math.ceil((capacity - level) * ${HOUR_MS} / perHour) + 1000)))
+if needed and level < needed then
+  wait = math.ceil((needed - level) * ${HOUR_MS} / perHour)
+  if level + held >= needed then wait = math.min(wait, ${HELD_RETRY_MS}) end
+else
+  local left = math.max(-${BUCKET_UNITS_MAX}, level - units)
+  if hold ~= '' and ttl > 0 and level > left then
+    held = held + level - left
+    redis.call('hset', KEYS[1], 'hold:' .. hold, string.format('%.0f', level - left))
+    redis.call('zadd', KEYS[2], string.format('%.0f', now + ttl), hold)
+  end
+  level = left
+end
+redis.call('hset', KEYS[1], 'level', string.format('%.0f', level), 'carry', string.format('%.0f', carry), 'at', string.format('%.0f', math.max(at, now)), 'held', string.format('%.0f', held))
+local last = held > 0 and redis.call('zrange', KEYS[2], -1, -1, 'withscores')[2] or now
+local idle = math.max(math.ceil((capacity - level) * ${HOUR_MS} / perHour), tonumber(last) - now) + 1000
+local expiry = string.format('%.0f', math.min(${REFILL_MS_MAX}, idle))
+redis.call('pexpire', KEYS[1], expiry)
+redis.call('pexpire', KEYS[2], expiry)
 return string.format('%.0f', wait)
 `;
 
 interface CountersRedis extends Redis {
-  sluiceTake(key: string, capacity: string, perHour: string, units: string, needed: string): Promise<string>;
+  sluiceTake(bucketKey: string, holdsKey: string, ...asked: readonly string[]): Promise<string>;
 }
 
 export class RedisCounters implements Counters {
@@ -68,7 +109,7 @@ export class RedisCounters implements Counters {
       autoResendUnfulfilledCommands: false,
     }) as CountersRedis;
     this.prefix = `sluice:${this.redis.options.db ?? 0}:limit`;
-    this.redis.defineCommand("sluiceTake", { numberOfKeys: 1, lua: TAKE_SCRIPT });
+    this.redis.defineCommand("sluiceTake", { numberOfKeys: 2, lua: TAKE_SCRIPT });
     this.redis.on("error", (error) => this.onTrouble(error));
     this.redis.on("ready", () => this.onAnswer());
   }
@@ -80,14 +121,14 @@ export class RedisCounters implements Counters {
     );
   }
 
-  take(rule: BucketRule, name: string, units: number, needed: number | null): Promise<number> {
+  take(rule: BucketRule, name: string, units: number, needed: number | null, hold?: BucketHold): Promise<number> {
     return this.ask(
       async () => {
         const key = `${this.prefix}:bucket:${name}`;
-        const asked = [rule.capacity, rule.perHour, units].map((number) => number.toFixed(0)) as [string, string, string];
-        return Number(await this.redis.sluiceTake(key, ...asked, needed === null ? "" : needed.toFixed(0)));
+        const amounts = [rule.capacity, rule.perHour, units, needed].map((number) => number?.toFixed(0) ?? "");
+        return Number(await this.redis.sluiceTake(key, `${key}:holds`, ...amounts, hold?.id ?? "", (hold?.ttlMs ?? 0).toFixed(0)));
       },
-      () => this.memory.take(rule, name, units, needed),
+      () => this.memory.take(rule, name, units, needed, hold),
     );
   }
 

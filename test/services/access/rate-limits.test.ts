@@ -4,9 +4,9 @@ import type { ApiKeyType, Caller, KeyCaller, RequestContext } from "../../../src
 import { AppError, unauthenticated } from "../../../src/errors.js";
 import { addressGroupOf } from "../../../src/lib/client-address.js";
 import { systemClock } from "../../../src/lib/clock.js";
-import { COUNTERS_MAX } from "../../../src/limits.js";
+import { COUNTERS_MAX, HOURLY_HOLD_MORE_MS } from "../../../src/limits.js";
 import { Access } from "../../../src/services/access/access.js";
-import { type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
+import { type HourlyHold, type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Model } from "../../../src/services/catalog/model.js";
 import { SessionCookie } from "../../../src/services/sessions/csrf-tokens.js";
 import { openCounters } from "../../../src/store/counters/open.js";
@@ -56,10 +56,27 @@ function admit(limits: RateLimits, { clientAddress }: RequestContext, caller: Ke
   return limits.admit(limits.nameOf(caller, clientAddress), caller, model);
 }
 
-/** As it is charged in the end: what no key's limits count is not told of. */
-function charge(limits: RateLimits, ctx: RequestContext, caller: KeyCaller, nanocredits: bigint): void {
+let generations = 0;
+
+/** What a further generation has of its key's hourly credits, which takes at most a second; null for a key that nobody counts. */
+function generationOf(limits: RateLimits, ctx: RequestContext, caller: KeyCaller): HourlyHold | null {
   const name = limits.nameOf(caller, ctx.clientAddress);
-  if (name !== null) limits.charged(name, nanocredits, ctx);
+  generations += 1;
+  return name === null ? null : limits.hourlyHold(name, { generationId: `generation ${generations}`, request: ctx }, 1_000);
+}
+
+/** A generation that costs so much and was never held. */
+function charge(limits: RateLimits, ctx: RequestContext, caller: KeyCaller, nanocredits: bigint): void {
+  generationOf(limits, ctx, caller)?.conclude(nanocredits);
+}
+
+/** The holds of so many generations that ask at once, each of so much; null for one that is refused. */
+function holdAtOnce(limits: readonly RateLimits[], caller: KeyCaller, count: number, nanocredits: bigint): Promise<HourlyHold[]> {
+  const asking = Array.from({ length: count }, async (_, index) => {
+    const hold = generationOf(limits[index % limits.length] as RateLimits, HERE, caller) as HourlyHold;
+    return (await attempt(hold.begin(nanocredits))) === 0 ? [hold] : [];
+  });
+  return Promise.all(asking).then((holds) => holds.flat());
 }
 
 /** Seconds to wait when it was refused, else 0. */
@@ -224,6 +241,89 @@ describe("limits by a moved clock", () => {
     });
   });
 
+  describe("hourly credits that are held", () => {
+    const SIX_TENTHS = (6n * CREDIT) / 10n;
+
+    it("count as those that are spent: of 40 generations of 0.6 credits at once, 17 fit into ten", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+
+      const holds = await holdAtOnce([limits], key, 40, SIX_TENTHS);
+      expect(holds.length).toBe(17);
+      for (const hold of holds) hold.conclude(SIX_TENTHS);
+
+      // 0.2 credits below zero.
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(721);
+    });
+
+    it("are told apart from those that are spent: requests under way may soon make room", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+      const [hold] = await holdAtOnce([limits], key, 1, 11n * CREDIT);
+
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(1);
+      hold?.conclude(11n * CREDIT);
+      expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(3_601);
+    });
+
+    it("are given back by a generation that fails, and but for its cost by one that is charged, once", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+      const [failed, charged] = await holdAtOnce([limits], key, 2, 5n * CREDIT);
+      expect((await holdAtOnce([limits], key, 1, CREDIT)).length).toBe(0);
+
+      failed?.conclude(0n);
+      failed?.conclude(0n);
+      charged?.conclude(1n);
+      charged?.conclude(5n * CREDIT);
+
+      const rest = 10n * CREDIT - 1n;
+      const [all] = await holdAtOnce([limits], key, 1, rest - 1n);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(1);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
+      all?.conclude(0n);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(1);
+    });
+
+    it("grow with a stream that costs more, and are not refused to it", async () => {
+      const limits = await createLimits();
+      const key = keyOf("pk");
+      const [stream] = await holdAtOnce([limits], key, 1, CREDIT);
+
+      stream?.extendTo(12n * CREDIT);
+      stream?.extendTo(2n * CREDIT);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
+      stream?.conclude(9n * CREDIT);
+      stream?.extendTo(12n * CREDIT);
+
+      expect((await holdAtOnce([limits], key, 1, CREDIT - 1n)).length).toBe(1);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(1);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
+    });
+
+    it("are given back when the process that held them has died, once the generation cannot be under way any more", async () => {
+      const limits = await createLimits({ publishableCreditsPerHour: 1n });
+      const key = keyOf("pk");
+      const [lost] = await holdAtOnce([limits], key, 1, 20n);
+
+      vi.advanceTimersByTime(1_000 + HOURLY_HOLD_MORE_MS - 1);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
+      vi.advanceTimersByTime(1);
+      expect((await holdAtOnce([limits], key, 1, 9n)).length).toBe(1);
+      // What comes of it after all is charged, and gives nothing back a second time.
+      lost?.conclude(1n);
+      expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
+    });
+
+    it("of one key at one address are nobody else's", async () => {
+      const limits = await createLimits();
+      await holdAtOnce([limits], keyOf("pk"), 1, 11n * CREDIT);
+
+      expect((await holdAtOnce([limits], keyOf("other"), 1, CREDIT)).length).toBe(1);
+      expect(await attempt(admit(limits, contextAt("203.0.113.2"), keyOf("pk"), PLAIN))).toBe(0);
+    });
+  });
+
   describe("a secret key", () => {
     it("is not counted, and costs no asynchronous step", async () => {
       const limits = await createLimits({ publishableRequestsPerMinute: 1 });
@@ -383,6 +483,39 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     expect(wait).toBeLessThanOrEqual(3 * 3600);
   });
 
+  it("holds credits of all processes together: of 40 generations of 0.6 credits at once, 17 fit into ten", async () => {
+    const [a, b] = [await open(), await open()];
+    const key = keyOf("held by several");
+    const sixTenths = (6n * CREDIT) / 10n;
+
+    const holds = await holdAtOnce([a, b], key, 40, sixTenths);
+    expect(holds.length).toBe(17);
+    expect(await attempt(admit(b, HERE, key, PLAIN))).toBe(1);
+    holds.pop()?.conclude(0n);
+    expect((await holdAtOnce([b], key, 2, sixTenths)).length).toBe(1);
+    for (const hold of holds) hold.conclude(sixTenths / 2n);
+    await attempt(admit(a, HERE, key, PLAIN));
+
+    // 16 of 0.3 are spent and one of 0.6 is held: 4.6 are left, and what came back since.
+    expect((await holdAtOnce([a, b], key, 10, sixTenths)).length).toBe(8);
+  });
+
+  it("gives back what a process held that died, when its hold expires by Redis's clock", async () => {
+    const limits = await open();
+    const counters = opened.at(-1) as Counters;
+    const rule = { capacity: 10, perHour: 1 };
+    expect(await counters.take(rule, "left behind", 10, 1, { id: "lost", ttlMs: 200 })).toBe(0);
+    expect(await counters.take(rule, "left behind", 1, 1, { id: "next", ttlMs: 60_000 })).toBeGreaterThan(0);
+
+    await eventually(async () => expect(await counters.take(rule, "left behind", 10, 10, { id: "next", ttlMs: 60_000 })).toBe(0));
+    await counters.take(rule, "left behind", 1, null, { id: "lost", ttlMs: 0 });
+    await counters.take(rule, "left behind", 0, null, { id: "next", ttlMs: 0 });
+
+    expect(await counters.take(rule, "left behind", 0, 10)).toBeGreaterThan(0);
+    expect(await counters.take(rule, "left behind", 0, 9)).toBe(0);
+    expect(limits).toBeDefined();
+  });
+
   it("refills by Redis's clock", async () => {
     const limits = await open();
     const model = modelWith(600, "acme/fast");
@@ -406,6 +539,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     expect(await countAdmitted(5, () => limits.countAnonymous("198.51.100.9"))).toBe(3);
     expect(await attempt(admit(limits, HERE, keyOf("pk-away"), modelWith(1, "acme/away")))).toBe(0);
     charge(limits, HERE, keyOf("pk-away"), CREDIT);
+    expect((await holdAtOnce([limits], keyOf("held away"), 40, (6n * CREDIT) / 10n)).length).toBe(17);
 
     const warning = "rate limits are counted by each process alone, because Redis does not answer";
     await eventually(() => expect(warnings).toEqual(opened.map(() => warning)));
