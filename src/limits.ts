@@ -286,16 +286,6 @@ export const SAFETY_MODERATION_CALLS_MAX = 4;
 /** Safety, unspecified: how long all of that may take. */
 export const SAFETY_MODERATION_TIMEOUT_MS = 20_000;
 
-/**
- * An address without a good key is counted in windows of this length, a publishable key in the other
- * (docs/spec/rate-limits.md#anonymous-requests).
- */
-export const ANONYMOUS_WINDOW_SECONDS = 10;
-export const PUBLISHABLE_WINDOW_SECONDS = 60;
-/** Hours' worth of credits that a publishable key's bucket holds (docs/spec/rate-limits.md#publishable-keys). */
-export const PUBLISHABLE_BURST_HOURS = 10;
-/** Unspecified: how much longer than its generation may take a hold of hourly credits stands, for the charge to be committed. */
-export const HOURLY_HOLD_MORE_MS = 60_000;
 /** Unspecified: counters of each kind that a process keeps in memory; of more the oldest are forgotten. */
 export const COUNTERS_MAX = 100_000;
 

@@ -13,9 +13,9 @@
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { rateLimited } from "../../errors.js";
 import { addressGroupOf } from "../../lib/client-address.js";
-import { ANONYMOUS_WINDOW_SECONDS, HOURLY_HOLD_MORE_MS, PUBLISHABLE_BURST_HOURS, PUBLISHABLE_WINDOW_SECONDS } from "../../limits.js";
 import { BUCKET_PER_HOUR_MAX, BUCKET_UNITS_MAX, type BucketRule, type Counters, type WindowRule } from "../../store/counters.js";
 import type { Model } from "../catalog/model.js";
+import { ANONYMOUS_WINDOW_SECONDS, HOURLY_HOLD_MORE_MS, PUBLISHABLE_BURST_HOURS, PUBLISHABLE_WINDOW_SECONDS } from "./limits.js";
 
 export interface RateLimitSettings {
   readonly anonymousRequestsPer10Seconds: number;

@@ -4,8 +4,9 @@ import type { ApiKeyType, Caller, KeyCaller, RequestContext } from "../../../src
 import { AppError, unauthenticated } from "../../../src/errors.js";
 import { addressGroupOf } from "../../../src/lib/client-address.js";
 import { systemClock } from "../../../src/lib/clock.js";
-import { COUNTERS_MAX, HOURLY_HOLD_MORE_MS } from "../../../src/limits.js";
+import { COUNTERS_MAX } from "../../../src/limits.js";
 import { Access } from "../../../src/services/access/access.js";
+import { HOURLY_HOLD_MORE_MS } from "../../../src/services/access/limits.js";
 import { type HourlyHold, type RateLimitSettings, RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Model } from "../../../src/services/catalog/model.js";
 import { SessionCookie } from "../../../src/services/sessions/csrf-tokens.js";
