@@ -41,7 +41,7 @@ export async function readTextBody(
   assertUtf8(req.headers["content-type"] ?? "");
   assertPlain(req);
   const bytes = await readWhole(req, { bytesMax }, allowance);
-  return bytes.length > TURN_BYTES ? decodeInTurns(bytes, bounds) : decodeText(bytes, bounds);
+  return bytes.length > TURN_BYTES ? (await decodeInTurns(bytes, bounds)).text : decodeText(bytes, bounds);
 }
 
 /** A form with its files, as it came: its parts are looked at where they are taken apart. Throws as above. */
@@ -111,10 +111,12 @@ export const TURN_BYTES = 64 * 1024;
 const PIECE_BYTES = 512 * 1024;
 
 async function parseInTurns(bytes: Buffer): Promise<JsonObject> {
-  const text = await decodeInTurns(bytes, JSON_BOUNDS);
+  const { text, hasEscape } = await decodeInTurns(bytes, JSON_BOUNDS);
   const value = toJsonObject(parseJson(text));
   await nextTurn();
+  if (!hasEscape) return value;
   assertStorable(value);
+  await nextTurn();
   return value;
 }
 
@@ -136,19 +138,31 @@ function decodeText(bytes: Buffer, bounds: JsonBounds): string {
   return bytes.toString("utf8");
 }
 
-async function decodeInTurns(bytes: Buffer, bounds: JsonBounds): Promise<string> {
+/** Across two pieces. */
+const SPLIT_ESCAPE = Buffer.from(UNICODE_ESCAPE);
+
+interface Decoded {
+  readonly text: string;
+  /** It has an escape by which a text of it may be one that cannot be stored. */
+  readonly hasEscape: boolean;
+}
+
+async function decodeInTurns(bytes: Buffer, bounds: JsonBounds): Promise<Decoded> {
   assertEncoding(bytes);
   const scan = new JsonScan(bytes, bounds);
   const decoder = new StringDecoder("utf8");
   let text = "";
+  let hasEscape = false;
   for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
     const to = Math.min(from + PIECE_BYTES, bytes.length);
     const excess = scan.advance(to);
     if (excess !== null) throw invalidInput(`The body ${excess}.`);
-    text += decoder.write(bytes.subarray(from, to));
+    const piece = bytes.subarray(from, to);
+    hasEscape ||= piece.includes(UNICODE_ESCAPE) || bytes.subarray(Math.max(0, from - 1), from + 1).equals(SPLIT_ESCAPE);
+    text += decoder.write(piece);
     await nextTurn();
   }
-  return text;
+  return { text, hasEscape };
 }
 
 function assertEncoding(bytes: Buffer): void {

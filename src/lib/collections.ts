@@ -22,3 +22,22 @@ export async function eachOf<Value>(
     answers.map((answer, index) => [ids[index] as string, answer.status === "fulfilled" ? answer.value : (answer.reason as Error)]),
   );
 }
+
+/** Adds the items to the end of the list, however many there are: `push(...items)` has no room for a hundred thousand. */
+export function append<Item>(list: Item[], items: Iterable<Item>): void {
+  for (const item of items) list.push(item);
+}
+
+/** The least of the numbers; infinite without any. */
+export function least(numbers: Iterable<number>): number {
+  let found = Number.POSITIVE_INFINITY;
+  for (const number of numbers) if (number < found) found = number;
+  return found;
+}
+
+/** The greatest of the numbers, and at least `floor`. */
+export function greatest(numbers: Iterable<number>, floor: number): number {
+  let found = floor;
+  for (const number of numbers) if (number > found) found = number;
+  return found;
+}

@@ -6,6 +6,7 @@
 
 import { distance } from "fastest-levenshtein";
 import * as z from "zod";
+import { least } from "./collections.js";
 
 /** What a number counts, by its schema: said with its bounds, and described with it. */
 const units = z.registry<{ readonly unit: string }>();
@@ -187,7 +188,7 @@ interface ClosestOptions<Item> {
 export function closest<Item>(items: readonly Item[], wanted: string, { namesOf, count, charsMax }: ClosestOptions<Item>): readonly Item[] {
   const compared = wanted.slice(0, charsMax).toLowerCase();
   return items
-    .map((item) => ({ item, edits: Math.min(...namesOf(item).map((name) => distance(compared, name.toLowerCase()))) }))
+    .map((item) => ({ item, edits: least(namesOf(item).map((name) => distance(compared, name.toLowerCase()))) }))
     .sort((one, other) => one.edits - other.edits)
     .slice(0, count)
     .map(({ item }) => item);

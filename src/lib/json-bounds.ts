@@ -10,6 +10,8 @@ export interface JsonBounds {
   readonly keysMax: number;
   /** Objects, arrays, texts, numbers, true, false and null; the whole is one of them. */
   readonly valuesMax: number;
+  /** Names of fields and values that are texts: a parser looks each short one up. */
+  readonly textsMax: number;
 }
 
 const QUOTE = 0x22;
@@ -29,9 +31,10 @@ KINDS[OPEN_BRACE] = OPEN_BRACKET;
 KINDS[CLOSE_BRACE] = CLOSE_BRACKET;
 /** What is left of a string after this many bytes is crossed by native searches, so long texts and pictures cost next to nothing. */
 const NEAR_BYTES = 48;
-/** `"":1,` and `1,`: fewer bytes hold no key, and no value, more. */
+/** `"":1,`, `1,` and `"",`: fewer bytes hold no key, no value and no text more. */
 const KEY_BYTES_MIN = 5;
 const VALUE_BYTES_MIN = 2;
+const TEXT_BYTES_MIN = 3;
 /** A native search that has found so many of a byte has cost as much as the scan. */
 const SEARCHED_MAX = 20_000;
 
@@ -49,7 +52,7 @@ function toBuffer(bytes: Uint8Array): Buffer {
 }
 
 /** Most bodies hold too few brackets, colons and commas, wherever these stand, to exceed anything: that much a native search knows. */
-function isWithin(text: Buffer, { depthMax, keysMax, valuesMax }: JsonBounds): boolean {
+function isWithin(text: Buffer, { depthMax, keysMax, valuesMax, textsMax }: JsonBounds): boolean {
   const { length } = text;
   // Each level takes a byte to open.
   if (length > depthMax) {
@@ -57,6 +60,7 @@ function isWithin(text: Buffer, { depthMax, keysMax, valuesMax }: JsonBounds): b
     if (braces > depthMax || braces + countUpTo(text, OPEN_BRACKET, depthMax + 1 - braces) > depthMax) return false;
   }
   if (length > KEY_BYTES_MIN * keysMax && countUpTo(text, COLON, SEARCHED_MAX) >= Math.min(keysMax, SEARCHED_MAX)) return false;
+  if (length > TEXT_BYTES_MIN * textsMax && countUpTo(text, QUOTE, SEARCHED_MAX) >= Math.min(textsMax, SEARCHED_MAX)) return false;
   // Brackets are few by now.
   return length <= VALUE_BYTES_MIN * valuesMax || countUpTo(text, COMMA, SEARCHED_MAX) + depthMax < Math.min(valuesMax, SEARCHED_MAX);
 }
@@ -71,20 +75,24 @@ function countUpTo(text: Buffer, byte: number, limit: number): number {
 export class BoundedJson {
   private keysLeft: number;
   private valuesLeft: number;
+  private textsLeft: number;
 
   constructor(private readonly bounds: JsonBounds) {
     this.keysLeft = bounds.keysMax;
     this.valuesLeft = bounds.valuesMax;
+    this.textsLeft = bounds.textsMax;
   }
 
   /** Throws JsonExcessError, or the parser's own SyntaxError, which quotes the text. */
   parse(json: string | Buffer): unknown {
     const bytes = typeof json === "string" ? Buffer.from(json) : json;
-    const { bounds } = this;
-    const scan = new JsonScan(bytes, { depthMax: bounds.depthMax, keysMax: this.keysLeft, valuesMax: this.valuesLeft });
+    const { bounds, keysLeft, valuesLeft, textsLeft } = this;
+    const left = { depthMax: bounds.depthMax, keysMax: keysLeft, valuesMax: valuesLeft, textsMax: textsLeft };
+    const scan = new JsonScan(bytes, left);
     if (scan.advance(bytes.length) !== null) throw new JsonExcessError(jsonExcess(bytes, bounds) ?? sayTogether(bounds));
     this.keysLeft -= scan.keys;
     this.valuesLeft -= scan.values;
+    this.textsLeft -= scan.texts;
     return JSON.parse(typeof json === "string" ? json : bytes.toString());
   }
 }
@@ -101,6 +109,7 @@ export class JsonScan {
   keys = 0;
   /** The whole is one. */
   values = 1;
+  texts = 0;
   /** Where the bracket stands that opened last, until something is found in it; -1: there is none. */
   private opened = -1;
   /** `at` begins a character of a string. */
@@ -114,14 +123,16 @@ export class JsonScan {
   /** Looks as far as `to`, or a little further. Answers what exceeds a bound, in words. */
   advance(to: number): string | null {
     const { text } = this;
-    const { depthMax, keysMax, valuesMax } = this.bounds;
-    let { at, depth, keys, values, opened } = this;
+    const { depthMax, keysMax, valuesMax, textsMax } = this.bounds;
+    let { at, depth, keys, values, texts, opened } = this;
     if (this.isInString) at = this.crossString(at, to);
     for (; at < to; at += 1) {
       const kind = KINDS[text[at] as number];
       if (kind === PLAIN) continue;
       if (kind === QUOTE) {
         opened = -1;
+        texts += 1;
+        if (texts > textsMax) return `has more than ${textsMax} texts and names of fields`;
         at = this.crossString(at + 1, to) - 1;
       } else if (kind === COMMA) {
         opened = -1;
@@ -146,6 +157,7 @@ export class JsonScan {
     this.depth = depth;
     this.keys = keys;
     this.values = values;
+    this.texts = texts;
     this.opened = opened;
     return null;
   }
@@ -182,8 +194,8 @@ export class JsonScan {
   }
 }
 
-function sayTogether({ keysMax, valuesMax }: JsonBounds): string {
-  return `has, with those before it, more than ${keysMax} keys or ${valuesMax} values`;
+function sayTogether({ keysMax, valuesMax, textsMax }: JsonBounds): string {
+  return `has, with those before it, more than ${keysMax} keys, ${valuesMax} values or ${textsMax} texts`;
 }
 
 function isBlank(text: Buffer, from: number, to: number): boolean {

@@ -3,6 +3,8 @@
  * UTF-8 has either only by an escape (`\u0000`, `\ud83d`).
  */
 
+import { ownValue } from "./own-values.js";
+
 /** What is wrong with a text, to go on after its field's name and a colon; null when it can be stored. */
 export function unstorableIn(text: string): string | null {
   if (text.includes("\0")) return "must not hold a NUL character";
@@ -49,9 +51,9 @@ function search(value: unknown): Found | null {
     }
     return null;
   }
-  for (const [name, inner] of Object.entries(value)) {
+  for (const name of Object.keys(value)) {
     const problem = unstorableIn(name);
-    const found = problem === null ? search(inner) : { names: [], problem };
+    const found = problem === null ? search(ownValue(value as Readonly<Record<string, unknown>>, name)) : { names: [], problem };
     if (found !== null) return within(found, name);
   }
   return null;

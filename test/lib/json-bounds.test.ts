@@ -2,7 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BoundedJson, JsonExcessError, JsonScan, jsonExcess } from "../../src/lib/json-bounds.js";
 
-const UNBOUND = { depthMax: Number.MAX_SAFE_INTEGER, keysMax: Number.MAX_SAFE_INTEGER, valuesMax: Number.MAX_SAFE_INTEGER };
+const UNBOUND = {
+  depthMax: Number.MAX_SAFE_INTEGER,
+  keysMax: Number.MAX_SAFE_INTEGER,
+  valuesMax: Number.MAX_SAFE_INTEGER,
+  textsMax: Number.MAX_SAFE_INTEGER,
+};
 
 function exceeds(text: string, max: number): boolean {
   return jsonExcess(Buffer.from(text), { ...UNBOUND, depthMax: max }) !== null;
@@ -72,32 +77,42 @@ describe("the depth of JSON", () => {
   });
 });
 
-/** Keys and values, as the scan counts them. */
-function countsOf(json: string, pieceBytes = json.length): { readonly keys: number; readonly values: number } {
+interface Counts {
+  readonly keys: number;
+  readonly values: number;
+  readonly texts: number;
+}
+
+/** As the scan counts them. */
+function countsOf(json: string, pieceBytes = json.length): Counts {
   const bytes = Buffer.from(json);
   const scan = new JsonScan(bytes, UNBOUND);
   for (let to = 0; to < bytes.length; to += pieceBytes) scan.advance(Math.min(to + pieceBytes, bytes.length));
   scan.advance(bytes.length);
-  return { keys: scan.keys, values: scan.values };
+  return { keys: scan.keys, values: scan.values, texts: scan.texts };
 }
 
-function countsOfValue(value: unknown): { readonly keys: number; readonly values: number } {
-  if (typeof value !== "object" || value === null) return { keys: 0, values: 1 };
+function countsOfValue(value: unknown): Counts {
+  if (typeof value !== "object" || value === null) return { keys: 0, values: 1, texts: typeof value === "string" ? 1 : 0 };
   const inner = Object.values(value).map(countsOfValue);
   const own = Array.isArray(value) ? 0 : inner.length;
-  return inner.reduce((sum, each) => ({ keys: sum.keys + each.keys, values: sum.values + each.values }), { keys: own, values: 1 });
+  return inner.reduce((sum, each) => ({ keys: sum.keys + each.keys, values: sum.values + each.values, texts: sum.texts + each.texts }), {
+    keys: own,
+    values: 1,
+    texts: own,
+  });
 }
 
 describe("the keys and values of JSON", () => {
   it.each([
-    ["5", 0, 1],
-    ["[]", 0, 1],
-    ["{ }", 0, 1],
-    ["[ [ ] , { } ]", 0, 3],
-    ['[1,"a,b:c",{"d:":[]}]', 1, 5],
-    ['{"a":{"b":1},"a":2}', 3, 4],
-  ])("counts those of %s", (json, keys, values) => {
-    expect(countsOf(json)).toEqual({ keys, values });
+    ["5", 0, 1, 0],
+    ["[]", 0, 1, 0],
+    ["{ }", 0, 1, 0],
+    ["[ [ ] , { } ]", 0, 3, 0],
+    ['[1,"a,b:c",{"d:":[]}]', 1, 5, 2],
+    ['{"a":{"b":1},"a":2}', 3, 4, 3],
+  ])("counts those of %s", (json, keys, values, texts) => {
+    expect(countsOf(json)).toEqual({ keys, values, texts });
   });
 
   it("agrees with the parsed value, at once and in pieces of any size", () => {
@@ -115,7 +130,7 @@ describe("the keys and values of JSON", () => {
   });
 
   it.each([10, 30_000])("tells %i keys and values from one more", (max) => {
-    const bounds = { depthMax: 100, keysMax: max, valuesMax: 2 * max };
+    const bounds = { depthMax: 100, keysMax: max, valuesMax: 2 * max, textsMax: 3 * max };
     const keys = (count: number) =>
       Buffer.from(JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))));
     const values = (count: number) => Buffer.from(JSON.stringify(Array(count - 1).fill([])));
@@ -124,24 +139,27 @@ describe("the keys and values of JSON", () => {
     expect(jsonExcess(keys(max + 1), bounds)).toBe(`has more than ${max} keys`);
     expect(jsonExcess(values(2 * max), bounds)).toBeNull();
     expect(jsonExcess(values(2 * max + 1), bounds)).toBe(`has more than ${2 * max} values`);
+    const texts = (count: number) => Buffer.from(JSON.stringify(Array(count).fill("")));
+    expect(jsonExcess(texts(3 * max), { ...bounds, valuesMax: 4 * max })).toBeNull();
+    expect(jsonExcess(texts(3 * max + 1), { ...bounds, valuesMax: 4 * max })).toBe(`has more than ${3 * max} texts and names of fields`);
   });
 
   it("leaves colons, commas and brackets of a long text alone", () => {
     const text = Buffer.from(JSON.stringify({ text: ':,[]{}\\"'.repeat(100_000) }));
 
-    expect(jsonExcess(text, { depthMax: 1, keysMax: 1, valuesMax: 2 })).toBeNull();
+    expect(jsonExcess(text, { depthMax: 1, keysMax: 1, valuesMax: 2, textsMax: 2 })).toBeNull();
   });
 });
 
 describe("JSON texts within bounds together", () => {
-  const bounds = { depthMax: 3, keysMax: 4, valuesMax: 8 };
+  const bounds = { depthMax: 3, keysMax: 4, valuesMax: 8, textsMax: 8 };
 
   it("parses as long as they keep to them", () => {
     const json = new BoundedJson(bounds);
 
     expect(json.parse('{"a":1}')).toEqual({ a: 1 });
     expect(json.parse(Buffer.from('{"é":[1]}'))).toEqual({ é: [1] });
-    expect(() => json.parse('{"a":1,"b":2,"c":3}')).toThrow("has, with those before it, more than 4 keys or 8 values");
+    expect(() => json.parse('{"a":1,"b":2,"c":3}')).toThrow("has, with those before it, more than 4 keys, 8 values or 8 texts");
     expect(json.parse("1")).toBe(1);
   });
 

@@ -22,3 +22,8 @@ export function formatCount(count: number, one: string, many: string): string {
   if (count > COUNTED_MAX) return `More than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
+
+/** The greatest of amounts, none of which is below 0; 0 without any. */
+export function greatest(amounts: readonly number[]): number {
+  return amounts.reduce((most, amount) => Math.max(most, amount), 0);
+}

@@ -6,6 +6,7 @@ import { Anchor, Box, Group, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { scaleBand, scaleLinear } from "@visx/scale";
 import { useState } from "react";
+import { greatest } from "./amounts.js";
 
 export interface Stack {
   /** The beginning of its time, as ISO text. */
@@ -48,9 +49,9 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
   const { ref, width } = useElementSize();
   const [pointed, setPointed] = useState<number | null>(null);
   const sums = stacks.map(({ values }) => [...values.values()].reduce((sum, value) => sum + value, 0));
-  const y = scaleLinear({ domain: [0, Math.max(...sums, 0) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
+  const y = scaleLinear({ domain: [0, greatest(sums) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
   // What costs next to nothing has long labels.
-  const left = Math.max(MARGIN.left, 6 + DIGIT_WIDTH * Math.max(...y.ticks(4).map((tick) => format(tick).length)));
+  const left = Math.max(MARGIN.left, 6 + DIGIT_WIDTH * greatest(y.ticks(4).map((tick) => format(tick).length)));
   const x = scaleBand({
     domain: stacks.map(({ from }) => from),
     range: [left, Math.max(width - MARGIN.right, left + 1)],

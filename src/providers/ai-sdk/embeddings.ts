@@ -1,5 +1,6 @@
 /** Embeddings. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider } from "../media.js";
@@ -31,8 +32,8 @@ export class AiSdkEmbeddingProvider implements EmbeddingProvider {
         const values = texts.slice(at, at + most);
         const result = await model.doEmbed({ values, providerOptions, abortSignal: signal });
         if (result.embeddings.length !== values.length) throw unreadable();
-        vectors.push(...result.embeddings);
-        if (at === 0) warnings.push(...toWarnings(result.warnings));
+        append(vectors, result.embeddings);
+        if (at === 0) append(warnings, toWarnings(result.warnings));
         tokens = tokens === null || !isAmount(result.usage?.tokens) ? null : tokens + result.usage.tokens;
       }
       return { vectors, usage: tokens === null ? null : { ...NO_USAGE, inputTextTokens: tokens }, warnings };

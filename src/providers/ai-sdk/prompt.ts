@@ -8,6 +8,7 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
+import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
@@ -165,7 +166,7 @@ class PromptWriter {
   private toAssistantContent(message: Loose, path: string): AssistantContent {
     const content: AssistantContent = [...toReasoning(message)];
     if (typeof message.content === "string" && message.content !== "") content.push({ type: "text", text: message.content });
-    else for (const part of recordsOf(message.content)) content.push(...this.toUserContent([part], path));
+    else for (const part of recordsOf(message.content)) append(content, this.toUserContent([part], path));
     if (typeof message.refusal === "string" && message.refusal !== "") content.push({ type: "text", text: message.refusal });
     for (const [index, call] of recordsOf(message.tool_calls).entries()) content.push(this.toToolCall(call, `${path}.tool_calls.${index}`));
     if (isRecord(message.function_call)) {

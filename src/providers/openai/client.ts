@@ -3,6 +3,7 @@
  * of the caller's headers goes upstream.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import type { NoteUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
@@ -224,8 +225,8 @@ async function readError(response: UpstreamResponse, signal: CallEnd): Promise<s
   let bytes = 0;
   try {
     for (let read = await response.read(); read !== null && bytes < ERROR_BODY_BYTES_MAX; read = await response.read()) {
-      parts.push(...read);
-      bytes = parts.reduce((sum, part) => sum + part.length, 0);
+      append(parts, read);
+      bytes += read.reduce((sum, part) => sum + part.length, 0);
     }
   } catch {
     if (signal.aborted) throw signal.reason;

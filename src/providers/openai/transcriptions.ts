@@ -1,4 +1,5 @@
 /** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, JSON back. */
+import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
@@ -34,7 +35,7 @@ function toFields(call: TranscriptionCall): [name: string, value: string][] {
   fields.push(["response_format", call.wantsSegments || call.wantsWords ? "verbose_json" : "json"]);
   if (call.wantsSegments) fields.push(["timestamp_granularities[]", "segment"]);
   if (call.wantsWords) fields.push(["timestamp_granularities[]", "word"]);
-  for (const [name, value] of Object.entries(call.extra)) fields.push(...toExtraFields(name, value));
+  for (const [name, value] of Object.entries(call.extra)) append(fields, toExtraFields(name, value));
   return fields;
 }
 

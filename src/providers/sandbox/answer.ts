@@ -1,6 +1,7 @@
 /** What the sandbox answers to a chat: text, structured text or tool calls, by the rules of docs/sandbox-models.md. */
 import { randomBytes } from "node:crypto";
 import type { ChatBody } from "../../lib/chat-format.js";
+import { least } from "../../lib/collections.js";
 import { countChatTokens, countDeltaTokens, countTextTokens } from "../../lib/tokenizer.js";
 import type { Directives } from "./directives.js";
 import { refuse } from "./refusal.js";
@@ -81,7 +82,7 @@ function thoughtFor(body: ChatBody, directives: Directives): string {
 function limitText(text: string, stop: unknown): string {
   const sequences = (Array.isArray(stop) ? stop : [stop]).filter((sequence) => typeof sequence === "string" && sequence !== "");
   const places = sequences.map((sequence) => text.indexOf(sequence)).filter((place) => place !== -1);
-  return places.length === 0 ? text : text.slice(0, Math.min(...places));
+  return text.slice(0, least(places));
 }
 
 function capOf(body: ChatBody): number {

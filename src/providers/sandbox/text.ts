@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../lib/clock.js";
+import { greatest } from "../../lib/collections.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
 import { toChunk } from "../openai/stream.js";
 import { toUsage } from "../openai/usage.js";
@@ -137,7 +138,10 @@ function toStep(trouble: "hang" | "cut" | "error"): SandboxStep {
 /** The deltas of all choices, in turn, each with its choice's index. */
 function interleave(choices: readonly SandboxChoice[]): readonly (readonly [number, Delta])[] {
   const each = choices.map(toDeltas);
-  const longest = Math.max(0, ...each.map((deltas) => deltas.length));
+  const longest = greatest(
+    each.map((deltas) => deltas.length),
+    0,
+  );
   const all: (readonly [number, Delta])[] = [];
   for (let turn = 0; turn < longest; turn += 1) {
     for (const [index, deltas] of each.entries()) {

@@ -117,7 +117,7 @@ class Face implements RealtimeFace {
       if (!admitted) return;
       const { generationId, model, modelUsed } = admitted.session;
       const told = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed }, generationId) };
-      headers.push(...Object.entries(told).map(([name, value]) => `${name}: ${value}`));
+      for (const [name, value] of Object.entries(told)) headers.push(`${name}: ${value}`);
     });
   }
 

@@ -100,4 +100,9 @@ export const AGENT_BUNDLE_BYTES_MAX = 1024 * 1024;
 /** Of each of the two processes that make a bundle, without its program. One of sources that nest no deeper than people write takes 100 MB. */
 export const BUNDLER_MEMORY_BYTES_MAX = 320 * 1024 * 1024;
 /** JSON that an agent imports; its keys and values are bounded by its bytes. */
-export const AGENT_JSON_BOUNDS: JsonBounds = { depthMax: 100, keysMax: Number.POSITIVE_INFINITY, valuesMax: Number.POSITIVE_INFINITY };
+export const AGENT_JSON_BOUNDS: JsonBounds = {
+  depthMax: 100,
+  keysMax: Number.POSITIVE_INFINITY,
+  valuesMax: Number.POSITIVE_INFINITY,
+  textsMax: Number.POSITIVE_INFINITY,
+};

@@ -6,9 +6,11 @@
  * 3. Tools that it calls are called, all of a step at once, and what they answer is said to the model in the next step.
  * 4. The last step, and every one after the last tool call, is one in which the model may call no tool: it has to answer in words.
  */
+
 import type { RequestContext } from "../../context.js";
 import { serviceUnavailable } from "../../errors.js";
 import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
+import { append } from "../../lib/collections.js";
 import type { Model } from "../catalog/model.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";
 import { type AgentTools, failedResult, type ShownResult } from "./agent-tools.js";
@@ -58,7 +60,8 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
     if (isAnswered) return { finishReason: finishReasonOf(answer) };
     // It calls tools that it may not call: there is no more to come.
     if (!mayCall) return { finishReason: "length" };
-    messages.push(toAssistant(answer), ...(await useTools(run, answer.toolCalls, callsLeft)));
+    messages.push(toAssistant(answer));
+    append(messages, await useTools(run, answer.toolCalls, callsLeft));
     callsLeft -= Math.min(callsLeft, answer.toolCalls.length);
   }
 }
@@ -80,7 +83,7 @@ async function* lastOnly(deltas: StepDeltas): StepDeltas {
   const said: ChatDelta[] = [];
   for (;;) {
     const { done, value } = await deltas.next();
-    if (!done) said.push(...value);
+    if (!done) append(said, value);
     else {
       if (value.toolCalls.length === 0 && said.length > 0) yield said;
       return value;

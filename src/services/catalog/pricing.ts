@@ -182,7 +182,7 @@ export function withFieldPrices(
   model: PricingBasis & { readonly prices: StatedPrices; readonly longContext: readonly LongContextPrices[] },
   fields: readonly FieldPrice[],
 ): RateCard {
-  const stated: StatedPrices = Object.assign({}, ...fields.map(({ prices }) => prices));
+  const stated = fields.reduce<StatedPrices>((all, { prices }) => Object.assign(all, prices), {});
   const longContext = model.longContext.map((tier) => ({ ...tier, prices: { ...tier.prices, ...stated } }));
   const card = toRateCard({ ...model.prices, ...stated }, model, longContext);
   const perRequest = fields.reduce((sum, field) => sum + field.perRequest, 0n);

@@ -121,7 +121,7 @@ export async function findCandidates(
       take: FALLBACK_CANDIDATES_READ_MAX,
       ...WITH_HANDLE,
     });
-    found.push(...rows.filter((row) => fallbackRefusal(holder, row, now) === null));
+    for (const row of rows) if (fallbackRefusal(holder, row, now) === null) found.push(row);
   }
   // Few of them go in a circle, so that as many again are enough to fill the answer.
   const likely = found.slice(0, 2 * FALLBACK_CANDIDATES_MAX);

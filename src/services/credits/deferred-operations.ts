@@ -3,6 +3,7 @@
  * Settlements are on the disk too, so that they outlive the process.
  */
 import type { Logger } from "pino";
+import { append } from "../../lib/collections.js";
 import { FLUSH_OPERATIONS_MAX, FLUSH_RETRY_MS } from "../../limits.js";
 import {
   isSettlement,
@@ -51,7 +52,7 @@ export class DeferredOperations {
 
   /** Takes up what the last process left in the spool. */
   async load(): Promise<void> {
-    this.operations.push(...(await this.deps.spool.read()));
+    append(this.operations, await this.deps.spool.read());
     if (this.operations.length === 0) return;
     this.deps.log.warn({ settlements: this.operations.length }, "replaying settlements that were spooled");
     await this.replay();

@@ -1,5 +1,6 @@
 /** Many operations at once, told apart when the database refuses them together. */
 
+import { append } from "../../lib/collections.js";
 import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 
 /**
@@ -21,7 +22,7 @@ export async function flushApart<Operation extends LedgerOperation>(
       return [null];
     }
     const outcomes: (LedgerOutcome | null)[] = [];
-    for (const operation of batch) outcomes.push(...(await flushApart(ledger, [operation], onRefused)));
+    for (const operation of batch) append(outcomes, await flushApart(ledger, [operation], onRefused));
     return outcomes;
   }
 }

@@ -12,6 +12,7 @@
  */
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
+import { append } from "../../lib/collections.js";
 import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
 import type { Events } from "../../store/events.js";
 import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
@@ -144,7 +145,7 @@ export class Settler {
   }
 
   private enqueue(operations: readonly PendingOperation[]): void {
-    this.queue.push(...operations);
+    append(this.queue, operations);
     this.schedule();
   }
 

@@ -3,10 +3,12 @@ import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { AnswerName } from "../../lib/answer-name.js";
+import { withoutFields } from "../../lib/own-values.js";
 import { countTexts } from "../../lib/tokenizer.js";
 import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import { EMBEDDING_DIMENSIONS_MAX, EMBEDDING_INPUTS_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingVector } from "../../providers/media.js";
+import { parsedOften } from "../requests/input.js";
 import { isChecked, safeInput, toSafeText } from "../safety/features.js";
 import type { Generations, PricedPlan } from "./generations.js";
 import type { Receipt } from "./receipt.js";
@@ -15,20 +17,25 @@ import type { Upstreams } from "./upstreams.js";
 const text = z.string().min(1);
 const token = z.int().min(0);
 
-export const embeddingsInput = z.looseObject({
-  model: z.string().min(1).max(253).nullish(),
-  input: z.union([
-    text,
-    z.array(text).min(1).max(EMBEDDING_INPUTS_MAX),
-    z.array(token).min(1),
-    z.array(z.array(token).min(1)).min(1).max(EMBEDDING_INPUTS_MAX),
-  ]),
-  encoding_format: z.enum(["float", "base64"]).nullish(),
-  dimensions: z.int().min(1).max(EMBEDDING_DIMENSIONS_MAX).nullish(),
-  user: z.string().nullish(),
-  safe: safeInput,
-});
+export const embeddingsInput = parsedOften(
+  z.looseObject({
+    model: z.string().min(1).max(253).nullish(),
+    input: z.union([
+      text,
+      z.array(text).min(1).max(EMBEDDING_INPUTS_MAX),
+      z.array(token).min(1),
+      z.array(z.array(token).min(1)).min(1).max(EMBEDDING_INPUTS_MAX),
+    ]),
+    encoding_format: z.enum(["float", "base64"]).nullish(),
+    dimensions: z.int().min(1).max(EMBEDDING_DIMENSIONS_MAX).nullish(),
+    user: z.string().nullish(),
+    safe: safeInput,
+  }),
+);
 export type EmbeddingsInput = z.output<typeof embeddingsInput>;
+
+/** Any other field travels on to the upstream. */
+const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "encoding_format", "dimensions", "safe"]);
 
 type Input = string | readonly number[];
 
@@ -48,7 +55,8 @@ export class Embeddings {
 
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: EmbeddingsInput): Promise<EmbeddingsResult> {
-    const { model: modelName, input: given, encoding_format: format, dimensions = null, safe, ...extra } = input;
+    const { model: modelName, input: given, encoding_format: format, dimensions = null, safe } = input;
+    const extra = withoutFields(input, READ_FIELDS);
     const inputs = toInputs(given);
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
     const plan = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);

@@ -1,6 +1,7 @@
 /** Moderations (docs/spec/moderations.md, POST /v1/moderations): what a moderation model finds in texts and pictures. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
+import { withoutFields } from "../../lib/own-values.js";
 import { countChatTokens, countTexts } from "../../lib/tokenizer.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import { MODERATION_INPUTS_MAX } from "../../limits.js";
@@ -43,6 +44,9 @@ export interface ModerationsResult {
   readonly receipt: Receipt;
 }
 
+/** Any other field travels on to the upstream. */
+const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "safe"]);
+
 export class Moderations {
   constructor(
     private readonly generations: Generations,
@@ -51,7 +55,8 @@ export class Moderations {
 
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ModerationsInput): Promise<ModerationsResult> {
-    const { model: modelName, input: given, safe, ...extra } = input;
+    const { model: modelName, input: given, safe } = input;
+    const extra = withoutFields(input, READ_FIELDS);
     const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
     const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted);

@@ -166,7 +166,7 @@ async function listAll(client: Client, options: McpRequestOptions): Promise<read
   for (let page = 0; page < MCP_TOOL_PAGES_MAX; page += 1) {
     const params = cursor === undefined ? {} : { cursor };
     const listed = await client.request({ method: "tools/list", params }, ListToolsResultSchema, options);
-    tools.push(...listed.tools.map(({ name, description, inputSchema }) => ({ name, description: description ?? null, inputSchema })));
+    for (const { name, description, inputSchema } of listed.tools) tools.push({ name, description: description ?? null, inputSchema });
     if (tools.length > MCP_TOOLS_MAX) throw new Error(`The server has more than ${MCP_TOOLS_MAX} tools.`);
     cursor = listed.nextCursor;
     if (cursor === undefined) return tools;

@@ -78,9 +78,8 @@ export class McpSessions {
   }
 
   private dropIdle(): void {
-    const idle = [...this.kept].find(([, { uses }]) => uses === 0);
-    if (!idle) throw serviceUnavailable("Too many agents use tools at the moment.");
-    void this.drop(...idle);
+    for (const [key, kept] of this.kept) if (kept.uses === 0) return void this.drop(key, kept);
+    throw serviceUnavailable("Too many agents use tools at the moment.");
   }
 
   private async drop(key: string, kept: Kept): Promise<void> {

@@ -4,6 +4,7 @@
  *
  * Nothing of it may be a secret or a prompt: an error is told by its code, and found in the log by the id of its request.
  */
+import { least } from "../../lib/collections.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 
 const SECOND_MS = 1_000;
@@ -61,7 +62,7 @@ function clearPassed(counts: Uint32Array, before: number, now: number): void {
 
 /** In one: up to the last second that all of them have told. */
 export function addUpSettlements(each: readonly SettlementCounts[]): SettlementCounts {
-  const until = Math.min(...each.map((one) => one.until));
+  const until = least(each.map((one) => one.until));
   const counts = new Array<number>(SETTLEMENT_SECONDS).fill(0);
   for (const one of each) {
     const later = one.until - until;

@@ -2,7 +2,7 @@
 import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
 import { useQuery } from "urql";
 import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
-import { formatBytes, formatPercent } from "../../ui/amounts.js";
+import { formatBytes, formatPercent, greatest } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
@@ -90,9 +90,9 @@ const BAR = 4;
 const HEIGHT = 64;
 
 function Settlements({ series: { counts } }: { readonly series: Gateway["settlements"] }) {
-  const most = Math.max(1, ...counts);
+  const most = Math.max(1, greatest(counts));
   const total = sum(counts);
-  const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${Math.max(0, ...counts)} in one.`;
+  const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${greatest(counts)} in one.`;
   return (
     <Card title="Settlements, second by second">
       <svg

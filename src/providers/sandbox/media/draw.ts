@@ -1,5 +1,6 @@
 /** Draws pictures: a scene with the prompt under it, or what the caller brought with the scene's colours, shapes and words over it. */
 import type { OverlayOptions } from "sharp";
+import { append } from "../../../lib/collections.js";
 import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../../../limits.js";
 import { drawCaption } from "./caption.js";
 import type { ImageJob, ImageResult, JobRun } from "./jobs.js";
@@ -45,7 +46,7 @@ async function drawOne(job: ImageJob, size: Size, seed: number): Promise<Uint8Ar
     const cover = await coverWith(source, size, job.isTransparent);
     layers.push({ input: job.mask ? await maskedBy(cover, job.mask, size) : cover });
     if (!job.mask) layers.push({ input: svg(size, frame(size, palette.accents)) });
-    layers.push(...(await prints(others, size)));
+    append(layers, await prints(others, size));
   }
   layers.push({ input: svg(size, caption) });
 

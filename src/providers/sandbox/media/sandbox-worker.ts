@@ -3,6 +3,7 @@
  * of others. Several jobs are under way at once, one step of each in turn. Each kind's code and libraries are loaded when they are first needed.
  */
 import { parentPort } from "node:worker_threads";
+import { append } from "../../../lib/collections.js";
 import { ProviderError } from "../../provider.js";
 import type { Job, JobKind, JobResults, JobRun, Reply, Request } from "./jobs.js";
 
@@ -60,7 +61,11 @@ function transferable(reply: Reply): ArrayBuffer[] {
   const all: unknown[] = [];
   if ("step" in reply && "chunk" in reply.step) all.push(reply.step.chunk);
   if ("result" in reply && reply.result !== null) {
-    if ("images" in reply.result) all.push(...reply.result.images.map((image) => image.bytes));
+    if ("images" in reply.result)
+      append(
+        all,
+        reply.result.images.map((image) => image.bytes),
+      );
     if ("bytes" in reply.result) all.push(reply.result.bytes);
   }
   return all.flatMap((bytes) =>

@@ -1,4 +1,5 @@
 /** Tunes: chords, a melody over them, a bass and a beat, all decided by the prompt's words and chance; then the sound of it. */
+import { append } from "../../../lib/collections.js";
 import type { Random } from "./random.js";
 
 export const MUSIC_RATE = 48_000;
@@ -96,7 +97,7 @@ export function composeTune(prompt: string, seconds: number, random: Random): re
     ] as const) {
       notes.push({ voice: "bass", start: start + position * beat, length: beat * 0.9, pitch: pitchOf(degree + step) - 24, strength: 0.9 });
     }
-    if (mood.hasBeat ?? drawnBeat) notes.push(...beats(start, beat));
+    if (mood.hasBeat ?? drawnBeat) append(notes, beats(start, beat));
   }
   return notes.filter((note) => note.start < seconds);
 }

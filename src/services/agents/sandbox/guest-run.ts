@@ -10,6 +10,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { type AppError, agentFailed, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
+import { append } from "../../../lib/collections.js";
 import type { UpstreamResponse } from "../../../providers/http.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { CODE_RUN_MESSAGE_BYTES_MAX } from "../limits.js";
@@ -147,8 +148,8 @@ export class GuestRun implements UpstreamResponse {
     const chunks: Buffer[] = [];
     let bytes = 0;
     for (let read = await this.read(); read !== null; read = await this.read()) {
-      chunks.push(...read);
-      bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      append(chunks, read);
+      bytes += read.reduce((sum, chunk) => sum + chunk.length, 0);
       if (bytes > bytesMax) {
         this.destroy();
         throw new ProviderError("invalid-response", `The agent's answer is larger than ${bytesMax} bytes.`);

@@ -3,6 +3,7 @@
  * (docs/architecture.md#a-generation-end-to-end).
  */
 import { randomInt } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { ChatBody } from "../../../lib/chat-format.js";
 import { readChat } from "../../../lib/chat-prompt.js";
@@ -36,6 +37,16 @@ export interface ChatPlan extends GenerationTask {
 
 /** `input` is the chat as its safety features have left it. A promise for a long prompt, whose tokens are counted in turns with everybody else. */
 export function planChat(
+  task: GenerationTask,
+  input: ChatCompletionInput,
+  estimates: OutputEstimates,
+  isStreamed: boolean,
+): ChatPlan | Promise<ChatPlan> {
+  if (task.request.hasLargeInput) return nextTurn().then(() => planInTurn(task, input, estimates, isStreamed));
+  return planInTurn(task, input, estimates, isStreamed);
+}
+
+function planInTurn(
   task: GenerationTask,
   input: ChatCompletionInput,
   estimates: OutputEstimates,

@@ -2,7 +2,9 @@
  * From the chunks of a chat to the events of a streamed response: items are opened, grow, and are closed in the order in which
  * the model makes them. One for each stream; a plain answer goes through it as one chunk.
  */
+
 import type { ChatChunkObject, ChatDelta } from "../../../lib/chat-format.js";
+import { append } from "../../../lib/collections.js";
 import { plainText } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
 import {
@@ -89,12 +91,12 @@ export class ResponseEvents {
   private readDelta(delta: ChatDelta): ResponseEvent[] {
     const events: ResponseEvent[] = [];
     const thought = plainText(delta.reasoning_content ?? delta.reasoning);
-    if (thought !== "") events.push(...this.grow(this.thoughts, thought));
+    if (thought !== "") append(events, this.grow(this.thoughts, thought));
     const text = plainText(delta.content);
-    if (text !== "") events.push(...this.grow("text", text));
+    if (text !== "") append(events, this.grow("text", text));
     const refusal = plainText(delta.refusal);
-    if (refusal !== "") events.push(...this.grow("refusal", refusal));
-    for (const [position, call] of (delta.tool_calls ?? []).entries()) events.push(...this.readCall(call, position));
+    if (refusal !== "") append(events, this.grow("refusal", refusal));
+    for (const [position, call] of (delta.tool_calls ?? []).entries()) append(events, this.readCall(call, position));
     return events;
   }
 

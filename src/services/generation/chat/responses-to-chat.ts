@@ -1,5 +1,6 @@
 /** From a Responses request to the chat that it stands for: every text model then serves it, whatever its upstream speaks. */
 import { invalidInput } from "../../../errors.js";
+import { withoutFields } from "../../../lib/own-values.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
@@ -57,7 +58,7 @@ export interface ChatOfResponse {
 
 /** Throws BAD_REQUEST for what the chat format cannot hold. */
 export function toChat(input: ResponseInput, { model, isNative }: AskedAs): ChatOfResponse {
-  const passed = Object.fromEntries(Object.entries(input).filter(([field, value]) => !READ_FIELDS.has(field) && value != null));
+  const passed = withoutFields(input, READ_FIELDS, (value) => value !== null);
   const { format, verbosity } = input.text ?? {};
   const { kept, tools, choice, warnings } = offerTools(input, model, isNative);
   const { messages, leftOut } = toMessages(input, isNative);
@@ -136,7 +137,8 @@ class MessageWriter {
 
   private addCall(id: string, call: Message): void {
     const turn = this.assistantTurn();
-    turn.tool_calls = [...((turn.tool_calls as unknown[] | undefined) ?? []), { id, ...call }];
+    turn.tool_calls ??= [];
+    (turn.tool_calls as unknown[]).push({ id, ...call });
   }
 
   private toCustomCall(name: string, input: string): Message {

@@ -1,6 +1,8 @@
 /** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer form, answered or streamed. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
+import { append } from "../../../lib/collections.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
@@ -37,6 +39,7 @@ export class Responses {
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
     const { chat, tools, warnings } = toChat(input, this.whoIsAsked(ctx, input));
+    if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
     const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
     const usage = withCost(completion.usage, receipt);
@@ -95,7 +98,7 @@ function mapBatches(
       if (!events) {
         if (next.done) return next;
         events = await begin();
-        opening.push(...events.begin());
+        append(opening, events.begin());
       }
       const reducer = events;
       isEnded = next.done === true;

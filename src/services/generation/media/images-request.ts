@@ -1,6 +1,6 @@
 /** The one form in which every way to ask for pictures reaches the service. */
 
-import { ownValue } from "../../../lib/own-values.js";
+import { ownValue, withFields, withoutFields } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_SIDE_DEFAULT } from "../../../limits.js";
@@ -57,17 +57,26 @@ export const NO_FILES: ImageFiles = { images: [], mask: null };
 
 /** A generation asks for 1024x1024 unless it says otherwise (docs/spec/images.md#generations). */
 export function fromGenerationInput(input: ImageGenerationInput): ImageRequest {
-  return fromBody({ ...input, size: unlessAuto(input.size) ?? IMAGE_SIZE_DEFAULT });
+  return fromBody(input, unlessAuto(input.size) ?? IMAGE_SIZE_DEFAULT);
 }
 
-export function fromEditInput({ mask, ...input }: ImageEditInput, files: ImageFiles): ImageRequest {
-  return { ...fromBody(input as Omit<ImageEditInput, "mask"> & ImageGenerationInput), maskUrl: mask ?? null, files };
+export function fromEditInput(input: ImageEditInput, files: ImageFiles): ImageRequest {
+  const body = fromBody(input as ImageEditInput & ImageGenerationInput, unlessAuto(input.size), READ_FIELDS_OF_EDITS);
+  return { ...body, maskUrl: input.mask ?? null, files };
 }
 
-function fromBody(input: ImageGenerationInput): ImageRequest {
-  const { prompt, model, n, size, response_format, quality, seed, nologo, enhance, safe, image, ...others } = input;
-  const { negative_prompt, transparent, background, reasoning, output_format, stream, ...extra } = others;
-  const sides = unlessAuto(size);
+/** What is read here; any other field travels on to the upstream. */
+const READ_FIELDS: ReadonlySet<string> = new Set([
+  ...["prompt", "model", "n", "size", "response_format", "quality", "seed", "nologo", "enhance", "safe", "image"],
+  ...["negative_prompt", "transparent", "background", "reasoning", "output_format", "stream"],
+]);
+
+const READ_FIELDS_OF_EDITS: ReadonlySet<string> = new Set([...READ_FIELDS, "mask"]);
+
+function fromBody(input: ImageGenerationInput, sides: string | null, readFields = READ_FIELDS): ImageRequest {
+  const { prompt, model, n, response_format, quality, seed, enhance, safe, image } = input;
+  const { negative_prompt, transparent, background, reasoning, output_format } = input;
+  const extra = withoutFields(input, readFields);
   return {
     model: model ?? null,
     prompt,
@@ -85,7 +94,7 @@ function fromBody(input: ImageGenerationInput): ImageRequest {
     maskUrl: null,
     files: NO_FILES,
     isPublished: response_format === "url",
-    extra: background && background !== "transparent" ? { ...extra, background } : extra,
+    extra: background && background !== "transparent" ? withFields(extra, { background }) : extra,
     ignored: [],
   };
 }

@@ -10,6 +10,7 @@ import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
 import { wrongField } from "../../../errors.js";
 import { convertPicture } from "../../../lib/content-types.js";
+import { withFields } from "../../../lib/own-values.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
@@ -235,7 +236,7 @@ interface Prepared {
 
 /** What decides the price of a picture beside its model. */
 function billedFieldsOf({ extra, size, quality }: ImageRequest): AskedFields {
-  return { ...extra, size: size && `${size.width}x${size.height}`, quality };
+  return withFields(extra, { size: size && `${size.width}x${size.height}`, quality });
 }
 
 type Picture = Pick<ImageAnswer["images"][number], "bytes" | "contentType" | "base64">;

@@ -51,7 +51,7 @@ class Tables {
   }
 
   private boxAt(at: number, end: number): { readonly type: string; readonly content: number; readonly next: number } | null {
-    const type = String.fromCharCode(...this.bytes.subarray(at + 4, at + 8));
+    const type = Buffer.from(this.bytes.subarray(at + 4, at + 8)).toString("latin1");
     const stated = this.view.getUint32(at);
     if (stated !== 1) return stated < 8 && stated !== 0 ? null : { type, content: at + 8, next: stated === 0 ? end : at + stated };
     if (at + 16 > end) return null;

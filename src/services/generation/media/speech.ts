@@ -7,6 +7,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { invalidInput } from "../../../errors.js";
 import { inUnit } from "../../../lib/issue-words.js";
+import { withoutFields } from "../../../lib/own-values.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import {
   MUSIC_SECONDS_MAX,
@@ -135,6 +136,18 @@ export interface SpeechOptions {
   readonly beforeCharge?: ((file: MediaFile) => Promise<void>) | undefined;
 }
 
+/** Any other field travels on to the upstream. */
+const READ_FIELDS: ReadonlySet<string> = new Set([
+  "model",
+  "input",
+  "voice",
+  "response_format",
+  "speed",
+  "instructions",
+  "stream_format",
+  "safe",
+]);
+
 export class Speech {
   constructor(private readonly deps: SpeechDependencies) {}
 
@@ -176,7 +189,8 @@ export class Speech {
   }
 
   private prepare(ctx: RequestContext, input: SpeechInput, generationId?: string): PreparedSpeech {
-    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, stream_format, safe, ...extra } = input;
+    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, safe } = input;
+    const extra = withoutFields(input, READ_FIELDS);
     const { generations, upstreams } = this.deps;
     const expected = { ...NO_USAGE, characters: countCharacters(text) };
     const plan = generations.plan(ctx, "speech", name, extra, () => expected, generationId);

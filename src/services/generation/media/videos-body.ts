@@ -1,5 +1,6 @@
 /** OpenAI's `POST /v1/videos`: its fields in its words, and what becomes of them. */
 import * as z from "zod";
+import { withoutFields } from "../../../lib/own-values.js";
 import { VIDEO_SECONDS_MAX, VIDEO_SECONDS_MIN } from "../../../limits.js";
 import { nonBlankText, parseInput } from "../../requests/input.js";
 import { formFlag, formInteger } from "../../requests/query-values.js";
@@ -47,6 +48,7 @@ export const videoForm = body.extend({
 });
 
 const OWN_FIELDS = ["aspectRatio", "audio", "seed", "negative_prompt", "safe", "enhance"] as const;
+const READ_FIELDS: ReadonlySet<string> = new Set([...OWN_FIELDS, "prompt", "model", "seconds", "size", "input_reference"]);
 
 export interface VideoBodyRequest {
   readonly input: VideoInput;
@@ -54,9 +56,10 @@ export interface VideoBodyRequest {
 }
 
 /** Throws BAD_REQUEST. */
-export function fromVideoBody({ prompt, model, seconds, size, input_reference: reference, ...others }: VideoBody): VideoBodyRequest {
-  const own = Object.fromEntries(OWN_FIELDS.map((name) => [name, others[name]]));
-  const extra = Object.fromEntries(Object.entries(others).filter(([name]) => !OWN_FIELDS.some((known) => known === name)));
+export function fromVideoBody(body: VideoBody): VideoBodyRequest {
+  const { prompt, model, seconds, size, input_reference: reference } = body;
+  const own = Object.fromEntries(OWN_FIELDS.map((name) => [name, body[name]]));
+  const extra = withoutFields(body, READ_FIELDS);
   const sides = typeof size === "string" ? readSize(size) : null;
   const safe = typeof own.safe === "boolean" ? (own.safe ? "true" : null) : own.safe;
   const image = reference ? [reference.image_url] : undefined;

@@ -6,6 +6,7 @@
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
+import { withFields } from "../../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { VIDEO_SECONDS_MAX } from "../../../limits.js";
 import type { InputFile, MediaFile, VideoAnswer } from "../../../providers/media.js";
@@ -174,7 +175,7 @@ export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryReq
 /** What decides the price of a second beside the model. */
 function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): AskedFields {
   const size = toSize(width, height);
-  return { ...extra, size: size && `${size.width}x${size.height}` };
+  return withFields(extra, { size: size && `${size.width}x${size.height}` });
 }
 
 function meter({ durationMs }: VideoAnswer, expectedMs: number): Metered {

@@ -94,7 +94,7 @@ export function messagesFor(turns: readonly Turn[], upTo: string, side: number, 
     const answer = answers[side];
     if (text !== null) messages.push({ role: "USER", content: text });
     else if (answer)
-      messages.push(...Object.entries(results ?? {}).map(([toolCallId, content]) => ({ role: "TOOL" as const, toolCallId, content })));
+      for (const [toolCallId, content] of Object.entries(results ?? {})) messages.push({ role: "TOOL", toolCallId, content });
     if (id === upTo) return messages;
     if (answer && (answer.text !== "" || answer.toolCalls.length > 0)) messages.push(toMessage(answer));
   }
