@@ -209,39 +209,6 @@ export const VIDEO_DISCARD_TIMEOUT_MS = 5_000;
 export const GRAPHQL_FILES_MAX = 17;
 export const GRAPHQL_FILE_PATHS_MAX = 64;
 
-/** Unspecified: threads that the sandbox draws, films, speaks and plays in; one core is left to the gateway. */
-export const SANDBOX_THREADS_MAX = 2;
-/** Unspecified: jobs at work in one of them; more wait. */
-export const SANDBOX_JOBS_PER_THREAD = 4;
-/** Unspecified: speech in formats that are sent when all is spoken, kept in memory until it has been read: how many at once, and how many characters at ordinary speed (some 20 minutes, 60 MB). */
-export const SANDBOX_WHOLE_SPEECH_JOBS_MAX = 8;
-export const SANDBOX_WHOLE_SPEECH_CHARS_MAX = 20_000;
-/** Unspecified: jobs at work, waiting, or resting until their reader has taken what they made; above it the sandbox says that it is overloaded. */
-export const SANDBOX_JOBS_MAX = 128;
-/** Unspecified: an idle thread is given back after this long, and what its libraries hold with it. */
-export const SANDBOX_IDLE_MS = 30_000;
-/** Unspecified: a thread that has answered nobody for this long after a caller left in the middle of a step is ended. No step takes a tenth of it. */
-export const SANDBOX_STEP_MAX_MS = 60_000;
-/** Unspecified: how long a gateway that stops waits for sandbox jobs; callers have had the time to drain before. */
-export const SANDBOX_CLOSE_MS = 15_000;
-/** Unspecified: side of a sandbox picture whose size is not stated, in pixels, and the largest (docs/spec/images.md#size). */
-export const SANDBOX_IMAGE_SIDE = 1_024;
-export const SANDBOX_IMAGE_SIDE_MAX = 4_096;
-export const SANDBOX_IMAGE_SIDE_MIN = 64;
-/** Unspecified: pictures of one request. */
-export const SANDBOX_IMAGES_MAX = 10;
-/** Unspecified: what a source picture may unfold to, in pixels. */
-export const SANDBOX_SOURCE_PIXELS_MAX = 64 * 1024 * 1024;
-/** Length of a video (docs/spec/limits.md). The sandbox's usual one keeps waiting short. */
-export const SANDBOX_VIDEO_SECONDS_MIN = 1;
-export const SANDBOX_VIDEO_SECONDS_MAX = 10;
-export const SANDBOX_VIDEO_SECONDS = 4;
-/** Unspecified: side of a sandbox video, in pixels. */
-export const SANDBOX_VIDEO_SIDE_MAX = 1_920;
-/** Unspecified: length of a sandbox tune. */
-export const SANDBOX_MUSIC_SECONDS = 10;
-export const SANDBOX_MUSIC_SECONDS_MAX = 300;
-
 /** Generation jobs, unspecified: running at once of one account, and in one process; a finished video waits in memory to be stored. */
 export const JOBS_PER_ACCOUNT_MAX = 10;
 export const JOBS_PER_PROCESS_MAX = 100;

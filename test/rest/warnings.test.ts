@@ -112,7 +112,7 @@ describe("a field that is one letter off", () => {
     const answer = await client.post("/v1/chat/completions", {
       ...CHAT,
       "strea\r\nX-Cost": 1,
-      "m\u0000del": 1,
+      "m\u0001del": 1,
       ...hostile,
       [`to${"o".repeat(1_000)}ls`]: 1,
     });

@@ -1,7 +1,6 @@
 /** The sandbox's speech model: a real synthesizer, sentence by sentence (docs/sandbox-models.md). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { NO_USAGE } from "../../lib/usage.js";
-import { SANDBOX_MUSIC_SECONDS, SANDBOX_MUSIC_SECONDS_MAX, SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "../../limits.js";
 import {
   type MusicAnswer,
   type MusicCall,
@@ -16,6 +15,7 @@ import {
   type TranscriptSegment,
 } from "../media.js";
 import type { Directives } from "./directives.js";
+import { SANDBOX_MUSIC_SECONDS, SANDBOX_MUSIC_SECONDS_MAX, SANDBOX_WHOLE_SPEECH_CHARS_MAX } from "./limits.js";
 import { begin, obey, promptOf, readDirectives, reportTokens, runPaced, type SandboxMedia, troubleOf } from "./media/calls.js";
 import { isSentWhole, type JobStep } from "./media/jobs.js";
 import { SANDBOX_VOICES } from "./media/voices.js";

@@ -1,8 +1,8 @@
 /** The sandbox's image model: pictures drawn from prompt and seed (docs/sandbox-models.md). */
 import { ownValue } from "../../lib/own-values.js";
 import { countTextTokens } from "../../lib/tokenizer.js";
-import { SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN, SANDBOX_IMAGES_MAX } from "../../limits.js";
 import type { ImageAnswer, ImageCall, ImageProvider } from "../media.js";
+import { SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN, SANDBOX_IMAGES_MAX } from "./limits.js";
 import { begin, promptOf, reportTokens, runPaced, type SandboxMedia } from "./media/calls.js";
 import { refuse } from "./refusal.js";
 

@@ -1,7 +1,7 @@
 /** The sandbox's video model: a scene that moves, as H.264 in MP4 (docs/sandbox-models.md). */
 import { NO_USAGE } from "../../lib/usage.js";
-import { SANDBOX_VIDEO_SECONDS, SANDBOX_VIDEO_SECONDS_MAX, SANDBOX_VIDEO_SECONDS_MIN, SANDBOX_VIDEO_SIDE_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
+import { SANDBOX_VIDEO_SECONDS, SANDBOX_VIDEO_SECONDS_MAX, SANDBOX_VIDEO_SECONDS_MIN, SANDBOX_VIDEO_SIDE_MAX } from "./limits.js";
 import { begin, promptOf, runPaced, type SandboxMedia } from "./media/calls.js";
 import { refuse } from "./refusal.js";
 

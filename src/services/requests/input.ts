@@ -197,7 +197,9 @@ type Issues = readonly z.core.$ZodIssue[];
  * the one with the fewest mistakes. Null when the input had the wrong type for all of them, where the union's own message says more.
  */
 function closestVariant(variants: readonly Issues[]): Issues | null {
-  const possible = variants.filter((issues) => !issues.some(isOfWrongType));
+  const ofRightType = variants.filter((issues) => !issues.some(isOfWrongType));
+  const ofRightItems = ofRightType.filter((issues) => !issues.some(isOfWrongItem));
+  const possible = ofRightItems.length > 0 ? ofRightItems : ofRightType;
   const tagged = possible.filter((issues) => !issues.some((issue) => isOfTag(issue) || issue.message === NOT_ALLOWED));
   if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
   return fewest(tagged.length > 0 ? tagged : possible);
@@ -205,6 +207,11 @@ function closestVariant(variants: readonly Issues[]): Issues | null {
 
 function isOfWrongType({ code, path }: z.core.$ZodIssue): boolean {
   return path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
+}
+
+/** A list whose items have a wrong type is one of another variant. */
+function isOfWrongItem({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length === 1 && typeof path[0] === "number" && code === "invalid_type";
 }
 
 /** With as few mistakes as any, and of those the one that the input agrees with deepest. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { SANDBOX_JOBS_MAX } from "../../../src/limits.js";
+import { SANDBOX_JOBS_MAX } from "../../../src/providers/sandbox/limits.js";
 import type { SpeechJob } from "../../../src/providers/sandbox/media/jobs.js";
 import { MediaPool, Place, Places } from "../../../src/providers/sandbox/media/pool.js";
 

@@ -1,7 +1,7 @@
 /** Draws pictures: a scene with the prompt under it, or what the caller brought with the scene's colours, shapes and words over it. */
 import type { OverlayOptions } from "sharp";
 import { append } from "../../../lib/collections.js";
-import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../../../limits.js";
+import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../limits.js";
 import { drawCaption } from "./caption.js";
 import type { ImageJob, ImageResult, JobRun } from "./jobs.js";
 import { choosePalette } from "./palette.js";

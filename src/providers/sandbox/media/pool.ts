@@ -6,6 +6,7 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { resolveWorkerFile } from "../../../lib/worker-file.js";
+import { ProviderError } from "../../provider.js";
 import {
   SANDBOX_CLOSE_MS,
   SANDBOX_IDLE_MS,
@@ -14,8 +15,7 @@ import {
   SANDBOX_STEP_MAX_MS,
   SANDBOX_THREADS_MAX,
   SANDBOX_WHOLE_SPEECH_JOBS_MAX,
-} from "../../../limits.js";
-import { ProviderError } from "../../provider.js";
+} from "../limits.js";
 import { refuse } from "../refusal.js";
 import { isSentWhole, type Job, type JobKind, type JobOf, type JobResults, type JobRun, type Reply, type Request } from "./jobs.js";
 

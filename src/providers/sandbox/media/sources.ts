@@ -1,6 +1,6 @@
 /** Pictures that a caller brought, made ready to be drawn on. */
 import type { Sharp, SharpOptions } from "sharp";
-import { SANDBOX_SOURCE_PIXELS_MAX } from "../../../limits.js";
+import { SANDBOX_SOURCE_PIXELS_MAX } from "../limits.js";
 import { refuse } from "../refusal.js";
 
 export interface Size {
