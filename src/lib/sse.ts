@@ -32,6 +32,10 @@ export interface SseScanner {
   push(chunk: Buffer): SseEvent[];
   /** The body is over: an event that lacks its closing empty line is taken as it is. */
   end(): SseEvent[];
+  /** The last value of an `id` field; null when there was none. */
+  readonly lastEventId: string | null;
+  /** The last value of a `retry` field, in milliseconds; null when there was none. */
+  readonly retryMs: number | null;
 }
 
 export class SseEventTooLargeError extends Error {
@@ -65,6 +69,9 @@ const COLON = 0x3a;
 const SPACE = 0x20;
 const DATA = Buffer.from("data");
 const EVENT = Buffer.from("event");
+const ID = Buffer.from("id");
+const RETRY = Buffer.from("retry");
+const DIGITS = /^\d{1,9}$/;
 const DATA_BEGINS = "data: ";
 const DATA_PREFIX = Buffer.from(DATA_BEGINS);
 const LINE_FEED = Buffer.from("\n");
@@ -96,6 +103,8 @@ class WholeEvent implements SseEvent, RawLine {
 }
 
 class Scanner implements SseScanner {
+  lastEventId: string | null = null;
+  retryMs: number | null = null;
   /** The beginning of a line whose end has not come yet. */
   private parts: Buffer[] = [];
   private partsBytes = 0;
@@ -210,6 +219,11 @@ class Scanner implements SseScanner {
       this.dataBytes += line.length;
     } else if (isField(line, EVENT)) {
       this.eventName = fieldValue(line, EVENT).toString() || null;
+    } else if (isField(line, ID)) {
+      this.lastEventId = fieldValue(line, ID).toString() || null;
+    } else if (isField(line, RETRY)) {
+      const value = fieldValue(line, RETRY).toString();
+      if (DIGITS.test(value)) this.retryMs = Number(value);
     }
   }
 

@@ -167,7 +167,8 @@ export function createServices(
   const running = new RunningGenerations();
   const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns();
-  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock });
+  const { unknownWords } = infrastructure;
+  const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock, unknownWords });
   upstreams.includeAgents(agentRuns);
   const chat = new ChatCompletions({ estimates, upstreams, credits, admission, healthReporter, running, totalMs });
   const sessionCookie = new SessionCookie(() => {

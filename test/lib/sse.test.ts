@@ -202,3 +202,20 @@ describe("formatSseEvent", () => {
     );
   });
 });
+
+describe("what a stream says of itself", () => {
+  it("is its last id and how soon it may be asked for again, whatever the chunks", () => {
+    const text = "id: 1\nretry: 250\ndata: a\n\nid:2\nretry: soon\nretry: 99999999999\ndata: b\n\nid: \ndata: c\n\nid: 4";
+    for (const size of [1, 7, text.length]) {
+      const scanner = createSseScanner({ eventBytesMax: 1_000 });
+      const seen: (string | null)[] = [];
+      for (let at = 0; at < text.length; at += size) {
+        for (const _event of scanner.push(Buffer.from(text.slice(at, at + size)))) seen.push(scanner.lastEventId);
+      }
+      scanner.end();
+
+      expect([scanner.lastEventId, scanner.retryMs]).toEqual(["4", 250]);
+      if (size === 1) expect(seen).toEqual(["1", "2", null]);
+    }
+  });
+});

@@ -298,7 +298,7 @@ describe("agents", () => {
       () => app.baseUrl,
       () => ({ baseUrl: url.origin }),
     );
-    const servers = new McpServers({ urls: {}, loopback, clock: createMovableClock() });
+    const servers = new McpServers({ urls: {}, loopback, clock: createMovableClock(), unknownWords: app.infrastructure.unknownWords });
     closing.push(() => servers.close().then(() => loopback.close()));
     const run = { runToken: app.key, signal: new AbortController().signal };
 

@@ -138,6 +138,7 @@ export interface Infrastructure {
   /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
   readonly deriveSecret: DeriveSecret;
   readonly metrics: Metrics;
+  readonly unknownWords: UnknownWords;
   readonly spool: Pick<SettlementSpool, "sizes">;
   /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
   recover(): Promise<void>;
@@ -240,6 +241,7 @@ export async function openInfrastructure(
     documents,
     deriveSecret,
     metrics,
+    unknownWords,
     spool,
     recover: async () => {
       await settler.replaySpool();

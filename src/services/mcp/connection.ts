@@ -1,21 +1,34 @@
 /**
  * Exchanges with one MCP server over Streamable HTTP. A session is what the server knows its client by, and nothing more: each exchange
- * has a transport of its own, which ends with it, so that no connection stays open, and what goes wrong with a call is known to be
- * that call's.
+ * has requests of its own, which end with it, so that no connection stays open, and what goes wrong with a call is known to be that
+ * call's.
+ *
+ * A server may say more than the gateway knows: other events, notifications, requests, fields and versions of the protocol do not end
+ * an exchange.
  */
-
 import { randomUUID } from "node:crypto";
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { FetchLike, Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import { type RequestInit, Response } from "undici";
-import { MCP_FAREWELL_MS } from "./limits.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RequestInit, Response } from "undici";
+import { isRecord } from "../../lib/json.js";
+import { createSseScanner, type SseEvent, type SseScanner } from "../../lib/sse.js";
+import {
+  MCP_FAREWELL_MS,
+  MCP_REDIRECTS_MAX,
+  MCP_RESUMPTIONS_MAX,
+  MCP_RETRY_MS_DEFAULT,
+  MCP_RETRY_MS_MAX,
+  MCP_RETRY_MS_MIN,
+  MCP_SERVER_REQUESTS_MAX,
+} from "./limits.js";
+import { METHOD_NOT_FOUND, type RpcFields, type RpcId, type RpcMessage, readMessages } from "./rpc.js";
 
 export interface McpServerAddress {
   readonly url: URL;
   readonly fetch: Fetch;
   readonly headers: Readonly<Record<string, string>>;
 }
+
+type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
 
 export interface McpSession {
   /** Empty for a server that keeps none. */
@@ -25,54 +38,61 @@ export interface McpSession {
 }
 
 export interface McpExchangeOptions {
+  /** Of all answers of the exchange together. */
   readonly bytesMax: number;
   readonly timeoutMs: number;
   /** Its reason is thrown when it is aborted; the server is told. */
   readonly signal: AbortSignal;
 }
 
-export type McpRequestOptions = NonNullable<Parameters<Client["request"]>[2]>;
-type McpWork<Result> = (client: Client, options: McpRequestOptions) => Promise<Result>;
+/** Requests of one exchange. */
+export interface McpRequests {
+  /** Rejects with an RpcError when the server refuses it, an McpStatusError for another status than success. */
+  request(method: string, params: RpcFields): Promise<RpcFields>;
+}
+
+/** The server answered an error of HTTP's. Its words are not passed on. */
+export class McpStatusError extends Error {
+  override readonly name = "McpStatusError";
+
+  constructor(readonly status: number) {
+    super(`The server answered the status ${status}.`);
+  }
+}
 
 const CLIENT_INFO = { name: "sluice", version: "1" };
-/** The bounds of exchanges are kept here and not by the SDK. */
-const SDK_TIMEOUT_MS = 2 ** 31 - 1;
-/** Schemas of answers are the servers' own words: nothing is compiled from them. */
-const UNCHECKED = { getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }) };
+/** The newest revision of the protocol that the gateway was written for. */
+export const MCP_PROTOCOL_VERSION = "2025-11-25";
+/** What can be sent back in a header. */
+const HEADER_VALUE = /^[\x21-\x7e]{1,256}$/;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
+/** What may follow a result in its stream. */
+const DRAINED_BYTES_MAX = 64 * 1024;
+const NEW_SESSION: McpSession = { id: "", protocolVersion: undefined };
 
-/** The greeting that the protocol begins with. */
-export async function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
-  const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-  return exchange(
-    address,
-    options,
-    (fetch) => new StreamableHTTPClientTransport(address.url, { fetch, requestInit: { headers: address.headers } }),
-    async (transport) => ({ id: transport.sessionId ?? "", protocolVersion: transport.protocolVersion }),
-  );
+/** The greeting that the protocol begins with. A version that the gateway does not know is taken: what it knows of it is used. */
+export function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
+  return exchange(address, NEW_SESSION, options, async (connection) => {
+    const params = { protocolVersion: MCP_PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT_INFO };
+    const { protocolVersion } = await connection.request("initialize", params);
+    const version = typeof protocolVersion === "string" && HEADER_VALUE.test(protocolVersion) ? protocolVersion : undefined;
+    connection.protocolVersion = version ?? MCP_PROTOCOL_VERSION;
+    await connection.notify("notifications/initialized");
+    return { id: connection.sessionId, protocolVersion: version };
+  });
 }
 
 /** One request, or several in a row, within a session. */
-export async function inSession<Result>(
+export function inSession<Result>(
   address: McpServerAddress,
   session: McpSession,
   options: McpExchangeOptions,
-  work: McpWork<Result>,
+  work: (requests: McpRequests) => Promise<Result>,
 ): Promise<Result> {
-  const [{ StreamableHTTPClientTransport }, { LATEST_PROTOCOL_VERSION }] = await Promise.all([
-    import("@modelcontextprotocol/sdk/client/streamableHttp.js"),
-    import("@modelcontextprotocol/sdk/types.js"),
-  ]);
-  const create = (fetch: FetchLike) => {
-    // A transport that has a session id, be it the empty one, does not greet again.
-    const transport = new StreamableHTTPClientTransport(address.url, {
-      fetch,
-      requestInit: { headers: address.headers },
-      sessionId: session.id,
-    });
-    transport.setProtocolVersion(session.protocolVersion ?? LATEST_PROTOCOL_VERSION);
-    return transport;
-  };
-  return exchange(address, options, create, (_transport, client, requestOptions) => work(client, requestOptions));
+  return exchange(address, session, options, (connection) => {
+    connection.protocolVersion ??= MCP_PROTOCOL_VERSION;
+    return work(connection);
+  });
 }
 
 /** Tells the server that a session has ended. Never rejects: servers forget by themselves, too. */
@@ -84,202 +104,239 @@ export async function endSession(address: McpServerAddress, session: McpSession)
   await address
     .fetch(address.url, { method: "DELETE", headers, signal, redirect: "manual" })
     .then((response) => response.body?.cancel())
-    .catch(() => undefined);
+    .catch(ignore);
 }
 
-async function exchange<Transport extends Parameters<Client["connect"]>[0], Result>(
+async function exchange<Result>(
   address: McpServerAddress,
+  session: McpSession,
   { bytesMax, timeoutMs, signal }: McpExchangeOptions,
-  createTransport: (fetch: FetchLike) => Transport,
-  work: (transport: Transport, client: Client, options: McpRequestOptions) => Promise<Result>,
+  work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
-  const { Client } = await import("@modelcontextprotocol/sdk/client/index.js");
   signal.throwIfAborted();
-  const stop = new AbortController();
-  const leave = () => stop.abort(signal.reason);
-  const timer = setTimeout(() => stop.abort(new Error(`There was no result within ${timeoutMs} ms.`)), timeoutMs);
+  const connection = new Connection(address, session, bytesMax);
+  let stop: (reason: unknown) => void = ignore;
+  const stopped = new Promise<never>((_resolve, reject) => {
+    stop = reject;
+  });
+  const leave = () => stop(signal.reason);
+  const timer = setTimeout(() => stop(new Error(`There was no result within ${timeoutMs} ms.`)), timeoutMs);
   signal.addEventListener("abort", leave, { once: true });
-  let watched: WatchedFetch | undefined;
-  const client = new Client(CLIENT_INFO, { jsonSchemaValidator: UNCHECKED });
   try {
-    return await new Promise<Result>((resolve, reject) => {
-      stop.signal.addEventListener("abort", () => reject(stop.signal.reason), { once: true });
-      // Streams whose events have ids may end early: the SDK then asks for the rest.
-      let isResumable = false;
-      watched = watchFetch(address.fetch, { bytesMax, isResumable: () => isResumable, onLost: reject });
-      const transport = createTransport(watched.fetch as unknown as FetchLike);
-      const onresumptiontoken = () => {
-        isResumable = true;
-      };
-      const options = { signal: stop.signal, timeout: SDK_TIMEOUT_MS, onresumptiontoken };
-      client
-        .connect(withUniqueIds(transport), options)
-        .then(() => work(transport, client, options))
-        .then(resolve, reject);
-    });
+    const result = await Promise.race([work(connection), stopped]);
+    void connection.finish();
+    return result;
+  } catch (error) {
+    void connection.giveUp();
+    throw error;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", leave);
-    watched?.close();
-    if (stop.signal.aborted) void closeAfterFarewell(client, watched);
-    else await client.close();
   }
 }
 
-/** The SDK tells the server of a call that was given up: that message is still let out. */
-async function closeAfterFarewell(client: Client, watched: WatchedFetch | undefined): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, MCP_FAREWELL_MS).unref();
-  });
-  await Promise.race([watched?.settled(), late]);
-  clearTimeout(timer);
-  await client.close();
-}
+class Connection implements McpRequests {
+  sessionId: string;
+  protocolVersion: string | undefined;
+  /** Within a session no id may come twice (MCP, "Messages"), and a session outlives its exchanges. */
+  private readonly idPrefix = `${randomUUID()}:`;
+  private lastId = 0;
+  /** The request that is under way, unless it may not be given up. */
+  private pending: RpcId | null = null;
+  private bytes = 0;
+  private drained: Promise<void> | undefined;
+  private served = 0;
+  /** Ends what is under way. */
+  private readonly cut = new AbortController();
 
-// The `fetch` that one exchange with an MCP server is made with. The SDK's transport says neither that an answer is too long nor that
-// it ended before the result was there; this says both.
+  constructor(
+    private readonly address: McpServerAddress,
+    session: McpSession,
+    private readonly bytesMax: number,
+  ) {
+    this.sessionId = session.id;
+    this.protocolVersion = session.protocolVersion;
+  }
 
-type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
+  async request(method: string, params: RpcFields): Promise<RpcFields> {
+    this.lastId += 1;
+    const id = this.idPrefix + this.lastId;
+    // MCP, "Cancellation": the greeting is not given up.
+    this.pending = method === "initialize" ? null : id;
+    const response = await this.post({ id, method, params }, this.cut.signal);
+    const sessionId = response.headers.get("mcp-session-id");
+    if (sessionId !== null && HEADER_VALUE.test(sessionId)) this.sessionId = sessionId;
+    const result = await this.read(response, id);
+    this.pending = null;
+    if (!isRecord(result)) throw new Error("The result is not an object.");
+    return result;
+  }
 
-interface WatchedFetch {
-  readonly fetch: Fetch;
-  /** Resolves when what was sent last has been answered, in whatever way. */
-  settled(): Promise<void>;
-  /** Nothing more is wanted. */
-  close(): void;
-}
+  async notify(method: string, params?: RpcFields, signal = this.cut.signal): Promise<void> {
+    const response = await this.post({ method, ...(params && { params }) }, signal);
+    await response.body?.cancel();
+  }
 
-/**
- * How long the end of a body may take to be understood before it counts as an answer without a result: in steps, because a process that was
- * stopped for longer than that finds one timer due before it has done anything else.
- */
-const LATE_RESULT_STEPS = 10;
-const LATE_RESULT_STEP_MS = 25;
+  /** Gives the last answer a moment to end, so that its connection can be used again. */
+  async finish(): Promise<void> {
+    await this.drained;
+    this.close();
+  }
 
-interface Watch {
-  /** Of all bodies together. */
-  readonly bytesMax: number;
-  /** True when a body that ends early will be asked for again. */
-  isResumable(): boolean;
-  /** Bodies are too long, one broke, or the last one ended and nothing came of it: neither did another request follow nor was this closed. */
-  onLost(error: Error): void;
-}
+  /** Tells the server of the request that nobody waits for any more, then ends it. */
+  async giveUp(): Promise<void> {
+    const { pending } = this;
+    if (pending !== null)
+      await this.notify("notifications/cancelled", { requestId: pending }, AbortSignal.timeout(MCP_FAREWELL_MS)).catch(ignore);
+    this.close();
+  }
 
-function watchFetch(fetch: Fetch, { bytesMax, isResumable, onLost }: Watch): WatchedFetch {
-  let last: Promise<unknown> = Promise.resolve();
-  let bytes = 0;
-  let timer: NodeJS.Timeout | undefined;
-  const watcher: BodyWatcher = {
-    count: (size) => {
-      bytes += size;
-      if (bytes > bytesMax) throw new Error(`The answer is larger than ${bytesMax} bytes.`);
-    },
-    onBroken: onLost,
-    onEnd: () => {
-      if (isResumable()) return;
-      const wait = (steps: number) => {
-        timer = setTimeout(() => {
-          if (steps > 1) wait(steps - 1);
-          else onLost(new Error("The answer ended without a result."));
-        }, LATE_RESULT_STEP_MS);
-      };
-      wait(LATE_RESULT_STEPS);
-    },
-  };
-  const send = async (url: URL, init: RequestInit): Promise<Response> => {
-    const response = await fetch(url, init);
-    const { body, status, headers } = response;
-    return body === null ? response : new Response(watchBody(body, watcher), { status, headers });
-  };
-  return {
-    fetch: (url, init) => {
-      clearTimeout(timer);
-      // The SDK would open a stream for whatever the server has to say unasked: nobody listens to it.
-      if (init.method === "GET" && !isResumption(init)) return Promise.resolve(new Response(null, { status: 405 }));
-      const answered = send(url, init);
-      last = answered.catch(() => undefined);
-      return answered;
-    },
-    settled: async () => {
-      await last;
-    },
-    close: () => clearTimeout(timer),
-  };
-}
+  private close(): void {
+    this.cut.abort(new Error("The exchange is over."));
+  }
 
-/** A stream whose events have ids may end early, to be asked for again. */
-function isResumption({ headers }: RequestInit): boolean {
-  return headers instanceof Headers && headers.has("last-event-id");
-}
+  /** Resolves with an answer of a success status. A redirect within the server's origin is followed: many servers add a slash. */
+  private async post(message: RpcFields, signal: AbortSignal): Promise<Response> {
+    const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+    const headers = { ...this.headers(), "content-type": "application/json", accept: "application/json, text/event-stream" };
+    let { url } = this.address;
+    for (let hop = 0; ; hop += 1) {
+      const response = await this.address.fetch(url, { method: "POST", headers, body, signal, redirect: "manual" });
+      if (response.ok) return response;
+      await response.body?.cancel();
+      const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+      const next = location !== null && URL.canParse(location, url) ? new URL(location, url) : null;
+      if (next === null || next.origin !== this.address.url.origin || hop === MCP_REDIRECTS_MAX) throw new McpStatusError(response.status);
+      url = next;
+    }
+  }
 
-interface BodyWatcher {
-  count(size: number): void;
-  onBroken(error: Error): void;
-  onEnd(): void;
-}
+  private headers(): Record<string, string> {
+    const { sessionId, protocolVersion } = this;
+    return {
+      ...this.address.headers,
+      ...(sessionId !== "" && { "mcp-session-id": sessionId }),
+      ...(protocolVersion !== undefined && { "mcp-protocol-version": protocolVersion }),
+    };
+  }
 
-type Body = NonNullable<Response["body"]>;
+  private async read(response: Response, id: RpcId): Promise<unknown> {
+    const type = response.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+    if (type === "text/event-stream") return this.readStream(response, id);
+    if (type !== "application/json" && !type?.endsWith("+json")) {
+      await response.body?.cancel();
+      throw new Error("The answer is neither JSON nor a stream of events.");
+    }
+    const parts: Uint8Array[] = [];
+    for await (const part of response.body ?? []) parts.push(this.count(part));
+    const bytes = Buffer.concat(parts);
+    const found = this.take(readMessages(bytes, bytes.toString()), id);
+    if (found === null) throw new Error("The answer holds no result.");
+    return found.result;
+  }
 
-function watchBody(body: Body, { count, onBroken, onEnd }: BodyWatcher): Body {
-  const reader = body.getReader();
-  let isUnwanted = false;
-  const watched = new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
+  /** A stream whose events have ids may end early: the rest of it is asked for (MCP, "Resumability and Redelivery"). */
+  private async readStream(first: Response, id: RpcId): Promise<unknown> {
+    let response = first;
+    let lastEventId: string | null = null;
+    let retryMs = MCP_RETRY_MS_DEFAULT;
+    for (let resumed = 0; ; resumed += 1) {
+      const scanner = createSseScanner({ eventBytesMax: this.bytesMax });
+      let failure: unknown = new Error("The answer ended without a result.");
       try {
-        const { value, done } = await reader.read();
-        if (isUnwanted) return;
-        if (done) {
-          controller.close();
-          onEnd();
-          return;
-        }
-        count(value.byteLength);
-        controller.enqueue(value);
+        const found = await this.readEvents(response, scanner, id);
+        if (found !== null) return found.result;
       } catch (error) {
-        if (isUnwanted) return;
-        controller.error(error);
-        onBroken(error as Error);
-        await reader.cancel().catch(() => undefined);
+        if (!isBroken(error)) throw error;
+        failure = error;
       }
-    },
-    cancel: (reason) => {
-      isUnwanted = true;
-      return reader.cancel(reason);
-    },
-  });
-  return watched as unknown as Body;
+      lastEventId = scanner.lastEventId ?? lastEventId;
+      retryMs = Math.min(scanner.retryMs ?? retryMs, MCP_RETRY_MS_MAX);
+      if (lastEventId === null || !HEADER_VALUE.test(lastEventId) || resumed === MCP_RESUMPTIONS_MAX) throw failure;
+      await sleep(Math.max(retryMs, MCP_RETRY_MS_MIN), undefined, { signal: this.cut.signal });
+      response = await this.resume(lastEventId);
+    }
+  }
+
+  private async readEvents(response: Response, scanner: SseScanner, id: RpcId): Promise<{ readonly result: unknown } | null> {
+    const reader = response.body?.getReader();
+    if (!reader) return null;
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const found = this.takeEvents(scanner.push(Buffer.from(this.count(read.value))), id);
+      if (found === null) continue;
+      this.drained = drain(reader);
+      return found;
+    }
+    return this.takeEvents(scanner.end(), id);
+  }
+
+  private async resume(lastEventId: string): Promise<Response> {
+    const headers = { ...this.headers(), accept: "text/event-stream", "last-event-id": lastEventId };
+    const response = await this.address.fetch(this.address.url, { method: "GET", headers, signal: this.cut.signal, redirect: "manual" });
+    if (response.ok) return response;
+    await response.body?.cancel();
+    throw new McpStatusError(response.status);
+  }
+
+  /** Events of another name are none of the protocol's. */
+  private takeEvents(events: readonly SseEvent[], id: RpcId): { readonly result: unknown } | null {
+    for (const { event, data, bytes } of events) {
+      if (data === "" || (event !== null && event !== "message")) continue;
+      const found = this.take(readMessages(bytes, data), id);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  /** The result of the request; throws the error that the server answers it with. Requests of the server's own are answered. */
+  private take(messages: readonly RpcMessage[], id: RpcId): { readonly result: unknown } | null {
+    for (const message of messages) {
+      if (message.kind === "result" && message.id === id) return message;
+      if (message.kind === "error" && (message.id === id || message.id === null)) throw message.error;
+      if (message.kind === "request") void this.serve(message);
+    }
+    return null;
+  }
+
+  /** The gateway is there, and offers servers nothing: no roots, no sampling, no questions to a person. */
+  private async serve({ id, method }: RpcMessage & { readonly kind: "request" }): Promise<void> {
+    this.served += 1;
+    if (this.served > MCP_SERVER_REQUESTS_MAX) return;
+    const answer = method === "ping" ? { result: {} } : { error: { code: METHOD_NOT_FOUND, message: "Method not found" } };
+    await this.post({ id, ...answer }, this.cut.signal)
+      .then((response) => response.body?.cancel())
+      .catch(ignore);
+  }
+
+  private count(part: Uint8Array): Uint8Array {
+    this.bytes += part.byteLength;
+    if (this.bytes > this.bytesMax) throw new AnswerTooLarge(`The answer is larger than ${this.bytesMax} bytes.`);
+    return part;
+  }
 }
 
-// Each client of the SDK counts its requests from 0. Within a session no number may come twice (MCP, "Messages"), and a session outlives
-// the client of one exchange here: so requests go out under names of their own.
-
-/** `inner`, for one client. */
-function withUniqueIds(inner: Transport): Transport {
-  const prefix = `${randomUUID()}:`;
-  const outer: Transport = {
-    start: () => {
-      inner.onmessage = (message, extra) => outer.onmessage?.(toOwn(message, prefix), extra);
-      inner.onclose = () => outer.onclose?.();
-      inner.onerror = (error) => outer.onerror?.(error);
-      return inner.start();
-    },
-    send: (message, options) => inner.send(toUnique(message, prefix), options),
-    close: () => inner.close(),
-    setProtocolVersion: (version) => inner.setProtocolVersion?.(version),
-  };
-  return Object.defineProperty(outer, "sessionId", { get: () => inner.sessionId });
+/** Reads what follows a result, which is nothing but the end, for a bounded time. */
+async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  const cancel = () => reader.cancel().catch(ignore);
+  const timer = setTimeout(cancel, MCP_FAREWELL_MS);
+  let bytes = 0;
+  try {
+    for (let read = await reader.read(); !read.done && bytes <= DRAINED_BYTES_MAX; read = await reader.read())
+      bytes += read.value.byteLength;
+  } catch {
+    // It broke after its result was there.
+  }
+  clearTimeout(timer);
+  await cancel();
 }
 
-function toUnique(message: JSONRPCMessage, prefix: string): JSONRPCMessage {
-  if (!("method" in message)) return message;
-  if ("id" in message) return { ...message, id: `${prefix}${message.id}` };
-  if (message.method !== "notifications/cancelled") return message;
-  return { ...message, params: { ...message.params, requestId: `${prefix}${message.params?.requestId}` } };
+class AnswerTooLarge extends Error {
+  override readonly name = "AnswerTooLarge";
 }
 
-function toOwn(message: JSONRPCMessage, prefix: string): JSONRPCMessage {
-  if ("method" in message || typeof message.id !== "string" || !message.id.startsWith(prefix)) return message;
-  return { ...message, id: Number(message.id.slice(prefix.length)) };
+/** The connection broke, as undici says it. */
+function isBroken(error: unknown): boolean {
+  return error instanceof TypeError;
 }
+
+function ignore(): void {}

@@ -17,6 +17,18 @@ export const MCP_RESULT_BYTES_MAX = 16 * 1024 * 1024;
 /** Unspecified: of an error that a server explains. */
 export const MCP_ERROR_CHARS_MAX = 2_000;
 
+/** Unspecified: redirects of a server within its own origin. */
+export const MCP_REDIRECTS_MAX = 3;
+/** Unspecified: how often the rest of a stream is asked for, and after how long unless the server says when, in milliseconds. */
+export const MCP_RESUMPTIONS_MAX = 100;
+export const MCP_RETRY_MS_DEFAULT = 1_000;
+export const MCP_RETRY_MS_MIN = 10;
+export const MCP_RETRY_MS_MAX = 30_000;
+/** Unspecified: requests of a server's own that are answered within one exchange. */
+export const MCP_SERVER_REQUESTS_MAX = 100;
+/** Unspecified: of a tool's name. */
+export const MCP_TOOL_NAME_CHARS_MAX = 256;
+
 /** Unspecified: how long a list of tools is believed. */
 export const MCP_LIST_CACHE_MS = 60_000;
 /** Unspecified: how long a server's session is kept for the next call of the same run, and how many there are at once. */

@@ -2,12 +2,21 @@
  * The MCP servers that agents may use (docs/spec/mcp.md#servers): those that the operator has mapped to a URL, which are
  * trusted, and `sluice`, which is this gateway's own server at /mcp, asked with the token of the run. No other server sees who calls.
  */
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { Agent, fetch } from "undici";
 import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { isRecord } from "../../lib/json.js";
+import type { UnknownWords } from "../../lib/unknown-words.js";
 import { GENERATION_TIMEOUT_MS, HOPS_HEADER } from "../../limits.js";
-import { endSession, inSession, type McpRequestOptions, type McpServerAddress, type McpSession, openSession } from "./connection.js";
+import {
+  endSession,
+  inSession,
+  type McpRequests,
+  type McpServerAddress,
+  type McpSession,
+  McpStatusError,
+  openSession,
+} from "./connection.js";
 import {
   MCP_CALL_TIMEOUT_MS,
   MCP_CONNECT_TIMEOUT_MS,
@@ -17,11 +26,13 @@ import {
   MCP_LIST_CACHE_MS,
   MCP_LIST_TIMEOUT_MS,
   MCP_RESULT_BYTES_MAX,
+  MCP_TOOL_NAME_CHARS_MAX,
   MCP_TOOL_PAGES_MAX,
   MCP_TOOLS_MAX,
 } from "./limits.js";
 import type { LoopbackClient } from "./loopback-client.js";
 import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "./mcp-tools.js";
+import { RpcError, type RpcFields } from "./rpc.js";
 import { McpSessions } from "./sessions.js";
 
 export interface McpServersOptions {
@@ -30,6 +41,7 @@ export interface McpServersOptions {
   readonly keys?: Readonly<Partial<Record<McpServerId, string>>>;
   readonly loopback: LoopbackClient;
   readonly clock: Clock;
+  readonly unknownWords: Pick<UnknownWords, "note">;
   readonly timeouts?: { readonly listMs: number; readonly callMs: number };
 }
 
@@ -73,12 +85,13 @@ export class McpServers implements McpToolServers {
   ): Promise<McpToolResult> {
     const address = this.addressOf(server, options);
     const exchange = { bytesMax: MCP_RESULT_BYTES_MAX, timeoutMs: this.timeouts.callMs, signal: options.signal };
-    const call = (session: McpSession) =>
-      inSession(address, session, exchange, (client, requestOptions) => callOnce(client, tool, args, requestOptions));
+    const call = (session: McpSession) => inSession(address, session, exchange, (requests) => callOnce(requests, tool, args));
     const answered = this.explain(server, () =>
       server === "sluice" ? call(OWN_SESSION) : this.callInSession(server, address, options.runToken, call),
     );
-    return unlessAborted(answered, options.signal);
+    const result = await unlessAborted(answered, options.signal);
+    for (const type of new Set(result.content.map((block) => block.type))) this.noteContent(server, type);
+    return result;
   }
 
   endRun(runToken: string): void {
@@ -109,10 +122,16 @@ export class McpServers implements McpToolServers {
     const exchange = { bytesMax: MCP_LIST_BYTES_MAX, timeoutMs: this.timeouts.listMs, signal: NEVER };
     const session = server === "sluice" ? OWN_SESSION : await openSession(address, exchange);
     try {
-      return await inSession(address, session, exchange, listAll);
+      const leaveOut = (name: string) => this.options.unknownWords.note(server, "mcp-tool", name);
+      return await inSession(address, session, exchange, (requests) => listAll(requests, leaveOut));
     } finally {
       void endSession(address, session);
     }
+  }
+
+  private noteContent(server: McpServerId, type: unknown): void {
+    if (typeof type === "string" && CONTENT_TYPES.has(type)) return;
+    this.options.unknownWords.note(server, "mcp-content", typeof type === "string" ? type : "(without a type)");
   }
 
   private remember(server: McpServerId, cached: CachedTools): void {
@@ -155,46 +174,72 @@ export class McpServers implements McpToolServers {
   }
 }
 
+/** Those that models and agents are shown as what they are; any other is shown as its JSON. */
+const CONTENT_TYPES: ReadonlySet<string> = new Set(["text", "image", "audio", "resource", "resource_link"]);
+/** Of a tool that states none. */
+const NO_ARGUMENTS = { type: "object", properties: {} } as const;
 /** The gateway keeps no sessions. */
 const OWN_SESSION: McpSession = { id: "", protocolVersion: undefined };
 const NEVER = new AbortController().signal;
 
-async function listAll(client: Client, options: McpRequestOptions): Promise<readonly McpTool[]> {
-  const { ListToolsResultSchema } = await import("@modelcontextprotocol/sdk/types.js");
+/** A tool that cannot be read is left out, and `leaveOut` is told its name. */
+async function listAll(requests: McpRequests, leaveOut: (name: string) => void): Promise<readonly McpTool[]> {
   const tools: McpTool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MCP_TOOL_PAGES_MAX; page += 1) {
-    const params = cursor === undefined ? {} : { cursor };
-    const listed = await client.request({ method: "tools/list", params }, ListToolsResultSchema, options);
-    for (const { name, description, inputSchema } of listed.tools) tools.push({ name, description: description ?? null, inputSchema });
+    const { tools: listed, nextCursor } = await requests.request("tools/list", cursor === undefined ? {} : { cursor });
+    if (!Array.isArray(listed)) throw new Error("The list of tools is none.");
+    for (const item of listed) {
+      const tool = toTool(item);
+      if (tool === null) leaveOut(isRecord(item) && typeof item.name === "string" ? item.name : "(without a name)");
+      else tools.push(tool);
+    }
     if (tools.length > MCP_TOOLS_MAX) throw new Error(`The server has more than ${MCP_TOOLS_MAX} tools.`);
-    cursor = listed.nextCursor;
-    if (cursor === undefined) return tools;
+    if (typeof nextCursor !== "string" || nextCursor === "") return tools;
+    cursor = nextCursor;
   }
   throw new Error(`The list of tools has more than ${MCP_TOOL_PAGES_MAX} pages.`);
 }
 
-/** A call that the server refuses in the words of the protocol is a tool that failed: whoever called may do better. */
-async function callOnce(
-  client: Client,
-  name: string,
-  args: Readonly<Record<string, unknown>>,
-  options: McpRequestOptions,
-): Promise<McpToolResult> {
-  const { CallToolResultSchema, McpError } = await import("@modelcontextprotocol/sdk/types.js");
+/** Null for what can neither be offered to a model nor called. */
+function toTool(item: unknown): McpTool | null {
+  if (!isRecord(item)) return null;
+  const { name, description, inputSchema = NO_ARGUMENTS } = item;
+  if (typeof name !== "string" || name === "" || name.length > MCP_TOOL_NAME_CHARS_MAX || !isRecord(inputSchema)) return null;
+  if (inputSchema.type !== undefined && inputSchema.type !== "object") return null;
+  return { name, description: typeof description === "string" ? description : null, inputSchema: { ...inputSchema, type: "object" } };
+}
+
+/** A call that the server refuses in the words of the protocol is a tool that failed: its caller may do better. */
+async function callOnce(requests: McpRequests, name: string, args: Readonly<Record<string, unknown>>): Promise<McpToolResult> {
   try {
-    const params = { name, arguments: { ...args } };
-    const { content, structuredContent, isError } = await client.request({ method: "tools/call", params }, CallToolResultSchema, options);
-    return { isError: isError ?? false, content, structuredContent };
+    return toToolResult(await requests.request("tools/call", { name, arguments: args }));
   } catch (error) {
-    if (!(error instanceof McpError) || options.signal?.aborted) throw error;
-    return { isError: true, content: [{ type: "text", text: error.message.slice(0, MCP_ERROR_CHARS_MAX) }] };
+    if (!(error instanceof RpcError)) throw error;
+    const text = `MCP error ${error.code}: ${error.message}`;
+    return { isError: true, content: [{ type: "text", text: text.slice(0, MCP_ERROR_CHARS_MAX) }] };
   }
+}
+
+/** All of it that says something, in whatever form: a block that is no object, and a structured result that is none, become JSON. */
+function toToolResult({ content, structuredContent, isError, toolResult }: RpcFields): McpToolResult {
+  const blocks = Array.isArray(content) ? content : content === undefined || content === null ? [] : [content];
+  // The name of the first revision of the protocol.
+  const structured = structuredContent ?? toolResult;
+  const isStructured = isRecord(structured);
+  const said = isStructured || structured === undefined || structured === null ? blocks : [...blocks, structured];
+  return {
+    isError: isError === true,
+    content: said.map((block) =>
+      isRecord(block) ? block : { type: "text", text: typeof block === "string" ? block : JSON.stringify(block) },
+    ),
+    structuredContent: isStructured ? structured : undefined,
+  };
 }
 
 /** Streamable HTTP, "Session Management": 404 means that the session has ended. */
 function isForgotten(error: unknown, session: McpSession): boolean {
-  return session.id !== "" && error instanceof Error && "code" in error && error.code === 404;
+  return session.id !== "" && error instanceof McpStatusError && error.status === 404;
 }
 
 /** As `promise`, for one of those who wait for it: rejects with the signal's reason when that is aborted first. */

@@ -16,6 +16,9 @@ const closing: (() => Promise<unknown>)[] = [];
 let everything: TestMcpServer;
 let own: TestMcpServer;
 let servers: McpServers;
+/** What was not known, as it was noted. */
+const noted: string[] = [];
+const note = (source: string, kind: string, word: string) => void noted.push(`${source} ${kind} ${word}`);
 
 /** The reference server from npm says no types. */
 const EVERYTHING = "@modelcontextprotocol/server-everything/dist/server/index.js";
@@ -201,7 +204,7 @@ function serversWith(urls: Partial<Record<McpServerId, string>>, timeouts?: { li
     () => "http://127.0.0.1:1",
     () => ({ baseUrl: "http://localhost:1" }),
   );
-  const made = new McpServers({ urls, keys, loopback, clock, ...(timeouts ? { timeouts } : {}) });
+  const made = new McpServers({ urls, keys, loopback, clock, unknownWords: { note }, ...(timeouts ? { timeouts } : {}) });
   closing.push(() => made.close());
   return made;
 }
@@ -235,7 +238,7 @@ function createOdd(): McpServer {
 /** What the SDK would never answer. */
 function answerOddly({ tool, id }: McpRequestNote, _req: IncomingMessage, res: ServerResponse): boolean {
   if (tool === "nonsense") {
-    const body = { jsonrpc: "2.0", id, result: { content: [{ type: "smell", odour: "roses" }] } };
+    const body = { jsonrpc: "2.0", id, result: "roses" };
     res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(body));
     return true;
   }
