@@ -3,7 +3,8 @@
  * leaves. docs/spec/agents.md#prompt-agents.
  */
 
-import type { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "../../src/services/agents/limits.js";
 import { ok, subscribeSse } from "../graphql/client.js";
@@ -23,22 +24,32 @@ const IMAGE = "mcp__search__get-tiny-image";
 
 let app: TestApp;
 let tools: TestMcpServer;
+let own: TestMcpServer;
+/** What the tool `lookup` answers. */
+let lookUp: () => Promise<CallToolResult>;
 let member: Member;
 let client: Client;
 let asked: number;
 
 beforeAll(async () => {
-  // Else loaded at the first call, and on a busy machine for longer than a connection is waited for: server and client are one here.
-  await Promise.all([import("@modelcontextprotocol/sdk/client/index.js"), import("@modelcontextprotocol/sdk/client/streamableHttp.js")]);
   const { createServer } = (await import(EVERYTHING)) as { createServer(): { server: McpServer } };
   tools = await startMcpServer(() => createServer().server);
+  own = await startMcpServer(() => {
+    const server = new McpServer({ name: "own", version: "1" });
+    server.registerTool("lookup", {}, async () => lookUp());
+    return server;
+  });
   const models = [
+    {
+      ...{ id: "acme/hearing", modality: "text", upstream: "acme", upstreamModel: "upstream-hearing", title: "Hearing" },
+      ...{ inputModalities: ["text", "audio"], prices: { promptTextPrice: "0", completionTextPrice: "0" } },
+    },
     {
       ...{ id: "acme/seeing", modality: "text", upstream: "acme", upstreamModel: "upstream-seeing", title: "Seeing" },
       ...{ inputModalities: ["text", "image"], prices: { promptTextPrice: "0", completionTextPrice: "0" } },
     },
   ];
-  app = await createTestApp({ config: { mcpServers: { search: tools.url }, upstreamAllowHosts: ["127.0.0.1"] }, models });
+  app = await createTestApp({ config: { mcpServers: { search: tools.url, ffmpeg: own.url }, upstreamAllowHosts: ["127.0.0.1"] }, models });
 });
 beforeEach(async () => {
   member = await createMember(app);
@@ -48,7 +59,7 @@ beforeEach(async () => {
 afterEach(() => app.upstream.replyAlways(null));
 afterAll(async () => {
   await app.close();
-  await tools.close();
+  await Promise.all([tools.close(), own.close()]);
 });
 
 const sum = (a: unknown, b: unknown, id = `call_${a}`) => ({ id, name: SUM, arguments: JSON.stringify({ a, b }) });
@@ -336,6 +347,33 @@ describe("what its model calls", () => {
 
     expect(contentOf(answer)?.message.content).toBe("Sorry.");
     expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", tool_call_id: wrong.id, content: said });
+  });
+
+  it("and answers in two channels, it is shown both", async () => {
+    const rows = { rows: [{ city: "Oslo", number: 4711 }] };
+    const link = { type: "resource_link" as const, uri: "file:///rows.csv", name: "rows.csv" };
+    const model = await createAgent({ mcpServers: ["ffmpeg"] });
+    lookUp = async () => ({ content: [{ type: "text", text: "1 row found, see structured content." }, link], structuredContent: rows });
+    app.upstream.replyNext(calling(call("mcp__ffmpeg__lookup")), saying("4711."));
+
+    await chat(model);
+
+    const said = `1 row found, see structured content.\n\nrows.csv: file:///rows.csv\n\n${JSON.stringify(rows)}`;
+    expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: said });
+  });
+
+  it("and plays a sound, is heard by a model that hears", async () => {
+    const model = await createAgent({ baseModel: "acme/hearing", mcpServers: ["ffmpeg"] });
+    const data = Buffer.from("RIFF").toString("base64");
+    lookUp = async () => ({ content: [{ type: "audio", data, mimeType: "audio/wav" }] });
+    app.upstream.replyNext(calling(call("mcp__ffmpeg__lookup")), saying("A dog."));
+
+    await chat(model);
+
+    expect(requests()[1]?.messages.slice(-2)).toMatchObject([
+      { role: "tool", content: "(sound, audio/wav: it follows)" },
+      { role: "user", content: [{ type: "text" }, { type: "input_audio", input_audio: { data, format: "wav" } }] },
+    ]);
   });
 
   it("and shows a picture, is shown to a model that sees", async () => {

@@ -18,8 +18,11 @@ export const TOOL_NAME_CHARS_MAX = 64;
 /** Unspecified: what a model is shown of a tool's answer. What is longer is cut, and larger pictures are left out. */
 export const TOOL_RESULT_CHARS_MAX = 50_000;
 export const TOOL_RESULT_IMAGES_MAX = 4;
-/** In base64. */
+export const TOOL_RESULT_SOUNDS_MAX = 4;
+/** Of a picture or a sound in base64. */
 export const TOOL_RESULT_IMAGE_CHARS_MAX = 6 * 1024 * 1024;
+/** Unspecified: a text of a structured result that long, which stands in the result's own text too, is shown once. */
+export const TOOL_RESULT_REPEATED_CHARS_MIN = 200;
 /** Unspecified: agents whose definition one process keeps in memory. */
 export const AGENT_CACHE_ENTRIES_MAX = 1_000;
 

@@ -13,9 +13,10 @@ import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
 import { append } from "../../lib/collections.js";
 import type { Model } from "../catalog/model.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";
-import { type AgentTools, failedResult, type ShownResult } from "./agent-tools.js";
+import type { AgentTools } from "./agent-tools.js";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "./limits.js";
 import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";
+import { failedResult, type ShownResult } from "./tool-results.js";
 
 type Message = ChatCompletionInput["messages"][number];
 
@@ -111,26 +112,28 @@ function toAssistant({ text, toolCalls }: StepAnswer): Message {
   return { role: "assistant", content: text === "" ? null : text, tool_calls: toolCalls.map(({ raw }) => ({ ...raw })) };
 }
 
-/** One message for each call; pictures, which no tool's message may hold, are shown after them. */
+/** One message for each call; pictures and sounds, which no tool's message may hold, are shown after them. */
 async function useTools({ tools, base }: PromptRun, calls: readonly ToolCall[], callsLeft: number): Promise<readonly Message[]> {
-  const seesImages = base.inputModalities.includes("image");
+  const { inputModalities } = base;
+  const senses = { images: inputModalities.includes("image"), sounds: inputModalities.includes("audio") };
   const results = await Promise.all(
     calls.map((call, index): Promise<ShownResult> | ShownResult =>
-      index < callsLeft
-        ? tools.call(call, seesImages)
-        : failedResult(`an agent calls at most ${AGENT_TOOL_CALLS_MAX} tools, and has done so.`),
+      index < callsLeft ? tools.call(call, senses) : failedResult(`an agent calls at most ${AGENT_TOOL_CALLS_MAX} tools, and has done so.`),
     ),
   );
-  const pictures = results.flatMap(({ images }, index) =>
-    images.map((url) => [
-      { type: "text" as const, text: `What ${calls[index]?.name} has shown:` },
-      { type: "image_url" as const, image_url: { url } },
-    ]),
-  );
+  const shown = results.flatMap((result, index) => mediaParts(result, `What ${calls[index]?.name} has shown:`));
   return [
     ...results.map(({ text }, index): Message => ({ role: "tool", tool_call_id: calls[index]?.id, content: text })),
-    ...(pictures.length > 0 ? [{ role: "user" as const, content: pictures.flat() }] : []),
+    ...(shown.length > 0 ? [{ role: "user" as const, content: shown }] : []),
   ];
+}
+
+function mediaParts({ images, sounds }: ShownResult, heading: string) {
+  const media = [
+    ...images.map((url) => ({ type: "image_url" as const, image_url: { url } })),
+    ...sounds.map((sound) => ({ type: "input_audio" as const, input_audio: sound })),
+  ];
+  return media.flatMap((part) => [{ type: "text" as const, text: heading }, part]);
 }
 
 /** The model of an agent that is gone, private or an agent itself by now is nothing that its caller could mend. */
