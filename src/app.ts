@@ -16,7 +16,7 @@ import { addressesOf, type Config } from "./config/config.js";
 import { authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
 import { listenWidelyAt, type StopListening } from "./http/listening.js";
-import { createMessageClasses, trackRequests } from "./http/server.js";
+import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
 import { type Clock, systemClock } from "./lib/clock.js";
@@ -38,6 +38,8 @@ export interface App {
   readonly newOwnerKey: string | null;
   /** Where it is reached. */
   readonly addresses: Addresses & { readonly port: number };
+  /** Before `close`: readiness is refused, so that balancers send requests elsewhere. What comes all the same is served. */
+  withdraw(): void;
   /** Takes no new connections, lets what is under way finish for a bounded time, then closes everything. */
   close(): Promise<void>;
 }
@@ -102,7 +104,7 @@ async function serve(
   const rest = createRestRouter({
     services: platform.services,
     log,
-    isReady: () => platform.isReady(),
+    isReady: async () => !isWithdrawn && platform.isReady(),
     trustProxyHops: config.trustProxyHops,
     media,
     auth,
@@ -148,6 +150,7 @@ async function serve(
   http.off("request", answerWhileStarting);
   http.on("request", (req: Request, res: Response) => direct.answer(req, res) || app(req, res));
 
+  let isWithdrawn = false;
   let closing: Promise<void> | null = null;
   return {
     http,
@@ -155,6 +158,10 @@ async function serve(
     infrastructure: platform.infrastructure,
     newOwnerKey: platform.newOwnerKey,
     addresses: { port: publicPort(), ...addresses() },
+    withdraw: () => {
+      isWithdrawn = true;
+      endConnectionsWithAnswers(http);
+    },
     close: () => {
       closing ??= (async () => {
         stopUpgrades();

@@ -176,6 +176,8 @@ export const UNATTENDED_DRAIN_MS = 5_000;
 export const WORKERS_MAX = 64;
 /** How long streams may go on after the gateway was told to stop. */
 export const DRAIN_TIMEOUT_MS = 30_000;
+/** Longer than any balancer takes to see that a server is not ready (SHUTDOWN_DELAY_MS). */
+export const SHUTDOWN_DELAY_MS_MAX = 300_000;
 
 /** Video (docs/spec/limits.md). */
 export const VIDEO_SECONDS_MIN = 1;

@@ -1,9 +1,11 @@
 /** The process: reads its configuration, serves, and drains on SIGTERM. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
 import { type ConfigRead, readConfig } from "./config/environment.js";
 import { type OpenedLog, openLog } from "./lib/log.js";
 import { StartError } from "./lib/start-error.js";
+import { LEAVING, STOPPING } from "./lib/stop-words.js";
 import { startThriftily } from "./lib/thrifty-start.js";
 
 async function main(): Promise<void> {
@@ -40,21 +42,33 @@ async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end 
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
-    log.info({ signal }, "stopping: no new connections, streams may finish");
-    const closed = app.close().then(
-      () => 0,
-      (error: unknown) => {
-        log.error({ err: error }, "stopping failed");
-        return 1;
-      },
-    );
-    void closed.then(async (code) => {
+    // Told so again, it ends at once.
+    process.off("SIGTERM", stop);
+    process.off("SIGINT", stop);
+    void leave(signal).then(async (code) => {
       await end();
       process.exit(code);
     });
   };
-  process.once("SIGTERM", stop);
-  process.once("SIGINT", stop);
+  /** Resolves with the exit code. */
+  const leave = async (signal: NodeJS.Signals): Promise<number> => {
+    const delayMs = config.shutdownDelayMs;
+    if (delayMs > 0) {
+      app.withdraw();
+      log.info({ signal, delayMs }, LEAVING);
+      await sleep(delayMs);
+    }
+    log.info({ signal }, STOPPING);
+    try {
+      await app.close();
+      return 0;
+    } catch (error) {
+      log.error({ err: error }, "stopping failed");
+      return 1;
+    }
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
   // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
   void app.services.sandboxRunner.findIsolation();
   flush();

@@ -19,6 +19,7 @@ import {
   PASSWORD_COST,
   REQUEST_BODIES_BYTES_DEFAULT,
   REQUEST_BODIES_BYTES_MIN,
+  SHUTDOWN_DELAY_MS_MAX,
   SIGN_IN_ATTEMPTS_PER_MINUTE,
   SLOW_READER_TIMEOUT_MS,
   UPSTREAM_CONNECT_TIMEOUT_MS,
@@ -87,6 +88,8 @@ export interface Config {
   /** Names and addresses without a port, in lower case, IPv6 without brackets. */
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
+  /** Between being told to stop and stopping: requests are taken, and readiness is refused. */
+  readonly shutdownDelayMs: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** What share of the requests that went well has a line in the log; of the others, each has. Null: none has. */
   readonly accessLog: number | null;
@@ -181,6 +184,7 @@ const environment = z.object({
   SANDBOX_MODELS: z.enum(["on", "off"]).default("on"),
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
+  SHUTDOWN_DELAY_MS: wholeNumber(0, SHUTDOWN_DELAY_MS_MAX).default(0),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
   ACCESS_LOG: share().default(1),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
@@ -251,6 +255,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     isForThisMachineOnly: isLocal,
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,
+    shutdownDelayMs: values.SHUTDOWN_DELAY_MS,
     logLevel: values.LOG_LEVEL,
     accessLog: values.ACCESS_LOG,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },

@@ -36,20 +36,25 @@ async function main(): Promise<void> {
       return 1;
     }
   };
-  const link = new PrimaryLink(seat, () => {
-    // It has read the log, too.
-    if (!isStopping) process.stderr.write("The primary of this worker is no more: the worker finishes what is under way, and ends.\n");
-    stop();
+  const link = new PrimaryLink(seat, {
+    onLeaving: () => app?.withdraw(),
+    onDrain: stop,
+    onLost: () => {
+      // It has read the log, too.
+      if (!isStopping) process.stderr.write("The primary of this worker is no more: the worker finishes what is under way, and ends.\n");
+      stop();
+    },
   });
   // More than once: a terminal and a supervisor tell all processes, and then the primary does.
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
+  process.on("SIGTERM", () => link.askToDrain());
+  process.on("SIGINT", () => link.askToDrain());
   try {
     app = await createApp({ ...config, port: seat.port }, log, systemClock, link);
   } finally {
     if (seat.isSpokesman) warnOfMisspelt(log);
   }
   const { http, newOwnerKey, services } = app;
+  if (link.isLeaving) app.withdraw();
   void services.sandboxRunner.findIsolation();
   flush();
   serveAtSpeed();

@@ -15,6 +15,8 @@ export interface WorkerSeat {
 export interface Standing {
   readonly ready: number;
   readonly restarts: number;
+  /** The gateway is about to stop: no worker is ready any more, and each goes on serving. */
+  readonly isLeaving: boolean;
 }
 
 /** As the methods of `Counters`, which it is answered by. */
@@ -27,12 +29,16 @@ export type ToWorker =
   | { readonly kind: "connection"; readonly id: number }
   | { readonly kind: "ping"; readonly id: number }
   | { readonly kind: "standing"; readonly standing: Standing }
+  /** It takes no more connections, and ends when what is under way is over. */
+  | { readonly kind: "drain" }
   | { readonly kind: "counted"; readonly id: number; readonly waitMs: number }
   | { readonly kind: "question"; readonly id: number; readonly question: string; readonly body: unknown }
   | { readonly kind: "answers"; readonly id: number; readonly answers: readonly unknown[] };
 
 export type ToPrimary =
   | { readonly kind: "ready"; readonly newOwnerKey: string | null }
+  /** It was sent a signal. The answer is "drain", unless the gateway as a whole is told to stop: then that comes at its time. */
+  | { readonly kind: "signalled" }
   /** It takes no more connections. */
   | { readonly kind: "stopping" }
   /** A connection is the worker's from here on: nothing has been read from it before. */

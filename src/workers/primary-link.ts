@@ -6,13 +6,25 @@ import type { CounterRequest, Standing, ToPrimary, ToWorker, WorkerSeat } from "
 
 /** Connections that end together are told of together. */
 const OPEN_TOLD_MS = 25;
+/** A primary that does not say in this time whether all of the gateway stops is held up itself. */
+const SIGNALLED_ANSWER_MS = 2_000;
+
+/** What the primary has its worker do. */
+export interface PrimaryOrders {
+  /** Readiness is refused from now on. */
+  onLeaving(): void;
+  /** Takes no more connections and ends. May come more than once. */
+  onDrain(): void;
+  /** The primary is no more. */
+  onLost(): void;
+}
 
 export class PrimaryLink implements WorkerLink {
   readonly number: number;
   readonly isSpokesman: boolean;
   readonly workers: number;
   readonly counters: Counters;
-  private standing: Standing = { ready: 0, restarts: 0 };
+  private standing: Standing = { ready: 0, restarts: 0, isLeaving: false };
   private accept: ((socket: Socket) => void) | null = null;
   private readonly givers = new Map<string, (body: unknown) => Promise<unknown>>();
   private readonly counting = new Map<number, (waitMs: number) => void>();
@@ -21,8 +33,10 @@ export class PrimaryLink implements WorkerLink {
   private open = 0;
   private openTimer: NodeJS.Timeout | null = null;
 
-  /** `onLost`: the primary is no more. */
-  constructor({ number, isSpokesman, workers }: WorkerSeat, onLost: () => void) {
+  constructor(
+    { number, isSpokesman, workers }: WorkerSeat,
+    private readonly orders: PrimaryOrders,
+  ) {
     this.number = number;
     this.isSpokesman = isSpokesman;
     this.workers = workers;
@@ -36,7 +50,7 @@ export class PrimaryLink implements WorkerLink {
       // Counters may forget: whoever waits for one goes on.
       for (const resolve of this.counting.values()) resolve(0);
       for (const resolve of this.asking.values()) resolve([]);
-      onLost();
+      orders.onLost();
     });
   }
 
@@ -46,6 +60,19 @@ export class PrimaryLink implements WorkerLink {
 
   get restarts(): number {
     return this.standing.restarts;
+  }
+
+  get isLeaving(): boolean {
+    return this.standing.isLeaving;
+  }
+
+  /** This process was sent a signal. A supervisor may have sent it to all of the gateway, which decides when its workers drain. */
+  askToDrain(): void {
+    if (process.connected) this.send({ kind: "signalled" });
+    const answerMs = process.connected ? SIGNALLED_ANSWER_MS : 0;
+    setTimeout(() => {
+      if (!this.isLeaving) this.orders.onDrain();
+    }, answerMs).unref();
   }
 
   /** From now on connections come, and go to `accept`. */
@@ -96,8 +123,14 @@ export class PrimaryLink implements WorkerLink {
       case "ping":
         this.send({ kind: "pong", id: message.id });
         break;
-      case "standing":
+      case "standing": {
+        const wasLeaving = this.isLeaving;
         this.standing = message.standing;
+        if (this.isLeaving && !wasLeaving) this.orders.onLeaving();
+        break;
+      }
+      case "drain":
+        this.orders.onDrain();
         break;
       case "counted":
         this.counting.get(message.id)?.(message.waitMs);

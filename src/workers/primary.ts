@@ -4,12 +4,14 @@
  *
  * 1. The first worker is started alone: it migrates the database and makes what a first start makes. When it cannot start, nobody can.
  * 2. The others follow. One that dies is replaced, at once where it has served, else after ever longer.
- * 3. Told to stop, it takes no more connections and tells each worker to drain. Told so again, or when that takes too long, it ends them.
+ * 3. Told to stop, it takes connections for SHUTDOWN_DELAY_MS, in which no worker is ready; then it takes no more and tells each worker to
+ *    drain. Told so again, or when that takes too long, it ends them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { addressesOf, type Config } from "../config/config.js";
 import { systemClock } from "../lib/clock.js";
+import { LEAVING, STOPPING } from "../lib/stop-words.js";
 import { resolveWorkerFile } from "../lib/worker-file.js";
 import { DRAIN_TIMEOUT_MS } from "../limits.js";
 import { METRICS_QUESTION } from "../services/composition/worker-link.js";
@@ -105,11 +107,23 @@ class Primary {
       this.endAll();
       return;
     }
+    const { log, config } = this.options;
     this.isStopping = true;
-    this.options.log.info({ signal }, "stopping: no new connections, streams may finish");
-    this.connections.stop();
     for (const seat of this.seats) clearTimeout(seat.timer);
-    for (const worker of this.running) worker.end("SIGTERM");
+    if (config.shutdownDelayMs === 0) {
+      this.drain(signal);
+      return;
+    }
+    log.info({ signal, delayMs: config.shutdownDelayMs }, LEAVING);
+    this.announce();
+    setTimeout(() => this.drain(signal), config.shutdownDelayMs).unref();
+    this.endWhenEmpty();
+  }
+
+  private drain(signal: NodeJS.Signals): void {
+    this.options.log.info({ signal }, STOPPING);
+    this.connections.stop();
+    for (const worker of this.running) worker.drain();
     setTimeout(() => this.endAll(), STOP_MS).unref();
     this.endWhenEmpty();
   }
@@ -120,13 +134,13 @@ class Primary {
     for (const worker of this.answering()) {
       if (worker.ping()) continue;
       this.options.log.error({ worker: worker.seat.number, workerPid: worker.pid }, "a worker does not answer any more: it is killed");
-      worker.end("SIGKILL");
+      worker.kill();
     }
   }
 
   private endAll(): void {
     if (this.running.size > 0) this.exitCode = 1;
-    for (const worker of this.running) worker.end("SIGKILL");
+    for (const worker of this.running) worker.kill();
   }
 
   /** Held, so that nobody else starts workers on it, with the secret that all of them read. */
@@ -166,6 +180,9 @@ class Primary {
     const worker = new WorkerProcess(this.program, place, {
       onReady: (newOwnerKey) => this.welcome(worker, newOwnerKey),
       onChange: () => this.announce(),
+      onSignalled: () => {
+        if (!this.isStopping) worker.drain();
+      },
       onRequest: (request) => void this.serve(worker, request),
       onReturned: (socket) => this.connections.give(socket),
       onLog: (lines) => this.options.write(lines),
@@ -191,7 +208,7 @@ class Primary {
   }
 
   private announce(): void {
-    const standing = { ready: this.serving().length, restarts: this.restarts };
+    const standing = { ready: this.serving().length, restarts: this.restarts, isLeaving: this.isStopping };
     for (const worker of this.serving()) worker.tell(standing);
   }
 

@@ -30,6 +30,8 @@ export interface WorkerEvents {
   onReady(newOwnerKey: string | null): void;
   /** It takes no more connections, or has more or fewer to its name. */
   onChange(): void;
+  /** It was sent a signal. */
+  onSignalled(): void;
   /** What it asks of the primary. */
   onRequest(request: Extract<ToPrimary, { kind: "count" | "ask" }>): void;
   /** A connection that it will not serve, and that is anybody's. */
@@ -129,8 +131,15 @@ export class WorkerProcess {
     });
   }
 
-  end(signal: "SIGTERM" | "SIGKILL"): void {
-    this.child.kill(signal);
+  /** Has it take no more connections, and end when what is under way is over. */
+  drain(): void {
+    this.send({ kind: "drain" });
+    // One that is still starting may hear no message yet.
+    if (this.readyAt === null) this.child.kill("SIGTERM");
+  }
+
+  kill(): void {
+    this.child.kill("SIGKILL");
   }
 
   /**
@@ -161,6 +170,9 @@ export class WorkerProcess {
         this.readyAt = performance.now();
         this.isServing = true;
         this.events.onReady(message.newOwnerKey);
+        break;
+      case "signalled":
+        this.events.onSignalled();
         break;
       case "stopping":
         this.isServing = false;

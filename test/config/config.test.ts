@@ -39,6 +39,7 @@ describe("parseConfig", () => {
       hasSandboxModels: true,
       upstreamAllowHosts: [],
       trustProxyHops: 0,
+      shutdownDelayMs: 0,
       logLevel: "info",
       accessLog: 1,
       metrics: { token: null, isOpen: true },

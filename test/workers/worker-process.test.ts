@@ -29,7 +29,7 @@ describe("a worker, to its primary", () => {
   });
   afterEach(async () => {
     connections.stop();
-    for (const worker of workers) worker.end("SIGKILL");
+    for (const worker of workers) worker.kill();
     await Promise.all(workers.splice(0).map(({ closed }) => closed));
   });
 
@@ -45,6 +45,7 @@ describe("a worker, to its primary", () => {
         const worker: WorkerProcess = new WorkerProcess(compiled.program, seat, {
           onReady: () => resolve({ worker, ended }),
           onChange: () => undefined,
+          onSignalled: () => undefined,
           onRequest: () => undefined,
           onReturned: (socket) => connections.give(socket),
           onLog: () => undefined,
@@ -80,7 +81,7 @@ describe("a worker, to its primary", () => {
     expect(worker.isBusy).toBe(true);
     await start(2);
 
-    worker.end("SIGKILL");
+    worker.kill();
 
     expect(await ended).toMatchObject({ signal: "SIGKILL", code: null });
     expect(await handed).toBe("2");
@@ -99,7 +100,7 @@ describe("a worker, to its primary", () => {
 
     expect(await handed).toBe("2");
     expect(limit("1024:1024")).toBe(0);
-    other.worker.end("SIGKILL");
+    other.worker.kill();
     await other.ended;
     expect(await taker()).toBe("1");
   });

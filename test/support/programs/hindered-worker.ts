@@ -1,7 +1,11 @@
 /** `hindered-worker <seat>`: a worker that tells whoever connects which it is, and lets its event loop hang when it is asked to. */
 import { PrimaryLink } from "../../../src/workers/primary-link.js";
 
-const link = new PrimaryLink(JSON.parse(process.argv[2] ?? ""), () => process.exit(0));
+const link = new PrimaryLink(JSON.parse(process.argv[2] ?? ""), {
+  onLeaving: () => undefined,
+  onDrain: () => process.exit(0),
+  onLost: () => process.exit(0),
+});
 link.answer("who", async () => link.number);
 link.answer("hang", () => {
   for (;;);
