@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { FIELD_NAMES, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/catalog/field-names.js";
+import { FIELD_NAMES, FORMAT_FIELDS, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/catalog/field-names.js";
+import type { Modality } from "../../src/services/catalog/modality.js";
 import { chatCompletionInput } from "../../src/services/generation/chat/plan.js";
 import { responseInput } from "../../src/services/generation/chat/responses-input.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
@@ -153,4 +154,19 @@ it("knows every field of every schema", () => {
     [FIELD_NAMES.moderation, moderationsInput],
   ];
   for (const [{ exact }, { shape }] of schemas) expect(Object.keys(shape).filter((name) => !exact.has(name))).toEqual([]);
+});
+
+it.each<[Modality, z.ZodObject[]]>([
+  ["text", [chatCompletionInput]],
+  ["embedding", [embeddingsInput]],
+  ["image", [imageGenerationInput, imageEditInput, imageEditForm]],
+  ["video", [videoBody]],
+  ["speech", [speechInput]],
+  ["music", [musicInput]],
+  ["transcription", [transcriptionInput, transcriptionForm]],
+  ["moderation", [moderationsInput]],
+])("has every field of the schemas of %s among those of the format, which every vendor is sent", (modality, schemas) => {
+  const known = FORMAT_FIELDS[modality].split(" ");
+
+  for (const { shape } of schemas) expect(Object.keys(shape).filter((name) => !known.includes(name))).toEqual([]);
 });

@@ -72,7 +72,7 @@ function toDormantModels(vendors: VendorsSettings, isConfigured: ReadonlySet<str
 function toUpstream(vendor: BundledVendor, settings: VendorSettings | undefined): Upstream[] {
   if (!settings?.apiKey) return [];
   const { baseUrl, wireFormat = "openai" } = BUNDLED_VENDOR_ENTRIES[vendor];
-  return [{ id: vendor, wireFormat, baseUrl: settings.baseUrl ?? baseUrl, apiKey: settings.apiKey, isTrusted: true }];
+  return [{ id: vendor, wireFormat, baseUrl: settings.baseUrl ?? baseUrl, apiKey: settings.apiKey, isTrusted: true, vendor }];
 }
 
 function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: string, model: ListedModel, now: Date): ModelDefinition {

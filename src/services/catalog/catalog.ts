@@ -295,11 +295,16 @@ function toListing(sources: readonly CatalogSource[]): Listing {
     models,
     modelByName: new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model]))),
     defaults: new Map(models.filter((model) => model.isDefault).map((model) => [model.modality, model])),
-    // The strongest source's upstream of an id is the last one set.
-    upstreams: new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream]))),
+    upstreams: upstreamsOf(sources),
     dormant: sources.flatMap(({ dormant = [] }) => dormant),
     allowedIds: new WeakMap(),
   };
+}
+
+/** By id; the strongest source's of each. */
+function upstreamsOf(sources: readonly CatalogSource[]): ReadonlyMap<string, Upstream> {
+  // The last one set is kept.
+  return new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream])));
 }
 
 /** What is to be set is no secret, but only operators can: others would not know what to do with it. A key that pages publish is anybody's. */
@@ -338,6 +343,7 @@ function assemble(sources: readonly CatalogSource[]): Assembled {
   const definitionById = new Map(kept.map(({ definition }) => [definition.id, definition]));
   const defaults = chooseDefaults(kept);
   const problems: string[] = [];
+  const upstreams = upstreamsOf(sources);
   const models = kept.map(({ definition, index, aliases }) => {
     const fallbacks = (definition.fallbacks ?? []).flatMap((name, position) => {
       const fallback = definitionById.get(idByName.get(name) ?? "");
@@ -349,6 +355,7 @@ function assemble(sources: readonly CatalogSource[]): Assembled {
       aliases,
       fallbacks: [...new Set(fallbacks)],
       isDefault: defaults.get(definition.modality) === definition.id,
+      vendor: upstreams.get(definition.upstreamId)?.vendor ?? null,
     });
   });
   return { models, problems };

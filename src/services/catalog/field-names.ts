@@ -34,46 +34,50 @@ function names(modality: Modality, ...lists: readonly string[]): Names {
   };
 }
 
-const SAMPLING = "temperature top_p top_k top_a min_p typical_p repetition_penalty user safety_identifier metadata provider_options safe";
-const CACHED = "prompt_cache_key prompt_cache_retention cache_control";
-const REASONING = "reasoning reasoning_effort reasoning_format include_reasoning thinking think enable_thinking thinking_budget verbosity";
-const PICTURE =
-  "model prompt n response_format quality seed nologo enhance safe negative_prompt transparent background reasoning output_format stream size " +
-  "image images mask user style moderation output_compression input_fidelity partial_images provider_options guidance guidance_scale";
+/** What the gateway reads of a body, and what OpenAI's own format has, with the fields of it that are billed. */
+export const FORMAT_FIELDS: Readonly<Record<Modality, string>> = {
+  text:
+    "model messages stream stream_options n seed max_tokens max_completion_tokens presence_penalty frequency_penalty stop logprobs " +
+    "top_logprobs tools tool_choice parallel_tool_calls functions function_call response_format logit_bias modalities audio prediction " +
+    "temperature top_p user safety_identifier metadata reasoning_effort verbosity prompt_cache_key prompt_cache_retention service_tier " +
+    "store web_search_options provider_options safe",
+  image:
+    "model prompt n response_format quality seed nologo enhance safe negative_prompt transparent background reasoning output_format stream " +
+    "size image mask user style moderation output_compression input_fidelity partial_images provider_options",
+  video: "model prompt seconds size input_reference aspectRatio audio seed negative_prompt enhance safe user provider_options",
+  speech: "model input voice response_format speed instructions stream_format provider_options safe",
+  music: "model prompt duration response_format seed provider_options safe",
+  transcription:
+    "model file language prompt temperature response_format timestamp_granularities stream include chunking_strategy " +
+    "known_speaker_names known_speaker_references provider_options safe",
+  embedding: "model input encoding_format dimensions user provider_options safe",
+  realtime: "model",
+  moderation: "model input safe",
+};
+
+const SAMPLING = "top_k top_a min_p typical_p repetition_penalty";
+const REASONING = "reasoning reasoning_format include_reasoning thinking think enable_thinking thinking_budget";
+const CACHED = "cache_control";
 
 /** By what a request is for; exported for the test that walks the schemas. */
 export const FIELD_NAMES: Readonly<Record<Modality, Names>> = {
-  text: names(
-    "text",
-    "model messages stream stream_options n seed max_tokens max_completion_tokens presence_penalty frequency_penalty stop logprobs top_logprobs",
-    "tools tool_choice parallel_tool_calls functions function_call response_format logit_bias modalities audio prediction stop_token_ids",
-    "min_tokens num_ctx format options",
-    SAMPLING,
-    CACHED,
-    REASONING,
-  ),
-  image: names("image", PICTURE),
-  video: names("video", PICTURE, "seconds size input_reference aspectRatio audio duration width height"),
-  speech: names("speech", "model input voice voices response_format speed instructions stream_format language lang provider_options safe"),
-  music: names("music", "model prompt input duration response_format seed voice speed instructions provider_options safe"),
-  transcription: names(
-    "transcription",
-    "model file language prompt temperature response_format timestamp_granularities stream include chunking_strategy",
-    "known_speaker_names known_speaker_references diarize hotwords vad_filter provider_options safe",
-  ),
-  embedding: names(
-    "embedding",
-    "model input encoding_format dimensions user input_type truncate truncation task normalize prompt provider_options safe",
-  ),
-  realtime: names("realtime", "model"),
-  moderation: names("moderation", "model input safe"),
+  text: names("text", FORMAT_FIELDS.text, "stop_token_ids min_tokens num_ctx format options", SAMPLING, CACHED, REASONING),
+  image: names("image", FORMAT_FIELDS.image, "images guidance guidance_scale"),
+  video: names("video", FORMAT_FIELDS.video, FORMAT_FIELDS.image, "duration width height images guidance guidance_scale"),
+  speech: names("speech", FORMAT_FIELDS.speech, "voices language lang"),
+  music: names("music", FORMAT_FIELDS.music, "input voice speed instructions"),
+  transcription: names("transcription", FORMAT_FIELDS.transcription, "diarize hotwords vad_filter"),
+  embedding: names("embedding", FORMAT_FIELDS.embedding, "input_type truncate truncation task normalize prompt"),
+  realtime: names("realtime", FORMAT_FIELDS.realtime),
+  moderation: names("moderation", FORMAT_FIELDS.moderation),
 };
 
 export const RESPONSE_NAMES = names(
   "text",
   "model input instructions stream stream_options max_output_tokens top_logprobs tools tool_choice parallel_tool_calls max_tool_calls text",
   "truncation previous_response_id conversation prompt background store include context_management client_metadata moderation seed stop",
-  "presence_penalty frequency_penalty",
+  "presence_penalty frequency_penalty temperature top_p user safety_identifier metadata provider_options safe",
+  "prompt_cache_key prompt_cache_retention reasoning_effort verbosity",
   SAMPLING,
   CACHED,
   REASONING,
@@ -109,6 +113,7 @@ function misspelt(known: Names, fields: Fields): readonly string[] {
   return told ?? NONE;
 }
 
+/** The known name that a field may have been meant to have; null where none is close. */
 function nameMeant({ exact, canonical, billed }: Names, field: string): string | null {
   if (field.length > NAME_CHARS_MAX || field.length < NAME_CHARS_MIN) return null;
   // A form's lists.

@@ -1,5 +1,6 @@
 /** A model of the catalog and the upstream that runs it (docs/spec/models.md#entries). Immutable: a change makes another one. */
 
+import type { BundledVendor } from "./bundled-models.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 
@@ -33,6 +34,8 @@ export interface Upstream {
   readonly apiKey: string | null;
   /** Named by the operator: exempt from the outbound guard (docs/spec/outbound.md#exemptions). */
   readonly isTrusted: boolean;
+  /** Of the bundled catalog. */
+  readonly vendor?: BundledVendor | undefined;
   /** With the wire format `openai-endpoint`: what is at the address. */
   readonly endpoint?: { readonly modality: Modality; readonly api: UpstreamApi | null } | undefined;
 }
@@ -56,6 +59,10 @@ export interface Model {
   readonly longContext: readonly LongContextPrices[];
   /** Fields of a request that change what the vendor bills, and what they then cost: any other such field is refused. */
   readonly pricedFields: PricedFields;
+  /** Fields that its upstream is sent at the model's own price, beside those that it is sent anyway. */
+  readonly passFields: ReadonlySet<string>;
+  /** The bundled catalog's vendor that serves it, which is sent known fields alone; null: another upstream. */
+  readonly vendor: BundledVendor | null;
   readonly imagePricing: ImagePricing;
   /** What usage is charged by: `prices` and `longContext` with the fall-backs applied. */
   readonly rates: RateCard;
@@ -115,6 +122,7 @@ export interface ModelDefinition {
   readonly prices: StatedPrices;
   readonly longContext?: readonly LongContextPrices[] | undefined;
   readonly pricedFields?: PricedFields | undefined;
+  readonly passFields?: ReadonlySet<string> | undefined;
   readonly brandUrl?: string | null | undefined;
   readonly description?: string | null | undefined;
   readonly inputModalities?: readonly ContentKind[] | undefined;
@@ -154,12 +162,14 @@ export interface DormantModel extends Pick<ModelDefinition, "id" | "aliases" | "
 const FIRST_EDITION = new Date("2026-11-21T00:00:00Z");
 
 const NONE_PRICED: PricedFields = new Map();
+const NONE_PASSED: ReadonlySet<string> = new Set();
 
 /** What the catalog knows and the definition does not: the names that are left to it, and what became of its wishes. */
 export interface ModelStanding {
   readonly aliases: readonly string[];
   readonly fallbacks: readonly string[];
   readonly isDefault: boolean;
+  readonly vendor: BundledVendor | null;
 }
 
 export function toModel(definition: ModelDefinition, standing: ModelStanding): Model {
@@ -182,6 +192,8 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     prices,
     longContext,
     pricedFields,
+    passFields: definition.passFields ?? NONE_PASSED,
+    vendor: standing.vendor,
     imagePricing,
     rates,
     contextLength: definition.contextLength ?? null,

@@ -12,7 +12,15 @@ import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
-import { longContext, pricedFieldProblems, pricedFields, priceObjectsOf, statedPrices } from "./priced-fields-entry.js";
+import {
+  longContext,
+  passFieldProblems,
+  passFields,
+  pricedFieldProblems,
+  pricedFields,
+  priceObjectsOf,
+  statedPrices,
+} from "./priced-fields-entry.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
@@ -80,6 +88,7 @@ const modelEntry = z.strictObject({
   prices: statedPrices.default({}),
   longContext: longContext.optional(),
   pricedFields: pricedFields.optional(),
+  passFields: passFields.optional(),
   paidOnly: z.boolean().optional(),
   perUserRpm: z.number().positive().nullish(),
   requiredSafetyFeatures: unique(z.enum(SAFETY_FEATURES)).optional(),
@@ -221,7 +230,7 @@ function checkPrices(model: ModelEntry, index: number, problems: string[]): void
   if (model.longContext !== undefined && model.modality !== "text") {
     problems.push(`models.${index}.longContext: is of text models, whose prompts are counted in tokens`);
   }
-  for (const problem of pricedFieldProblems(model)) problems.push(`models.${index}.${problem}`);
+  for (const problem of [...pricedFieldProblems(model), ...passFieldProblems(model)]) problems.push(`models.${index}.${problem}`);
   const isPaid = CATALOG_PRICE_FIELDS.some((field) => (model.prices[field] ?? 0n) > 0n);
   if (model.flags?.paid !== undefined && model.flags.paid !== isPaid) {
     problems.push(`models.${index}.flags.paid: is worked out from the prices, and they say ${isPaid}`);

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { PRICE_CREDITS_MAX } from "../../limits.js";
-import { BILLED_FIELDS, NESTED_FIELDS, PRICEABLE_FIELDS } from "./billed-fields.js";
+import { BILLED_FIELDS, NESTED_FIELDS, OWN_FIELDS, PRICEABLE_FIELDS } from "./billed-fields.js";
 import type { Modality } from "./modality.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "./pricing.js";
 
@@ -48,6 +48,14 @@ export const pricedFields = z
   .record(z.string(), z.record(z.string(), fieldPrice))
   .transform((fields): PricedFields => new Map(Object.entries(fields).map(([name, values]) => [name, new Map(Object.entries(values))])));
 
+/** Billed fields by the names that they are priced by, any other as it is written. */
+const PASS_FIELD = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+
+export const passFields = z
+  .array(z.string().regex(PASS_FIELD, "must be the name of a field, of at most 64 letters, digits and . _ -"))
+  .max(100)
+  .transform((names): ReadonlySet<string> => new Set(names));
+
 export const longContext = z
   .array(z.strictObject({ abovePromptTokens: z.int().min(1), prices: statedPrices }))
   .refine((tiers) => new Set(tiers.map((tier) => tier.abovePromptTokens)).size === tiers.length, "must not state a bound twice");
@@ -56,6 +64,7 @@ interface PricedEntry {
   readonly modality: Modality;
   readonly prices: Readonly<Partial<Record<CatalogPriceField, bigint | undefined>>>;
   readonly pricedFields?: PricedFields | undefined;
+  readonly passFields?: ReadonlySet<string> | undefined;
   readonly longContext?: z.output<typeof longContext> | undefined;
 }
 
@@ -83,4 +92,13 @@ export function pricedFieldProblems({ modality, pricedFields: priced }: PricedEn
       (name) =>
         `pricedFields.${name}: is not a field of ${modality} that is billed (those are ${known.join(", ")}, provider_options.<vendor>.<option>)`,
     );
+}
+
+/** What is wrong with the fields that are let through: `passFields: <what>`. */
+export function passFieldProblems({ modality, pricedFields: priced, passFields: passed }: PricedEntry): string[] {
+  const names = [...(passed ?? [])];
+  if (modality === "realtime" && names.length > 0) return ["passFields: the fields of a realtime session are fixed"];
+  const own = names.filter((name) => OWN_FIELDS.has(name)).map((name) => `passFields: ${name} is read by the gateway itself`);
+  const twice = names.filter((name) => priced?.has(name)).map((name) => `passFields: ${name} has a price in pricedFields`);
+  return [...own, ...twice];
 }

@@ -64,7 +64,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
     requiredSafetyFeatures: row.requiredSafetyFeatures as SafetyFeature[],
   };
   return {
-    ...toModel(definition, { aliases: [], fallbacks: isPrivate ? [] : row.fallbacks, isDefault: false }),
+    ...toModel(definition, { aliases: [], fallbacks: isPrivate ? [] : row.fallbacks, isDefault: false, vendor: null }),
     isCommunity: true,
     isAgent: agentType !== null,
     agentType,

@@ -14,7 +14,7 @@ import { ownValue } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import { requireCaller } from "../access/permissions.js";
 import type { HourlyHold, RateLimits } from "../access/rate-limits.js";
-import { type AskedFields, withAskedRates } from "../catalog/billed-fields.js";
+import { type AskedFields, takesFields, withAskedRates } from "../catalog/asked-rates.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
@@ -154,8 +154,9 @@ export class Admission {
     const model = withAskedRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
     ctx.note?.began(generationId, model.id);
     const fallbacks = catalog.fallbacksOf(model);
-    // A key that may not use a model is not served by it either.
-    const candidates = fallbacks.length === 0 ? [model] : [model, ...fallbacks.filter((fallback) => catalog.isAllowed(caller, fallback))];
+    // A key that may not use a model is not served by it either, and what a vendor is not sent goes on to no fallback of that vendor.
+    const mayServe = (fallback: Model) => catalog.isAllowed(caller, fallback) && takesFields(fallback, fields);
+    const candidates = fallbacks.length === 0 ? [model] : [model, ...fallbacks.filter(mayServe)];
     return {
       generationId,
       request: ctx,

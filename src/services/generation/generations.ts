@@ -1,6 +1,6 @@
 /** Generations of everything but chats: planned, let in, and run alike (`GenerationRun`), whatever they make. */
 import type { RequestContext } from "../../context.js";
-import type { AskedFields } from "../catalog/billed-fields.js";
+import type { AskedFields } from "../catalog/asked-rates.js";
 import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";

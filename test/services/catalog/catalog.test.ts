@@ -429,6 +429,11 @@ describe("MODELS_FILE", () => {
       { pricedFields: { service_tier: { flex: { prices: { completionVideoPrice: 1 } } } } },
       [],
     ],
+    ["models.0.passFields.0", { passFields: ["a b"] }, []],
+    ["models.0.passFields.0", { passFields: ["a".repeat(65)] }, []],
+    ["models.0.passFields", { passFields: ["max_tokens"] }, []],
+    ["models.0.passFields", { passFields: ["service_tier"], pricedFields: { service_tier: { flex: {} } } }, []],
+    ["models.0.passFields", { passFields: ["voice_mode"], modality: "realtime" }, []],
     ["models.0.longContext.0.abovePromptTokens", { longContext: [{ abovePromptTokens: 0, prices: {} }] }, []],
     ["models.0.longContext", { modality: "embedding", longContext: [{ abovePromptTokens: 9, prices: {} }] }, []],
     ["models.0.prices.promptCacheWriteHourPrice", { modality: "realtime", prices: { promptCacheWriteHourPrice: 1 } }, []],
@@ -531,6 +536,7 @@ describe("the bundled catalog", () => {
       baseUrl: "http://127.0.0.1:9/v1",
       apiKey: "oa",
       isTrusted: true,
+      vendor: "openai",
     });
   });
 

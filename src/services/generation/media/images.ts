@@ -16,7 +16,7 @@ import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
-import { type AskedFields, qualityFor } from "../../catalog/billed-fields.js";
+import { type AskedFields, qualityFor } from "../../catalog/asked-rates.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { MediaLinks } from "../../files/media-links.js";

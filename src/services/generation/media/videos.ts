@@ -12,7 +12,7 @@ import { VIDEO_SECONDS_MAX } from "../../../limits.js";
 import type { InputFile, MediaFile, VideoAnswer } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
-import type { AskedFields } from "../../catalog/billed-fields.js";
+import type { AskedFields } from "../../catalog/asked-rates.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { parseInput } from "../../requests/input.js";
 import type { ChatCompletions } from "../chat/chat.js";

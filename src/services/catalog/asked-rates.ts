@@ -1,0 +1,230 @@
+/**
+ * The model as a request asks for it: with the rates that its fields make it cost (docs/spec/credits.md#billed-fields). Whatever a vendor
+ * bills by is looked at here, before anything is held and before an upstream is called, and refused where the model's entry has no price
+ * for it. A vendor of the bundled catalog is sent no other field than those that are known to be free there.
+ */
+import { type AppError, invalidInput, wrongField } from "../../errors.js";
+import { isRecord } from "../../lib/json.js";
+import { ownValue } from "../../lib/own-values.js";
+import { JSON_DEPTH_MAX } from "../../limits.js";
+import {
+  BILLED_FIELDS,
+  CALLER_TOOL_TYPES,
+  canonicalName,
+  HOSTED_TOOL_KEYS,
+  OWN_FIELDS,
+  PRICEABLE_FIELDS,
+  TOOL_TYPE_FIELD,
+} from "./billed-fields.js";
+import { HARMLESS_OPTIONS } from "./billed-options.js";
+import type { Model } from "./model.js";
+import { type FieldPrice, withFieldPrices } from "./pricing.js";
+import { isTaken, refuseUntaken } from "./taken-fields.js";
+
+export type AskedFields = Readonly<Record<string, unknown>>;
+
+/** What was found in a request: a field of the table's name, where it stands, and what is in it. */
+interface Found {
+  readonly name: string;
+  readonly param: string;
+  readonly value: unknown;
+  /** Values that would cost nothing, in words. */
+  readonly harmless?: string;
+}
+
+const OPTIONS = canonicalName("provider_options");
+/** How much of a caller's own words an error message repeats. */
+const QUOTED_CHARS_MAX = 100;
+const SHORT_CACHE = "5m";
+const HOUR_CACHE = "1h";
+const CACHE_CONTROL = /^cache_?control$/i;
+
+/**
+ * `fields` is everything of the request that reaches the upstream and is not a text: the body, or what of it travels on unread, with
+ * `size` and `quality` by their names in the body. Throws BAD_REQUEST that names the field.
+ */
+export function withAskedRates(model: Model, fields: AskedFields): Model {
+  // An agent that the gateway runs asks other models, and each of those is looked at.
+  if (model.agentType === "prompt_agent" || model.agentType === "code_agent") return model;
+  const isText = model.modality === "text";
+  const found: Found[] = [];
+  findFields(model, fields, found);
+  if (isText && fields.tools) findTools(fields.tools, found);
+  const prices = found.map((each) => priceOf(model, each));
+  const isHourCacheAsked = isText && asksForHourCache(model, fields);
+  if (prices.length === 0 && !isHourCacheAsked) return model;
+  const rates = prices.length > 0 ? withFieldPrices(model, prices) : model.rates;
+  return { ...model, rates: isHourCacheAsked ? { ...rates, isHourCacheAsked } : rates };
+}
+
+/** Whether a fallback may be sent what the model that was asked for takes: one of a bundled vendor's takes less. */
+export function takesFields(fallback: Model, fields: AskedFields): boolean {
+  if (fallback.vendor === null) return true;
+  const billed = BILLED_FIELDS[fallback.modality];
+  return Object.keys(fields).every((name) => ownValue(fields, name) == null || billed.has(canonicalName(name)) || isTaken(fallback, name));
+}
+
+/** The price that the model's entry gives the value; throws BAD_REQUEST when it gives it none. */
+function priceOf(model: Model, found: Found): FieldPrice {
+  const prices = model.pricedFields.get(found.name);
+  const price = prices?.get(typeof found.value === "object" ? "*" : String(found.value)) ?? prices?.get("*");
+  if (!price) throw refuse(model, found, prices ? [...prices.keys()] : []);
+  return price;
+}
+
+/** Tools that a vendor would run. */
+function findTools(tools: unknown, found: Found[]): void {
+  if (!Array.isArray(tools)) return;
+  for (const [index, tool] of tools.filter(isRecord).entries()) {
+    const [hosted] = Object.entries(tool).find(([key, value]) => HOSTED_TOOL_KEYS.has(canonicalName(key)) && value != null) ?? [];
+    const { type } = tool;
+    if (hosted !== undefined) found.push({ name: TOOL_TYPE_FIELD, param: `tools.${index}.${hosted}`, value: canonicalName(hosted) });
+    else if (typeof type !== "string" || !CALLER_TOOL_TYPES.has(type))
+      found.push({ name: TOOL_TYPE_FIELD, param: `tools.${index}.type`, value: type, harmless: '"function"' });
+  }
+}
+
+function findFields(model: Model, fields: AskedFields, found: Found[]): void {
+  const billed = BILLED_FIELDS[model.modality];
+  const priceable = PRICEABLE_FIELDS[model.modality] ?? [];
+  for (const param of Object.keys(fields)) {
+    const value = ownValue(fields, param);
+    if (value === undefined || value === null) continue;
+    assertOwnName(param);
+    if (priceable.includes(param)) {
+      const asked = param === "quality" && typeof value === "string" ? qualityFor(model, value) : value;
+      if (isPricedByValue(model, param, asked)) found.push({ name: param, param, value: asked });
+      continue;
+    }
+    const canonical = canonicalName(param);
+    const field = billed.get(canonical);
+    if (canonical === OPTIONS) findOptions(model, param, value, found);
+    else if (field) {
+      if (!field.isHarmless(value, model) && !model.passFields.has(field.name))
+        found.push({ name: field.name, param, value, harmless: field.harmless });
+    } else if (model.vendor !== null && !isTaken(model, param)) throw refuseUntaken(model, param);
+  }
+}
+
+function assertOwnName(param: string): void {
+  if (OWN_FIELDS.has(param)) return;
+  const written = param.toLowerCase();
+  if (param === written || !OWN_FIELDS.has(written)) return;
+  throw invalidInput(`The name of this field is ${written}, in lower case: some upstreams would read both.`, param);
+}
+
+/** OpenAI has two words for each quality of a picture but the lowest. */
+const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
+  ["medium", "standard"],
+  ["standard", "medium"],
+  ["high", "hd"],
+  ["hd", "high"],
+]);
+
+/**
+ * The word that the model's entry prices the quality by, which is the one that its upstream is sent: as it was stated, or the other word
+ * for the same. Where the entry prices neither, it stays as it was stated.
+ */
+export function qualityFor({ pricedFields }: Pick<Model, "pricedFields">, stated: string | null): string | null {
+  const prices = pricedFields.get("quality");
+  if (stated === null || !prices || prices.has(stated)) return stated;
+  const other = OTHER_WORDS.get(stated);
+  return other !== undefined && prices.has(other) ? other : stated;
+}
+
+/** Vendors whose price of a picture goes by its size and quality. */
+const GRADED_PICTURES = /^(?:gpt-image|chatgpt-image|dall-e|amazon\.(?:nova-canvas|titan-image))/;
+/** What the price of an entry that states one alone is for. */
+const PLAIN_PICTURES: ReadonlyMap<string, ReadonlySet<unknown>> = new Map([
+  ["size", new Set<unknown>(["1024x1024", "auto"])],
+  ["quality", new Set<unknown>(["low", "medium", "standard", "auto"])],
+]);
+
+/**
+ * Where the entry prices values of the field, one of those is asked for. Where it does not, video is priced as it comes when no size is
+ * stated; and what an account asks for its own model covers every size of it.
+ */
+function isPricedByValue(model: Model, name: string, value: unknown): boolean {
+  if (model.pricedFields.has(name)) return true;
+  if (model.isCommunity || model.rates.isFree) return false;
+  if (model.modality === "video") return true;
+  const isGraded = model.imagePricing === "request" && GRADED_PICTURES.test(model.upstreamModel);
+  return isGraded && !PLAIN_PICTURES.get(name)?.has(value);
+}
+
+/** By vendor; those of a vendor that is not known may mean anything to an upstream. */
+function findOptions({ passFields }: Model, path: string, all: unknown, found: Found[]): void {
+  if (!isRecord(all)) throw wrongField(path, "expected an object of objects, by vendor");
+  for (const [vendor, own] of Object.entries(all)) {
+    if (own === null || own === undefined) continue;
+    const name = `provider_options.${vendor}`;
+    const harmless = HARMLESS_OPTIONS.get(vendor);
+    if (passFields.has(name)) continue;
+    if (!harmless || !isRecord(own)) {
+      found.push({ name, param: `${path}.${vendor}`, value: own });
+      continue;
+    }
+    for (const [option, value] of Object.entries(own)) {
+      if (value === null || value === undefined || harmless.get(option)?.(value) || passFields.has(`${name}.${option}`)) continue;
+      found.push({ name: `${name}.${option}`, param: `${path}.${vendor}.${option}`, value });
+    }
+  }
+}
+
+/** A cache is kept for five minutes at the price of a cache write; an hour costs more. Throws for an hour that has no price. */
+function asksForHourCache(model: Model, fields: AskedFields): boolean {
+  if (!namesCacheControl(fields, 0)) return false;
+  let isAsked = false;
+  for (const { ttl, path } of findCacheTimes(fields, [])) {
+    if (ttl === undefined || ttl === null || ttl === SHORT_CACHE) continue;
+    const isPriced = ttl === HOUR_CACHE && model.prices.promptCacheWriteHourPrice !== undefined;
+    if (!isPriced) {
+      throw invalidInput(
+        `${model.id} has no price for a cache that is kept for ${quoted(ttl)}. Leave it out or send "${SHORT_CACHE}". ` +
+          "An operator can price an hour in the catalog (promptCacheWriteHourPrice).",
+        path.join("."),
+      );
+    }
+    isAsked = true;
+  }
+  return isAsked;
+}
+
+/** Almost no request does, so that is found out first, without noting where. */
+function namesCacheControl(value: object, depth: number): boolean {
+  if (depth > JSON_DEPTH_MAX) return false;
+  const isFound = (inner: unknown) => typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1);
+  if (Array.isArray(value)) return value.some(isFound);
+  return Object.keys(value).some((key) => {
+    const inner = ownValue(value as AskedFields, key);
+    return isFound(inner) || (typeof inner === "object" && CACHE_CONTROL.test(key));
+  });
+}
+
+/** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */
+function* findCacheTimes(value: unknown, path: readonly PropertyKey[]): Generator<{ ttl: unknown; path: readonly PropertyKey[] }> {
+  if (typeof value !== "object" || value === null || path.length > JSON_DEPTH_MAX) return;
+  for (const [key, inner] of Object.entries(value)) {
+    if (typeof inner !== "object" || inner === null) continue;
+    if (CACHE_CONTROL.test(key)) {
+      for (const [name, ttl] of Object.entries(inner)) if (/^ttl$/i.test(name)) yield { ttl, path: [...path, key, name] };
+    }
+    yield* findCacheTimes(inner, [...path, key]);
+  }
+}
+
+function refuse(model: Model, { name, param, value, harmless = "" }: Found, priced: readonly string[]): AppError {
+  const allowed = [...(harmless === "" ? [] : [harmless]), ...priced.map((each) => JSON.stringify(each))];
+  const instead = allowed.length > 0 ? `Leave it out or send ${allowed.join(" or ")}.` : "Leave it out.";
+  return invalidInput(
+    `${name} ${quoted(value)} changes what the vendor of ${model.id} bills or which model answers, and has no price here. ${instead} ` +
+      "An operator can price it in the catalog (pricedFields of the model).",
+    param,
+  );
+}
+
+function quoted(value: unknown): string {
+  if (typeof value === "object" || value === undefined) return "as it is stated";
+  const text = JSON.stringify(value) ?? "";
+  return text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text;
+}

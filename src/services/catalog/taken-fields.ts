@@ -1,0 +1,73 @@
+/**
+ * What a vendor of the bundled catalog is sent: the fields that this gateway reads, those of OpenAI's format, and those that are listed
+ * here, each known to leave the vendor's price as it is. Vendors add fields that cost something whenever they like, so any other field is
+ * refused (docs/spec/credits.md#billed-fields). An entry of `MODELS_FILE` lets more through (`passFields`).
+ */
+import { type AppError, invalidInput } from "../../errors.js";
+import { closest } from "../../lib/issue-words.js";
+import type { BundledVendor } from "./bundled-models.js";
+import { FORMAT_FIELDS } from "./field-names.js";
+import type { Modality } from "./modality.js";
+import type { Model } from "./model.js";
+
+type FreeFields = Readonly<Partial<Record<Modality, string>>>;
+
+/** Sampling and the form of thoughts, by each vendor's API reference, read in November 2026. */
+const FREE_FIELDS: Readonly<Record<BundledVendor, FreeFields>> = {
+  openai: {},
+  anthropic: { text: "top_k" },
+  gemini: { text: "top_k" },
+  mistral: { text: "safe_prompt random_seed prompt_mode", embedding: "output_dimension output_dtype" },
+  groq: { text: "reasoning_format include_reasoning disable_tool_validation documents citation_options" },
+  deepseek: { text: "thinking" },
+  xai: {},
+  moonshot: { text: "thinking" },
+  zai: { text: "thinking do_sample request_id user_id tool_stream" },
+  cerebras: { text: "reasoning_format clear_thinking disable_reasoning min_tokens" },
+  cohere: { text: "top_k" },
+  elevenlabs: {},
+  deepgram: {},
+  replicate: {},
+  fal: {},
+  openrouter: {
+    text: "top_k top_a min_p repetition_penalty reasoning include_reasoning usage structured_outputs cache_control thinking safe_prompt",
+  },
+};
+
+/** The session and the answer of OpenAI's realtime format, general and beta. */
+const REALTIME_FIELDS =
+  "type object id expires_at instructions input conversation metadata modalities output_modalities voice audio input_audio_format " +
+  "output_audio_format input_audio_transcription input_audio_noise_reduction turn_detection tools tool_choice parallel_tool_calls " +
+  "temperature speed max_output_tokens max_response_output_tokens truncation include reasoning";
+
+/** How much of a caller's own words an error message repeats. */
+const QUOTED_CHARS_MAX = 64;
+const CLOSEST = { namesOf: (name: string) => [name], count: 1, charsMax: QUOTED_CHARS_MAX } as const;
+
+const takenBy = new Map<string, ReadonlySet<string>>();
+
+function takenOf(vendor: BundledVendor, modality: Modality): ReadonlySet<string> {
+  const key = `${vendor} ${modality}`;
+  const known = takenBy.get(key);
+  if (known) return known;
+  const lists = [FORMAT_FIELDS[modality], FREE_FIELDS[vendor][modality] ?? "", modality === "realtime" ? REALTIME_FIELDS : ""];
+  const taken = new Set(lists.flatMap((list) => list.split(" ")).filter((name) => name !== ""));
+  takenBy.set(key, taken);
+  return taken;
+}
+
+/** Whether the model's upstream may be sent a field of that name, which is none of those that are billed. */
+export function isTaken({ vendor, modality, passFields }: Pick<Model, "vendor" | "modality" | "passFields">, name: string): boolean {
+  return vendor === null || passFields.has(name) || takenOf(vendor, modality).has(name);
+}
+
+/** `at` is where the field stands, where that is not at the top. */
+export function refuseUntaken({ id, vendor, modality }: Pick<Model, "id" | "vendor" | "modality">, name: string, at = name): AppError {
+  const quoted = JSON.stringify(name.length > QUOTED_CHARS_MAX ? `${name.slice(0, QUOTED_CHARS_MAX)}…` : name);
+  const [near] = vendor === null ? [] : closest([...takenOf(vendor, modality)], name, CLOSEST);
+  return invalidInput(
+    `The vendor of ${id} is sent no field ${quoted}: it is not known to leave the price as it is. The closest that there is here is ${near}. ` +
+      "An operator can let it through in the catalog (passFields of the model).",
+    at.length > QUOTED_CHARS_MAX ? at.slice(0, QUOTED_CHARS_MAX) : at,
+  );
+}
