@@ -2,8 +2,8 @@
 import { calcPrice } from "@pydantic/genai-prices";
 import { BUNDLED_VENDOR_ENTRIES } from "../src/services/catalog/bundled.js";
 import { BUNDLED_MEDIA_MODELS } from "../src/services/catalog/bundled-media.js";
-import type { BundledVendor } from "../src/services/catalog/bundled-models.js";
 import { BUNDLED_MODELS } from "../src/services/catalog/bundled-other-models.js";
+import type { BundledVendor } from "../src/services/catalog/bundled-vendors.js";
 
 /** JSON, one model a line, sorted. Throws for a model that the library does not know. */
 export function toPriceListText(): string {

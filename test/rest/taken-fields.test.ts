@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BILLED_FIELDS, canonicalName } from "../../src/services/catalog/billed-fields.js";
 import { BUNDLED_VENDOR_ENTRIES } from "../../src/services/catalog/bundled.js";
-import { BUNDLED_VENDORS } from "../../src/services/catalog/bundled-models.js";
+import { BUNDLED_VENDORS } from "../../src/services/catalog/bundled-vendors.js";
 import { FORMAT_FIELDS } from "../../src/services/catalog/field-names.js";
 import { execute } from "../graphql/client.js";
 import { ChatDocument } from "../operations/generated/graphql.js";

@@ -3,7 +3,8 @@
  * (`bundled-prices.json`); where it has none, the vendor's published price is stated here with its source and the day on which it
  * was read. Order is preference, as in `bundled-models.ts`.
  */
-import type { BundledVendor, OtherNames } from "./bundled-models.js";
+import type { OtherNames } from "./bundled-models.js";
+import type { BundledVendor } from "./bundled-vendors.js";
 import type { ContentKind, ImagePricing, Modality } from "./modality.js";
 
 /** Credits per unit of the modality, as decimals; see docs/adding-a-model.md for the units. */

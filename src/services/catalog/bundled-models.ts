@@ -6,29 +6,9 @@
  * names none. Within an entry, the first configured vendor serves it.
  */
 
+import type { BundledVendor } from "./bundled-vendors.js";
 import type { ContentKind } from "./modality.js";
 import type { Capability } from "./model.js";
-
-/** Vendors of the bundled catalog, by the id under which their upstream is known. */
-export const BUNDLED_VENDORS = [
-  "openai",
-  "anthropic",
-  "gemini",
-  "mistral",
-  "groq",
-  "deepseek",
-  "xai",
-  "moonshot",
-  "zai",
-  "cerebras",
-  "cohere",
-  "elevenlabs",
-  "deepgram",
-  "replicate",
-  "fal",
-  "openrouter",
-] as const;
-export type BundledVendor = (typeof BUNDLED_VENDORS)[number];
 
 /** What a maker calls, or called, what this model is: bare, and a name with and without the publisher. A test holds them to their prices. */
 export interface OtherNames {

@@ -8,8 +8,9 @@
 import { parsePicocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
 import { BUNDLED_MEDIA_MODELS, type BundledMediaModel, type PublishedPrice } from "./bundled-media.js";
-import { BUNDLED_VENDORS, type BundledModel, type BundledVendor } from "./bundled-models.js";
+import type { BundledModel } from "./bundled-models.js";
 import { BUNDLED_MODELS } from "./bundled-other-models.js";
+import { BUNDLED_VENDORS, type BundledVendor } from "./bundled-vendors.js";
 import type { Modality } from "./modality.js";
 import {
   bareNameOf,

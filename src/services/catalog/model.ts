@@ -1,6 +1,6 @@
 /** A model of the catalog and the upstream that runs it (docs/spec/models.md#entries). Immutable: a change makes another one. */
 
-import type { BundledVendor } from "./bundled-models.js";
+import type { BundledVendor } from "./bundled-vendors.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 

@@ -5,7 +5,7 @@
  */
 import { type AppError, invalidInput } from "../../errors.js";
 import { closest } from "../../lib/issue-words.js";
-import type { BundledVendor } from "./bundled-models.js";
+import type { BundledVendor } from "./bundled-vendors.js";
 import { FORMAT_FIELDS } from "./field-names.js";
 import type { Modality } from "./modality.js";
 import type { Model } from "./model.js";

@@ -1,0 +1,20 @@
+/** Vendors of the bundled catalog, by the id under which their upstream is known. */
+export const BUNDLED_VENDORS = [
+  "openai",
+  "anthropic",
+  "gemini",
+  "mistral",
+  "groq",
+  "deepseek",
+  "xai",
+  "moonshot",
+  "zai",
+  "cerebras",
+  "cohere",
+  "elevenlabs",
+  "deepgram",
+  "replicate",
+  "fal",
+  "openrouter",
+] as const;
+export type BundledVendor = (typeof BUNDLED_VENDORS)[number];
