@@ -134,19 +134,6 @@ export const REFUSED_RETRY_MS_MAX = 600_000;
 /** Credits: settlements kept on disk while the database is away; above it streams fail rather than go unrecorded. */
 export const SPOOL_BYTES_MAX = 256 * 1024 * 1024;
 
-/** GraphQL documents: `me` with a page of usage is 5 deep, the introspection query is exempt from depth (docs/spec/graphql.md#limits). */
-export const GRAPHQL_DEPTH_MAX = 10;
-/** Clients that join many small requests into one name each by an alias; the cost bounds what they make work. */
-export const GRAPHQL_ALIASES_MAX = 200;
-export const GRAPHQL_DIRECTIVES_MAX = 20;
-/** Unspecified: every field of the schema at once is below it; prompts belong in variables. */
-export const GRAPHQL_TOKENS_MAX = 2_000;
-/** Unspecified: fields, each list's times its page size. A full page of usage with every field is below it. */
-export const GRAPHQL_COST_MAX = 5_000;
-/** Unspecified: parts of an answer that is deferred and streamed; two full pages, item by item. */
-export const GRAPHQL_PARTS_MAX = 200;
-/** Unspecified: a mutation that generates, beside its fields: 16 of them fit into an operation, which runs them one after the other and holds their answers until the last. */
-export const GRAPHQL_GENERATION_COST = 300;
 /** Unspecified: what a caller without a key may send; only the public catalog answers them. */
 export const GRAPHQL_ANONYMOUS_BODY_BYTES_MAX = 100 * 1024;
 

@@ -75,7 +75,7 @@ export const builder = new SchemaBuilder<SchemaTypes>({
     nodeQueryOptions: false,
     nodesQueryOptions: false,
   },
-  // Costs are stated here and judged once per operation, before it begins, by plugins/use-limits.ts.
+  // Costs are stated here and judged once per operation, before it begins, by cost.ts.
   complexity: { disabled: true },
 });
 

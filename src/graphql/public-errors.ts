@@ -2,17 +2,15 @@
  * Errors as callers see them, the same on every transport: the platform's own with their code, everything that GraphQL
  * itself refuses as BAD_REQUEST, and anything else as INTERNAL_ERROR behind one fixed message, logged once.
  */
-import { GraphQLError, type GraphQLErrorOptions } from "graphql";
+import { GraphQLError } from "graphql";
 import type { AppError } from "../errors.js";
 import { codeOfRefusal, type ErrorScope, explain, statusOf } from "../http/errors.js";
+import { locationsOf } from "./documents/places.js";
 
 /** What graphql-js appends to its messages: it would spell out the schema to a guesser who may not ask for it. */
 const SUGGESTION = "Did you mean ";
 /** graphql-js repeats what it refuses, whole. Of a longer message the beginning and the end are told, which say what and where. */
 const MESSAGE_CHARS_MAX = 1_000;
-/** Limits refuse from inside the parser and the validator, which is no matter of syntax. */
-const LIMIT_PREFIX = /^Syntax Error: (?=(?:Query|Aliases|Directives|Token) )/;
-
 /** Codes of Apollo's protocol for persisted queries, beside those of the platform: clients act on them. */
 export const PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND";
 export const PERSISTED_QUERY_NOT_IN_LIST = "PERSISTED_QUERY_NOT_IN_LIST";
@@ -74,8 +72,7 @@ function mapRefusal(error: GraphQLError, scope: PublicErrorScope): GraphQLError 
   // `spec`: 200 to those who accept plain application/json. As GraphQL over HTTP has it, that is for requests that are
   // well-formed, whatever is wrong with their documents; those that are not, Yoga calls BAD_REQUEST too.
   const spec = code === "BAD_REQUEST" && reason !== "BAD_REQUEST" && http.status === BAD_REQUEST;
-  const told = error.message.replace(LIMIT_PREFIX, "");
-  const message = shortened((scope.isSchemaOpen ? told : withoutSuggestion(told)).trim());
+  const message = shortened((scope.isSchemaOpen ? error.message : withoutSuggestion(error.message)).trim());
   return build(error, message, toExtensions({ code }, scope.requestId), { ...http, spec });
 }
 
@@ -91,13 +88,12 @@ function shortened(message: string): string {
 }
 
 function build(error: unknown, message: string, extensions: Readonly<Record<string, unknown>>, http?: HttpExtension): GraphQLError {
-  return new GraphQLError(message, { ...placeOf(error), extensions: { ...extensions, ...(http && { http }) } });
-}
-
-function placeOf(error: unknown): GraphQLErrorOptions {
-  if (!(error instanceof GraphQLError)) return {};
-  const { nodes, source, positions, path } = error;
-  return { nodes: nodes ?? null, source: source ?? null, positions: positions ?? null, path: path ?? null };
+  const place = error instanceof GraphQLError ? error : null;
+  const built = new GraphQLError(message, { path: place?.path ?? null, extensions: { ...extensions, ...(http && { http }) } });
+  // Of an error in the syntax they are known; graphql-js would find them again, and those of nodes by their `loc` alone.
+  const locations = place?.locations ?? locationsOf(place?.nodes);
+  if (locations) Object.defineProperty(built, "locations", { value: locations, enumerable: true });
+  return built;
 }
 
 function pathOf(error: unknown): readonly (string | number)[] | undefined {

@@ -44,7 +44,13 @@ export function parsePrice(value: unknown): bigint {
   return picocredits;
 }
 
+/** A variable's value that is coerced: the executor finds it where it looks for JSON, and takes it as it is. */
+export class CoercedValue {
+  constructor(readonly value: unknown) {}
+}
+
 export function parseJson(value: unknown): unknown {
+  if (value instanceof CoercedValue) return value.value;
   if (isDeeperThan(value, JSON_DEPTH_MAX)) throw new GraphQLError(`JSON may be nested at most ${JSON_DEPTH_MAX} levels deep.`);
   return value;
 }
@@ -59,8 +65,9 @@ export function parseFile(value: unknown): UploadedFile {
 }
 
 function isDeeperThan(value: unknown, levels: number): boolean {
-  if (value instanceof UploadedFile) throw new GraphQLError("A file is not JSON.");
   if (typeof value !== "object" || value === null) return false;
+  if (value instanceof UploadedFile) throw new GraphQLError("A file is not JSON.");
   if (levels === 0) return true;
-  return Object.values(value).some((item) => isDeeperThan(item, levels - 1));
+  const items: unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return items.some((item) => isDeeperThan(item, levels - 1));
 }

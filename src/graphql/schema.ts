@@ -1,8 +1,8 @@
 /** The schema: every domain, once. */
 import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
+import { INCREMENTAL_DIRECTIVES } from "./incremental-delivery.js";
 import { nameFieldsAsTheSchemaDoes } from "./input-names.js";
-import { INCREMENTAL_DIRECTIVES } from "./plugins/use-incremental-delivery.js";
 import { refuseUnstorableArguments } from "./storable-arguments.js";
 import "./types/account-administration.js";
 import "./types/account-data.js";

@@ -192,7 +192,9 @@ class HttpFace {
     const address = `http://localhost${GRAPHQL_PATH}${mark === -1 ? "" : url.slice(mark)}`;
     const init = { method: req.method, headers: singleHeaders(req), signal };
     if (req.method !== "POST") return new this.face.yoga.fetchAPI.Request(address, init);
-    const bytesMax = caller.kind === "anonymous" ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
+    // What stands in the fields of such a form cannot be seen before they are decoded.
+    const isSmall = caller.kind === "anonymous" || isOfMediaType(req, "application/x-www-form-urlencoded");
+    const bytesMax = isSmall ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
     const body = isForm(req.headers["content-type"])
       ? await readFormBody(req, allowance, bytesMax)
       : await readTextBody(req, allowance, { bytesMax, bounds: GRAPHQL_JSON_BOUNDS });
@@ -247,6 +249,10 @@ interface SchemaFile {
 function toSchemaFile(): SchemaFile {
   const text = Buffer.from(printSdl());
   return { text, etag: `"${createHash("sha256").update(text).digest("base64url")}"` };
+}
+
+function isOfMediaType({ headers }: IncomingMessage, type: string): boolean {
+  return headers["content-type"]?.toLowerCase().startsWith(type) ?? false;
 }
 
 function isOfType({ headers }: Response, type: string): boolean {

@@ -10,8 +10,8 @@ import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
-import { useIncrementalDelivery } from "./plugins/use-incremental-delivery.js";
-import { documentLimits } from "./plugins/use-limits.js";
+import { useDocumentLimits } from "./plugins/use-limits.js";
+import { useOperations } from "./plugins/use-operations.js";
 import { usePersistedDocuments } from "./plugins/use-persisted-documents.js";
 import { useCsrfRule, useRequestRules } from "./plugins/use-request-rules.js";
 import { useUploads } from "./plugins/use-uploads.js";
@@ -57,8 +57,8 @@ export function createYogaServer(): Yoga {
       useUploads(),
       useRequestRules(),
       usePersistedDocuments(),
-      ...documentLimits(),
-      ...useIncrementalDelivery(),
+      useDocumentLimits(),
+      useOperations(),
       useAppErrors(),
       useRequestNote(),
       useIdempotency(),

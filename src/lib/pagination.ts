@@ -45,8 +45,12 @@ export function encodeCursor(position: PagePosition, list: string): string {
   return Buffer.from(`${list}.${position.timestamp.getTime()}.${position.id}`).toString("base64url");
 }
 
+/** Longer than any list's name, a moment and an id are in base64url. */
+const CURSOR_CHARS_MAX = 1_000;
+
 /** Null when the cursor was not made by `encodeCursor` for this list. */
 export function decodeCursor(cursor: string, list: string): PagePosition | null {
+  if (cursor.length > CURSOR_CHARS_MAX) return null;
   const match = CURSOR_PATTERN.exec(Buffer.from(cursor, "base64url").toString("latin1"));
   if (match?.[1] !== list || Number(match[2]) > TIMESTAMP_MAX) return null;
   const position = { timestamp: new Date(Number(match[2])), id: match[3] as string };

@@ -32,6 +32,9 @@ const aliases = (count: number) => `{ me { ${repeat(count, (index) => `a${index}
 const directives = (count: number) => `{ ${repeat(count, (index) => `d${index}: __typename @skip(if: false)`)} }`;
 /** Names of `__typename` are not counted. */
 const names = (count: number) => repeat(count, (index) => `n${index}: __typename`);
+const named = (length: number) => `query ${"n".repeat(length)} { __typename }`;
+const comments = (count: number) => `${"#\n".repeat(count)}{ __typename }`;
+const characters = (count: number) => "{ __typename }".padEnd(count);
 const tokens = (count: number) => `{ ${names(Math.floor((count - 2) / 3))} ${repeat((count - 2) % 3, () => "__typename")} }`;
 const HOSTILE: readonly (readonly [string, Document, RegExp])[] = [
   ["11 levels", { query: nested(9) }, /depth limit of 10/],
@@ -40,6 +43,32 @@ const HOSTILE: readonly (readonly [string, Document, RegExp])[] = [
   ["1,000 aliases", { query: `{ ${repeat(1_000, (index) => `a${index}: apiKey { name }`)} }` }, /limit/],
   ["21 directives", { query: directives(21) }, /Directives limit of 20/],
   ["2,001 tokens", { query: tokens(2_001) }, /Token limit of 2000/],
+  ["a name of 256 characters", { query: named(256) }, /name has 256 characters, and at most 255/],
+  ["2,001 comments", { query: comments(2_001) }, /more than 2000 comments/],
+  ["262,145 characters", { query: characters(262_145) }, /262145 characters, and at most 262144/],
+  [
+    "fragments that select 5,001 fields",
+    { query: `{ ${repeat(5, () => "me { ...F }")} ${names(1)} } fragment F on Account { ${repeat(999, () => "id")} }` },
+    /costs more than 5000/,
+  ],
+  [
+    "fragments that spread each other in a large circle",
+    { query: `{ ...f0 } ${repeat(240, (index) => `fragment f${index} on Query { ...f${(index + 1) % 240} }`)}` },
+    /depth limit of 10/,
+  ],
+  [
+    "a variable of 1,000 values that is used 101 times",
+    {
+      query: `query ($of: [String!]) { ${repeat(101, (index) => `m${index}: models(first: 1, filter: { publishers: $of }) { totalCount }`)} }`,
+      variables: { of: Array.from({ length: 1_000 }, () => "a") },
+    },
+    /costs \d+, and at most 5000/,
+  ],
+  [
+    "a selection of the schema by 100 aliases",
+    { query: `{ __schema { ${repeat(100, (index) => `a${index}: types { fields { name type { name description } } }`)} } }` },
+    /costs more than 5000/,
+  ],
   [
     "fragments that double at each of 30 levels",
     {
@@ -144,7 +173,7 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
 
-  it("helps with suggestions whoever may ask for the schema, and no guesser", async () => {
+  it("suggests names to callers who may introspect, and to no others", async () => {
     const misspelt = [
       { query: "{ mee { id } }" },
       { query: "{ models(firs: 1) { totalCount } }" },
@@ -169,7 +198,7 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     expect(answer.data).toMatchObject({ __schema: { queryType: { name: "Query" } } });
   });
 
-  it("refuses introspection to whoever has no key when the configuration forbids it", async () => {
+  it("refuses introspection without a key when the configuration forbids it", async () => {
     const answers = [
       await ask({ ...closedApp, key: null }, { query: getIntrospectionQuery() }),
       await ask({ ...closedApp, key: null }, { query: '{ __type(name: "Query") { name } }' }),
@@ -198,6 +227,9 @@ describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
     ["200 aliases", aliases(200)],
     ["20 directives", directives(20)],
     ["2,000 tokens", tokens(2_000)],
+    ["a name of 255 characters", named(255)],
+    ["2,000 comments", comments(2_000)],
+    ["262,144 characters", characters(262_144)],
   ])("answers %s", async (_what, query) => {
     const answer = await ask(app, { query });
 
@@ -239,6 +271,43 @@ describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
 
     expect(codes(failed)).toHaveLength(1);
     expect(failed.extensions?.cost).toEqual({ requested: 2, maximum: 5_000 });
+  });
+});
+
+describe.each(WAYS)("many errors over %s", (_name, ask) => {
+  it("report 8,000 unknown fields of a variable by 20 short ones", async () => {
+    const query = "mutation ($input: SignInInput!) { signIn(input: $input) { __typename } }";
+    const input = Object.fromEntries(Array.from({ length: 8_000 }, (_, index) => [`k${index}`, 1]));
+
+    const answer = await ask({ ...app, key: null }, { query, variables: { input } });
+
+    expect(codes(answer)).toEqual(Array.from({ length: 20 }, () => "BAD_REQUEST"));
+    expect(JSON.stringify(answer).length).toBeLessThan(8_000);
+  });
+
+  it("report 1,900 unknown fields of a document by 20", async () => {
+    const answer = await ask(app, { query: `{ me { ${repeat(1_900, (index) => `zz${index}`)} } }` });
+
+    expect(codes(answer)).toHaveLength(20);
+  });
+
+  it("name at most ten of the places that they are about", async () => {
+    const answer = await ask(app, { query: `{ models(${repeat(600, () => "first: 1")}) { totalCount } }` });
+
+    expect(answer.errors).toEqual([
+      expect.objectContaining({
+        message: 'There can be only one argument named "first".',
+        locations: expect.objectContaining({ length: 10 }),
+      }),
+    ]);
+  });
+
+  it("tell where they are in the document, behind lines of each kind", async () => {
+    const query = "{ __typename\n\r\n\r  me { id }\n  nonsense }";
+
+    const answer = await ask(app, { query });
+
+    expect(answer.errors).toEqual([expect.objectContaining({ locations: [{ line: 5, column: 3 }] })]);
   });
 });
 

@@ -52,11 +52,22 @@ interface Answered {
 function withPublicErrors<Answer extends Answered>(answer: Answer, scope: PublicErrorScope): Answer {
   const { errors, incremental } = answer;
   if (errors === undefined && incremental === undefined) return answer;
+  const told = errors && toPublicErrors(errors, scope);
   return {
     ...answer,
-    ...(errors && { errors: toPublicErrors(errors, scope) }),
+    ...(told && { errors: told, stringify: (written: ExecutionResult) => stringify(written, told) }),
     ...(incremental && { incremental: incremental.map((part) => withPublicErrors(part, scope)) }),
   };
+}
+
+/** Yoga writes each error as another, made of its nodes: where these stand is lost. */
+function stringify(written: ExecutionResult, told: readonly GraphQLError[]): string {
+  const errors = written.errors?.map((error, index) => {
+    const { message, ...more } = error.toJSON();
+    const locations = told[index]?.locations;
+    return { message, ...(locations && { locations }), ...more };
+  });
+  return JSON.stringify({ ...written, errors });
 }
 
 export function isStream<Result>(result: Result): result is Extract<Result, AsyncIterable<unknown>> {

@@ -1,0 +1,61 @@
+/**
+ * `@defer` and `@stream`: an answer in parts, for a caller whose `Accept` names a type that has parts (multipart/mixed, server-sent events), and on
+ * a WebSocket. Every other answer, and one that is kept for an Idempotency-Key, comes whole.
+ */
+import {
+  DirectiveLocation,
+  type DocumentNode,
+  GraphQLBoolean,
+  GraphQLDirective,
+  GraphQLInt,
+  GraphQLNonNull,
+  GraphQLString,
+  visit,
+} from "graphql";
+import type { GraphQLContext } from "./context.js";
+import { IDEMPOTENCY_HEADER } from "./plugins/use-idempotency.js";
+import { names } from "./plugins/use-request-rules.js";
+
+const condition = (description: string) => ({ type: new GraphQLNonNull(GraphQLBoolean), defaultValue: true, description });
+const label = { type: GraphQLString, description: "A name of its own within the document, told with each of the parts that it makes." };
+
+/** As the executor reads them; in the schema, so that clients know of them. */
+export const INCREMENTAL_DIRECTIVES: readonly GraphQLDirective[] = [
+  new GraphQLDirective({
+    name: "defer",
+    description: "Answers the fragment in a later part of the answer. Clients that read no parts are answered at once and in whole.",
+    locations: [DirectiveLocation.FRAGMENT_SPREAD, DirectiveLocation.INLINE_FRAGMENT],
+    args: { if: condition("Whether to defer the fragment."), label },
+  }),
+  new GraphQLDirective({
+    name: "stream",
+    description:
+      "Answers the list item by item in later parts of the answer. Clients that read no parts are answered at once and in whole.",
+    locations: [DirectiveLocation.FIELD],
+    args: {
+      if: condition("Whether to stream the list."),
+      label,
+      initialCount: { type: GraphQLInt, defaultValue: 0, description: "How many items the first part of the answer has." },
+    },
+  }),
+];
+
+const INCREMENTAL: ReadonlySet<string> = new Set(INCREMENTAL_DIRECTIVES.map(({ name }) => name));
+
+/** On a WebSocket there is no request. An answer that is to be repeated is kept in one piece. */
+export function readsParts({ request }: GraphQLContext & { readonly request?: Request }): boolean {
+  if (!request) return true;
+  return !request.headers.has(IDEMPOTENCY_HEADER) && (names(request, "multipart/mixed") || names(request, "text/event-stream"));
+}
+
+/** Documents are kept by Yoga, and looked through once each. */
+const WHOLES = new WeakMap<DocumentNode, DocumentNode>();
+
+/** The document that answers everything at once; the same when it holds no such directive. */
+export function withoutDirectives(document: DocumentNode): DocumentNode {
+  const known = WHOLES.get(document);
+  if (known) return known;
+  const whole = visit(document, { Directive: (directive) => (INCREMENTAL.has(directive.name.value) ? null : undefined) });
+  WHOLES.set(document, whole);
+  return whole;
+}
