@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { findOpenAiPython, OPENAI_PYTHON_ABSENT, OPENAI_PYTHON_PROGRAM } from "../support/openai-python.js";
+import { findOpenAiPython, OPENAI_PYTHON_ABSENT, OPENAI_PYTHON_PROGRAM } from "../support/python-clients.js";
 
 const python = await findOpenAiPython();
 

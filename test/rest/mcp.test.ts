@@ -3,12 +3,9 @@ import { randomUUID } from "node:crypto";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { CallToolResult, Progress } from "@modelcontextprotocol/sdk/types.js";
-import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { MCP_INLINE_BYTES_MAX } from "../../src/services/mcp/limits.js";
 import { LoopbackClient } from "../../src/services/mcp/loopback-client.js";
 import { McpServers } from "../../src/services/mcp/servers.js";
-import { deliver } from "../../src/services/mcp/tools/delivery.js";
 import { expectNothingHeld } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
@@ -147,26 +144,6 @@ describe("the tools", () => {
     expect((await fetchMedia(urls[0])).headers.get("content-type")).toBe("video/mp4");
     expect(told.length).toBeGreaterThan(0);
     expect(told).toEqual([...new Set(told)].sort((a, b) => a - b));
-  });
-
-  it.each([
-    [MCP_INLINE_BYTES_MAX, "audio"],
-    [MCP_INLINE_BYTES_MAX + 1, "text"],
-  ])("put a file of %i bytes into a result as %s", async (size, type) => {
-    const caller = await app.services.access.authenticate(app.key, "127.0.0.1");
-    const ctx = {
-      caller,
-      requestId: "test",
-      clientAddress: "127.0.0.1",
-      signal: new AbortController().signal,
-      log: pino({ level: "silent" }),
-    };
-    const wav = Buffer.alloc(size);
-    wav.write("RIFF____WAVEfmt ");
-
-    const { content } = await deliver(ctx, app.services.mediaLinks, "audio", [{ bytes: wav, contentType: "audio/wav" }]);
-
-    expect(content).toMatchObject([{ type }]);
   });
 });
 

@@ -37,8 +37,19 @@ export const MCP_SESSIONS_MAX = 256;
 /** Unspecified: connections to one server; more calls wait. */
 export const MCP_CONNECTIONS_MAX = 64;
 
-/** Unspecified: pictures and sounds within a result of the gateway's own tools, in bytes of the files; larger ones become links. */
-export const MCP_INLINE_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * The largest event of a stream that common clients take, in bytes. Source: `max_sse_event_size` of the official SDK for Python
+ * (`mcp` 2.3.0), which ends the call of a larger one.
+ */
+export const MCP_EVENT_BYTES_MAX = 1_048_576;
+/** Pictures and sounds within a result of the gateway's own tools, in bytes of the files; in base64 they leave 43 kB of an event. */
+export const MCP_INLINE_BYTES_MAX = 736 * 1024;
+/** Of each prompt that a model was given instead of the caller's, in a result: ten of them fit beside the largest files. */
+export const MCP_REVISED_PROMPT_CHARS_MAX = 1_000;
+/** A text of more bytes is in a result once, and not in its structured content too. */
+export const MCP_REPEATED_TEXT_BYTES_MAX = 256 * 1024;
+/** Of the models that `list_models` tells: as JSON, and once more as JSON in a text. */
+export const MCP_MODELS_BYTES_MAX = 960 * 1024;
 /** Unspecified: models that `list_models` tells at once. */
 export const MCP_MODELS_MAX = 200;
 export const MCP_MODELS_DEFAULT = 50;

@@ -48,6 +48,8 @@ export interface ImageRequest {
   readonly files: ImageFiles;
   /** Answered as links instead of bytes. */
   readonly isPublished: boolean;
+  /** Pictures of more bytes together are answered as links all the same; absent: none are. */
+  readonly inlineBytesMax?: number;
   readonly extra: Readonly<Record<string, unknown>>;
   /** What was stated and has no effect on a picture. */
   readonly ignored: readonly string[];

@@ -85,9 +85,12 @@ const RANDOM_SEED_BELOW = 2 ** 31;
 export class Images {
   constructor(private readonly deps: ImagesDependencies) {}
 
-  /** POST /v1/images/generations. Resolves when the charge is committed. */
-  generate(ctx: RequestContext, input: ImageGenerationInput): Promise<GeneratedImages> {
-    return this.run(ctx, fromGenerationInput(input));
+  /**
+   * POST /v1/images/generations. Resolves when the charge is committed. Pictures of more than `inlineBytesMax` together are published
+   * before that, whether links were asked for or not.
+   */
+  generate(ctx: RequestContext, input: ImageGenerationInput, inlineBytesMax = Number.POSITIVE_INFINITY): Promise<GeneratedImages> {
+    return this.run(ctx, { ...fromGenerationInput(input), inlineBytesMax });
   }
 
   /** POST /v1/images/edits: the pictures are URLs, files, or both. */
@@ -203,20 +206,27 @@ export class Images {
     // More than was asked for is not the caller's to pay.
     const wanted = answer.images.slice(0, request.count);
     if (wanted.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
-    const images = await Promise.all(wanted.map((image) => this.finish(ctx, request, image, revisedPrompt)));
+    const made = await Promise.all(
+      wanted.map(async (image) => ({
+        file: await toFormat(image, request.format),
+        url: null,
+        revisedPrompt: image.revisedPrompt ?? revisedPrompt,
+      })),
+    );
+    const images = isPublished(request, made) ? await this.publish(ctx, made) : made;
     return { images, usage: answer.usage, warnings: answer.warnings, release: () => answer.release?.() };
   }
 
-  private async finish(
-    ctx: RequestContext,
-    { format, isPublished }: ImageRequest,
-    image: ImageAnswer["images"][number],
-    revisedPrompt: string | null,
-  ): Promise<GeneratedImage> {
-    const file = await toFormat(image, format);
-    const url = isPublished ? (await this.deps.mediaLinks.publish(ctx, file)).url : null;
-    return { file, url, revisedPrompt: image.revisedPrompt ?? revisedPrompt };
+  private publish(ctx: RequestContext, images: readonly GeneratedImage[]): Promise<GeneratedImage[]> {
+    const { mediaLinks } = this.deps;
+    return Promise.all(images.map(async (image) => ({ ...image, url: (await mediaLinks.publish(ctx, image.file)).url })));
   }
+}
+
+/** What is not limited is not measured: pictures that came as base64 stay packed. */
+function isPublished({ isPublished: isAsked, inlineBytesMax }: ImageRequest, images: readonly GeneratedImage[]): boolean {
+  if (isAsked || inlineBytesMax === undefined || inlineBytesMax === Number.POSITIVE_INFINITY) return isAsked;
+  return images.reduce((sum, { file }) => sum + file.bytes.byteLength, 0) > inlineBytesMax;
 }
 
 /** The only picture, or the first one. */

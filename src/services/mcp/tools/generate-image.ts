@@ -1,10 +1,10 @@
 /** `generate_image`: pictures from a prompt, or from a prompt and other pictures. */
 import * as z from "zod";
-import type { MediaLinks } from "../../files/media-links.js";
 import type { Images } from "../../generation/media/images.js";
 import { imageGenerationInput } from "../../generation/media/images-input.js";
 import { parseInput } from "../../requests/input.js";
-import { deliver, linked } from "./delivery.js";
+import { MCP_INLINE_BYTES_MAX, MCP_REVISED_PROMPT_CHARS_MAX } from "../limits.js";
+import { inlined, linked } from "./delivery.js";
 import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./tool.js";
 
 const { shape } = imageGenerationInput;
@@ -25,10 +25,7 @@ const input = z.strictObject({
   delivery: z.enum(DELIVERIES).optional().describe("inline: in the result, as far as it fits; url: as a link that works for 14 days."),
 });
 
-export function createImageTool(
-  images: Pick<Images, "generate">,
-  mediaLinks: Pick<MediaLinks, "publish">,
-): GatewayTool<z.output<typeof input>> {
+export function createImageTool(images: Pick<Images, "generate">): GatewayTool<z.output<typeof input>> {
   return {
     name: "generate_image",
     title: "Generate an image",
@@ -37,20 +34,22 @@ export function createImageTool(
     isReadOnly: false,
     call: async (ctx, { delivery, ...options }) => {
       const response_format = delivery === "url" ? "url" : "b64_json";
-      const made = await images.generate(ctx, parseInput(imageGenerationInput, { ...options, response_format }));
-      const urls = made.images.flatMap(({ url }) => url ?? []);
-      const files = made.images.map(({ file: { bytes, contentType } }) => ({ bytes, contentType }));
-      const delivered = delivery === "url" ? linked(urls) : await deliver(ctx, mediaLinks, "image", files);
-      const revised = made.images.flatMap(({ revisedPrompt }) => revisedPrompt ?? []);
-      return {
-        isError: false,
-        content: delivered.content,
-        structuredContent: {
-          ...toReceiptJson(made.receipt),
-          ...(delivered.urls.length > 0 && { urls: delivered.urls }),
-          ...(revised.length > 0 && { revised_prompts: revised }),
-        },
-      };
+      const asked = parseInput(imageGenerationInput, { ...options, response_format });
+      const { images: made, receipt } = await images.generate(ctx, asked, MCP_INLINE_BYTES_MAX);
+      const revised = made.flatMap(({ revisedPrompt }) => (revisedPrompt === null ? [] : shorten(revisedPrompt)));
+      const about = { ...toReceiptJson(receipt), ...(revised.length > 0 && { revised_prompts: revised }) };
+      const urls = made.flatMap(({ url }) => url ?? []);
+      if (urls.length > 0) return linked(urls, about);
+      const files = made.map(({ file: { bytes, contentType } }) => ({ bytes, contentType }));
+      return inlined("image", files, about);
     },
   };
+}
+
+/** Of at most three bytes a character in JSON: without what is escaped there. */
+function shorten(prompt: string): string {
+  return prompt
+    .slice(0, MCP_REVISED_PROMPT_CHARS_MAX)
+    .replace(/\p{Cc}/gu, " ")
+    .toWellFormed();
 }

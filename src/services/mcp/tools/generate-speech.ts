@@ -3,7 +3,8 @@ import * as z from "zod";
 import type { MediaFile } from "../../../providers/media.js";
 import type { MediaLinks } from "../../files/media-links.js";
 import { type Speech, speechInput } from "../../generation/media/speech.js";
-import { deliver, linked } from "./delivery.js";
+import { MCP_INLINE_BYTES_MAX } from "../limits.js";
+import { inlined, linked } from "./delivery.js";
 import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./tool.js";
 
 const { shape } = speechInput;
@@ -31,16 +32,12 @@ export function createSpeechTool(
     isReadOnly: false,
     call: async (ctx, { delivery, ...options }) => {
       let url: string | null = null;
-      const publish = async (file: MediaFile) => {
-        url = (await mediaLinks.publish(ctx, file)).url;
+      const publish = async (made: MediaFile) => {
+        if (delivery === "url" || made.bytes.byteLength > MCP_INLINE_BYTES_MAX) url = (await mediaLinks.publish(ctx, made)).url;
       };
-      const { file, receipt } = await speech.create(ctx, options, { beforeCharge: delivery === "url" ? publish : undefined });
-      const delivered = url === null ? await deliver(ctx, mediaLinks, "audio", [file]) : linked([url]);
-      return {
-        isError: false,
-        content: delivered.content,
-        structuredContent: { ...toReceiptJson(receipt), ...(delivered.urls.length > 0 && { urls: delivered.urls }) },
-      };
+      const { file, receipt } = await speech.create(ctx, options, { beforeCharge: publish });
+      const about = toReceiptJson(receipt);
+      return url === null ? inlined("audio", [file], about) : linked([url], about);
     },
   };
 }

@@ -4,6 +4,7 @@ import type { RequestContext } from "../../../context.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/plan.js";
 import { type TextGeneration, textOfChunk } from "../../generation/chat/text.js";
 import type { Receipt } from "../../generation/receipt.js";
+import { MCP_REPEATED_TEXT_BYTES_MAX } from "../limits.js";
 import { type GatewayTool, model, optional, type Report, textBlock, toReceiptJson } from "./tool.js";
 
 const { shape } = chatCompletionInput;
@@ -35,7 +36,9 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
       const format = json ? { response_format: { type: "json_object" } } : {};
       const asked = chatCompletionInput.parse({ ...options, ...format, messages });
       const { text, receipt } = await (report === null ? texts.create(ctx, asked) : follow(texts, ctx, asked, report));
-      return { isError: false, content: [textBlock(text)], structuredContent: { text, ...(receipt && toReceiptJson(receipt)) } };
+      const isRepeated = Buffer.byteLength(JSON.stringify(text)) <= MCP_REPEATED_TEXT_BYTES_MAX;
+      const structuredContent = { ...(isRepeated && { text }), ...(receipt && toReceiptJson(receipt)) };
+      return { isError: false, content: [textBlock(text)], structuredContent };
     },
   };
 }

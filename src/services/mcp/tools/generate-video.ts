@@ -48,8 +48,7 @@ export function createVideoTool(
           return metered;
         },
       });
-      const { content, urls } = linked([url]);
-      return { isError: false, content, structuredContent: { ...toReceiptJson(receipt), urls } };
+      return linked([url], toReceiptJson(receipt));
     },
   };
 }

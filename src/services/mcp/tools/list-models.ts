@@ -5,7 +5,7 @@ import type { Catalog } from "../../catalog/catalog.js";
 import { MODALITIES } from "../../catalog/modality.js";
 import { CAPABILITIES, type Model } from "../../catalog/model.js";
 import { toCatalogEntry } from "../../catalog/view.js";
-import { MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../limits.js";
+import { MCP_MODELS_BYTES_MAX, MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../limits.js";
 import { type GatewayTool, textBlock } from "./tool.js";
 
 const input = z.strictObject({
@@ -25,10 +25,20 @@ export function createModelsTool(catalog: Pick<Catalog, "list">): GatewayTool<z.
     call: async (ctx, { modality, search, capability, limit }) => {
       const modalities = modality === undefined ? undefined : [modality];
       const models = (await catalog.list(ctx, { modalities, search, capability })).filter((model) => !isForbidden(model, ctx.caller));
-      const structuredContent = { models: models.slice(0, limit).map(toListed), count: models.length };
+      const structuredContent = { models: fitting(models.slice(0, limit).map(toListed)), count: models.length };
       return { isError: false, content: [textBlock(JSON.stringify(structuredContent))], structuredContent };
     },
   };
+}
+
+/** As many as one event holds; `count` tells that there are more. */
+function fitting<Entry>(entries: readonly Entry[]): readonly Entry[] {
+  let bytes = 0;
+  return entries.filter((entry) => {
+    const json = JSON.stringify(entry);
+    bytes += Buffer.byteLength(json) + Buffer.byteLength(JSON.stringify(json));
+    return bytes <= MCP_MODELS_BYTES_MAX;
+  });
 }
 
 /** Agents cannot call agents. */

@@ -26,7 +26,7 @@ export interface ToolDependencies {
 export function createTools({ catalog, generations, text, images, speech, videos, mediaLinks }: ToolDependencies): readonly GatewayTool[] {
   return [
     createTextTool(text),
-    createImageTool(images, mediaLinks),
+    createImageTool(images),
     createSpeechTool(speech, mediaLinks),
     createVideoTool(videos, generations, mediaLinks),
     createModelsTool(catalog),
