@@ -3,24 +3,26 @@
  * `message` is for the caller; `cause` is private and is only ever logged.
  */
 
-export type ErrorCode =
-  | "BAD_REQUEST"
-  | "CONTENT_BLOCKED"
-  | "UNAUTHORIZED"
-  | "INSUFFICIENT_BALANCE"
-  | "KEY_BUDGET_EXHAUSTED"
-  | "FORBIDDEN"
-  | "NOT_FOUND"
-  | "METHOD_NOT_ALLOWED"
-  | "CONFLICT"
-  | "PAYLOAD_TOO_LARGE"
-  | "UNSUPPORTED_MEDIA_TYPE"
-  | "UPGRADE_REQUIRED"
-  | "RATE_LIMITED"
-  | "INTERNAL_ERROR"
-  | "UPSTREAM_ERROR"
-  | "SERVICE_UNAVAILABLE"
-  | "UPSTREAM_TIMEOUT";
+export const ERROR_CODES = [
+  "BAD_REQUEST",
+  "CONTENT_BLOCKED",
+  "UNAUTHORIZED",
+  "INSUFFICIENT_BALANCE",
+  "KEY_BUDGET_EXHAUSTED",
+  "FORBIDDEN",
+  "NOT_FOUND",
+  "METHOD_NOT_ALLOWED",
+  "CONFLICT",
+  "PAYLOAD_TOO_LARGE",
+  "UNSUPPORTED_MEDIA_TYPE",
+  "UPGRADE_REQUIRED",
+  "RATE_LIMITED",
+  "INTERNAL_ERROR",
+  "UPSTREAM_ERROR",
+  "SERVICE_UNAVAILABLE",
+  "UPSTREAM_TIMEOUT",
+] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** Which fields of an input were wrong, by dotted path, and what was wrong with the whole. */
 export interface ValidationDetails {

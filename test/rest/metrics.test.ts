@@ -2,6 +2,7 @@
 
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { UNKNOWN_WORD_KINDS } from "../../src/lib/unknown-words.js";
 import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { connect, execute, executeText, ok, subscribeWith } from "../graphql/client.js";
@@ -10,7 +11,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { createMember, registerModel } from "../support/community-models.js";
 import { parseMetrics, type Scrape } from "../support/metrics.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
-import { errorReply, json, sse, waitFor } from "../support/upstream-replies.js";
+import { closeSocket, errorReply, json, type Reply, raw, sse, waitFor } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope } from "./client.js";
 import { refuseRealtime } from "./realtime-client.js";
 
@@ -157,7 +158,7 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["status", (value) => /^(?:[1-5]\d\d|ok|cancelled)$/.test(value)],
     ["code", (value) => /^[A-Z_]{4,30}$/.test(value)],
     ["model", (value) => value === "community" || /^(?:acme|sandbox)\/[a-z-]+$/.test(value)],
-    ["kind", (value) => /^(?:input|output)_[a-z_]{4,12}$/.test(value)],
+    ["kind", (value) => /^(?:input|output)_[a-z_]{4,12}$/.test(value) || UNKNOWN_WORD_KINDS.some((kind) => kind === value)],
     ["reason", oneOf("3xx", "4xx", "429", "5xx", "network", "closed", "timeout", "cut", "invalid-response")],
     ["le", (value) => value === "+Inf" || Number(value) > 0],
     ["pool", oneOf("money", "shared")],
@@ -222,6 +223,59 @@ describe("Whatever a caller writes", () => {
     expect(strange).toEqual([]);
     expect(samples.some(({ name }) => name === "sluice_forged")).toBe(false);
     expect(ours.filter(({ name, labels }) => name === "sluice_http_requests_total" && labels.method === "OTHER").length).toBe(1);
+  });
+});
+
+describe("A counter whose labels are known", () => {
+  /** Those of the routes have as many statuses as requests are answered with. */
+  const GROWS_WITH_REQUESTS = ["sluice_http_requests_total"];
+
+  it("is 0 before anything has happened, so that the first event is seen to be one", async () => {
+    const fresh = await createTestApp({ upstream: app.upstream });
+    const { text } = await createClient(fresh.baseUrl, fresh.key).get("/metrics");
+    await fresh.close();
+    const { samples, helps } = parseMetrics(text);
+
+    const counters = [...helps.keys()].filter(
+      (name) => new RegExp(`^# TYPE ${name} counter$`, "m").test(text) && name.startsWith("sluice_"),
+    );
+    const ofModel = (model: string) => samples.filter(({ labels }) => labels.model === model).map(({ name }) => name);
+    expect(counters.length).toBeGreaterThanOrEqual(10);
+    expect(
+      counters.filter((name) => !samples.some((sample) => sample.name === name)).filter((name) => !GROWS_WITH_REQUESTS.includes(name)),
+    ).toEqual([]);
+    expect(samples.filter(({ name, value }) => counters.includes(name) && value !== 0)).toEqual([]);
+    // Of each of the operator's models, and of those of accounts together.
+    const perModel = counters.filter((name) => samples.some((sample) => sample.name === name && sample.labels.model !== undefined));
+    expect([...new Set(ofModel("acme/chat"))].sort()).toEqual(perModel.filter((name) => name !== "sluice_usage_seconds_total").sort());
+    expect([...new Set(ofModel("community"))].sort()).toEqual(perModel.sort());
+    const values = (name: string, label: string) => samples.filter((sample) => sample.name === name).map(({ labels }) => labels[label]);
+    expect(values("sluice_refusals_total", "code")).toEqual(expect.arrayContaining(["INTERNAL_ERROR", "SERVICE_UNAVAILABLE"]));
+    expect(new Set(values("sluice_upstream_credential_refusals_total", "status"))).toEqual(new Set(["401", "402", "403"]));
+  });
+
+  it("of the operator's models has no more series after every kind of event than before", async () => {
+    const names = (scraped: Scrape) =>
+      new Set(
+        scraped.samples
+          .filter(({ name, labels }) => name.endsWith("_total") && !GROWS_WITH_REQUESTS.includes(name) && labels.model === "acme/chat-b")
+          .map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`),
+      );
+    const before = names(await scrape());
+    const usage = { ...wireUsage(10, 4), prompt_tokens_details: { cached_tokens: 2 }, completion_tokens_details: { reasoning_tokens: 1 } };
+    const ask = async (reply: Reply) => {
+      app.upstream.replyNext(reply);
+      await client.post("/v1/chat/completions", { ...CHAT, model: "acme/chat-b" });
+    };
+
+    await ask(json(chatCompletion({ content: "Hi", usage })));
+    for (const status of [301, 400, 401, 402, 403, 429, 500]) await ask(errorReply(status));
+    for (const reply of [closeSocket(), raw("no", { headers: { "content-type": "text/plain" } })]) await ask(reply);
+
+    const grown = async () => (await scrape()).sum("sluice_upstream_errors_total", { model: "acme/chat-b" });
+    // One that was closed without an answer is called once more.
+    await expect.poll(grown).toBeGreaterThanOrEqual(9);
+    expect(names(await scrape())).toEqual(before);
   });
 });
 

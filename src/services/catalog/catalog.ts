@@ -171,6 +171,11 @@ export class Catalog {
     return this.find(name)?.id ?? name;
   }
 
+  /** Those that the operator has, in the order of lists. */
+  get models(): readonly Model[] {
+    return this.listing.models;
+  }
+
   /** By canonical id or alias, of those that every caller has alike. */
   find(name: string): Model | null {
     return this.listing.modelByName.get(name) ?? null;

@@ -5,7 +5,7 @@
  * integer products, rounded once, half up (docs/spec/credits.md#units).
  */
 import { roundToNanocredits } from "../../lib/money.js";
-import type { ReportedUsage } from "../../lib/usage.js";
+import { type ReportedUsage, USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
 import type { ImagePricing, Modality } from "./modality.js";
 
 /** In the order of docs/spec/credits.md#prices. */
@@ -128,6 +128,12 @@ const RULES: Readonly<Record<Modality, RateRules>> = {
   music: { outputAudioMilliseconds: ["completionAudioPrice"] },
   transcription: { inputAudioMilliseconds: ["promptAudioPrice"] },
 };
+
+/** The kinds that are metered of a modality, whatever its models' prices are; not all of them of every model. */
+export function meteredKinds(modality: Modality): readonly UsageKind[] {
+  const rules: RateRules = modality === "image" ? IMAGE_TOKEN_RULES : RULES[modality];
+  return USAGE_KINDS.filter((kind) => rules[kind] !== undefined);
+}
 
 const ALL_FREE: Rates = Object.freeze({
   inputTextTokens: 0n,

@@ -45,6 +45,7 @@ export async function openPlatform(
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
   const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller, accountErasure } = created;
   watchPlatform(metrics, infrastructure, created);
+  metrics.expect(() => infrastructure.catalog.models);
   const { worker } = settings;
   if (worker) tieIn(worker, metrics);
   await usageRoller.open();

@@ -48,6 +48,7 @@ const OTHER = "other";
 /** The series of one metric, by the values of its labels. */
 class SeriesByLabels<Series> {
   readonly #all = new Map<string, { readonly labels: Labels; readonly series: Series }>();
+  #foreseen = 0;
 
   constructor(
     private readonly names: readonly string[],
@@ -59,13 +60,21 @@ class SeriesByLabels<Series> {
     return this.#all.get(key)?.series ?? this.add(key, values);
   }
 
+  /** Makes one that is known to come, and that so does not count as unbounded. */
+  foresee(values: readonly string[]): void {
+    const count = this.#all.size;
+    this.#foreseen += 1;
+    this.at(values);
+    if (this.#all.size === count) this.#foreseen -= 1;
+  }
+
   get all(): readonly { readonly labels: Labels; readonly series: Series }[] {
     return [...this.#all.values()];
   }
 
   private add(key: string, values: readonly string[]): Series {
     const others = this.names.map(() => OTHER);
-    if (this.#all.size >= SERIES_MAX && key !== others.join("\n")) return this.at(others);
+    if (this.#all.size - this.#foreseen >= SERIES_MAX && key !== others.join("\n")) return this.at(others);
     const labels = Object.fromEntries(this.names.map((name, index) => [name, values[index] ?? ""]));
     const series = this.make();
     this.#all.set(key, { labels, series });
@@ -94,6 +103,11 @@ export class Counter implements Instrument {
   /** The sum of these values of the labels, to be added to. */
   at(...values: string[]): Sum {
     return this.sums.at(values);
+  }
+
+  /** Its series is there from now on, with 0: Prometheus takes a series that begins at 1 for one that has not grown. */
+  foresee(...values: string[]): void {
+    this.sums.foresee(values);
   }
 
   async get(): Promise<Family> {

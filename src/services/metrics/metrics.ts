@@ -10,14 +10,15 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Metric, Registry } from "prom-client";
-import { AppError, unauthenticated } from "../../errors.js";
+import { AppError, ERROR_CODES, unauthenticated } from "../../errors.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
-import type { UnknownWordKind } from "../../lib/unknown-words.js";
+import { UNKNOWN_WORD_KINDS, type UnknownWordKind } from "../../lib/unknown-words.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
-import { ProviderError } from "../../providers/provider.js";
+import { ProviderError, type ProviderErrorKind } from "../../providers/provider.js";
 import type { Access } from "../access/access.js";
 import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";
+import { meteredKinds } from "../catalog/pricing.js";
 import { isCallersFault } from "../generation/failures.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, type Distribution, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
@@ -34,9 +35,15 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PAT
 /** Where no route has answered: 404, and what is no HTTP. */
 export const UNMATCHED = "unmatched";
 const COMMUNITY = "community";
+const GENERATION_STATUSES: Readonly<Record<Receipt["status"], true>> = { ok: true, cancelled: true };
+type UpstreamErrorReason = "3xx" | "4xx" | "429" | "5xx" | Exclude<ProviderErrorKind, "status">;
+/** Why an upstream's call failed: its status, or the kind of its error. */
+const REASONS: Readonly<Record<UpstreamErrorReason, true>> = {
+  ...{ "3xx": true, "4xx": true, "429": true, "5xx": true },
+  ...{ network: true, closed: true, timeout: true, cut: true, "invalid-response": true },
+};
 /** An upstream's refusals of the gateway's own credential. */
 const CREDENTIAL_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
-const TOO_MANY_REQUESTS = 429;
 const MILLISECONDS = "Milliseconds";
 
 /** What one model's generations are added to. */
@@ -144,10 +151,18 @@ export class Metrics {
     ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords],
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
+  /** Labels of models that have all of their series. */
+  private readonly foreseen = new Set<string>();
+  private models: () => readonly Pick<Model, "id" | "modality">[] = () => [];
   private readonly sumsOfModels = new Map<string, ModelSums>();
   private lastRequestSums: RequestSums | null = null;
   private registry: Promise<Registry> | null = null;
   private gather: (() => Promise<readonly FamilyOfProcess[][]>) | null = null;
+
+  /** The operator's models, read whenever it is scraped: they have series before anything is counted of them. */
+  expect(models: () => readonly Pick<Model, "id" | "modality">[]): void {
+    this.models = models;
+  }
 
   /** Something to be read whenever it is scraped. */
   watch(description: Description, read: () => Reading | Promise<Reading>): void {
@@ -246,8 +261,32 @@ export class Metrics {
   }
 
   private openedRegistry(): Promise<Registry> {
+    this.foresee();
     this.registry ??= this.openRegistry();
     return this.registry;
+  }
+
+  /** Each series whose labels are known is there when it is first read, so that its first event is one that Prometheus sees. */
+  private foresee(): void {
+    if (this.foreseen.size === 0) {
+      for (const code of ERROR_CODES) this.refusals.foresee(code);
+      for (const kind of UNKNOWN_WORD_KINDS) this.unknownWords.foresee(kind);
+      this.foreseeModel(COMMUNITY, USAGE_KINDS);
+    }
+    for (const { id, modality } of this.models()) if (!this.foreseen.has(id)) this.foreseeModel(id, meteredKinds(modality));
+  }
+
+  private foreseeModel(model: string, kinds: readonly UsageKind[]): void {
+    this.foreseen.add(model);
+    this.cost.foresee(model);
+    for (const status of Object.keys(GENERATION_STATUSES)) this.generations.foresee(model, status);
+    for (const kind of kinds) this.usageCounter(kind).foresee(model, kindLabel(kind));
+    for (const reason of Object.keys(REASONS)) this.upstreamErrors.foresee(model, reason);
+    for (const status of CREDENTIAL_STATUSES) this.credentialRefusals.foresee(model, String(status));
+  }
+
+  private usageCounter(kind: UsageKind): Counter {
+    return isTime(kind) ? this.seconds : this.tokens;
   }
 
   /** Not loaded before somebody asks: it takes a good part of a start. */
@@ -272,13 +311,12 @@ export class Metrics {
   }
 
   private addUsage(model: string, { usage }: ModelSums, kind: UsageKind, amount: number): void {
-    const isTime = kind.endsWith(MILLISECONDS);
     let sum = usage.get(kind);
     if (!sum) {
-      sum = (isTime ? this.seconds : this.tokens).at(model, kindLabel(kind));
+      sum = this.usageCounter(kind).at(model, kindLabel(kind));
       usage.set(kind, sum);
     }
-    sum.value += isTime ? amount / 1000 : amount;
+    sum.value += isTime(kind) ? amount / 1000 : amount;
   }
 }
 
@@ -287,15 +325,20 @@ function labelOf({ id, isCommunity }: Pick<Model, "id" | "isCommunity">): string
   return isCommunity ? COMMUNITY : id;
 }
 
+function isTime(kind: UsageKind): boolean {
+  return kind.endsWith(MILLISECONDS);
+}
+
 /** `inputTextTokens` to `input_text`. */
 function kindLabel(kind: UsageKind): string {
   return kind.replace(/(?:Tokens|Milliseconds)$/, "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-function reasonOf({ kind, status = 500 }: ProviderError): string {
+function reasonOf({ kind, status = 500 }: ProviderError): UpstreamErrorReason {
   if (kind !== "status") return kind;
-  if (status === TOO_MANY_REQUESTS) return String(status);
-  return status >= 300 && status < 600 ? `${Math.floor(status / 100)}xx` : "5xx";
+  if (status === 429) return "429";
+  if (status >= 300 && status < 400) return "3xx";
+  return status >= 400 && status < 500 ? "4xx" : "5xx";
 }
 
 // Who may read the metrics: whoever sends the operator's token, or, without one, whoever asks where only this machine can.
