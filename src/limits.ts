@@ -144,9 +144,6 @@ export const CATALOG_SEARCH_CHARS_MAX = 253;
 export const WEBSOCKET_INIT_TIMEOUT_MS = 3_000;
 export const WEBSOCKET_PING_MS = 12_000;
 export const WEBSOCKET_OPERATIONS_MAX = 10;
-/** Unspecified: room for a fleet of servers that share a key or an address. */
-export const WEBSOCKETS_PER_KEY_MAX = 100;
-export const WEBSOCKETS_PER_ADDRESS_MAX = 100;
 /** Unspecified: with more than this unread by the client, nothing more is read from it. */
 export const WEBSOCKET_UNREAD_BYTES_MAX = 1024 * 1024;
 /** Unspecified: how often a live subscription's key is looked up again; a revocation that was announced is felt at once. */

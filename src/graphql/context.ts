@@ -21,6 +21,8 @@ export interface GraphQLContext extends RequestContext {
   readonly isSchemaOpen: boolean;
   /** Null on a WebSocket, whose answer has long been given. */
   readonly browser: BrowserAnswer | null;
+  /** Counts the connection of this request as a live one until it has been answered; throws RATE_LIMITED. Null on a WebSocket, which is counted itself. */
+  readonly holdConnection: (() => void) | null;
 }
 
 /** Yoga adds to the very object that it is given, so the request's own context is what resolvers receive. */

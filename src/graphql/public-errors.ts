@@ -4,7 +4,7 @@
  */
 import { GraphQLError } from "graphql";
 import type { AppError } from "../errors.js";
-import { codeOfRefusal, type ErrorScope, explain, statusOf } from "../http/errors.js";
+import { codeOfRefusal, type ErrorScope, explain, headersOf, statusOf } from "../http/errors.js";
 import { locationsOf } from "./documents/places.js";
 
 /** What graphql-js appends to its messages: it would spell out the schema to a guesser who may not ask for it. */
@@ -51,6 +51,15 @@ function map(error: unknown, scope: PublicErrorScope): GraphQLError {
   // With a path there is an answer around it, whose other fields stand: the status is then 200.
   const http = told !== root && path === undefined ? { status: statusOf(told.code) } : undefined;
   return build(error, told.message, toExtensions(told, scope.requestId), http);
+}
+
+/** An error before anything ran, on a transport that has a status for it. */
+export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLError {
+  const told = explain(error, scope, "operation");
+  const http = { status: statusOf(told.code), headers: headersOf(told) };
+  const refusal = build(null, told.message, toExtensions(told, scope.requestId), http);
+  publicErrors.add(refusal);
+  return refusal;
 }
 
 /** What is told of an error beside its message. */

@@ -26,6 +26,7 @@ import type { KeepAlive } from "../lib/keep-alive.js";
 import { setOwnValue } from "../lib/own-values.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, GRAPHQL_JSON_BOUNDS } from "../limits.js";
+import { LiveConnections } from "../services/access/live-connections.js";
 import { type Credential, watchCaller } from "../services/access/revocation-watch.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import type { Services } from "../services/services.js";
@@ -70,7 +71,16 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   setMaxListeners(0, stopping.signal);
   const yoga = createYogaServer();
   const isSchemaOpenTo = ({ kind }: Caller) => kind !== "anonymous" || config.graphql.introspection;
-  const face: Face = { yoga, services, log, isSchemaOpenTo, closing: stopping.signal, keepAlive: config.webSockets, onOver };
+  const face: Face = {
+    yoga,
+    services,
+    log,
+    isSchemaOpenTo,
+    closing: stopping.signal,
+    keepAlive: config.webSockets,
+    connections: new LiveConnections(),
+    onOver,
+  };
   const explorer = config.graphql.graphiql
     ? new Explorer({ path: GRAPHQL_PATH, schema: config.graphql.introspection ? schema : null })
     : null;
@@ -118,11 +128,12 @@ class HttpFace {
 
   async handle(exchange: Exchange): Promise<void> {
     const { req } = exchange;
-    const { yoga, services, closing } = this.face;
+    const { yoga, services, closing, connections } = this.face;
     const { access } = services;
     exchange.note.route = GRAPHQL_PATH;
     exchange.setHeaders(PRIVATE);
     let allowance: BodyAllowance | null = null;
+    const held: (() => void)[] = [];
     try {
       if (req.method === "OPTIONS") return sendPreflight(exchange);
       if (req.method !== "GET" && req.method !== "POST") throw methodNotAllowed(exchange);
@@ -138,6 +149,10 @@ class HttpFace {
       const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), {
         ...{ services, closing, browser },
         isSchemaOpen: this.face.isSchemaOpenTo(caller),
+        holdConnection: () => {
+          held.push(connections.openAt(clientAddress));
+          held.push(connections.openFor(caller));
+        },
       });
       const response = await yoga.handleRequest(await this.toRequest(exchange, caller, allowance), context);
       await this.send(exchange, response, context, credential);
@@ -145,6 +160,7 @@ class HttpFace {
       sendFailure(exchange, error);
     } finally {
       allowance?.release();
+      for (const release of held) release();
     }
   }
 

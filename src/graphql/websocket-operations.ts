@@ -63,7 +63,7 @@ export class SocketOperations {
       const caller = await authenticate(services.access, this.#credential, this.clientAddress);
       if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
       const ctx = new HttpRequestContext(caller, source, this.clientAddress);
-      const more = { services, closing, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null };
+      const more = { services, closing, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null, holdConnection: null };
       const prepared = await this.envelop(toGraphQLContext(ctx, more), payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;

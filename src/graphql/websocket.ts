@@ -8,11 +8,10 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols, makeServer, type Server } from "graphql-ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import { AppError, type ErrorCode, rateLimited } from "../errors.js";
+import { AppError, type ErrorCode } from "../errors.js";
 import { authenticate, parseQuery, readCounted, readToken, requestIdOf } from "../http/context.js";
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
-import { BoundedCounter } from "../lib/bounded.js";
-import { addressGroupOf, clientAddressOf } from "../lib/client-address.js";
+import { clientAddressOf } from "../lib/client-address.js";
 import { jsonExcess } from "../lib/json-bounds.js";
 import { keepAlive } from "../lib/keep-alive.js";
 import {
@@ -22,10 +21,9 @@ import {
   GRAPHQL_JSON_BOUNDS,
   WEBSOCKET_INIT_TIMEOUT_MS,
   WEBSOCKET_UNREAD_BYTES_MAX,
-  WEBSOCKETS_PER_ADDRESS_MAX,
-  WEBSOCKETS_PER_KEY_MAX,
 } from "../limits.js";
 import { readBearer } from "../services/access/access.js";
+import type { LiveConnections } from "../services/access/live-connections.js";
 import { watchCaller } from "../services/access/revocation-watch.js";
 import type { Services } from "../services/services.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
@@ -57,14 +55,15 @@ type Extra = Record<PropertyKey, unknown> & { readonly connection: Connection };
 
 export function createWebSocketFace(face: Face, trustProxyHops: number): WebSocketFace {
   const server = new WebSocketServer({ noServer: true, maxPayload: GRAPHQL_BODY_BYTES_MAX, perMessageDeflate: false, handleProtocols });
-  const perAddress = new BoundedCounter(WEBSOCKETS_PER_ADDRESS_MAX);
-  const protocol = createProtocol(face, new BoundedCounter(WEBSOCKETS_PER_KEY_MAX));
+  const protocol = createProtocol(face);
   return {
     upgrade: (request, rawSocket, head) => {
       const address = clientAddressOf(request, trustProxyHops);
-      const group = addressGroupOf(address);
-      if (!perAddress.add(group)) return refuseUpgrade(rawSocket, tooManySockets(), requestIdOf(request));
-      rawSocket.once("close", () => perAddress.remove(group));
+      try {
+        rawSocket.once("close", face.connections.openAt(address));
+      } catch (error) {
+        return refuseUpgrade(rawSocket, error as AppError, requestIdOf(request));
+      }
       server.handleUpgrade(request, rawSocket, head, (socket) => serve(socket, request, address, protocol, face));
     },
     socketCount: () => server.clients.size,
@@ -79,10 +78,10 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
 }
 
 /** The protocol's state machine: who may connect, and what becomes of each operation. */
-function createProtocol({ services }: Face, perKey: BoundedCounter): Server<Extra> {
+function createProtocol({ services, connections }: Face): Server<Extra> {
   return makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: WEBSOCKET_INIT_TIMEOUT_MS,
-    onConnect: ({ connectionParams, extra: { connection } }) => admit(connection, connectionParams, services, perKey),
+    onConnect: ({ connectionParams, extra: { connection } }) => admit(connection, connectionParams, services, connections),
     onSubscribe: ({ extra }, id, payload) => extra.connection.operations.prepare(id, payload),
     execute: (args) => (args as PreparedOperation).run(),
     subscribe: (args) => (args as PreparedOperation).run(),
@@ -98,7 +97,7 @@ async function admit(
   connection: Connection,
   connectionParams: Readonly<Record<string, unknown>> | undefined,
   services: Services,
-  perKey: BoundedCounter,
+  connections: LiveConnections,
 ): Promise<boolean> {
   const { socket, request, clientAddress, operations, cleanups } = connection;
   try {
@@ -109,12 +108,12 @@ async function admit(
     // A session that was over before is nobody; one that ends later closes the socket.
     if (caller.kind === "anonymous") return true;
     operations.authenticateAs(credential);
-    const holder = caller.kind === "key" ? caller.apiKeyId : caller.sessionId;
-    if (!perKey.add(holder)) {
-      socket.close(CloseCode.TooManyInitialisationRequests, "Too many connections with this key");
+    try {
+      cleanups.push(connections.openFor(caller));
+    } catch (error) {
+      socket.close(CloseCode.TooManyInitialisationRequests, closeReason((error as AppError).message));
       return false;
     }
-    cleanups.push(() => perKey.remove(holder));
     cleanups.push(watchCaller(services, caller, credential, (error) => refuse(socket, error)));
     connection.trust();
     return true;
@@ -134,10 +133,6 @@ function refuse(socket: WebSocket, { message }: AppError): void {
 function readKey(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {
   const stated = connectionParams?.authorization ?? connectionParams?.Authorization ?? null;
   return stated === null ? readToken(request, { query: parseQuery(request.url ?? "") }) : readBearer(String(stated));
-}
-
-function tooManySockets(): AppError {
-  return rateLimited(`At most ${WEBSOCKETS_PER_ADDRESS_MAX} connections are open at once from one address.`, 1);
 }
 
 /** Connects one socket to the protocol, until it closes. */

@@ -6,11 +6,13 @@ import type { Logger } from "pino";
 import type { Caller } from "../context.js";
 import type { KeepAlive } from "../lib/keep-alive.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
+import type { LiveConnections } from "../services/access/live-connections.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { useDocumentLimits } from "./plugins/use-limits.js";
+import { useLiveConnections } from "./plugins/use-live-connections.js";
 import { useOperations } from "./plugins/use-operations.js";
 import { usePersistedDocuments } from "./plugins/use-persisted-documents.js";
 import { useCsrfRule, useRequestRules } from "./plugins/use-request-rules.js";
@@ -32,6 +34,7 @@ export interface Face {
   /** Aborted when the gateway stops. */
   readonly closing: AbortSignal;
   readonly keepAlive: KeepAlive;
+  readonly connections: LiveConnections;
   /** Told of each operation on a WebSocket when it is over. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
@@ -59,6 +62,7 @@ export function createYogaServer(): Yoga {
       usePersistedDocuments(),
       useDocumentLimits(),
       useOperations(),
+      useLiveConnections(),
       useAppErrors(),
       useRequestNote(),
       useIdempotency(),

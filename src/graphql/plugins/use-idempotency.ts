@@ -109,7 +109,7 @@ function generates({ document, operationName }: Operation): boolean {
 }
 
 /** The fields' names by the keys that they answer under: what is asked for twice under one key is done once. Each fragment is entered once, however often it is spread. */
-function rootFields(
+export function rootFields(
   document: DocumentNode,
   { selections }: SelectionSetNode,
   found = new Map<string, string>(),

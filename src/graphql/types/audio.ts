@@ -181,6 +181,7 @@ builder.subscriptionField("speech", (t) =>
     type: SpeechEvent,
     description:
       "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
+    extensions: { endsByItself: true },
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));

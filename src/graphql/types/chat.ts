@@ -305,6 +305,7 @@ builder.subscriptionField("chatCompletion", (t) =>
   t.field({
     type: ChatCompletionEvent,
     description: "Streams a generation. Unsubscribing stops it at once; what was generated until then is charged.",
+    extensions: { endsByItself: true },
     args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation, and how it shall be answered." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));

@@ -154,6 +154,7 @@ builder.subscriptionField("response", (t) =>
   t.field({
     type: ResponseEventType,
     description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
+    extensions: { endsByItself: true },
     args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));

@@ -8,3 +8,6 @@ export const PUBLISHABLE_WINDOW_SECONDS = 60;
 export const PUBLISHABLE_BURST_HOURS = 10;
 /** Unspecified: how much longer than its generation may take a hold of hourly credits stands, for the charge to be committed. */
 export const HOURLY_HOLD_MORE_MS = 60_000;
+/** Unspecified: WebSockets and subscriptions over server-sent events; room for a fleet of servers that share a key or an address. */
+export const LIVE_CONNECTIONS_PER_KEY_MAX = 100;
+export const LIVE_CONNECTIONS_PER_ADDRESS_MAX = 100;

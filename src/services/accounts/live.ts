@@ -9,6 +9,9 @@ import type { UsageRecords, UsageRow } from "../usage/usage.js";
 const BACKLOG_MAX = 1_000;
 
 export class LiveAccount {
+  /** Reads under way, by the id of the row: it is read once for all subscribers of its account. */
+  private readonly reading = new Map<string, Promise<UsageRow>>();
+
   constructor(
     private readonly events: Events,
     private readonly usage: UsageRecords,
@@ -18,7 +21,15 @@ export class LiveAccount {
   usageRecorded(ctx: RequestContext): AsyncIterableIterator<UsageRow> {
     const { accountId } = requirePermission(ctx, "usage");
     const source = queueOf(this.events, ctx, "usage-recorded", accountId);
-    return mapEvents(source, ({ usageId }) => this.usage.get(ctx, usageId));
+    return mapEvents(source, ({ usageId }) => this.read(ctx, usageId));
+  }
+
+  private read(ctx: RequestContext, usageId: string): Promise<UsageRow> {
+    const known = this.reading.get(usageId);
+    if (known) return known;
+    const reading = this.usage.get(ctx, usageId).finally(() => this.reading.delete(usageId));
+    this.reading.set(usageId, reading);
+    return reading;
   }
 
   /** Each change of the balance. A burst of changes is one event: only the newest balance is of interest. */
