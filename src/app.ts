@@ -13,8 +13,9 @@ import type { AddressInfo } from "node:net";
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
-import { authMountOf, mediaMountOf } from "./config/hosts.js";
+import { answeredHostnamesOf, authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
+import { AnsweredHosts, misdirected } from "./http/answered-hosts.js";
 import { listenWidelyAt, type StopListening } from "./http/listening.js";
 import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
@@ -85,6 +86,7 @@ async function serve(
   const ownUrl = (): string => loopbackUrl(boundHostOf(http, config), portOf(http, config));
   const media = mediaMountOf(config);
   const auth = authMountOf(config);
+  const hosts = new AnsweredHosts(answeredHostnamesOf(config));
   const settings = { ...config, sessionHost: auth.host, worker };
   const metrics = new Metrics();
   const observers = [metrics, new AccessLog(log, config.accessLog)];
@@ -126,6 +128,11 @@ async function serve(
   adopt(app);
   app.disable("x-powered-by");
   app.disable("etag");
+  app.use((req, res, next) => {
+    if (hosts.answer(req)) next();
+    else if (req.path === GRAPHQL_PATH) graphql.refuse(req, res, misdirected());
+    else next(misdirected());
+  });
   app.use([GRAPHQL_PATH, SCHEMA_PATH], (req, res, next) => (isOwnHost(req, media) ? next() : graphql.handler(req, res, next)));
   app.use(rest);
   app.use(toErrorRequestHandler(log));
@@ -142,13 +149,15 @@ async function serve(
     ],
   );
   // As with requests: the media host answers neither, and where people sign in there is no session of a model.
-  const isAnswered = (req: IncomingMessage, path: string) => !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
+  const isAnswered = (req: IncomingMessage, path: string) =>
+    hosts.answer(req) && !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
   const upgrades = { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade };
-  const refuse: UpgradeHandler = (req, socket) => refuseUpgrade(socket, notFound("path"), requestIdOf(req));
+  const refuse: UpgradeHandler = (req, socket) =>
+    refuseUpgrade(socket, hosts.answer(req) ? notFound("path") : misdirected(), requestIdOf(req));
   const stopUpgrades = routeUpgrades(http, upgrades, refuse, isAnswered);
 
   http.off("request", answerWhileStarting);
-  http.on("request", (req: Request, res: Response) => direct.answer(req, res) || app(req, res));
+  http.on("request", (req: Request, res: Response) => (hosts.answer(req) && direct.answer(req, res)) || app(req, res));
 
   let isWithdrawn = false;
   let closing: Promise<void> | null = null;

@@ -9,7 +9,7 @@ import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
 import type { GitHubSettings, S3Settings, Tier } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
-import type { Addresses } from "../lib/urls.js";
+import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
   CONTENDED_HOLD_WAIT_MS,
   DISK_FREE_BYTES_MIN_DEFAULT,
@@ -144,9 +144,6 @@ export class ConfigError extends StartError {
 
 const DEFAULT_TIERS =
   '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
-
-/** As a bare address and as a URL writes it. */
-const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/;
 
 const GITHUB_URLS = { webUrl: "https://github.com", apiUrl: "https://api.github.com" };
 
@@ -292,7 +289,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
 /** Listens to itself, is reached at addresses of itself, and nobody stands in front who lets others in. */
 function isForThisMachineOnly({ HOST, BASE_URL, AUTH_URL, MEDIA_URL, TRUST_PROXY }: Values): boolean {
   const hosts = [BASE_URL, AUTH_URL, MEDIA_URL].flatMap((address) => (address === undefined ? [] : [new URL(address).hostname]));
-  return TRUST_PROXY === 0 && [HOST, ...hosts].every((host) => LOOPBACK_HOST.test(host));
+  return TRUST_PROXY === 0 && [HOST, ...hosts].every(isLoopbackHostname);
 }
 
 /** Variables that make sense only together. */

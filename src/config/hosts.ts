@@ -2,7 +2,7 @@
  * Where requests to the media host and to the authorization host arrive: at a host of their own, or below a path of the
  * gateway's (docs/spec/http.md#addresses).
  */
-import { withoutTrailing } from "../lib/urls.js";
+import { isLoopbackHostname, withoutTrailing } from "../lib/urls.js";
 
 export interface Mount {
   /** Null: the gateway's own. */
@@ -21,6 +21,18 @@ export function authMountOf(config: { readonly baseUrl: string | null; readonly 
 function mountOf(url: string, baseUrl: string | null): Mount {
   const own = new URL(url);
   return { host: sharesHost(own, baseUrl) ? null : own.host, path: withoutTrailing(own.pathname, "/") };
+}
+
+/** Names and addresses that a gateway on the loopback answers to beside the loopback's own; null: one that others can reach answers to every host. */
+export function answeredHostnamesOf(config: {
+  readonly host: string;
+  readonly baseUrl: string | null;
+  readonly authUrl: string | null;
+  readonly mediaUrl: string | null;
+}): ReadonlySet<string> | null {
+  if (!isLoopbackHostname(config.host.toLowerCase())) return null;
+  const { baseUrl, authUrl, mediaUrl } = config;
+  return new Set([baseUrl, authUrl, mediaUrl].flatMap((url) => (url === null ? [] : [withoutTrailing(new URL(url).hostname, ".")])));
 }
 
 /** True when the API and the media host would have to answer the same addresses. */

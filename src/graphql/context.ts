@@ -5,8 +5,8 @@ import type { Services } from "../services/services.js";
 /** The browser that asks, and the way to set a cookie in it. */
 export interface BrowserAnswer {
   readonly userAgent: string | undefined;
-  /** Throws BAD_REQUEST where the session's cookie does not count. */
-  assertSessionHost(): void;
+  /** Throws BAD_REQUEST where the session's cookie does not count, FORBIDDEN for a page of another origin. */
+  assertMaySignIn(): void;
   /** A `Set-Cookie` line of the answer to come. */
   addCookie(line: string): void;
   /** The session that the answer signs it in to. Null: it stays in the one that asks, if there is one. */

@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import type { RequestHandler } from "express";
+import type { Request as HttpRequest, Response as HttpResponse, RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Caller } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
@@ -59,6 +59,8 @@ export interface GraphQLServerOptions {
 export interface GraphQLServer {
   readonly handler: RequestHandler;
   readonly upgrade: UpgradeHandler;
+  /** Answers a request that is refused before it is read. */
+  readonly refuse: (req: HttpRequest, res: HttpResponse, error: AppError) => void;
   /** How many WebSockets are open. */
   readonly socketCount: () => number;
   /** Completes what would go on for ever, lets generations finish for a bounded time, and closes sockets with 1001. */
@@ -98,6 +100,12 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
       explorer?.answer(exchange, path).catch((error: unknown) => sendFailure(exchange, error));
     },
     upgrade: webSocket.upgrade,
+    refuse: (req, res, error) => {
+      const exchange = new Exchange(req, res, log);
+      exchange.note.route = GRAPHQL_PATH;
+      exchange.setHeaders(PRIVATE);
+      sendFailure(exchange, error);
+    },
     socketCount: webSocket.socketCount,
     close: async () => {
       stopping.abort();
@@ -142,7 +150,7 @@ class HttpFace {
       allowance = services.bodies.allow(caller, clientAddress);
       const browser = {
         userAgent: req.headers["user-agent"],
-        assertSessionHost: () => access.assertSessionHost(req),
+        assertMaySignIn: () => access.assertMaySignIn(req),
         addCookie: (line: string) => exchange.addCookie(line),
         openedSessionId: null,
       };

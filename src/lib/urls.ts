@@ -28,6 +28,14 @@ export function isAtHost({ host: stated }: Pick<IncomingHttpHeaders, "host">, ho
   return asked === host || (!host.includes(":") && asked?.replace(/:\d+$/, "") === host);
 }
 
+/** As a bare address and as a URL writes it, in lower case. */
+const LOOPBACK_HOSTNAME = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\])$/;
+
+/** True for `localhost` and for addresses that lead to this machine alone. */
+export function isLoopbackHostname(hostname: string): boolean {
+  return LOOPBACK_HOSTNAME.test(hostname);
+}
+
 // Where a server that listens at an address of this machine is reached from this machine.
 
 /** Without a slash at the end. Node's servers at `::` take IPv4 too, whatever the system's default is. */

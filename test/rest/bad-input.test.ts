@@ -99,7 +99,7 @@ describe("keys", () => {
       );
     }
     await expectRefused(() => client.get("/account/key?key=sk_%00", { key: null }), 401, "UNAUTHORIZED");
-    const nul = await sendRaw(port, `GET /account/key HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_\0\r\n\r\n`);
+    const nul = await sendRaw(port, `GET /account/key HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk_\0\r\n\r\n`);
     expect(bodyOf(nul)).toMatchObject({ status: 400, error: { code: "BAD_REQUEST" } });
   });
 });
@@ -311,7 +311,7 @@ describe("chat bodies", () => {
   });
 
   it("refuses a body over the limit, declared or sent, and closes the connection (21)", async () => {
-    const head = `POST ${CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\n`;
+    const head = `POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\n`;
     const before = await state();
 
     const declared = await sendRaw(port, `${head}Content-Length: ${JSON_BODY_BYTES_MAX + 1}\r\n\r\n`);
@@ -350,7 +350,7 @@ describe("paths", () => {
     }
     const long = await sendRaw(
       port,
-      `GET /text/${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.key}\r\n\r\n`,
+      `GET /text/${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${app.key}\r\n\r\n`,
     );
     expect(bodyOf(long)).toMatchObject({ status: 400, error: { code: "BAD_REQUEST" } });
   });
@@ -425,7 +425,7 @@ describe("upstreams", () => {
     const socket = connect(port, "127.0.0.1");
     await once(socket, "connect");
     socket.write(
-      `POST ${CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      `POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${app.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
     let text = "";
     for await (const piece of socket) {

@@ -126,7 +126,9 @@ describe("credentials", () => {
   it("answers 401 to a key with a NUL in the query and one that is not ASCII in the header", async () => {
     expect(await get("/whoami?key=sk_%00")).toMatchObject({ status: 401 });
     expect(
-      bodyOf(await sendRaw(server.port, "GET /whoami HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer sk_\xe9\r\n\r\n")),
+      bodyOf(
+        await sendRaw(server.port, "GET /whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer sk_\xe9\r\n\r\n"),
+      ),
     ).toMatchObject({
       status: 401,
     });
@@ -137,7 +139,7 @@ describe("credentials", () => {
   });
 
   it("answers 400 to a credential that was given twice", async () => {
-    const twice = `GET /whoami HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${KNOWN_KEY}\r\nauthorization: Bearer ${KNOWN_KEY}\r\n\r\n`;
+    const twice = `GET /whoami HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer ${KNOWN_KEY}\r\nauthorization: Bearer ${KNOWN_KEY}\r\n\r\n`;
 
     expect(bodyOf(await sendRaw(server.port, twice))).toMatchObject({
       status: 400,

@@ -239,8 +239,8 @@ describe("Every route", () => {
 
   it.each([
     ["what is not HTTP", "nonsense\r\n\r\n"],
-    ["an upgrade that is refused", "GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
-    ["an upgrade of no path", "GET /text HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
+    ["an upgrade that is refused", "GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
+    ["an upgrade of no path", "GET /text HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
   ])("does so for %s", async (_name, request) => {
     const head = await sendRaw(request);
 

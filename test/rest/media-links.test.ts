@@ -353,7 +353,10 @@ describe("time", () => {
 
 describe("a host of its own", () => {
   it("answers by its name alone, and nothing else answers there", async () => {
-    const own = await createTestApp({ config: { mediaUrl: "http://media.example" }, upstream: app.upstream });
+    const own = await createTestApp({
+      config: { baseUrl: "http://api.example", mediaUrl: "http://media.example" },
+      upstream: app.upstream,
+    });
     const port = new URL(own.baseUrl).port;
     const ask = (path: string, host: string, method = "GET", body?: Buffer) =>
       new Promise<{ status: number; text: string }>((resolve, reject) => {

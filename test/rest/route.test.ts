@@ -74,7 +74,7 @@ describe("paths and methods", () => {
 
   for (const path of ["/files/%zz", "/files/%00", "/files/a%", "/files/%ff", "/nowhere/%zz", "/%00"]) {
     it(`answers 400 to ${path}`, async () => {
-      const answer = await sendRaw(server.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      const answer = await sendRaw(server.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
 
       expect(bodyOf(answer)).toMatchObject({ status: 400, success: false, error: { code: "BAD_REQUEST" } });
     });
@@ -83,8 +83,8 @@ describe("paths and methods", () => {
   it("answers 400 in the envelope to what is not HTTP and to a path of 1 MB", async () => {
     for (const request of [
       "NONSENSE\r\n\r\n",
-      "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \0\r\n\r\n",
-      `GET /${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \0\r\n\r\n",
+      `GET /${"a".repeat(1024 * 1024)} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
     ]) {
       const answer = await sendRaw(server.port, request);
 
@@ -95,7 +95,9 @@ describe("paths and methods", () => {
   });
 
   it("answers a request target that names no path with 404", async () => {
-    expect(bodyOf(await sendRaw(server.port, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))).toMatchObject({ status: 404 });
+    expect(bodyOf(await sendRaw(server.port, "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))).toMatchObject({
+      status: 404,
+    });
   });
 });
 
@@ -121,7 +123,7 @@ describe("a route that is found by one look-up", () => {
 
   it("is answered as Express would have it, whatever is asked", async () => {
     const body = '{"a":[1]}';
-    const head = `Host: x\r\nX-Request-Id: same\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
+    const head = `Host: localhost\r\nX-Request-Id: same\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
     const cases = targets.flatMap((target) => methods.map((method) => `${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n${body}`));
 
     const answers = await Promise.all(

@@ -109,7 +109,7 @@ function post(): Promise<Response> {
 async function postRaw(): Promise<Socket> {
   const socket = connect(server.port, "127.0.0.1");
   await once(socket, "connect");
-  socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+  socket.write("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
   return socket;
 }
 

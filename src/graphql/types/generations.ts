@@ -58,6 +58,7 @@ const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
     CONFLICT: { description: "It met with something else that was going on." },
     PAYLOAD_TOO_LARGE: { description: "What was sent, or what it names, is too large." },
     UNSUPPORTED_MEDIA_TYPE: { description: "What was sent, or what it names, is of a kind that is not taken." },
+    MISDIRECTED_REQUEST: { description: "It was sent to a host that the gateway does not answer to." },
     UPGRADE_REQUIRED: { description: "It has to be asked over a WebSocket." },
     RATE_LIMITED: { description: "A limit on the number of requests was met." },
     INTERNAL_ERROR: { description: "Something went wrong in the gateway." },

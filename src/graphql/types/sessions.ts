@@ -297,7 +297,7 @@ export async function answering<Result extends { readonly cookies: readonly stri
   work: (browser: BrowserAnswer) => Promise<Result>,
 ): Promise<Result> {
   if (browser === null) throw invalidInput("A WebSocket cannot set the session's cookie: send this over HTTP.");
-  browser.assertSessionHost();
+  browser.assertMaySignIn();
   const result = await work(browser);
   for (const line of result.cookies) browser.addCookie(line);
   return result;

@@ -24,7 +24,7 @@ const API_VERSION = "0.3.0";
 const EVENT_STREAM = "text/event-stream";
 /** Of the most credits that there may be. */
 const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
-const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "429", "500", "502", "503", "504"];
+const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "421", "429", "500", "502", "503", "504"];
 /** Preflight requests and the twins of GET are not operations of their own. */
 const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
 

@@ -8,11 +8,12 @@
 import { randomBytes } from "node:crypto";
 import type * as z from "zod";
 import type { Caller, RequestContext, SessionCaller } from "../../context.js";
-import { AppError } from "../../errors.js";
+import { AppError, permissionDenied } from "../../errors.js";
 import { HttpRequestContext } from "../../http/context.js";
 import { statusOf } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
 import { clientAddressOf } from "../../lib/client-address.js";
+import type { BrowserRequest } from "../../services/access/access.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { CsrfTokens } from "../../services/sessions/csrf-tokens.js";
@@ -53,9 +54,10 @@ export interface PageOptions<Form, Query> {
 
 export type PageEndpoint = <Form = undefined, Query = undefined>(options: PageOptions<Form, Query>) => RouteHandler;
 
-/** Who is signed in, by the session cookie alone. */
+/** Who is signed in, by the session cookie alone, and where a form comes from. */
 export interface SessionReader {
   identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller>;
+  isFromOtherOrigin(request: Pick<BrowserRequest, "headers">): boolean;
 }
 
 export interface PageSettings {
@@ -97,7 +99,7 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
           exchange,
         };
         allowance = settings.bodies.allow(caller, clientAddress);
-        const fields = form ? await readOwnForm(exchange, allowance, settings.csrfTokens, binding) : {};
+        const fields = form ? await readOwnForm(exchange, allowance, settings, binding) : {};
         const parsedQuery = (query ? parseInput(query, exchange.query.parameters) : undefined) as never;
         const refused = (error: unknown): Promise<Page> | Page => {
           if (!onRefused || !(error instanceof AppError) || !CORRECTABLE.has(error.code)) throw error;
@@ -136,19 +138,17 @@ export function toSignIn(exchange: Exchange): PageAnswer {
   return { redirectTo: `${baseUrl}/sign-in${back}` };
 }
 
-async function readOwnForm(exchange: Exchange, allowance: BodyAllowance, csrfTokens: CsrfTokens, binding: string): Promise<FormFields> {
-  if (!isSameOrigin(exchange)) throw new AppError("FORBIDDEN", "This form was sent from another site.");
+/** The token is checked whatever the browser says of where the form comes from. */
+async function readOwnForm(
+  exchange: Exchange,
+  allowance: BodyAllowance,
+  { sessions, csrfTokens }: PageSettings,
+  binding: string,
+): Promise<FormFields> {
+  if (sessions.isFromOtherOrigin(exchange.req)) throw permissionDenied("This form was sent from another site.");
   const { form_token: token, ...fields } = await readFormFields(exchange.req, allowance);
   csrfTokens.verify(binding, typeof token === "string" ? token : "");
   return fields;
-}
-
-/** What the browser says: Sec-Fetch-Site where it knows it, else Origin. The token is checked in any case. */
-function isSameOrigin({ req }: Exchange): boolean {
-  const site = req.headers["sec-fetch-site"];
-  if (site !== undefined) return site === "same-origin" || site === "none";
-  const { origin, host } = req.headers;
-  return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
 }
 
 const FORM_COOKIE = "sluice_form";

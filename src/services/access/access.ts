@@ -4,7 +4,7 @@
  * (docs/spec/rate-limits.md#anonymous-requests). A key wins over a session's cookie.
  */
 import type { Caller, SessionCaller } from "../../context.js";
-import { AppError, credentialRefused, invalidInput } from "../../errors.js";
+import { AppError, credentialRefused, invalidInput, permissionDenied } from "../../errors.js";
 import type { RateLimits } from "./rate-limits.js";
 
 /** What a request says of the browser that it comes from. */
@@ -36,6 +36,8 @@ export interface CookieReader {
   read(cookies: string | undefined): string | null;
   tokenOf(request: BrowserRequest): string | null;
   tokenOfUpgrade(request: BrowserRequest): string | null;
+  /** True when a browser says that a page of another origin makes the request. Programs say nothing of where they come from. */
+  isFromOtherOrigin(request: Pick<BrowserRequest, "headers">): boolean;
 }
 
 export interface SessionFinder {
@@ -80,9 +82,20 @@ export class Access {
     return this.cookie.tokenOfUpgrade(request);
   }
 
-  /** Throws BAD_REQUEST where nobody can be signed in: a cookie set there would be worth nothing. */
-  assertSessionHost(request: BrowserRequest): void {
+  /** See CookieReader. */
+  isFromOtherOrigin(request: Pick<BrowserRequest, "headers">): boolean {
+    return this.cookie.isFromOtherOrigin(request);
+  }
+
+  /**
+   * Of what makes or ends sessions. Throws BAD_REQUEST where nobody can be signed in, because a cookie set there would be worth nothing, and
+   * FORBIDDEN for a page of another origin.
+   */
+  assertMaySignIn(request: BrowserRequest): void {
     if (!this.cookie.countsAt(request)) throw invalidInput(`Nobody is signed in at this host. Ask at ${this.cookie.url} instead.`);
+    if (this.isFromOtherOrigin(request)) {
+      throw permissionDenied(`Pages of another origin may not sign people up, in or out. Send the person to ${this.cookie.url} instead.`);
+    }
   }
 
   /** Nobody for a token that is not good. Rejects with RATE_LIMITED when nobody in particular asks too often. */

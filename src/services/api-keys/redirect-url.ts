@@ -6,6 +6,7 @@
  */
 import * as z from "zod";
 import { invalidInput } from "../../errors.js";
+import { isLoopbackHostname } from "../../lib/urls.js";
 import { REDIRECT_URL_CHARS_MAX, REDIRECT_URLS_MAX } from "./limits.js";
 
 export interface RedirectUrl {
@@ -21,7 +22,6 @@ export interface RedirectUrl {
 const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
 /** Printable ASCII but for the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`: what RFC 3986 has no place for. */
 const CHARACTERS = /^[!#-;=?-[\]_a-z~]*$/;
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** Throws BAD_REQUEST saying what is wrong. */
 export function parseRedirectUrl(text: string, param: string): RedirectUrl {
@@ -60,7 +60,7 @@ function readRedirectUrl(text: string): RedirectUrl | string {
   const ownPort = scheme === "https" ? ":443" : ":80";
   const written = authority.endsWith(ownPort) ? authority.slice(0, -ownPort.length) : authority;
   if (written !== url.host) return "must have its host written as browsers write it";
-  const isLoopback = LOOPBACK.test(url.hostname);
+  const isLoopback = isLoopbackHostname(url.hostname);
   if (scheme === "http" && !isLoopback) return "must be https; http is for localhost, 127.0.0.1 and [::1] only";
   return { text, origin: url.origin, host: url.host, isLoopback };
 }

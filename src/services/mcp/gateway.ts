@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { deriveContext, type RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";
+import { isLoopbackHostname } from "../../lib/urls.js";
 import { requireCaller } from "../access/permissions.js";
 import { parseInput } from "../requests/input.js";
 import type { McpToolResult } from "./mcp-tools.js";
@@ -70,11 +71,9 @@ export class McpGateway {
     if (origin === undefined) return;
     const asked = URL.canParse(origin) ? new URL(origin) : null;
     const isOwn = asked !== null && this.options.ownUrls().some((url) => new URL(url).origin === asked.origin);
-    if (!isOwn && !(asked && LOOPBACK.test(asked.hostname))) throw permissionDenied("Pages of this origin may not use /mcp.");
+    if (!isOwn && !(asked && isLoopbackHostname(asked.hostname))) throw permissionDenied("Pages of this origin may not use /mcp.");
   }
 }
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 function principalOf(ctx: RequestContext): Pick<ToolCallId, "accountId" | "principalId"> {
   const caller = requireCaller(ctx);

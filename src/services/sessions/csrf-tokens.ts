@@ -118,12 +118,20 @@ export class SessionCookie {
     return this.url.startsWith("https:");
   }
 
-  /** What the browser says: Sec-Fetch-Site where it does, else Origin, which it leaves out of plain GET requests. */
-  private isFromOwnPage({ method, headers }: BrowserRequest): boolean {
+  /** What the browser says: Sec-Fetch-Site where it does, else Origin. */
+  isFromOtherOrigin({ headers }: Pick<BrowserRequest, "headers">): boolean {
+    const site = headers["sec-fetch-site"];
+    if (site !== undefined) return site !== "same-origin" && site !== "none";
+    return headers.origin !== undefined && !this.isOwnOrigin(headers.origin, headers.host);
+  }
+
+  /** A browser leaves the Origin out of plain GET requests, and says "none" of what a person has opened. */
+  private isFromOwnPage(request: BrowserRequest): boolean {
+    if (this.isFromOtherOrigin(request)) return false;
+    const { method, headers } = request;
     const isReading = method === "GET" || method === "HEAD";
     const site = headers["sec-fetch-site"];
-    if (site !== undefined) return site === "same-origin" || (site === "none" && isReading);
-    return headers.origin === undefined ? isReading : this.isOwnOrigin(headers.origin, headers.host);
+    return isReading || site === "same-origin" || (site === undefined && headers.origin !== undefined);
   }
 
   private isOwnOrigin(origin: string, host: string | undefined): boolean {
