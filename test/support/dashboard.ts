@@ -1,4 +1,4 @@
-/** The dashboard in a real browser: somebody who is signed in, at a width and in a scheme. */
+/** The dashboard in a real browser, with a signed-in account. */
 import axe, { type AxeResults } from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { TestApp } from "./app.js";
@@ -21,13 +21,13 @@ export interface DashboardVisit {
   readonly context: BrowserContext;
   readonly page: Page;
   readonly person: Person;
-  /** What the browser has complained of: errors of scripts, and what the page's policy forbade. */
+  /** Script errors and violations of the content security policy. */
   readonly browserErrors: readonly string[];
   /** Opens an address below /dashboard and waits for its heading. */
   open(path?: string): Promise<void>;
 }
 
-/** Signs a new account up, unless told who it is, and opens a tab for it. Close `context` when done. */
+/** Opens a tab for `person`, or for a new account. Close `context` when done. */
 export async function visitDashboard(
   browser: Browser,
   app: Pick<TestApp, "baseUrl" | "services">,
@@ -37,7 +37,7 @@ export async function visitDashboard(
   const context = await openContext(browser, look);
   const [name = "", value = ""] = person.cookie.split(/=(.*)/s);
   await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
-  // It ends what hangs; what is merely slow on a busy machine must not fail.
+  // Long enough for a busy machine. Only a real hang should fail.
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const browserErrors: string[] = [];
@@ -62,9 +62,9 @@ export function openContext(browser: Browser, { scheme, width }: Look): Promise<
   return browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce" });
 }
 
-/** What axe finds that is serious or critical, as sentences. */
+/** Serious and critical accessibility violations found by axe, as sentences. */
 export async function seriousFindings(page: Page): Promise<string[]> {
-  // As a parameter of the debugger: the page's policy lets no script of ours in.
+  // Injected through the debugger, because the content security policy of the page blocks inline scripts.
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<AxeResults>(
     `axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })`,
@@ -74,7 +74,7 @@ export async function seriousFindings(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} at ${target.join(" ")}: ${failureSummary}`));
 }
 
-/** What happens elsewhere meanwhile, by the graph. Fails on errors. */
+/** Runs a GraphQL operation outside the browser. Rejects on errors. */
 export async function runGraphql(
   app: Pick<TestApp, "baseUrl">,
   headers: Readonly<Record<string, string>>,

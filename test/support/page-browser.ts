@@ -1,10 +1,10 @@
-/** As much of a browser as forms without scripts need: cookies, and the fields of the page that was last shown. */
+/** Minimal browser for pages without scripts: keeps cookies and the form token of the last page. */
 
 export interface ShownPage {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Where it sends the browser; null when it does not. */
+  /** Target of a redirect, otherwise null. */
   readonly location: string | null;
 }
 
@@ -25,7 +25,7 @@ export class PageBrowser {
     return this.request(path, { headers });
   }
 
-  /** Sends a form of the page that was last shown. */
+  /** Submits a form of the last page. */
   submit(path: string, fields: Readonly<Record<string, string>> = {}, headers: Readonly<Record<string, string>> = {}): Promise<ShownPage> {
     const body = new URLSearchParams({ form_token: this.#formToken, ...fields });
     return this.request(path, { method: "POST", body, headers: { "Sec-Fetch-Site": "same-origin", ...headers } });

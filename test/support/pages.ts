@@ -1,4 +1,4 @@
-/** Pages as a browser without script shows and sends them: the fields of a form as they stand, and what is changed in them. */
+/** Loads pages and submits their forms like a browser without scripts. */
 
 export interface PageChoice {
   readonly name: string;
@@ -8,7 +8,7 @@ export interface PageChoice {
 
 export interface PageForm {
   readonly action: string;
-  /** What is sent when nothing is touched, other than the button. */
+  /** Fields that are submitted unless they are changed, without the button. */
   readonly fields: readonly (readonly [name: string, value: string])[];
   /** Checkboxes and radio buttons. */
   readonly choices: readonly PageChoice[];
@@ -18,10 +18,10 @@ export interface PageForm {
 export interface ShownPage {
   readonly status: number;
   readonly headers: Headers;
-  /** Where it sends the browser; null when it does not. */
+  /** Target of a redirect, otherwise null. */
   readonly location: string | null;
   readonly html: string;
-  /** What is read on it, on one line. */
+  /** Visible text on one line. */
   readonly text: string;
   readonly forms: readonly PageForm[];
 }
@@ -29,18 +29,18 @@ export interface ShownPage {
 export interface Submission {
   readonly cookie?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The one that is pressed. */
+  /** Name and value of the clicked button. */
   readonly button?: readonly [name: string, value: string];
-  /** Fields that are filled in anew or added; an empty list leaves one out. */
+  /** Fields to change or add. An empty list removes a field. */
   readonly set?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Follows no redirect. */
+/** Does not follow redirects. */
 export async function openPage(baseUrl: string, path: string, options: Pick<Submission, "cookie" | "headers"> = {}): Promise<ShownPage> {
   return show(baseUrl, path, { headers: headersOf(options) });
 }
 
-/** Presses a button of a form. */
+/** Submits a form. */
 export async function submitForm(baseUrl: string, { action, fields }: PageForm, submission: Submission = {}): Promise<ShownPage> {
   const { set = {}, button } = submission;
   const body = new URLSearchParams();
@@ -50,14 +50,14 @@ export async function submitForm(baseUrl: string, { action, fields }: PageForm, 
   return show(baseUrl, action, { method: "POST", body, headers: headersOf(submission) });
 }
 
-/** The form that goes to a path. */
+/** Finds the form with an action. */
 export function formTo({ forms, text }: ShownPage, action: string): PageForm {
   const form = forms.find((candidate) => candidate.action === action);
-  if (!form) throw new Error(`No form goes to ${action}: ${text}`);
+  if (!form) throw new Error(`No form has the action ${action}: ${text}`);
   return form;
 }
 
-/** Browsers say that a page of ours asks. */
+/** Adds the fetch metadata that browsers send. */
 function headersOf({ cookie, headers }: Pick<Submission, "cookie" | "headers">): Record<string, string> {
   return { ...(cookie !== undefined && { Cookie: cookie }), "Sec-Fetch-Site": "same-origin", ...headers };
 }
