@@ -3,7 +3,7 @@ import { defineConfig, type Plugin } from "vite";
 
 const file = (path: string) => new URL(path, import.meta.url).pathname;
 
-/** Mantine's table brings a scrolled region along, and that a library that places menus: 20 kB for what `Wide` does without. */
+/** Removes Mantine's ScrollArea, which its table imports, and with it a positioning library: 20 kB. Tables scroll in `Wide`. */
 const tablesWithoutScrollArea: Plugin = {
   name: "tables-without-scroll-area",
   enforce: "pre",
@@ -13,13 +13,13 @@ const tablesWithoutScrollArea: Plugin = {
 
 export default defineConfig({
   plugins: [tablesWithoutScrollArea, react()],
-  // Wherever the gateway shows its pages: files find each other by where they are themselves.
+  // The gateway may serve its pages below any path, so files refer to each other by relative paths.
   base: "./",
   resolve: {
     dedupe: ["react", "react-dom", "graphql"],
     alias: [
       { find: /^@0no-co\/graphql\.web$/, replacement: file("src/client/graphql-web-stub.ts") },
-      // What it exports is the build with warnings for those who develop, also to those who build for production.
+      // The package exports its development build, with warnings, even to production builds.
       { find: /^react-router$/, replacement: file("../node_modules/react-router/dist/production/index.mjs") },
     ],
   },

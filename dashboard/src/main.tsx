@@ -14,7 +14,7 @@ import { lazyWithRetry } from "./ui/lazy-with-retry.js";
 import { firstToast } from "./ui/toast.js";
 import "./look.css";
 
-// Dialogs keep the page behind them from scrolling by a style element of their own.
+// Dialogs add a style element that stops the page behind them from scrolling.
 setNonce(NONCE);
 
 const Toasts = lazyWithRetry(

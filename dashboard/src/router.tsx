@@ -1,4 +1,7 @@
-/** Every address of the dashboard. A page's folder has `page.tsx` with its `Component` and its `loader`, which starts its queries; both come when the page is opened. */
+/**
+ * Routes of the dashboard. `page.tsx` of each page exports its `Component` and, optionally, `start`, which starts the page's queries. Both
+ * load when the page is opened.
+ */
 import type { ReactNode } from "react";
 import { createBrowserRouter, type RouteObject } from "react-router";
 import { BASE } from "./client/place.js";
@@ -7,7 +10,6 @@ import { MissingCode } from "./shell/missing-code.js";
 import { Shell } from "./shell/shell.js";
 import { Loading } from "./ui/states.js";
 
-/** Each with the addresses below its own that it answers, too. */
 const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => Promise<PageModule> }[] = [
   { paths: ["/", "/dashboard"], load: () => import("./pages/overview/page.js") },
   { paths: ["/dashboard/keys", "/dashboard/keys/:id"], load: () => import("./pages/keys/page.js") },
@@ -28,7 +30,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
 
 interface PageModule {
   readonly Component: () => ReactNode;
-  /** Starts the page's queries and waits for none. */
+  /** Starts the page's queries and does not wait for them. */
   readonly start?: (request: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }) => unknown;
 }
 
@@ -37,7 +39,7 @@ function routesOf({ paths, load }: (typeof PAGES)[number]): RouteObject[] {
     path,
     lazy: async () => {
       const { Component, start } = await load().catch((cause: unknown) => {
-        throw new MissingCode("The code of the page has not come.", { cause });
+        throw new MissingCode("The code of the page did not load.", { cause });
       });
       return {
         Component,
@@ -45,7 +47,7 @@ function routesOf({ paths, load }: (typeof PAGES)[number]): RouteObject[] {
           start?.({ params, url: new URL(request.url) });
           return null;
         },
-        // A filter in the address is the page's own business: its queries follow it.
+        // Pages read filters from the address by themselves.
         shouldRevalidate: () => false,
       };
     },

@@ -1,4 +1,4 @@
-/** The gateway's tokens, told to the components' library: whatever colour a component asks for is one of them, in both schemes. */
+/** Maps the colours of Mantine to the gateway's design tokens, in both colour schemes. */
 import {
   type CSSVariablesResolver,
   createTheme,
@@ -56,7 +56,7 @@ const BLUES: MantineColorsTuple = [
   "#004f98",
 ];
 
-/** Of the dark scheme, from text to the ground: the seventh is a field to type in. */
+/** Colours of the dark scheme, from text to background. The seventh is the background of inputs. */
 const DARKS: MantineColorsTuple = [
   "#e8edf4",
   "#a3b1c4",

@@ -1,4 +1,4 @@
-/** Apps in the dashboard: one is registered, asks its owner for a key by the link that is built for it, and is stopped again. */
+/** Apps page: registering an app, granting it a key with the built link, revoking it, and integrations. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { codes, execute, ok } from "../graphql/client.js";
@@ -8,7 +8,7 @@ import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/br
 import { visitDashboard } from "../support/dashboard.js";
 import { signedIn } from "../support/sign-in.js";
 
-describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
+describe.skipIf(NO_BROWSER)("apps page", () => {
   let browser: Browser;
   let app: TestApp;
 
@@ -20,36 +20,36 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     await app.close();
   });
 
-  it("are registered, ask for a key by the built link, are seen to spend, and are revoked", async () => {
+  it("registers an app, grants it a key through the built link, shows its usage, and revokes it", async () => {
     const visit = await visitDashboard(browser, app);
     const { page } = visit;
     await visit.open("apps");
-    await page.getByText("No app acts for you").waitFor();
+    await page.getByText("No authorized apps").waitFor();
 
-    await page.getByRole("button", { name: "Register an app" }).first().click();
+    await page.getByRole("button", { name: "Register app" }).first().click();
     const form = page.getByRole("dialog");
     await form.getByLabel("Name").fill("Haiku machine");
-    await form.getByLabel("Redirect addresses").fill("javascript:alert(1)");
-    await form.getByRole("button", { name: "Register the app" }).click();
+    await form.getByLabel("Redirect URLs").fill("javascript:alert(1)");
+    await form.getByRole("button", { name: "Register app" }).click();
     await form.getByText("must", { exact: false }).first().waitFor();
     expect(await form.getByLabel("Name").inputValue()).toBe("Haiku machine");
-    // Some page that is there.
+    // Any existing page will do.
     const callback = `${app.baseUrl}/healthz`;
-    await form.getByLabel("Redirect addresses").fill(callback);
-    await form.getByRole("button", { name: "Register the app" }).click();
+    await form.getByLabel("Redirect URLs").fill(callback);
+    await form.getByRole("button", { name: "Register app" }).click();
     const appKey = (await page.locator("[data-app-key]").innerText()).trim();
     expect(appKey).toMatch(/^pk_/);
-    await page.getByRole("button", { name: "Build a link with it" }).click();
+    await page.getByRole("button", { name: "Build authorization link" }).click();
     await page.getByRole("heading", { level: 1, name: "Haiku machine" }).waitFor();
 
     await page.getByLabel("Budget in credits").fill("2");
-    await page.getByLabel("Balance: what they can spend").check();
-    await page.getByLabel("Answer", { exact: true }).first().click();
-    await page.getByRole("option", { name: "The key itself" }).click();
+    await page.getByLabel("Balance: available credits").check();
+    await page.getByRole("combobox", { name: "Response type" }).click();
+    await page.getByRole("option", { name: "Key in the URL fragment" }).click();
     await screenshot(page, "apps-link-builder");
     const link = await page.getByRole("region", { name: "Authorization link" }).innerText();
-    await page.getByText("On a device").click();
-    const commands = await page.getByRole("region", { name: "Commands of the device flow" }).innerText();
+    await page.getByText("Device", { exact: true }).click();
+    const commands = await page.getByRole("region", { name: "Device flow commands" }).innerText();
     expect(commands).toContain(`--data-urlencode 'client_id=${appKey}'`);
     expect(commands).toContain(`${app.baseUrl}/api/device/code`);
 
@@ -61,36 +61,36 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     ok(await execute({ ...app, key }, ChatReceiptDocument));
 
     await visit.open("apps");
-    const issued = page.getByRole("region", { name: "Apps that act for you" });
+    const issued = page.getByRole("region", { name: "Authorized apps" });
     await issued.getByText("Haiku machine").waitFor();
     await issued.getByText("generate, balance").waitFor();
-    // What was spent is folded into the key when it is looked at.
+    // Opening the page folds the spent credits into the key.
     await screenshot(page, "apps");
     await page.getByRole("region", { name: "Your apps" }).getByRole("link", { name: "Haiku machine" }).click();
     await page.getByText(/^1 request for/).waitFor();
-    await page.getByRole("figure", { name: "Credits a day by model" }).waitFor();
+    await page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
     await screenshot(page, "apps-usage");
     await page.goBack();
 
-    await issued.getByRole("button", { name: "Revoke the key of Haiku machine" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
-    await page.getByText("No app acts for you").waitFor();
+    await issued.getByRole("button", { name: "Revoke access of Haiku machine" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke access" }).click();
+    await page.getByText("No authorized apps").waitFor();
     expect(codes(await execute({ ...app, key }, ChatReceiptDocument))).toEqual(["UNAUTHORIZED"]);
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
-  it("keep what an owner edits, and are nobody else's", async () => {
+  it("edits an app, and hides it from other accounts", async () => {
     const visit = await visitDashboard(browser, app);
     const { page } = visit;
     await visit.open("apps?new");
     await page.getByRole("dialog").getByLabel("Name").fill("First name");
-    await page.getByRole("button", { name: "Register the app" }).click();
-    await page.getByRole("button", { name: "Build a link with it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Register app" }).click();
+    await page.getByRole("button", { name: "Build authorization link" }).click();
     await page.getByRole("heading", { level: 1, name: "First name" }).waitFor();
 
-    await page.getByRole("button", { name: "Register addresses" }).click();
-    await page.getByRole("dialog").getByLabel("Redirect addresses").fill("https://haiku.example/callback\nhttp://127.0.0.1/callback");
+    await page.getByRole("button", { name: "Add redirect URLs" }).click();
+    await page.getByRole("dialog").getByLabel("Redirect URLs").fill("https://haiku.example/callback\nhttp://127.0.0.1/callback");
     await page.getByRole("dialog").getByLabel("Name").fill("Second name");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { level: 1, name: "Second name" }).waitFor();
@@ -98,12 +98,12 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
 
     const stranger = await visitDashboard(browser, app);
     await stranger.page.goto(page.url());
-    await stranger.page.getByRole("heading", { level: 1, name: "There is no such app" }).waitFor();
+    await stranger.page.getByRole("heading", { level: 1, name: "App not found" }).waitFor();
     expect(await stranger.page.getByText("haiku").count()).toBe(0);
     await Promise.all([visit.context.close(), stranger.context.close()]);
   });
 
-  it("may be called whatever strangers like", async () => {
+  it("shows app names with markup, right-to-left text and great length", async () => {
     const name = `<img src=x>\u05e9\u05dc\u05d5\u05dd${"W".repeat(100)}`;
     const visit = await visitDashboard(browser, app, { look: { scheme: "dark", width: 360 } });
     const { page } = visit;
@@ -126,30 +126,30 @@ describe.skipIf(NO_BROWSER)("apps in the dashboard", () => {
     await visit.context.close();
   });
 
-  it("of others are connected on their broker's page, and disconnected", async () => {
+  it("connects an integration on the broker's page, and disconnects it", async () => {
     const visit = await visitDashboard(browser, app);
     const { page, context } = visit;
     await visit.open("apps");
-    await page.getByRole("button", { name: "Connect an app" }).click();
+    await page.getByRole("button", { name: "Connect app" }).click();
     await page.getByRole("dialog").getByLabel("Search").fill("notes");
     await page.getByRole("button", { name: "Connect Notes" }).click();
     const opened = context.waitForEvent("page");
-    await page.getByRole("link", { name: "Open the page" }).click();
+    await page.getByRole("link", { name: "Open page" }).click();
     const broker = await opened;
-    const outside = page.getByRole("region", { name: "Outside apps" });
-    await outside.getByText("waits for your approval").waitFor();
+    const integrations = page.getByRole("region", { name: "Integrations" });
+    await integrations.getByText("Waiting for approval").waitFor();
 
     await broker.getByRole("button", { name: "Allow" }).click();
     await broker.waitForURL(/callback/);
     await broker.close();
     await page.bringToFront();
     await page.evaluate("window.dispatchEvent(new Event('focus'))");
-    await outside.getByText("connected", { exact: true }).waitFor();
-    await screenshot(page, "apps-outside");
+    await integrations.getByText("Connected", { exact: true }).waitFor();
+    await screenshot(page, "apps-integrations");
 
-    await outside.getByRole("button", { name: "Disconnect Notes" }).click();
+    await integrations.getByRole("button", { name: "Disconnect Notes" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Disconnect" }).click();
-    await page.getByText("No outside app is connected").waitFor();
+    await page.getByText("No integrations yet").waitFor();
     expect(visit.browserErrors).toEqual([]);
     await context.close();
   });

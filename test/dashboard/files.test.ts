@@ -1,4 +1,4 @@
-/** Files: brought by choosing and by dropping, found again, looked at, deleted. */
+/** Files page: upload, list, filters, preview and deletion. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -6,7 +6,7 @@ import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, LOOKS, visitDashboard } from "../support/dashboard.js";
 import { picture } from "../support/pictures.js";
 
-describe.skipIf(NO_BROWSER)("the page of files", () => {
+describe.skipIf(NO_BROWSER)("files page", () => {
   let browser: Browser;
   let app: TestApp;
   let visit: DashboardVisit;
@@ -23,10 +23,10 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
   const choose = async (...files: { name: string; mimeType: string; buffer: Buffer }[]) =>
     visit.page.locator('input[type="file"]').setInputFiles(files);
 
-  it("takes files to the store, lists them under their tags, and shows, finds and deletes them", async () => {
+  it("uploads, lists, filters, shows and deletes files", async () => {
     const { page, open } = visit;
     await open("files");
-    await page.getByText("You have no files yet").waitFor();
+    await page.getByText("No files yet").waitFor();
     await choose(
       { name: "mill.png", mimeType: "image/png", buffer: await picture() },
       { name: "notes ‮gnp.txt", mimeType: "text/plain", buffer: Buffer.from("The mill stands at the river.") },
@@ -46,9 +46,9 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
     await page.emulateMedia({ colorScheme: "light" });
     await page.setViewportSize({ width: 1280, height: 900 });
 
-    await page.getByRole("combobox", { name: "Kind" }).click();
-    await page.getByRole("option", { name: "Pictures" }).click();
-    await page.getByText("One file", { exact: true }).waitFor();
+    await page.getByRole("combobox", { name: "Type" }).click();
+    await page.getByRole("option", { name: "Images" }).click();
+    await page.getByText("1 file", { exact: true }).waitFor();
     expect(new URL(page.url()).search).toBe("?kind=image");
     await page.goBack();
     await expect.poll(() => tiles.count()).toBe(2);
@@ -58,12 +58,12 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
     await expect.poll(() => page.locator("img.file-whole").evaluate((img: HTMLImageElement) => img.naturalWidth)).toBeGreaterThan(0);
     await screenshot(page, "files-one");
     await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("button", { name: "Delete the file" }).click();
+    await page.getByRole("button", { name: "Delete file" }).click();
     await page.getByRole("heading", { level: 1, name: "Files" }).waitFor();
     await expect.poll(() => tiles.count()).toBe(1);
   });
 
-  it("gives what shall not be listed a link alone", async () => {
+  it("uploads unlisted files, which have only a link", async () => {
     const { page, open } = visit;
     await open("files");
     await page.getByRole("radio", { name: "Only a link" }).check();
@@ -75,13 +75,13 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
     await page.getByText("SHA-256").waitFor();
   });
 
-  it("may talk to the media host, and to nobody else beside the gateway", async () => {
+  it("allows connections to the gateway and the media host only", async () => {
     const answer = await fetch(`${app.baseUrl}/dashboard/files`, { headers: { Cookie: visit.person.cookie, Accept: "text/html" } });
     const policy = answer.headers.get("content-security-policy") ?? "";
     expect(policy).toContain(`connect-src 'self' http://localhost:${new URL(app.baseUrl).port};`);
   });
 
-  it("says why a file was not taken, and tries again", async () => {
+  it("shows why an upload failed, and retries it", async () => {
     const { page, open } = visit;
     await open("files");
     await choose({ name: "empty.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(0) });
@@ -89,7 +89,7 @@ describe.skipIf(NO_BROWSER)("the page of files", () => {
     await expect.poll(() => alert.textContent()).toContain("size");
     await page.getByRole("button", { name: "Try again" }).click();
     await alert.waitFor();
-    await page.getByRole("button", { name: "Take empty.bin from this list" }).click();
+    await page.getByRole("button", { name: "Remove empty.bin" }).click();
     await expect.poll(() => alert.count()).toBe(0);
     expect(visit.browserErrors).toEqual([]);
   });

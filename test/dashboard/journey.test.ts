@@ -1,4 +1,4 @@
-/** What somebody new does first: signs up, makes a key, spends, sees it, and takes the key back. Nothing is loaded again on the way. */
+/** First visit of a new user, without a reload: sign-up, key, chat, charge, revocation. */
 import { randomUUID } from "node:crypto";
 import type { Browser, Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { LOOKS, openContext } from "../support/dashboard.js";
 import { chatChunks, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { sse } from "../support/upstream-replies.js";
 
-describe.skipIf(NO_BROWSER)("somebody new", () => {
+describe.skipIf(NO_BROWSER)("new user", () => {
   let browser: Browser;
   let app: TestApp;
 
@@ -28,7 +28,7 @@ describe.skipIf(NO_BROWSER)("somebody new", () => {
     });
 
   const looks = LOOKS.filter(({ scheme, width }) => (scheme === "light") === width > 600);
-  it.each(looks)("signs up, makes a key, chats, sees it charged, and revokes the key: $scheme, $width px", async (look) => {
+  it.each(looks)("signs up, creates a key, chats, sees the charge, and revokes the key: $scheme, $width px", async (look) => {
     const context = await openContext(browser, look);
     context.setDefaultTimeout(60_000);
     const page = await context.newPage();
@@ -38,9 +38,9 @@ describe.skipIf(NO_BROWSER)("somebody new", () => {
     });
     const picture = (name: string) => screenshot(page, `journey-${name}-${look.scheme}-${look.width}`);
     const isPhone = look.width < 600;
-    /** By the navigation, which a phone shows when it is asked to. */
+    /** Uses the navigation, which is collapsed on a phone. */
     const goTo = async (name: string) => {
-      if (isPhone) await page.getByRole("button", { name: "Open the navigation" }).click();
+      if (isPhone) await page.getByRole("button", { name: "Open navigation" }).click();
       await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name, exact: true }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
     };
@@ -59,14 +59,14 @@ describe.skipIf(NO_BROWSER)("somebody new", () => {
     expect(granted).toBeGreaterThan(0);
 
     await goTo("Keys");
-    await page.getByRole("button", { name: "Make a key" }).first().click();
+    await page.getByRole("button", { name: "Create key" }).first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Name").fill("My first program");
-    await dialog.getByRole("button", { name: "Make the key" }).click();
-    await dialog.getByText("Copy it now").waitFor();
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    await dialog.getByText("Copy this key now").waitFor();
     const key = await dialog.locator("[data-key-value] .mono").innerText();
     await picture("3-key");
-    await dialog.getByRole("button", { name: "I have copied it" }).click();
+    await dialog.getByRole("button", { name: "Done" }).click();
 
     await goTo("Playground");
     if (isPhone) await page.getByRole("button", { name: /^Model and settings/ }).click();
@@ -98,7 +98,7 @@ describe.skipIf(NO_BROWSER)("somebody new", () => {
     await page.getByRole("link", { name: "My first program" }).click();
     await page.getByRole("button", { name: "Revoke" }).click();
     await picture("6-revoking");
-    await page.getByRole("dialog").getByRole("button", { name: "Revoke the key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     await expect.poll(async () => (await chat(key)).status).toBe(401);
     await picture("7-revoked");

@@ -1,4 +1,4 @@
-/** Every page in both schemes, on a phone and on a desk: nothing is cut off or scrolls sideways, and axe finds nothing serious. */
+/** Layout and accessibility of every page, in both colour schemes, on a phone and on a desktop. */
 import { randomUUID } from "node:crypto";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/br
 import { type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
 import { type Person, signUp } from "../support/sign-in.js";
 
-/** Below /dashboard; the first is the dashboard itself. */
+/** Relative to /dashboard. */
 const PATHS = [
   ["", "keys", "keys?new"],
   ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
@@ -23,7 +23,7 @@ const PATHS = [
 
 const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";
 
-describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
+describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
   let browser: Browser;
   let app: TestApp;
   let person: Person;
@@ -42,7 +42,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
   });
 
   it.each([...PATHS, "operator/accounts/:account", `webhooks/${toGlobalId("WebhookEndpoint", ENDPOINT_ID)}`])(
-    "is whole and accessible in both schemes, on a desk and on a phone: /%s",
+    "fits its window and passes axe in both schemes and widths: /dashboard/%s",
     async (path) => {
       const { page } = visit;
       await visit.open(path.replace(":account", person.accountId));
@@ -50,10 +50,10 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
       for (const { scheme, width } of LOOKS) {
         await page.emulateMedia({ colorScheme: scheme });
         await page.setViewportSize({ width, height: 900 });
-        await expect.poll(() => lookOf(page), { message: "does not come to rest" }).toEqual({ scheme, moving: 0 });
+        await expect.poll(() => readAppearance(page), { message: "transitions have not finished" }).toEqual({ scheme, transitions: 0 });
         await screenshot(page, `${path.replace(/\W/g, "-") || "overview"}-${scheme}-${width}`);
         await expect.poll(() => overflowOf(page), { message: "is wider than its window" }).toBe(0);
-        // Each scheme once, and each width: axe takes most of the time.
+        // axe is slow, so it checks each scheme and each width once.
         if ((scheme === "light") === width > 600) expect(await seriousFindings(page), scheme).toEqual([]);
       }
       expect(visit.browserErrors).toEqual([]);
@@ -61,7 +61,7 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
   );
 
   it.each(LOOKS.filter(({ scheme, width }) => (scheme === "light") === width > 600))(
-    "has pages without scripts beside it that are, too: $scheme, $width px",
+    "pages without scripts fit their window and pass axe: $scheme, $width px",
     async (look) => {
       const { page, context } = await visitDashboard(browser, app, { look, person });
       const check = async (path: string) => {
@@ -80,18 +80,18 @@ describe.skipIf(NO_BROWSER)("every page of the dashboard", () => {
       await screenshot(page, `plain-refused-${look.scheme}-${look.width}`);
       expect(await seriousFindings(page), "a refused form").toEqual([]);
       await context.clearCookies();
-      for (const path of PLAIN_OF_GUESTS) await check(path);
+      for (const path of SIGNED_OUT_PATHS) await check(path);
       await context.close();
     },
   );
 });
 
-/** They are of the same look, and work without scripts. */
+/** Pages that work without scripts. */
 const PLAIN_PATHS = ["home", "home/keys", "home/keys/new", "sessions", "password", "device", "device?user_code=BCDF-GHJK", "nothing/here"];
 const ASKED = "budget=0.5&expiry=14&permissions=profile,balance&models=sandbox/text-paid,sandbox/text,acme/image";
-const PLAIN_OF_GUESTS = ["", "sign-in", "sign-up", `sign-in?return_to=${encodeURIComponent("/device")}`];
+const SIGNED_OUT_PATHS = ["", "sign-in", "sign-up", `sign-in?return_to=${encodeURIComponent("/device")}`];
 
-/** One that fails, with a long address and deliveries of every state. */
+/** Adds a failing endpoint with a long URL and deliveries of all states. */
 async function addEndpoint({ database }: TestApp, { accountId }: Person): Promise<void> {
   const url = `https://hooks.example.com/${"a-long-path/".repeat(12)}`;
   await database.prisma.webhookEndpoint.create({
@@ -115,10 +115,10 @@ async function addEndpoint({ database }: TestApp, { accountId }: Person): Promis
   });
 }
 
-/** The colours that are shown, and how much is on its way to the look that was last asked for. */
-function lookOf(page: Page): Promise<{ readonly scheme: string | null; readonly moving: number }> {
+/** Colour scheme of the page, and the number of running transitions. */
+function readAppearance(page: Page): Promise<{ readonly scheme: string | null; readonly transitions: number }> {
   return page.evaluate(() => ({
     scheme: document.documentElement.getAttribute("data-mantine-color-scheme"),
-    moving: document.getAnimations().filter((each) => each instanceof CSSTransition).length,
+    transitions: document.getAnimations().filter((each) => each instanceof CSSTransition).length,
   }));
 }

@@ -1,4 +1,4 @@
-/** The models page: what can be called is found by its filters, opened by a link, and reckoned with before it is called. */
+/** Models page: filters, details and the cost calculator. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -6,7 +6,7 @@ import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/br
 import { createMember, registerModel } from "../support/community-models.js";
 import { type DashboardVisit, visitDashboard, WIDE } from "../support/dashboard.js";
 
-/** Full of markup, right-to-left, and as long as nobody would want it. */
+/** Title with markup, right-to-left text and the greatest length. */
 const HOSTILE_TITLE = `<img src=x onerror="document.title='owned'"><script>throw 1</script> ${"نموذج".repeat(80)}${"x".repeat(100)}`.slice(
   0,
   500,
@@ -14,7 +14,7 @@ const HOSTILE_TITLE = `<img src=x onerror="document.title='owned'"><script>throw
 const DESK = { ...WIDE, scheme: "dark" } as const;
 const PHONE = { ...WIDE, width: 390 };
 
-describe.skipIf(NO_BROWSER)("the models page", () => {
+describe.skipIf(NO_BROWSER)("models page", () => {
   let browser: Browser;
   let app: TestApp;
   let visit: DashboardVisit;
@@ -23,7 +23,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
     const owner = await createMember(app, { handle: "grace" });
     await registerModel(app, owner, { name: "poet", title: "Poet of the house", visibility: "public" });
-    // As no form would let it in.
+    // Written to the database, because the form would reject it.
     await registerModel(app, owner, {
       name: "hostile",
       title: HOSTILE_TITLE,
@@ -44,7 +44,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
   };
   const queryOf = () => Object.fromEntries(new URL(visit.page.url()).searchParams);
 
-  it("finds models by type, capability, price, owner and words, with all of it in the address", async () => {
+  it("filters by type, capability, price, source and text, and stores the filters in the address", async () => {
     const { page } = visit;
     await visit.open("models");
     await rows().first().waitFor();
@@ -54,7 +54,7 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await expect.poll(() => rows().filter({ hasNotText: "Video" }).count()).toBe(0);
     expect(await rows().filter({ hasText: "acme/video" }).count()).toBe(1);
     await choose("Type", "Text");
-    await choose("Can", "Calls functions");
+    await choose("Capabilities", "Tool calling");
     await expect.poll(() => rows().filter({ hasText: "acme/chat-b" }).count()).toBe(0);
     await rows().getByRole("link", { name: "acme/chat", exact: true }).waitFor();
     expect(queryOf()).toEqual({ modality: "TEXT", can: "TOOLS" });
@@ -68,8 +68,8 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await visit.open("models?modality=TEXT&cost=paid&max=10&order=dear");
     await rows().first().waitFor();
     expect(await page.getByText("acme/dear", { exact: true }).count()).toBe(0);
-    await choose("Registered", "By accounts");
-    await page.getByText("No model is like that").waitFor();
+    await choose("Source", "Community");
+    await page.getByText("No models match your filters").waitFor();
     await page.goBack();
     await page.getByText("acme/chat-b", { exact: true }).first().waitFor();
 
@@ -78,25 +78,25 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await expect.poll(() => rows().allInnerTexts()).toEqual([expect.stringContaining("by grace")]);
     expect(queryOf()).toEqual({ q: "poet of" });
     await page.getByLabel("Search").fill("nothing is called this");
-    await page.getByRole("button", { name: "Clear the filters" }).click();
+    await page.getByRole("button", { name: "Clear filters" }).click();
     await expect.poll(() => rows().count()).toBeGreaterThan(10);
     expect(queryOf()).toEqual({});
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it("opens a model by its address, reckons exactly what a request would cost, and leads to the playground", async () => {
+  it("opens a model by its address, calculates the exact cost of a request, and links to the playground", async () => {
     const { page } = visit;
     await visit.open("models?q=acme%2Fchat-b");
     await rows().getByRole("link", { name: "acme/chat-b" }).click();
     await page.getByRole("heading", { level: 1, name: "acme/chat-b" }).waitFor();
     await screenshot(page, "model");
-    const cost = page.getByRole("status", { name: "What one such request costs" }).locator("span");
-    await page.getByLabel("Text in, tokens", { exact: true }).fill("3");
-    await page.getByLabel("Text out, tokens", { exact: true }).fill("123456789012");
-    // 3 of a millionth, and so many of two: no float could tell.
+    const cost = page.getByRole("status", { name: "Cost per request" }).locator("span");
+    await page.getByLabel("Text input (tokens)", { exact: true }).fill("3");
+    await page.getByLabel("Text output (tokens)", { exact: true }).fill("123456789012");
+    // 3 at one millionth, and 123456789012 at two millionths: too many digits for floating point.
     await expect.poll(() => cost.getAttribute("title")).toBe("246913.578027 credits");
-    await page.getByLabel("Text out, tokens", { exact: true }).fill("-1");
-    await page.getByText("A whole number").waitFor();
+    await page.getByLabel("Text output (tokens)", { exact: true }).fill("-1");
+    await page.getByText("Enter a whole number").waitFor();
     await expect.poll(() => cost.getAttribute("title")).toBe("0.000003 credits");
 
     await page.getByRole("link", { name: "Try it" }).click();
@@ -105,11 +105,11 @@ describe.skipIf(NO_BROWSER)("the models page", () => {
     await page.goBack();
     await page.getByRole("link", { name: "Models" }).first().waitFor();
     await visit.open("models/acme%2Fgone");
-    await page.getByRole("heading", { level: 1, name: "There is no such model" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Model not found" }).waitFor();
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it.each([PHONE, DESK])("shows a title full of markup, long and right-to-left as the text it is: $scheme, $width px", async (look) => {
+  it.each([PHONE, DESK])("shows a long title with markup and right-to-left text as plain text: $scheme, $width px", async (look) => {
     const other = await visitDashboard(browser, app, { look, person: visit.person });
     await other.open("models?q=hostile");
     const link = other.page.getByRole("link", { name: HOSTILE_TITLE.slice(0, 60) });

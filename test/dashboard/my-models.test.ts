@@ -1,4 +1,4 @@
-/** Own models and agents: made by the wizard, tested, changed, watched while others call them, deleted. */
+/** My models page: wizard, connection test, editing, usage by others, runs and deletion. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
@@ -10,7 +10,7 @@ import { signedIn } from "../support/sign-in.js";
 
 const STRANGE_TITLE = "<img src=x> \u05e9\u05dc\u05d5\u05dd \u202elived\u202c <b>mill</b>";
 
-describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
+describe.skipIf(NO_BROWSER)("my models page", () => {
   let browser: Browser;
   let app: TestApp;
   let visit: DashboardVisit;
@@ -26,25 +26,25 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
 
   const next = () => visit.page.getByRole("button", { name: "Next" }).click();
 
-  it("says what publishing takes, and makes a prompt agent; what the gateway refuses is said at its field and nothing typed is lost", async () => {
+  it("explains publishing, creates a prompt agent, and shows errors at their fields without losing input", async () => {
     const { page, open } = visit;
     await open("my-models");
-    await page.getByText("You have made none yet").waitFor();
+    await page.getByText("No models or agents yet").waitFor();
     await page.getByText("an operator must allow your account to publish").waitFor();
-    await page.getByRole("link", { name: "Make a model or an agent" }).first().click();
+    await page.getByRole("link", { name: "Create model or agent" }).first().click();
     await screenshot(page, "my-models-wizard-kind");
     await page.getByRole("radio", { name: "Prompt agent" }).check();
     await next();
-    await page.getByRole("combobox", { name: "The model that it asks" }).fill("acme/chat");
+    await page.getByRole("combobox", { name: "Base model" }).fill("acme/chat");
     await page.getByRole("option", { name: "acme/chat", exact: true }).click();
-    await page.getByRole("textbox", { name: "What it is told first" }).fill("You mill corn. ‮lived‬ <b>markup</b>");
+    await page.getByRole("textbox", { name: "System prompt" }).fill("You mill corn. ‮lived‬ <b>markup</b>");
     await screenshot(page, "my-models-wizard-prompt");
     await next();
     await page.getByRole("textbox", { name: "Name" }).fill("the mill");
     await page.getByRole("textbox", { name: "Title" }).fill("The mill");
     await next();
     await page.reload();
-    await page.getByRole("button", { name: "Make the prompt agent" }).click();
+    await page.getByRole("button", { name: "Create prompt agent" }).click();
 
     const name = page.getByRole("textbox", { name: "Name" });
     await expect.poll(() => name.getAttribute("aria-invalid")).toBe("true");
@@ -53,23 +53,23 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await screenshot(page, "my-models-wizard-refused");
     await name.fill("mill");
     await next();
-    await page.getByRole("button", { name: "Make the prompt agent" }).click();
+    await page.getByRole("button", { name: "Create prompt agent" }).click();
     await page.getByRole("heading", { level: 1, name: "The mill" }).waitFor();
     await page.getByText("You mill corn.").waitFor();
   });
 
-  it("shows while somebody else calls it that they do, and changes what it is", async () => {
+  it("publishes an agent, and shows calls by others live", async () => {
     const { page, person } = visit;
     const id = page.url().split("/").at(-1) ?? "";
     await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isPublisher: true } });
     await page.getByRole("button", { name: "Edit" }).click();
     await page.getByRole("textbox", { name: "Description" }).fill("Grinds.");
-    await page.getByRole("radio", { name: "Everybody at this gateway" }).check();
+    await page.getByRole("radio", { name: /^Public/ }).check();
     await screenshot(page, "my-models-edit");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });
-    await page.getByRole("cell", { name: "everybody at this gateway" }).waitFor();
-    await page.getByText("Nobody else has called it").waitFor();
+    await page.getByRole("cell", { name: "Public", exact: true }).waitFor();
+    await page.getByText("No calls by others in the last 30 days").waitFor();
 
     const { key } = await createMember(app);
     const { handle } = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
@@ -93,33 +93,33 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     expect(decodeURIComponent(id)).toBe(decodeURIComponent(page.url().split("/").at(-1) ?? ""));
   });
 
-  it("tests an upstream before it is registered, and makes a model of it whose scheduled change is counted down", async () => {
+  it("tests an upstream, creates a proxy model, counts down its scheduled change, and deletes it", async () => {
     const { page, open } = visit;
     await open("my-models/new");
     await page.getByRole("radio", { name: "Proxy model" }).check();
     await next();
-    const probe = page.getByRole("button", { name: "Test it" });
-    const address = page.getByRole("textbox", { name: "Address" });
+    const probe = page.getByRole("button", { name: "Test connection" });
+    const address = page.getByRole("textbox", { name: "URL" });
     await address.fill("not an address");
     await probe.click();
     await expect.poll(() => address.getAttribute("aria-invalid")).toBe("true");
     await screenshot(page, "my-models-wizard-source");
     await address.fill(`${app.upstream.baseUrl}/chat/completions`);
     await page.getByLabel("Credential").fill("secret-of-mine");
-    await page.getByRole("textbox", { name: "Its own name for the model" }).fill("stones");
+    await page.getByRole("textbox", { name: "Upstream model name" }).fill("stones");
     await probe.click();
-    await page.getByText("It answers").waitFor();
+    await page.getByText("Test passed").waitFor();
     await next();
     await page.getByRole("textbox", { name: "Name" }).fill("stones");
     await page.getByRole("textbox", { name: "Title" }).fill("Mill stones");
     await next();
-    await page.getByRole("radio", { name: "Everybody at this gateway" }).check();
-    await page.getByRole("textbox", { name: "Text in, a token", exact: true }).fill("0.000002");
-    await page.getByText("2.00 credits a million").waitFor();
+    await page.getByRole("radio", { name: /^Public/ }).check();
+    await page.getByRole("textbox", { name: "Text input, per token", exact: true }).fill("0.000002");
+    await page.getByText("2.00 credits per 1M").waitFor();
     await screenshot(page, "my-models-wizard-terms");
-    await page.getByRole("button", { name: "Make the proxy model" }).click();
+    await page.getByRole("button", { name: "Create proxy model" }).click();
     await page.getByRole("heading", { level: 1, name: "Mill stones" }).waitFor();
-    await page.getByText("A change is scheduled").waitFor();
+    await page.getByText("Scheduled change", { exact: true }).waitFor();
     await page.getByText(/2 h 59 min \d+ s/).waitFor();
     expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain("secret-of-mine");
     await screenshot(page, "my-models-pending");
@@ -129,12 +129,12 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await screenshot(page, "my-models-list");
     await page.getByRole("link", { name: "Mill stones" }).click();
     await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("button", { name: "Delete it" }).click();
+    await page.getByRole("button", { name: "Delete permanently" }).click();
     await page.getByRole("link", { name: "The mill" }).waitFor();
     await expect.poll(() => page.getByRole("link", { name: "Mill stones" }).count()).toBe(0);
   });
 
-  it("tells who edits what was changed in another tab, and loses nothing of either", async () => {
+  it("warns about changes in another tab while editing, and keeps the changes of both", async () => {
     const { page, open, person } = visit;
     await open("my-models");
     await page.getByRole("link", { name: "The mill" }).click();
@@ -149,8 +149,8 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await other.page.getByRole("dialog").waitFor({ state: "hidden" });
     await other.context.close();
 
-    await dialog.getByText("This was changed elsewhere while you edit it").waitFor();
-    await dialog.getByText("which is now “Grinds quickly.”").waitFor();
+    await dialog.getByText("Changed elsewhere while you were editing").waitFor();
+    await dialog.getByText("Description: now “Grinds quickly.”").waitFor();
     expect(await dialog.getByRole("textbox", { name: "Title" }).inputValue()).toBe(STRANGE_TITLE);
     expect(await dialog.getByRole("textbox", { name: "Description" }).inputValue()).toBe("Grinds slowly.");
     await screenshot(page, "my-models-elsewhere");
@@ -165,7 +165,7 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
     await page.setViewportSize({ width: 1280, height: 900 });
   });
 
-  it("shows what a code agent said in its last runs", async () => {
+  it("shows errors and output of a code agent's recent runs", async () => {
     const { page, open, person } = visit;
     const { prisma } = app.database;
     const owner = await prisma.account.findUniqueOrThrow({ where: { id: person.accountId }, select: { handle: true } });
@@ -183,12 +183,12 @@ describe.skipIf(NO_BROWSER)("the page of own models and agents", () => {
       },
     );
     await open(`my-models/${encodeURIComponent(toGlobalId("CodeAgent", id))}`);
-    await page.getByText("It has not been called yet").waitFor();
-    const question = { model: modelId, messages: [{ role: "USER", content: "Count." }] };
-    const ask = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
-    await expect(runGraphql(app, signedIn(person), ask, { input: question })).rejects.toThrow("The agent failed.");
+    await page.getByText("No runs yet").waitFor();
+    const input = { model: modelId, messages: [{ role: "USER", content: "Count." }] };
+    const mutation = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
+    await expect(runGraphql(app, signedIn(person), mutation, { input })).rejects.toThrow("The agent failed.");
     await expect.poll(() => prisma.agentRun.count({ where: { agentId: id } })).toBe(1);
-    await page.getByRole("button", { name: "Look again" }).click();
+    await page.getByRole("button", { name: "Refresh" }).click();
     await page.getByText("one <b>two</b> three").waitFor();
     await page.getByText("Error: I cannot count.").waitFor();
     for (const { scheme, width } of LOOKS.slice(0, 3)) {

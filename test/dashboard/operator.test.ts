@@ -1,4 +1,4 @@
-/** What operators do in the dashboard: an account is found and given credits, and the gateway is looked at. */
+/** Operator pages: accounts, grants and the state of the gateway. */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { Browser } from "playwright-core";
@@ -21,10 +21,10 @@ async function signUpOperator(app: TestApp): Promise<Person> {
   return operator;
 }
 
-/** As long as a name may be, without a place to break, from right to left, and with markup. */
+/** Name of the greatest length with markup, right-to-left text and no place to break. */
 const STRANGE = `<b>\u05e9\u05dc\u05d5\u05dd</b>${"\u0645".repeat(50)}${"W".repeat(58)}`;
 
-/** As a person does it: through the accounts, the account, and the question whether it is meant. */
+/** Grants credits like a user: finds the account, fills in the form and confirms. */
 async function grant({ page, open }: DashboardVisit, search: string, credits: string): Promise<void> {
   await open("operator/accounts");
   await page.getByLabel("Search").fill(search);
@@ -34,11 +34,11 @@ async function grant({ page, open }: DashboardVisit, search: string, credits: st
   await page.getByRole("button", { name: "Grant credits" }).click();
   await page.getByRole("dialog").getByLabel("Credits").fill(credits);
   await page.getByLabel("Note").fill("from the test");
-  await page.getByRole("button", { name: "Go on" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("button", { name: `Grant ${credits} credits` }).click();
 }
 
-describe.skipIf(NO_BROWSER)("an operator", () => {
+describe.skipIf(NO_BROWSER)("operator", () => {
   let browser: Browser;
   let app: TestApp;
   let operator: Person;
@@ -56,7 +56,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await app.close();
   });
 
-  it("finds an account, gives it credits once, a tier and the right to publish", async () => {
+  it("finds an account, grants credits once, sets a tier, and allows publishing and operating", async () => {
     const person = await signUp(app, { name: "Ada" });
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
@@ -71,18 +71,18 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
       .first()
       .click();
     await page.getByRole("option", { name: "plus" }).click();
-    await page.getByRole("button", { name: "Set the tier" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Set the tier" }).click();
+    await page.getByRole("button", { name: "Set tier" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Set tier" }).click();
     await expect.poll(() => page.locator("main [data-balance]").getAttribute("data-balance")).toBe("7.5");
 
-    await page.getByRole("button", { name: "Let it publish" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Let it publish" }).click();
-    await page.getByRole("button", { name: "Stop from publishing" }).waitFor();
-    const given = page.getByRole("region", { name: "Granted credits" });
-    await given.getByText("from the test").waitFor();
-    await page.getByRole("button", { name: "Let it operate" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Let it operate" }).click();
-    await page.getByRole("button", { name: "Stop from operating" }).waitFor();
+    await page.getByRole("button", { name: "Allow publishing" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Allow publishing" }).click();
+    await page.getByRole("button", { name: "Disallow publishing" }).waitFor();
+    const grants = page.getByRole("region", { name: "Credit grants" });
+    await grants.getByText("from the test").waitFor();
+    await page.getByRole("button", { name: "Make operator" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Make operator" }).click();
+    await page.getByRole("button", { name: "Remove operator" }).waitFor();
     await screenshot(page, "operator-account");
 
     const account = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
@@ -96,7 +96,7 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await visit.context.close();
   });
 
-  it("is told at the field what is no amount, and keeps what was typed", async () => {
+  it("sees an invalid amount at its field, and keeps the input", async () => {
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
 
@@ -107,11 +107,11 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await visit.context.close();
   });
 
-  it("sees settlements, upstreams and errors of the gateway as they come", async () => {
+  it("sees settlements, upstreams and errors of the gateway live", async () => {
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
     await visit.open("operator");
-    await page.getByText("No model was called in the last hour.").waitFor();
+    await page.getByText("No model calls in the last hour").waitFor();
 
     await execute(app, ChatReceiptDocument);
     app.upstream.replyNext(errorReply(500));
@@ -120,35 +120,35 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await page.getByRole("region", { name: "Models and upstreams" }).getByText("50.0%").waitFor();
     await page.getByRole("region", { name: "Recent errors" }).getByText("shown-to-the-operator").waitFor();
     await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThan(0);
-    await page.getByText("this one").waitFor();
+    await page.getByText("This process").waitFor();
     await screenshot(page, "operator-gateway");
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
-  it("has charges tried again that the database refused", async () => {
+  it("retries charges that the database refused", async () => {
     const accountId = randomUUID();
     await app.infrastructure.settler.refused.keep(settle({ accountId, apiKeyId: null }, 5n), new Error("there is no such account"));
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
     await visit.open("operator");
-    await page.getByText("1 answer was given and cannot be charged.").waitFor();
+    await page.getByText("1 answer was delivered but could not be charged.").waitFor();
     await page.getByRole("region", { name: "Refused settlements" }).getByText("there is no such account").waitFor();
     await page.getByText("1 waiting").waitFor();
     await screenshot(page, "operator-refused");
 
-    // What was missing is there now; the gateway may notice before the operator has pressed the button.
+    // Creates the missing account. The gateway may retry before the click on the button.
     await app.database.prisma.account.create({ data: { id: accountId, handle: `late-${accountId}`, packNanocredits: 100n } });
     const tryAgain = page.getByRole("button", { name: "Try again" });
     if (await tryAgain.isVisible()) await tryAgain.click();
 
-    await page.getByText("The database refuses no charge.").waitFor();
+    await page.getByText("No refused settlements").waitFor();
     expect(await app.database.prisma.usageRecord.count({ where: { accountId } })).toBe(1);
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
-  it("reads the names of strangers on a phone, whatever they are", async () => {
+  it("sees long names with markup and right-to-left text on a phone", async () => {
     const person = await signUp(app, { name: STRANGE });
     const { prisma } = app.database;
     await prisma.account.update({ where: { id: person.accountId }, data: { githubUsername: `g${"h".repeat(38)}` } });
@@ -163,18 +163,18 @@ describe.skipIf(NO_BROWSER)("an operator", () => {
     await visit.context.close();
   });
 
-  it("is somebody: to everybody else the page says so, and the navigation does not lead there", async () => {
+  it("is required for the operator pages, which the navigation hides from other accounts", async () => {
     const visit = await visitDashboard(browser, app);
 
     await visit.open("operator");
 
-    await visit.page.getByRole("heading", { level: 1, name: "For operators" }).waitFor();
+    await visit.page.getByRole("heading", { level: 1, name: "Operators only" }).waitFor();
     expect(await visit.page.getByRole("navigation", { name: "Pages" }).getByText("Operator").count()).toBe(0);
     await visit.context.close();
   });
 });
 
-/** Moments in two pages of one machine, by its clock. */
+/** Scripts that read the clock in two pages on one machine. */
 const NOTE_CLICKS = 'window.addEventListener("click", () => { window.lastClickAt = Date.now(); }, true);';
 const WHEN_BALANCE_MOVES = `new Promise((resolve) => {
   const shown = document.querySelector("header [data-balance]");
@@ -182,7 +182,7 @@ const WHEN_BALANCE_MOVES = `new Promise((resolve) => {
 })`;
 
 const ABSENT = NO_BROWSER ?? (isPostgresInstalled ? null : POSTGRES_ABSENT);
-if (ABSENT !== null) console.warn(`skipped, a grant on one process that is seen on another: ${ABSENT}`);
+if (ABSENT !== null) console.warn(`skipped, a grant on one process that another shows: ${ABSENT}`);
 
 describe.skipIf(ABSENT !== null)("two processes on one PostgreSQL", () => {
   let browser: Browser;
@@ -204,28 +204,28 @@ describe.skipIf(ABSENT !== null)("two processes on one PostgreSQL", () => {
     await Promise.all(places.map((place) => rm(place, { recursive: true, force: true })));
   });
 
-  it("an operator's grant on one moves the balance that a browser shows on the other", async ({ annotate }) => {
+  it("show a grant on one process as a new balance in a browser on the other", async ({ annotate }) => {
     const [one, other] = processes as [TestApp, TestApp];
     const person = await signUp(other, { name: "Ada" });
     const operators = await visitDashboard(browser, one, { person: await signUpOperator(one) });
     const persons = await visitDashboard(browser, other, { person });
     await persons.open();
     const balance = () => persons.page.locator("header [data-balance]").getAttribute("data-balance");
-    // What the tier gives.
+    // Free credits of the tier.
     await expect.poll(balance).toBe("1");
 
     const seenAt = persons.page.evaluate<number>(WHEN_BALANCE_MOVES);
     await operators.page.addInitScript(NOTE_CLICKS);
     await grant(operators, person.email, "12.5");
 
-    // The page is not loaded again: it hears of it.
+    // The page updates without a reload.
     await expect.poll(balance).toBe("13.5");
     const grantedAt = await operators.page.evaluate<number>("lastClickAt");
     await annotate(`The balance moved ${(await seenAt) - grantedAt} ms after the click that granted the credits.`);
     await persons.page.getByRole("status", { name: "Balance: 13.50 credits" }).waitFor();
     await screenshot(persons.page, "operator-grant-seen-elsewhere");
     await operators.open("operator");
-    await operators.page.getByText("another gateway's").waitFor();
+    await operators.page.getByText("Another gateway").waitFor();
     expect([...operators.browserErrors, ...persons.browserErrors]).toEqual([]);
     await Promise.all([operators.context.close(), persons.context.close()]);
   });

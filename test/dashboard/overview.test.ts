@@ -1,4 +1,4 @@
-/** The overview in a browser: what was spent, day by day, and each request the moment it is charged. */
+/** Overview page: chart, live requests and balance. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createUsage } from "../rest/seed.js";
@@ -8,14 +8,14 @@ import { type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../
 import { type Person, signedIn, signUp } from "../support/sign-in.js";
 
 const DAY_MS = 86_400_000;
-/** Of many days and models, more than have a colour of their own. */
+/** Usage on many days, with more models than the chart shows by name. */
 const SPENT = Array.from({ length: 150 }, (_, index) => ({
   daysAgo: (index * 7) % 40,
   model: `acme/model-${index % 11}`,
   credits: BigInt((index % 11) + 1) * 3_000_000n,
 }));
 
-describe.skipIf(NO_BROWSER)("the overview", () => {
+describe.skipIf(NO_BROWSER)("overview page", () => {
   let browser: Browser;
   let app: TestApp;
   let person: Person;
@@ -25,12 +25,12 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
   beforeAll(async () => {
     [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
     person = await signUp(app, { credits: 10 });
-    const made = await fetch(`${app.baseUrl}/account/keys`, {
+    const created = await fetch(`${app.baseUrl}/account/keys`, {
       method: "POST",
       headers: { ...signedIn(person), "Content-Type": "application/json" },
       body: JSON.stringify({ name: "Weather app <b>", creditBudget: 5 }),
     });
-    const { id, key: value } = (await made.json()) as { readonly id: string; readonly key: string };
+    const { id, key: value } = (await created.json()) as { readonly id: string; readonly key: string };
     key = value;
     for (const { daysAgo, model, credits } of SPENT) {
       const newest = new Date(Date.now() - daysAgo * DAY_MS);
@@ -50,10 +50,10 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
       body: JSON.stringify({ model: "acme/chat", messages: [{ role: "user", content: "Hello" }] }),
     });
 
-  it.each(LOOKS)("shows days, models and requests, whole and accessible: $scheme, $width px", async (look) => {
+  it.each(LOOKS)("shows days, models and requests, and passes axe: $scheme, $width px", async (look) => {
     const { page, context, open } = await visitDashboard(browser, app, { look, person });
     await open();
-    await page.getByRole("figure", { name: "Credits a day by model" }).waitFor();
+    await page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
     await page.getByText("Other models").waitFor();
     await page.waitForLoadState("networkidle");
     await screenshot(page, `overview-full-${look.scheme}-${look.width}`);
@@ -62,7 +62,7 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     await context.close();
   });
 
-  it("shows a request, what it cost and what is left, without being loaded again", async () => {
+  it("shows a new request and the new balance without a reload", async () => {
     const { page } = visit;
     await visit.open();
     await page.getByRole("region", { name: "Requests" }).waitFor();
@@ -75,16 +75,16 @@ describe.skipIf(NO_BROWSER)("the overview", () => {
     const row = page.getByRole("row").filter({ has: page.getByRole("cell", { name: "acme/chat", exact: true }) });
     await row.getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "Request to acme/chat" }).waitFor();
-    await page.getByText(/credits were set aside/).waitFor();
-    await page.getByRole("row", { name: /^The gateway itself [\d.]+ ms/ }).waitFor();
+    await page.getByText(/^Hold before the request: [\d.]+ credits/).waitFor();
+    await page.getByRole("row", { name: /^Gateway [\d.]+ ms/ }).waitFor();
     await screenshot(page, "receipt-live");
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it("leads from a day of the chart to its requests", async () => {
+  it("opens the requests of a day from the chart", async () => {
     const { page } = visit;
     await visit.open();
-    const chart = page.getByRole("figure", { name: "Credits a day by model" }).getByRole("slider");
+    const chart = page.getByRole("figure", { name: "Credits per day by model" }).getByRole("slider");
     await chart.focus();
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("End");

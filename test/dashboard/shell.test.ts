@@ -1,4 +1,4 @@
-/** What surrounds every page: the palette, the way back, and what is said when the connection or the session is lost. */
+/** Frame of every page: command palette, navigation, and lost connections and sessions. */
 import type { Browser, Page, WebSocketRoute } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -6,7 +6,7 @@ import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, runGraphql, visitDashboard } from "../support/dashboard.js";
 import { giveCredits, signedIn, signIn } from "../support/sign-in.js";
 
-describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
+describe.skipIf(NO_BROWSER)("dashboard frame", () => {
   let browser: Browser;
   let app: TestApp;
   let visit: DashboardVisit;
@@ -23,13 +23,13 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
   });
   afterEach(() => visit.context.close());
 
-  it("goes to pages, keys and models by the keyboard, and back by the browser's button", async () => {
+  it("opens pages, keys and models from the palette, and returns with the back button", async () => {
     const { page } = visit;
     await visit.open();
     await page.keyboard.press("Control+K");
-    await page.getByPlaceholder("Pages, keys and models").fill("acme/chat-b");
+    await page.getByPlaceholder("Search pages, keys and models").fill("acme/chat-b");
     await page.getByText("acme/chat-b").first().waitFor();
-    await page.getByPlaceholder("Pages, keys and models").fill("keys");
+    await page.getByPlaceholder("Search pages, keys and models").fill("keys");
     await page.getByRole("button", { name: "Keys" }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
@@ -39,16 +39,16 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     expect(new URL(page.url()).pathname).toBe("/dashboard");
   });
 
-  it("says that there is no such thing at an address that was mistyped", async () => {
+  it('shows "not found" for a mistyped address', async () => {
     const { page } = visit;
     for (const path of ["keys/mistyped", "usage/mistyped", "files/mistyped", "apps/mistyped", "webhooks/mistyped"]) {
       await visit.open(path);
-      await page.getByRole("heading", { level: 1, name: /^There is no such / }).waitFor();
+      await page.getByRole("heading", { level: 1, name: / not found$/ }).waitFor();
       expect(await page.getByRole("alert").count(), path).toBe(0);
     }
   });
 
-  it("moves the balance when credits come, without being asked", async () => {
+  it("updates the balance when credits arrive", async () => {
     const { page, person } = visit;
     const shown = page.locator("[data-balance]");
     await visit.open();
@@ -58,37 +58,38 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     await expect.poll(() => shown.first().textContent()).toBe("16.00");
   });
 
-  it("says when the gateway is away, loses nothing of what is typed, and goes on when it is back", async () => {
+  it("shows a banner while the gateway is unreachable, keeps the input, and recovers", async () => {
     const { page, context } = visit;
     await visit.open("keys?new");
     await page.getByLabel("Name").fill("Typed offline");
     await context.setOffline(true);
-    await page.getByRole("button", { name: "Make the key" }).click();
-    await page.getByText("The gateway cannot be reached: what you see may be old").waitFor();
+    const create = page.getByRole("dialog").getByRole("button", { name: "Create key" });
+    await create.click();
+    await page.getByText("Data on this page may be out of date").waitFor();
     await screenshot(page, "away");
     await context.setOffline(false);
     expect(await page.getByLabel("Name").inputValue()).toBe("Typed offline");
-    await page.getByRole("button", { name: "Make the key" }).click();
+    await create.click();
 
-    await page.getByText("Copy it now").waitFor();
-    await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
+    await page.getByText("Copy this key now").waitFor();
+    await expect.poll(() => page.getByText("Cannot reach the gateway").count()).toBe(0);
   });
 
-  it("is told what happened while its socket was lost", async () => {
+  it("fetches events that it missed while the WebSocket was closed", async () => {
     const { page, person } = visit;
     const sockets: WebSocketRoute[] = [];
     let isCut = false;
-    // What was never open is not missed.
-    let tellOpen = () => {};
+    // The page only reports the loss of a socket that was open.
+    let markOpen = () => {};
     const opened = new Promise<void>((resolve) => {
-      tellOpen = resolve;
+      markOpen = resolve;
     });
     await page.routeWebSocket(/\/graphql$/, (socket) => {
       if (isCut) return void socket.close();
       sockets.push(socket);
       socket.connectToServer().onMessage((message) => {
         socket.send(message);
-        if (String(message).includes("connection_ack")) tellOpen();
+        if (String(message).includes("connection_ack")) markOpen();
       });
     });
     await visit.open();
@@ -96,29 +97,29 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     await opened;
     isCut = true;
     await Promise.all(sockets.map((socket) => socket.close()));
-    await page.getByText("The gateway cannot be reached: what you see may be old").waitFor();
+    await page.getByText("Data on this page may be out of date").waitFor();
     await giveCredits(app, person.accountId, 5);
     isCut = false;
 
     await page.getByLabel("Balance: 16.00 credits").first().waitFor();
-    await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
+    await expect.poll(() => page.getByText("Cannot reach the gateway").count()).toBe(0);
   });
 
-  it("asks again by itself for what a gateway that was down did not answer", async () => {
+  it("retries a failed query automatically when the gateway is back", async () => {
     const { page } = visit;
     await visit.open("account");
     let isDown = true;
     await page.route("**/graphql", (route) => (isDown ? route.abort("connectionrefused") : route.continue()));
     await page.getByRole("tab", { name: "Sessions" }).click();
-    await page.getByText("It is tried again as soon as there is a connection").waitFor();
+    await page.getByText("Retrying as soon as the connection is back").waitFor();
     await screenshot(page, "down");
     isDown = false;
 
-    await page.getByText("this browser").waitFor();
-    await expect.poll(() => page.getByText("The gateway cannot be reached").count()).toBe(0);
+    await page.getByText("This browser").waitFor();
+    await expect.poll(() => page.getByText("Cannot reach the gateway").count()).toBe(0);
   });
 
-  it("loads a page anew, once, whose code an update of the gateway has replaced", async () => {
+  it("reloads a page once when an update of the gateway has replaced its code", async () => {
     const { page } = visit;
     await visit.open();
     let isReplaced = true;
@@ -136,14 +137,14 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     expect(documents).toEqual(["fetch", "document"]);
   });
 
-  it("says that a page's code cannot come while offline, and brings it afterwards", async () => {
+  it("says that a page's code cannot load while offline, and loads it afterwards", async () => {
     const { page, context } = visit;
     await visit.open();
     await page.getByLabel("Balance: 11.00 credits").first().waitFor();
     await context.setOffline(true);
     await page.getByRole("link", { name: "Keys" }).click();
     await page.getByRole("heading", { level: 1, name: "This page could not be loaded" }).waitFor();
-    await page.getByText("The page is loaded as soon as there is a connection").waitFor();
+    await page.getByText("The page loads as soon as the connection is back").waitFor();
     await page.getByRole("button", { name: "Try again" }).click();
     await screenshot(page, "code-missing");
     expect(new URL(page.url()).pathname).toBe("/dashboard/keys");
@@ -152,12 +153,12 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     await page.getByRole("heading", { level: 1, name: "Keys" }).waitFor();
   });
 
-  it("keeps what is typed when the session ends in the middle of a form, whichever", async () => {
+  it("keeps the input of every form when the session ends", async () => {
     const { person, context } = visit;
     const forms = [
-      { path: "keys?new", label: "Name", typed: "Typed before", button: "Make the key", shown: "Copy it now" },
-      { path: "account", label: "Name", typed: "Typed before", button: "Save the profile", shown: "Your profile is saved" },
-      { path: "apps?new", label: "Name", typed: "Typed before", button: "Register the app", shown: "Build a link with it" },
+      { path: "keys?new", label: "Name", typed: "Typed before", button: "Create key", shown: "Copy this key now" },
+      { path: "account", label: "Name", typed: "Typed before", button: "Save profile", shown: "Profile saved" },
+      { path: "apps?new", label: "Name", typed: "Typed before", button: "Register app", shown: "Build authorization link" },
     ];
     const tabs = await Promise.all(forms.map(async (form) => ({ ...form, page: await context.newPage() })));
     for (const { page, path, label, typed } of tabs) {
@@ -167,7 +168,7 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
     }
     const again = await signIn(app, person);
     await runGraphql(app, signedIn(again), "mutation { revokeOtherSessions(input: {}) { __typename } }");
-    // The gateway tells each page, which need not ask for anything.
+    // The gateway closes the socket of each page, which needs no request to notice.
     for (const { page } of tabs) await page.getByText("Your session has ended").waitFor();
     await screenshot(tabs[0]?.page as Page, "session-ended");
     const [name = "", value = ""] = again.cookie.split(/=(.*)/s);
@@ -177,18 +178,19 @@ describe.skipIf(NO_BROWSER)("the dashboard's frame", () => {
       await page.evaluate("window.dispatchEvent(new Event('focus'))");
       await page.getByText("Your session has ended").waitFor({ state: "hidden" });
       expect(await page.getByRole("textbox", { name: label }).first().inputValue()).toBe(typed);
-      await page.getByRole("button", { name: button }).click();
+      // Dialogs come last in the document, after a button of the page with the same name.
+      await page.getByRole("button", { name: button }).last().click();
       await page.getByText(shown).first().waitFor();
     }
-    // And they are told again of what happens.
+    // Live events arrive again.
     await giveCredits(app, person.accountId, 5);
     for (const { page } of tabs) await page.getByLabel("Balance: 16.00 credits").first().waitFor();
   });
 
-  it("signs out, and leads to where one signs in", async () => {
+  it("signs out, and redirects to the sign-in page", async () => {
     const { page } = visit;
     await visit.open();
-    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("button", { name: /^Account menu of/ }).click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
     await page.waitForURL("**/sign-in");
     await page.goto(`${app.baseUrl}/dashboard/keys`);

@@ -1,4 +1,4 @@
-/** The usage page: filters in the address, a table of thousands of rows, what is charged while one looks, files and receipts. */
+/** Usage page: filters, virtual table, live rows, CSV export and receipts. */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Browser } from "playwright-core";
@@ -12,10 +12,10 @@ import { nobody, type Person, signedIn, signUp } from "../support/sign-in.js";
 
 const ROWS = Number(process.env.USAGE_ROWS ?? 3_000);
 const FIRST_LOAD_BYTES_MAX = 200_000;
-/** Begins as a formula would, is right-to-left and full of markup. */
+/** Key name that starts like a formula, with markup and right-to-left text. */
 const KEY_NAME = '=1+1,"<b>مفتاح</b>';
 
-describe.skipIf(NO_BROWSER)("the usage page", () => {
+describe.skipIf(NO_BROWSER)("usage page", () => {
   let browser: Browser;
   let app: TestApp;
   let person: Person;
@@ -30,9 +30,9 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
       ...nobody(),
       caller: { kind: "session", accountId: person.accountId, sessionId: person.sessionId, isOperator: false } as const,
     };
-    const made = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: KEY_NAME }));
-    key = made.key;
-    keyId = made.apiKey.id;
+    const created = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: KEY_NAME }));
+    key = created.key;
+    keyId = created.apiKey.id;
     const other = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: "other" }));
     const newest = new Date(Date.now() - 60_000);
     await createUsage(app, keyId, ROWS, newest, { costNanocredits: 1_500_000n, inputTextTokens: 7, outputTextTokens: 5 });
@@ -57,7 +57,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     expect(answer.status).toBe(200);
   };
 
-  it("draws few of many rows, and goes through all of them by keyboard", async () => {
+  it("renders few of many rows, and moves through all of them by keyboard", async () => {
     const visit = await visitDashboard(browser, app, { person });
     await visit.open("usage");
     await rowsOf(visit).first().waitFor();
@@ -83,12 +83,12 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await visit.context.close();
   });
 
-  it("keeps its filters in the address, and finds its place again when one comes back", async () => {
+  it("stores filters in the address, and restores the scroll position on return", async () => {
     const visit = await visitDashboard(browser, app, { person });
     const { page } = visit;
     await visit.open("usage");
     await page.getByRole("combobox", { name: "Type" }).click();
-    await page.getByRole("option", { name: "Pictures" }).click();
+    await page.getByRole("option", { name: "Images" }).click();
     await expect.poll(() => rowsOf(visit).count()).toBe(1);
     expect(new URL(page.url()).searchParams.get("modality")).toBe("IMAGE");
     await page.goBack();
@@ -98,7 +98,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await region.evaluate((element) => {
       element.scrollTop = 2_000;
     });
-    // Until the table has followed, other rows stand where one would look for it.
+    // Other rows are visible until the table has rendered the new position.
     const shown = page.locator('tr[data-index="50"]');
     await shown.getByRole("link").click();
     await page.getByRole("heading", { name: /^Request to/ }).waitFor();
@@ -107,14 +107,14 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await expect.poll(() => region.evaluate((element) => element.scrollTop)).toBe(2_000);
 
     await visit.open(`usage?key=${encodeURIComponent(keyId)}&status=CANCELLED`);
-    await page.getByText("Nothing answers to these filters").waitFor();
+    await page.getByText("No requests match your filters").waitFor();
     await visit.open("usage?q=OTHER");
     await expect.poll(() => rowsOf(visit).count()).toBe(1);
     await screenshot(page, "usage-search");
     await visit.context.close();
   });
 
-  it("shows what is charged while one looks, unless a filter hides it or one reads further below", async () => {
+  it("adds new charges at the top, unless a filter excludes them or the user has scrolled down", async () => {
     const visit = await visitDashboard(browser, app, { person });
     const { page } = visit;
     await visit.open("usage?model=acme%2Fchat");
@@ -140,7 +140,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await visit.context.close();
   });
 
-  it("makes a file of what is filtered, in which nothing is a formula", async () => {
+  it("exports filtered rows as CSV, protected from formulas", async () => {
     const visit = await visitDashboard(browser, app, { person });
     const { page } = visit;
     await visit.open(`usage?key=${encodeURIComponent(keyId)}`);
@@ -150,7 +150,7 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     const rest = await fetch(`${app.baseUrl}/account/usage?format=csv&limit=${ROWS + 10}&api_key_ids=${keyId}`, {
       headers: signedIn(person),
     });
-    // The same rows to the letter, money included, with the model that answered beside them.
+    // Identical to the REST export except for the additional column with the model used.
     const lines = (await rest.text()).trimEnd().split("\r\n");
     expect([head, first, ...others].map((line) => line.slice(0, line.lastIndexOf(",")))).toEqual(lines);
     expect(head).toMatch(/^id,timestamp,type,model,api_key_id,api_key,/);
@@ -167,29 +167,29 @@ describe.skipIf(NO_BROWSER)("the usage page", () => {
     await rowsOf(visit).getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "Request to acme/pictures" }).waitFor();
     await page.getByText("0.04 credits").waitFor();
-    await page.getByText("0.05 credits were set aside").waitFor();
+    await page.getByText("Hold before the request: 0.05 credits").waitFor();
     await page.getByRole("row", { name: "Upstream 4,321 ms" }).waitFor();
-    await page.getByRole("row", { name: "The gateway itself 0.41 ms" }).waitFor();
+    await page.getByRole("row", { name: "Gateway 0.41 ms" }).waitFor();
     await page.getByText("1,056").waitFor();
-    await page.getByText("A fallback").waitFor();
+    await page.getByText("Fallback, because").waitFor();
     await page.getByText(special).waitFor();
     await screenshot(page, "receipt");
     await visit.open(new URL(page.url()).pathname.replace("/dashboard/", ""));
     await page.getByText(special).waitFor();
     await visit.open("usage/VXNhZ2VSZWNvcmQ6MDAwMDAwMDAtMDAwMC00MDAwLTgwMDAtMDAwMDAwMDAwMDAw");
-    await page.getByRole("heading", { level: 1, name: "There is no such request" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "Request not found" }).waitFor();
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
 
-  it("loads little before the overview is there, its chart included", async () => {
+  it("loads less than 200 kB of scripts for the overview and its chart", async () => {
     const visit = await visitDashboard(browser, app, { person });
     const scripts = new Set<string>();
     visit.page.on("response", (response) => {
       if (response.url().endsWith(".js")) scripts.add(response.url());
     });
     await visit.open();
-    await visit.page.getByRole("figure", { name: "Credits a day by model" }).waitFor();
+    await visit.page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
     await visit.page.waitForLoadState("networkidle");
     const sizes = await Promise.all(
       [...scripts].map(async (url) => Number((await fetch(url, { headers: { "Accept-Encoding": "gzip" } })).headers.get("content-length"))),

@@ -1,4 +1,3 @@
-/** The answer of a query with what asks for it anew, whatever the client keeps of it. */
 import { useCallback, useEffect } from "react";
 import { type AnyVariables, type CombinedError, type UseQueryArgs, useQuery } from "urql";
 
@@ -6,18 +5,19 @@ export interface Answer<Data> {
   readonly data: Data | undefined;
   readonly error: CombinedError | undefined;
   readonly fetching: boolean;
+  /** Runs the query again and bypasses the cache. */
   readonly refetch: () => void;
 }
 
-export function useAnswer<Data, Variables extends AnyVariables>(question: UseQueryArgs<Variables, Data>): Answer<Data> {
-  const [{ data, error, fetching }, ask] = useQuery(question);
-  const refetch = useCallback(() => ask({ requestPolicy: "network-only" }), [ask]);
+export function useAnswer<Data, Variables extends AnyVariables>(query: UseQueryArgs<Variables, Data>): Answer<Data> {
+  const [{ data, error, fetching }, execute] = useQuery(query);
+  const refetch = useCallback(() => execute({ requestPolicy: "network-only" }), [execute]);
   return { data, error, fetching, refetch };
 }
 
-/** Asks again whenever something has changed since the answer was first asked for. `changedAt` is 0 while nothing has. */
-export function useRefetchOnChange(changedAt: number, refetch: () => void, askedAt = 0): void {
+/** Refetches whenever `changedAt` is later than `fetchedAt`, the time of the first fetch. `changedAt` is 0 until the first change. */
+export function useRefetchOnChange(changedAt: number, refetch: () => void, fetchedAt = 0): void {
   useEffect(() => {
-    if (changedAt > askedAt) refetch();
-  }, [changedAt, askedAt, refetch]);
+    if (changedAt > fetchedAt) refetch();
+  }, [changedAt, fetchedAt, refetch]);
 }

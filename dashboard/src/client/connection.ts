@@ -1,22 +1,22 @@
-/** Whether the gateway is reached: the banner that says so, and what is asked anew when it is back. */
+/** State of the connection to the gateway: shown in a banner, and used to refetch data after a reconnect. */
 import { useSyncExternalStore } from "react";
 import { Listeners } from "./listeners.js";
 
 export type Connection = "connecting" | "live" | "away";
 
 let wasReached = false;
-/** The socket was open and is not: what happens is not told. */
+/** The WebSocket was open and is closed now: live events are missing. */
 let isSocketLost = false;
 let wasSocketOpen = false;
-/** The last request was not answered. */
+/** The last request got no response. */
 let isUnreachable = false;
 let connection: Connection = "connecting";
 const listeners = new Listeners();
 const returns = new Listeners();
-/** Those who wait for a moment at which trying again is worth while. */
+/** Retries that wait in `waitForRetry`. */
 const waiting = new Listeners();
 
-/** `open`, `closed`: of the socket. `answered`, `unreachable`: of a request. */
+/** `open` and `closed` report the WebSocket, `answered` and `unreachable` report a request. */
 export function connectionChanged(event: "open" | "closed" | "answered" | "unreachable"): void {
   const wasAway = isSocketLost || isUnreachable;
   if (event === "open") {
@@ -38,10 +38,10 @@ export function useConnection(): Connection {
   return useSyncExternalStore(listeners.add, () => connection);
 }
 
-/** Calls back when the gateway is reached again after it was not: what happened meanwhile has not been told. */
+/** Calls back when the gateway is reachable again. Live events of the time between were missed. */
 export const onReconnect = returns.add;
 
-/** Resolves after so long, or as soon as something says that the gateway may be back. */
+/** Resolves after `waitMs`, or earlier when a request is answered or the browser goes online. */
 export function waitForRetry(waitMs: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {

@@ -1,15 +1,15 @@
-/** Generations: each is asked for once, is paid for, and can be stopped. The client shares, keeps and repeats none of them. */
+/** Generations cost credits, so the client sends each one once: no cache, no deduplication, no retry. */
 import { type AnyVariables, CombinedError, createRequest, makeOperation, type OperationResult, type TypedDocumentNode } from "urql";
 import { byDigest, digestOf, generations, graph, isSessionOver } from "./graphql.js";
 import { noteSessionEnded } from "./session.js";
 
 export interface StreamEvents<Data> {
   readonly onData: (data: Data) => void;
-  /** Nothing more comes. Not called for a stream that was stopped. */
+  /** Called once when the stream ends, unless it was stopped. */
   readonly onEnd: (error: CombinedError | undefined) => void;
 }
 
-/** A subscription that generates; answers with what stops it at once. */
+/** Starts a generation as a subscription and returns a function that stops it. */
 export function streamGeneration<Data, Variables extends AnyVariables>(
   query: TypedDocumentNode<Data, Variables>,
   variables: Variables & object,
@@ -30,11 +30,11 @@ export function streamGeneration<Data, Variables extends AnyVariables>(
         if (data) onData(data);
         if (errors) finish(new CombinedError({ graphQLErrors: [...errors] }));
       },
-      error: (met) =>
+      error: (error) =>
         finish(
-          Array.isArray(met)
-            ? new CombinedError({ graphQLErrors: met })
-            : new CombinedError({ networkError: met instanceof Error ? met : new Error("The connection was lost.") }),
+          Array.isArray(error)
+            ? new CombinedError({ graphQLErrors: error })
+            : new CombinedError({ networkError: error instanceof Error ? error : new Error("The connection was lost.") }),
         ),
       complete: () => finish(),
     },
@@ -46,12 +46,12 @@ export function streamGeneration<Data, Variables extends AnyVariables>(
 }
 
 export interface SentGeneration<Data extends object, Variables extends AnyVariables> {
-  /** Undefined when it was stopped. */
+  /** Resolves with undefined when the generation was stopped. */
   readonly answer: Promise<OperationResult<Data, Variables> | undefined>;
   readonly stop: () => void;
 }
 
-/** A mutation that generates. */
+/** Starts a generation as a mutation. */
 export function sendGeneration<Data extends object, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,

@@ -1,6 +1,6 @@
 /**
- * Stands in for the language of GraphQL in what browsers load (vite.config.ts): documents are named by digests and have no text, so none
- * is ever read or written. What is left of the package is how it calls things.
+ * Replaces `@0no-co/graphql.web` in the bundle (vite.config.ts). Persisted documents have no text, so the parser and the printer are never
+ * used. Only the constants and the error class that urql imports remain.
  */
 
 export const Kind = {
@@ -28,7 +28,7 @@ export class GraphQLError extends Error {
 }
 
 export function parse(): never {
-  throw new Error("The dashboard's documents are named by their digests and have no text.");
+  throw new Error("The dashboard's documents are persisted and have no text to parse.");
 }
 
 export function print(): string {

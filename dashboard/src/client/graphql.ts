@@ -1,5 +1,7 @@
-/** The one client of the graph: documents go by their digests, queries and mutations over HTTP, subscriptions over one WebSocket. */
-
+/**
+ * GraphQL client. Queries and mutations go over HTTP, subscriptions over one WebSocket. Documents are persisted: the client sends their
+ * digests instead of their texts.
+ */
 import { createClient as createSocket } from "graphql-ws";
 import {
   type AnyVariables,
@@ -17,21 +19,18 @@ import { connectionChanged, waitForRetry } from "./connection.js";
 import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
 
-/** Where sessions count the graph is at the origin of the page. */
+/** Session cookies are valid at the origin of the page only. */
 const PATH = "/graphql";
 
 const socketUrl = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${PATH}`;
 
-/**
- * For what is generated, which is paid for each time that it is asked for: a stream that was lost with its connection is told as lost and
- * never begun anew by itself.
- */
+/** Socket of generations. It never retries: a repeated generation would be charged twice, so a lost stream ends with an error. */
 export const generations = createSocket({ url: socketUrl, lazy: true, lazyCloseTimeout: 60_000, retryAttempts: 0, keepAlive: 20_000 });
 
 const socket = createSocket({
   url: socketUrl,
   lazy: true,
-  // A gateway that restarts is away for seconds; a laptop that slept, for hours.
+  // A restart of the gateway takes seconds, the sleep of a laptop hours.
   retryAttempts: Number.POSITIVE_INFINITY,
   shouldRetry: () => true,
   retryWait: async (tries) => {
@@ -43,15 +42,15 @@ const socket = createSocket({
     connected: () => connectionChanged("open"),
     closed: (event) => {
       connectionChanged("closed");
-      // Another may have taken its place, as after a change of the password: whether anybody is signed in is asked.
+      // The cookie may belong to a newer session, as after a password change. Only a request can tell.
       if ((event as CloseEvent).code === SESSION_OVER) void refetchQuery(ShellDocument, {});
     },
   },
 });
-/** As the gateway closes the socket of a session that is over (graphql-transport-ws: Forbidden). */
+/** Close code for an ended session (graphql-transport-ws: Forbidden). */
 const SESSION_OVER = 4403;
 
-/** The gateway knows the text of each document and is sent its digest alone. */
+/** Replaces the text of each document by its digest. */
 const digestExchange = mapExchange({
   onOperation: (operation) => {
     const digest = digestOf(operation);
@@ -72,7 +71,7 @@ export function digestOf({ query }: Pick<Operation, "query">): string | null {
   return "documentId" in query && typeof query.documentId === "string" ? query.documentId : null;
 }
 
-/** What answers say of the session and the connection. */
+/** Reads the state of session and connection from the result of every operation. */
 const watchExchange = mapExchange({
   onResult: ({ error, operation: { kind } }) => {
     if (kind === "teardown") return;
@@ -87,7 +86,7 @@ const watchExchange = mapExchange({
 export const graph = createClient({
   url: PATH,
   preferGetMethod: false,
-  // A form with files is something that a page of another site could send, too; this header is not.
+  // Protects uploads from CSRF: a page of another site can send a multipart form, but not this header.
   fetchOptions: { headers: { "graphql-preflight": "1" } },
   exchanges: [
     cacheExchange,
@@ -111,15 +110,15 @@ export const graph = createClient({
   ],
 });
 
-/** What is asked once and is much, such as an export: nothing of it is kept. */
+/** Client without a cache, for large results that are read once, such as an export. */
 export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [watchExchange, digestExchange, fetchExchange] });
 
-/** Asks the gateway, whatever is kept of its answer; the pages that show it are given the new one. */
+/** Runs a query and bypasses the cache. Mounted components that use the same query get the new result. */
 export function refetchQuery<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables) {
   return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
 }
 
-/** Starts a query before the page that shows it has come: the page finds its answer on the way. */
+/** Starts a query while the code of its page still loads. The page then reuses the running request. */
 export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {
   graph
     .query(document, variables)

@@ -1,8 +1,8 @@
-/** Those who are told when something changes, without being told what. */
+/** Set of callbacks without arguments. */
 export class Listeners {
   readonly #listeners = new Set<() => void>();
 
-  /** Answers with what ends it. */
+  /** Returns a function that removes the listener. */
   readonly add = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,14 +1,14 @@
-/** Where this dashboard is, as the gateway has written it into the page. */
+/** Addresses and settings that the gateway writes into the HTML page. */
 const root = document.getElementById("dashboard");
-if (root === null) throw new Error("The page has no place for the dashboard.");
+if (root === null) throw new Error("The page has no element for the dashboard.");
 
 export const ROOT = root;
 
-/** What stands before every path of the gateway's pages: empty, or a path without a slash at its end. */
+/** Path prefix of all pages of the gateway, without a slash at its end. Often empty. */
 export const BASE = root.dataset.base ?? "";
 
-/** The address that API clients are given, without `/v1`. */
+/** Public URL of the API, without `/v1`. */
 export const GATEWAY_URL = root.dataset.gateway || location.origin;
 
-/** What style elements must carry here. A browser hides it from everything but `nonce`. */
+/** Nonce that the page's CSP demands of style elements. Browsers reveal it through the property `nonce` only. */
 export const NONCE = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

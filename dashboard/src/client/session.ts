@@ -1,4 +1,4 @@
-/** Whether the session is still there. Who types into a form when it ends keeps what is typed and signs in beside it. */
+/** Whether the session has ended. The page then keeps its forms and offers to sign in in another window. */
 import { useSyncExternalStore } from "react";
 import { Listeners } from "./listeners.js";
 

@@ -1,4 +1,4 @@
-/** Pages that are not there, or that broke. */
+/** Pages for unknown addresses and for errors while rendering. */
 import { Anchor, Button, Code, Stack, Text, Title } from "@mantine/core";
 import { Link, useLocation, useRouteError } from "react-router";
 import { Page } from "../ui/page.js";
@@ -7,9 +7,9 @@ import { DASHBOARD } from "./pages.js";
 
 export function NotFound() {
   return (
-    <Page title="There is no such page">
+    <Page title="Page not found">
       <Text>
-        The address may be misspelt, or what it led to is gone.{" "}
+        Check the address for typos. The page may also have been removed.{" "}
         <Anchor component={Link} to={DASHBOARD}>
           Go to the overview
         </Anchor>
@@ -25,14 +25,12 @@ export function Crashed() {
   return (
     <Stack p="md" role="alert">
       <Title order={1} size="h2">
-        This page broke
+        Something went wrong
       </Title>
-      <Text>
-        That is a defect of the dashboard. Load the page again; if it breaks again, whoever runs the gateway wants to know what it says:
-      </Text>
+      <Text>This page failed because of a bug in the dashboard. Reload it. If it fails again, report this message to the operator:</Text>
       <Code block>{error instanceof Error ? error.message : String(error)}</Code>
       <Button w="fit-content" onClick={() => location.reload()}>
-        Load the page again
+        Reload page
       </Button>
     </Stack>
   );

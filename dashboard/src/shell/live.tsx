@@ -1,6 +1,6 @@
 /**
- * What the gateway tells by itself, once for the whole dashboard: the balance, each generation that was charged, a balance that fell below
- * its threshold. Fifty generations a second are shown four times a second.
+ * Live data of the whole dashboard, from one set of subscriptions: the balance, every charge, changes of keys and low-balance alerts.
+ * Updates are batched, so that even fifty charges a second render only four times a second.
  */
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useSubscription } from "urql";
@@ -24,34 +24,33 @@ export type Balance = NonNullable<Me["balance"]>;
 
 interface Live {
   readonly me: Me | null;
-  /** The newest that is known. */
   readonly balance: Balance | null;
-  /** What was charged since the dashboard was opened, newest first, FEED_MAX at most. */
+  /** Charges since the dashboard was opened, newest first, FEED_MAX at most. */
   readonly feed: readonly FeedRecordFragment[];
-  /** Is another number after each change of a key: whoever shows keys asks anew. */
+  /** Time of the last change of a key, 0 before the first. Pages that show keys refetch when it changes. */
   readonly keysChangedAt: number;
-  /** Is another number after each pause in which something was charged: whoever shows sums asks anew. */
+  /** Time of the last batch of charges, 0 before the first. Pages that show totals refetch when it changes. */
   readonly chargedAt: number;
 }
 
 const FEED_MAX = 200;
 const FEED_MS = 250;
-/** Sums are asked for anew as soon after a charge, and at most this often. */
-const SUMS_AFTER_MS = 500;
-const SUMS_MS = 5_000;
+/** Delay between a charge and the refetch of totals, and the shortest time between two refetches. */
+const TOTALS_DELAY_MS = 500;
+const TOTALS_INTERVAL_MS = 5_000;
 
-/** While the gateway is away it is asked whether it is back: soon at first, and seldom later. */
-const LOOK_MS = 1_500;
-const LOOK_MS_MAX = 15_000;
+/** Delays between polls while the gateway is unreachable. Each is 1.5 times the one before. */
+const POLL_MS = 1_500;
+const POLL_MS_MAX = 15_000;
 
-const ENDS: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
-  ["REVOKED", "was revoked"],
-  ["EXPIRED", "has expired"],
+const KEY_END_TITLES: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
+  ["REVOKED", "Key revoked"],
+  ["EXPIRED", "Key expired"],
 ]);
 
-/** Keys that were revoked in this very tab, by their REST ids: nobody need be told. */
-const endedHere = new Set<string>();
-export const noteRevokedHere = (apiKeyId: string) => void endedHere.add(apiKeyId);
+/** REST ids of keys that were revoked in this tab, which shows no toast for them. */
+const revokedHere = new Set<string>();
+export const noteRevokedHere = (apiKeyId: string) => void revokedHere.add(apiKeyId);
 
 const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], keysChangedAt: 0, chargedAt: 0 });
 export const useLive = () => useContext(LiveContext);
@@ -65,11 +64,11 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const waiting = useRef<FeedRecordFragment[]>([]);
   const newestBalance = useRef<Balance | null>(null);
   const isScheduled = useRef(false);
-  const areSumsScheduled = useRef(false);
-  const summedAt = useRef(0);
+  const areTotalsScheduled = useRef(false);
+  const totalsAt = useRef(0);
 
-  /** All that was told meanwhile is shown at once. */
-  const showSoon = () => {
+  /** Renders all events of the last FEED_MS together. */
+  const scheduleRender = () => {
     if (isScheduled.current) return;
     isScheduled.current = true;
     setTimeout(() => {
@@ -79,7 +78,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
       setBalance(newestBalance.current);
     }, FEED_MS);
   };
-  // What was asked for is newer than what was told before.
+  // A fetched balance is newer than all events before it.
   useEffect(() => {
     newestBalance.current = data?.me?.balance ?? null;
     setBalance(newestBalance.current);
@@ -97,67 +96,62 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   useEffect(() => {
     if (!isAway) return;
     let timer: ReturnType<typeof setTimeout>;
-    const lookIn = (waitMs: number) => {
+    const pollAfter = (waitMs: number) => {
       timer = setTimeout(
         () => {
           refetch();
-          lookIn(Math.min(waitMs * 1.5, LOOK_MS_MAX));
+          pollAfter(Math.min(waitMs * 1.5, POLL_MS_MAX));
         },
         waitMs * (0.5 + Math.random()),
       );
     };
-    lookIn(LOOK_MS);
+    pollAfter(POLL_MS);
     return () => clearTimeout(timer);
   }, [isAway, refetch]);
 
-  useSubscription({ query: ShellBalanceChangedDocument }, (_, told) => {
-    newestBalance.current = told.balanceChanged.account.balance;
-    showSoon();
-    return told;
+  useSubscription({ query: ShellBalanceChangedDocument }, (_, event) => {
+    newestBalance.current = event.balanceChanged.account.balance;
+    scheduleRender();
+    return event;
   });
-  useSubscription({ query: ShellUsageRecordedDocument }, (_, told) => {
-    waiting.current.push(told.usageRecorded);
-    showSoon();
-    if (!areSumsScheduled.current) {
-      areSumsScheduled.current = true;
+  useSubscription({ query: ShellUsageRecordedDocument }, (_, event) => {
+    waiting.current.push(event.usageRecorded);
+    scheduleRender();
+    if (!areTotalsScheduled.current) {
+      areTotalsScheduled.current = true;
       setTimeout(
         () => {
-          areSumsScheduled.current = false;
-          summedAt.current = Date.now();
-          setChargedAt(summedAt.current);
+          areTotalsScheduled.current = false;
+          totalsAt.current = Date.now();
+          setChargedAt(totalsAt.current);
         },
-        Math.max(SUMS_AFTER_MS, summedAt.current + SUMS_MS - Date.now()),
+        Math.max(TOTALS_DELAY_MS, totalsAt.current + TOTALS_INTERVAL_MS - Date.now()),
       );
     }
-    return told;
+    return event;
   });
-  useSubscription({ query: ShellBalanceLowDocument }, (_, told) => {
-    const { balance: left, threshold } = told.balanceLow;
+  useSubscription({ query: ShellBalanceLowDocument }, (_, event) => {
+    const { balance: left, threshold } = event.balanceLow;
     toast({
       color: "orange",
-      title: "Your balance is low",
-      message: `${formatCredits(left)} credits are left, less than the ${formatCredits(threshold)} that you want to be warned at.`,
+      title: "Low balance",
+      message: `${formatCredits(left)} credits left, below your alert threshold of ${formatCredits(threshold)}.`,
       autoClose: false,
     });
-    return told;
+    return event;
   });
 
-  useSubscription({ query: ShellKeyChangedDocument }, (_, told) => {
-    const { kind, apiKeyId, apiKey } = told.apiKeyChanged;
+  useSubscription({ query: ShellKeyChangedDocument }, (_, event) => {
+    const { kind, apiKeyId, apiKey } = event.apiKeyChanged;
     setKeysChangedAt(Date.now());
-    const happened = ENDS.get(kind);
-    if (happened !== undefined && !endedHere.delete(apiKeyId)) {
-      toast({
-        color: "red",
-        title: `A key ${happened}`,
-        message: `${apiKey?.name ?? "A key"}: whatever shows it is refused from now on.`,
-        autoClose: 10_000,
-      });
+    const title = KEY_END_TITLES.get(kind);
+    if (title !== undefined && !revokedHere.delete(apiKeyId)) {
+      toast({ color: "red", title, message: `Requests with ${apiKey?.name ?? "this key"} are now rejected.`, autoClose: 10_000 });
     }
-    return told;
+    return event;
   });
 
-  // Each event draws this component anew, and those that use it only when something of it is another.
+  // Every event renders this component. The memo spares its consumers when no value has changed.
   const me = data?.me ?? null;
   const live = useMemo(() => ({ me, balance, feed, keysChangedAt, chargedAt }), [me, balance, feed, keysChangedAt, chargedAt]);
   return <LiveContext value={live}>{children}</LiveContext>;

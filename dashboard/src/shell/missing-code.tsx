@@ -1,6 +1,6 @@
 /**
- * Shown instead of a page whose code did not come. After an update of the gateway it is there no more under its old name: the page is
- * loaded anew, once. Without a connection it comes as soon as there is one.
+ * Fallback for a page whose code did not load. An update of the gateway renames the files, so the page is reloaded once. Without a
+ * connection it loads when the connection is back.
  */
 import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useEffect, useState } from "react";
@@ -10,42 +10,42 @@ import { Loading } from "../ui/states.js";
 
 export class MissingCode extends Error {}
 
-/** Two versions of the gateway beside each other would send a browser back and forth. */
-const RELOADS_APART_MS = 60_000;
+/** Shortest time between reloads. Two versions of the gateway behind one load balancer would otherwise cause a reload loop. */
+const RELOAD_INTERVAL_MS = 60_000;
 const RELOADED_AT = "sluice-reloaded-at";
 
-type Found = "looking" | "away" | "broken";
+type State = "checking" | "away" | "broken";
 
 export function PageNotLoaded() {
-  const [found, setFound] = useState<Found>("looking");
-  const look = useCallback(async (isAsked: boolean) => {
+  const [state, setState] = useState<State>("checking");
+  const check = useCallback(async (isRetry: boolean) => {
     const newest = await newestEntry();
-    if (newest === null) setFound("away");
-    else if (isAsked || (newest !== ownEntry() && isLongAgo())) reload();
-    else setFound("broken");
+    if (newest === null) setState("away");
+    else if (isRetry || (newest !== ownEntry() && mayReload())) reload();
+    else setState("broken");
   }, []);
   useEffect(() => {
-    const lookAgain = () => void look(true);
-    void look(false);
-    addEventListener("online", lookAgain);
-    const forget = onReconnect(lookAgain);
+    const retry = () => void check(true);
+    void check(false);
+    addEventListener("online", retry);
+    const forget = onReconnect(retry);
     return () => {
-      removeEventListener("online", lookAgain);
+      removeEventListener("online", retry);
       forget();
     };
-  }, [look]);
-  if (found === "looking") return <Loading rows={6} />;
-  const isAway = found === "away";
+  }, [check]);
+  if (state === "checking") return <Loading rows={6} />;
+  const isAway = state === "away";
   return (
     <Page title="This page could not be loaded">
       <div role="alert">
         <Text mb="md">
           {isAway
-            ? "The gateway cannot be reached. The page is loaded as soon as there is a connection."
-            : "The gateway is there, but this page’s code has not come. If trying again does not help, tell whoever runs the gateway."}
+            ? "Cannot reach the gateway. The page loads as soon as the connection is back."
+            : "The gateway responds, but the code of this page is missing. If trying again does not help, contact the operator."}
         </Text>
         <Group>
-          <Button variant="default" onClick={() => void look(true)}>
+          <Button variant="default" onClick={() => void check(true)}>
             Try again
           </Button>
         </Group>
@@ -54,7 +54,7 @@ export function PageNotLoaded() {
   );
 }
 
-/** The script that the gateway starts the dashboard with now; null when it is not reached. */
+/** Path of the entry script that the gateway serves now. Null when the gateway is unreachable. */
 async function newestEntry(): Promise<string | null> {
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
@@ -70,8 +70,8 @@ function entryIn(page: Document): string {
   return page.querySelector('script[type="module"][src]')?.getAttribute("src") ?? "";
 }
 
-function isLongAgo(): boolean {
-  return Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) > RELOADS_APART_MS;
+function mayReload(): boolean {
+  return Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) > RELOAD_INTERVAL_MS;
 }
 
 function reload(): void {

@@ -1,4 +1,4 @@
-/** The pages that the navigation and the command palette lead to, in their order. */
+/** Entries of the navigation and the command palette, in their order. */
 import {
   ArrowTrendingUpIcon,
   BellAlertIcon,
@@ -15,11 +15,11 @@ import {
 import type { ComponentType, SVGProps } from "react";
 
 export interface PageEntry {
-  /** Below the dashboard's path; empty for its first page. */
+  /** Relative to the dashboard's path; empty for the overview. */
   readonly path: string;
   readonly label: string;
   readonly icon: ComponentType<SVGProps<SVGSVGElement>>;
-  /** Words by which the palette finds it, too. */
+  /** More search terms for the palette. */
   readonly words: string;
   readonly isForOperators?: true;
 }

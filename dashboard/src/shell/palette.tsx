@@ -1,4 +1,4 @@
-/** The command palette: every page, the account's keys and the catalog's models, by parts of their names. */
+/** Command palette: searches pages, the account's keys and the models of the catalog. */
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from "@mantine/spotlight";
 import "@mantine/spotlight/styles.css";
 import { CubeIcon, KeyIcon, MagnifyingGlassIcon } from "@heroicons/react/24/outline";
@@ -10,14 +10,14 @@ import { PaletteKeysDocument, PaletteSearchDocument } from "../client/generated/
 import { useLive } from "./live.js";
 import { addressOf, PAGES } from "./pages.js";
 
-/** The catalog is asked once somebody has stopped typing. */
-const PAUSE_MS = 150;
+/** Delay between the last keystroke and the search for models. */
+const DEBOUNCE_MS = 150;
 
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const navigate = useNavigate();
   const { me } = useLive();
   const [typed, setTyped] = useState("");
-  const [search] = useDebouncedValue(typed.trim(), PAUSE_MS);
+  const [search] = useDebouncedValue(typed.trim(), DEBOUNCE_MS);
   const [{ data: found }] = useQuery({ query: PaletteSearchDocument, variables: { search }, pause: search === "" });
   const [{ data: mine }] = useQuery({ query: PaletteKeysDocument });
   useEffect(() => spotlight.open(), []);
@@ -40,7 +40,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     id: `model ${id}`,
     label: restId,
     description: title,
-    // What the catalog has found is shown, whatever of it was meant.
+    // Spotlight filters by keywords. The gateway has already filtered the models, so each matches.
     keywords: [typed],
     leftSection: <CubeIcon width={18} aria-hidden />,
     onClick: () => void navigate(`${addressOf("models")}/${encodeURIComponent(id)}`),
@@ -59,12 +59,12 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
       shortcut={null}
       limit={12}
       scrollable
-      nothingFound="Nothing is called that"
+      nothingFound="No results"
       highlightQuery
       searchProps={{
         leftSection: <MagnifyingGlassIcon width={18} />,
-        placeholder: "Pages, keys and models",
-        "aria-label": "Pages, keys and models",
+        placeholder: "Search pages, keys and models",
+        "aria-label": "Search pages, keys and models",
       }}
     />
   );

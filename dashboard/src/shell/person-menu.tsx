@@ -1,4 +1,4 @@
-/** What the person's picture opens. */
+/** Account menu in the header. */
 import { Avatar, Menu, UnstyledButton } from "@mantine/core";
 import { Link } from "react-router";
 import { useMutation } from "urql";
@@ -23,7 +23,7 @@ export default function PersonMenu({
   return (
     <Menu position="bottom-end" width={220} defaultOpened>
       <Menu.Target>
-        <UnstyledButton ref={focus} aria-label={`Account of ${name}`}>
+        <UnstyledButton ref={focus} aria-label={`Account menu of ${name}`}>
           <Avatar size={30} src={image} alt="" />
         </UnstyledButton>
       </Menu.Target>
@@ -44,7 +44,7 @@ export default function PersonMenu({
   );
 }
 
-/** It stands where the button was that asked for it, and is what Escape comes back to. */
+/** Takes the focus over from the placeholder button that it replaces, so that Escape returns there. */
 function focus(element: HTMLElement | null): void {
   element?.focus();
 }

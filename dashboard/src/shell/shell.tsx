@@ -1,4 +1,4 @@
-/** The frame of every page: navigation, the balance, the command palette, and what is said when the gateway is away or the session over. */
+/** Frame of every page: navigation, balance, command palette, connection banner and the dialog for an ended session. */
 
 import { MagnifyingGlassIcon, MoonIcon, SunIcon } from "@heroicons/react/24/outline";
 import {
@@ -26,7 +26,7 @@ import { lazyWithRetry } from "../ui/lazy-with-retry.js";
 import { LiveProvider, useLive } from "./live.js";
 import { addressOf, DASHBOARD, PAGES } from "./pages.js";
 
-// What few visits need does not come with the first page.
+// Loaded on first use, which keeps the first page small.
 const Palette = lazyWithRetry(() => import("./palette.js"));
 const PersonMenu = lazyWithRetry(() => import("./person-menu.js"));
 const SignIn = lazyWithRetry(() => import("./sign-in-again.js"));
@@ -42,10 +42,10 @@ export function Shell() {
 
 function Frame() {
   const [isOpen, { toggle, close }] = useDisclosure();
-  const [isPaletteWanted, setPaletteWanted] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
   const { me } = useLive();
   const { pathname } = useLocation();
-  const openPalette = () => setPaletteWanted(true);
+  const openPalette = () => setPaletteOpen(true);
   useHotkeys([["mod+K", openPalette]], []);
   useEffect(close, [pathname]);
   return (
@@ -57,7 +57,7 @@ function Frame() {
       styles={{ main: { background: "var(--paper)" }, header: { background: "var(--card)" }, navbar: { background: "var(--card)" } }}
     >
       <a className="skip-link" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap" gap="sm">
@@ -67,7 +67,7 @@ function Frame() {
               onClick={toggle}
               hiddenFrom="sm"
               size="sm"
-              aria-label={isOpen ? "Close the navigation" : "Open the navigation"}
+              aria-label={isOpen ? "Close navigation" : "Open navigation"}
             />
             <Anchor component={Link} to={DASHBOARD} fw={650} c="var(--ink)" underline="never" className="home">
               <span className="mark" aria-hidden />
@@ -84,9 +84,9 @@ function Frame() {
               visibleFrom="sm"
               c="dimmed"
             >
-              Go to
+              Find…
             </Button>
-            <ActionIcon variant="default" size={30} onClick={openPalette} hiddenFrom="sm" aria-label="Go to">
+            <ActionIcon variant="default" size={30} onClick={openPalette} hiddenFrom="sm" aria-label="Find…">
               <MagnifyingGlassIcon width={16} />
             </ActionIcon>
             <BalanceLink />
@@ -113,14 +113,14 @@ function Frame() {
         </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="main">
-        <Away />
+        <ConnectionBanner />
         <Outlet />
       </AppShell.Main>
       <ScrollRestoration />
       <SignInAgain />
-      {isPaletteWanted && (
+      {isPaletteOpen && (
         <Suspense>
-          <Palette onClose={() => setPaletteWanted(false)} />
+          <Palette onClose={() => setPaletteOpen(false)} />
         </Suspense>
       )}
     </AppShell>
@@ -153,26 +153,26 @@ function Scheme() {
       variant="default"
       size={30}
       onClick={() => setColorScheme(other)}
-      aria-label={`Use the ${other} scheme`}
-      title={`Use the ${other} scheme`}
+      aria-label={`Switch to ${other} mode`}
+      title={`Switch to ${other} mode`}
     >
       {scheme === "dark" ? <SunIcon width={16} /> : <MoonIcon width={16} />}
     </ActionIcon>
   );
 }
 
-/** What it opens comes when it is first pressed. */
+/** Placeholder for the account menu, whose code loads on the first click. */
 function Person() {
-  const [isWanted, setWanted] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   const { me } = useLive();
   if (!me) return null;
   const name = me.name ?? me.handle;
   const button = (
-    <UnstyledButton aria-label={`Account of ${name}`} aria-haspopup="menu" aria-expanded={false} onClick={() => setWanted(true)}>
+    <UnstyledButton aria-label={`Account menu of ${name}`} aria-haspopup="menu" aria-expanded={false} onClick={() => setRequested(true)}>
       <Avatar size={30} src={me.image} alt="" />
     </UnstyledButton>
   );
-  if (!isWanted) return button;
+  if (!isRequested) return button;
   return (
     <Suspense fallback={button}>
       <PersonMenu name={name} handle={me.handle} image={me.image} />
@@ -180,16 +180,15 @@ function Person() {
   );
 }
 
-/** While the gateway is not reached: what is shown may be old, and nobody need do anything. */
-function Away() {
+function ConnectionBanner() {
   const isAway = useConnection() === "away";
-  // Of a session that is over there is a dialog, and no socket either.
+  // An ended session closes the socket as well, and has a dialog of its own.
   const isSessionEnded = useIsSessionEnded();
   return (
     <div role="status">
       {isAway && !isSessionEnded && (
         <Text size="sm" className="card" mb="md" bg="var(--note)" py="xs">
-          The gateway cannot be reached: what you see may be old. It is tried again by itself, and nothing that you have typed is lost.
+          Cannot reach the gateway. Data on this page may be out of date. Reconnecting automatically; your input is kept.
         </Text>
       )}
     </div>
@@ -197,7 +196,7 @@ function Away() {
 }
 
 function SignInAgain() {
-  // It is wanted when much else is amiss, such as after an update of the gateway, and has to be here by then.
+  // Loaded ahead: when a session ends, an update may already have replaced this file on the gateway.
   useEffect(() => {
     const timer = setTimeout(() => void import("./sign-in-again.js").catch(() => {}), SIGN_IN_AFTER_MS);
     return () => clearTimeout(timer);

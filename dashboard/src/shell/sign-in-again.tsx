@@ -1,4 +1,4 @@
-/** The session is over: what is typed stays, and signing in happens in another window. */
+/** Dialog for an ended session. Signing in happens in another window, so that forms on this page keep their input. */
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useEffect } from "react";
 import { ShellDocument } from "../client/generated/graphql.js";
@@ -8,14 +8,14 @@ import { DASHBOARD } from "./pages.js";
 
 export default function SignInAgain() {
   useEffect(() => {
-    const look = () => void refetchQuery(ShellDocument, {});
-    window.addEventListener("focus", look);
-    return () => window.removeEventListener("focus", look);
+    const check = () => void refetchQuery(ShellDocument, {});
+    window.addEventListener("focus", check);
+    return () => window.removeEventListener("focus", check);
   }, []);
   return (
     <Modal opened onClose={() => {}} withCloseButton={false} closeOnEscape={false} title="Your session has ended" centered>
       <Stack>
-        <Text>Sign in again in another window. Then come back here: what you have typed is still there.</Text>
+        <Text>Sign in again in a new window, then return to this one. Your input is kept.</Text>
         <Group justify="flex-end">
           <Button
             component="a"

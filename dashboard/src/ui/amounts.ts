@@ -1,4 +1,4 @@
-/** Amounts that are no credits, as people say them. */
+/** Formats for bytes, shares and counts. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
@@ -9,15 +9,14 @@ export function formatBytes(bytes: number): string {
   return `${power === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[power]}`;
 }
 
-/** A share of one; of what is rare two decimals, so that it does not look like nothing. */
+/** Formats a share between 0 and 1. Shares below 1% get two decimals, so that they do not round to 0.0%. */
 export function formatPercent(share: number): string {
   return `${(share * 100).toFixed(share > 0 && share < 0.01 ? 2 : 1)}%`;
 }
 
-/** The graph counts lists no further. */
+/** The GraphQL API stops counting lists here. */
 const COUNTED_MAX = 10_000;
 
-/** How many a list has. */
 export function formatCount(count: number, one: string, many: string): string {
   if (count > COUNTED_MAX) return `More than ${COUNTED_MAX.toLocaleString("en")} ${many}`;
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -1,6 +1,6 @@
 /**
- * Bars on top of each other, one stack a day or hour. The stack that is pointed at is said in words below: with the mouse, by a touch, and by
- * the arrows of the keyboard, for which the chart is a slider. Enter and a click open what the stack is made of.
+ * Stacked bar chart by day or hour. The caption describes the bar under the pointer or, for keyboards, the bar selected with the arrow keys:
+ * the chart has the role of a slider. Enter or a click opens the requests of the bar.
  */
 import { Anchor, Box, Group, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
@@ -9,17 +9,17 @@ import { useState } from "react";
 import { greatest } from "./amounts.js";
 
 export interface Stack {
-  /** The beginning of its time, as ISO text. */
+  /** Start of the day or hour, as ISO text. */
   readonly from: string;
-  /** By the name of the series. */
+  /** Keys are names of series. */
   readonly values: ReadonlyMap<string, number>;
 }
 
 export interface StackedBarsProps {
-  /** What is shown, such as "Credits a day by model". */
+  /** For example "Credits per day by model". */
   readonly label: string;
   readonly stacks: readonly Stack[];
-  /** In the order of the stack, from below. */
+  /** From the bottom of the stack to its top. */
   readonly series: readonly string[];
   readonly format: (value: number) => string;
   readonly formatTime: (from: string) => string;
@@ -27,11 +27,11 @@ export interface StackedBarsProps {
   readonly height: number;
 }
 
-/** As far apart as eight colours can be for those who tell few apart (after Okabe and Ito), on both grounds. */
+/** Eight colours that remain distinct for colour-blind readers (after Okabe and Ito), in both schemes. */
 const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
 
 const LABEL = { fill: "var(--soft)", fontSize: 11, fontFamily: "var(--font)" };
-/** Which stack a key leads to. */
+/** Next index by key. */
 const NEXT = new Map<string, (at: number, last: number) => number>([
   ["ArrowLeft", (at) => at - 1],
   ["ArrowRight", (at) => at + 1],
@@ -42,7 +42,7 @@ const NEXT = new Map<string, (at: number, last: number) => number>([
 ]);
 
 const MARGIN = { top: 8, right: 4, bottom: 24, left: 52 };
-/** Of a figure in the labels, in every font that may stand there. */
+/** Pixels of the widest digit in any font that the labels may use. */
 const DIGIT_WIDTH = 7.2;
 
 export default function StackedBars({ label, stacks, series, format, formatTime, onSelect, height }: StackedBarsProps) {
@@ -50,7 +50,7 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
   const [pointed, setPointed] = useState<number | null>(null);
   const sums = stacks.map(({ values }) => [...values.values()].reduce((sum, value) => sum + value, 0));
   const y = scaleLinear({ domain: [0, greatest(sums) || 1], range: [height - MARGIN.bottom, MARGIN.top], nice: 4 });
-  // What costs next to nothing has long labels.
+  // Very small costs have long labels.
   const left = Math.max(MARGIN.left, 6 + DIGIT_WIDTH * greatest(y.ticks(4).map((tick) => format(tick).length)));
   const x = scaleBand({
     domain: stacks.map(({ from }) => from),
@@ -70,7 +70,7 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
         ref={ref}
         role="slider"
         tabIndex={0}
-        aria-label={`${label}: choose a time`}
+        aria-label={`${label}: select a time`}
         aria-valuemin={0}
         aria-valuemax={Math.max(stacks.length - 1, 0)}
         aria-valuenow={at}
@@ -132,7 +132,7 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
               {[...shown.values]
                 .filter(([, value]) => value > 0)
                 .map(([name, value]) => `${name} ${format(value)}`)
-                .join(", ") || "nothing"}{" "}
+                .join(", ") || "no usage"}{" "}
               {onSelect && (
                 <Anchor
                   component="button"
@@ -141,7 +141,7 @@ export default function StackedBars({ label, stacks, series, format, formatTime,
                   onMouseDown={(event) => event.preventDefault()}
                   onClick={() => onSelect(shown)}
                 >
-                  Show requests
+                  View requests
                 </Anchor>
               )}
             </Text>

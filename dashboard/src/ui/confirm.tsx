@@ -1,4 +1,4 @@
-/** A question before what cannot be undone: what it breaks stands there, and the button says what it does. */
+/** Confirmation dialog for irreversible actions. It says what the action breaks, and its button names the action. */
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
@@ -8,13 +8,13 @@ import { Failure } from "./states.js";
 export interface ConfirmProps {
   readonly title: string;
   readonly children: ReactNode;
-  /** Such as "Revoke the key". */
+  /** Label of the button, such as "Revoke key". */
   readonly action: string;
-  /** Answers with the error that it met; the dialog then stays. */
+  /** Resolves with an error to keep the dialog open and show it. */
   readonly onConfirm: () => Promise<CombinedError | undefined>;
   readonly isDisabled?: boolean;
   readonly color?: "red" | "blue";
-  /** Opens it. */
+  /** Renders the button that opens the dialog. */
   readonly trigger: (open: () => void) => ReactNode;
 }
 
@@ -24,10 +24,10 @@ export function Confirm({ title, children, action, onConfirm, isDisabled = false
   const [error, setError] = useState<CombinedError>();
   const confirm = async () => {
     setBusy(true);
-    const met = await onConfirm();
+    const failure = await onConfirm();
     setBusy(false);
-    setError(met);
-    if (!met) close();
+    setError(failure);
+    if (!failure) close();
   };
   return (
     <>

@@ -1,9 +1,9 @@
-/** Texts that are there to be copied. */
+/** Text with a copy button. */
 
 import { CheckIcon, ClipboardIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Button, Code, CopyButton, Group, Tooltip } from "@mantine/core";
 
-/** An id or an address with a button that copies it. */
+/** Shows an id or a URL on one line. */
 export function Copyable({ value, shown = value, label }: { readonly value: string; readonly shown?: string; readonly label: string }) {
   return (
     <Group gap={4} wrap="nowrap" maw="100%" display="inline-flex">
@@ -21,7 +21,7 @@ export function Copyable({ value, shown = value, label }: { readonly value: stri
   );
 }
 
-/** A command or a program, with a button that copies it. */
+/** Shows code in a block. */
 export function Snippet({
   code,
   label,
@@ -31,7 +31,7 @@ export function Snippet({
   readonly code: string;
   readonly label: string;
   readonly wraps?: boolean;
-  /** Of what may be long: the rest is scrolled to. */
+  /** CSS length. Longer code scrolls. */
   readonly maxHeight?: string;
 }) {
   return (

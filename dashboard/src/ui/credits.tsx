@@ -1,10 +1,10 @@
-/** Credits, exact: a decimal text is cut and grouped, never computed with. */
+/** Formats credits from their exact decimal text, without floating point. */
 
 const FRACTION_SHOWN = 4;
 
 /**
- * `"1234.5"` is `"1,234.50"`. Two decimals at least; of amounts below one credit as many as show two digits that count. What is left out is
- * cut, so that no balance looks larger than it is; the title has all of it.
+ * Formats `"1234.5"` as `"1,234.50"`. Shows at least two decimals, and enough for two significant digits of amounts below one credit.
+ * Truncates instead of rounding, so that no balance looks larger than it is.
  */
 export function formatCredits(exact: string, decimals = FRACTION_SHOWN): string {
   const isNegative = exact.startsWith("-");
@@ -15,7 +15,7 @@ export function formatCredits(exact: string, decimals = FRACTION_SHOWN): string 
   return `${isNegative ? "−" : ""}${whole.replace(/\B(?=(?:\d{3})+$)/g, ",")}.${cut}`;
 }
 
-/** A sum of decimal texts, exact to the nanocredit. */
+/** Adds decimal texts, exact to the nanocredit. */
 export function sumOfCredits(amounts: readonly string[]): string {
   return fromNanocredits(amounts.reduce((sum, amount) => sum + toNanocredits(amount), 0n));
 }
@@ -36,7 +36,7 @@ export function fromNanocredits(nanocredits: bigint): string {
   return nanocredits < 0n ? `-${text}` : text;
 }
 
-/** One credit is worth one US dollar, but is none: it is shown as a number with its unit where `unit` asks for it. */
+/** Shows an amount without a currency sign, because a credit is worth one US dollar but is no dollar. The tooltip has all decimals. */
 export function Credits({ value, unit = false }: { readonly value: string | null | undefined; readonly unit?: boolean }) {
   if (value === null || value === undefined) return <span className="soft">–</span>;
   return (

@@ -1,7 +1,6 @@
-/** Days as the books have them: those of UTC. */
 export const DAY_MS = 86_400_000;
 
-/** Where the day so many days ago begins. It stays the same all day, and so does a question that is asked with it. */
+/** Start of a UTC day, as in the ledger. The result is the same all day, which keeps the variables of queries stable. */
 export function daysAgo(days: number): Date {
   return new Date((Math.floor(Date.now() / DAY_MS) - days) * DAY_MS);
 }

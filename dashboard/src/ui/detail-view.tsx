@@ -1,4 +1,4 @@
-/** A page of one thing, which the address names by its id: while it comes, when it does not, and when there is none. */
+/** Page of one object, whose id is in the address. Covers loading, failure and "not found". */
 import { Anchor } from "@mantine/core";
 import type { ComponentType, ReactNode } from "react";
 import { Link } from "react-router";
@@ -8,32 +8,34 @@ import { Empty, Loading, QueryView } from "./states.js";
 
 export interface DetailViewProps<Data extends object> {
   readonly answer: Answer<Data>;
-  /** Such as "key". */
+  /** For example "key". */
   readonly name: string;
-  /** The pages above it, of which the last is the list of all. */
+  /** Breadcrumbs. The last one leads to the list of all objects. */
   readonly above: NonNullable<PageProps["above"]>;
-  /** Why there may be none, and what leads to the list, such as "All keys". */
+  /** Possible reason why the object was not found. */
   readonly why: string;
+  /** Label of the link to the list, such as "All keys". */
   readonly all: string;
   readonly Frame?: ComponentType<PageProps>;
-  /** Its page; null or false: the id is of nothing. */
+  /** Renders the page. Null or false: the object does not exist. */
   readonly children: (data: Data) => ReactNode;
 }
 
 export function DetailView<Data extends object>({ answer, name, above, why, all, Frame = Page, children }: DetailViewProps<Data>) {
+  const title = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
   return (
     <QueryView
       answer={answer}
-      frame={(shown) => (
-        <Frame title={`${name.charAt(0).toUpperCase()}${name.slice(1)}`} above={above}>
-          {shown}
+      frame={(content) => (
+        <Frame title={title} above={above}>
+          {content}
         </Frame>
       )}
       loading={<Loading rows={4} height={72} />}
     >
       {(data) =>
         children(data) || (
-          <Frame title={`There is no such ${name}`} above={above}>
+          <Frame title={`${title} not found`} above={above}>
             <Empty
               title={why}
               action={

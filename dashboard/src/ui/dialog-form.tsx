@@ -1,4 +1,4 @@
-/** A form in a dialog. What the gateway says that is of no field stands above the fields. */
+/** Form in a dialog. Errors that belong to no field are shown above the fields. */
 import { Button, Group, Stack } from "@mantine/core";
 import { type FormEvent, type ReactNode, useState } from "react";
 import type { ServerForm } from "./server-form.js";
@@ -6,12 +6,12 @@ import { Failure } from "./states.js";
 
 export interface DialogFormProps {
   readonly form: ServerForm;
-  /** Such as "Make the key". */
+  /** Label of the button, such as "Create key". */
   readonly action: string;
-  /** Until it resolves it is not called again. */
+  /** Not called again before it resolves. */
   readonly onSubmit: () => Promise<void>;
   readonly onCancel: () => void;
-  /** What stands above all else, such as what was changed elsewhere. */
+  /** Content above the fields, such as `ChangedElsewhere`. */
   readonly above?: ReactNode;
   readonly children: ReactNode;
 }

@@ -1,6 +1,6 @@
 /**
- * What is edited here while another tab or a program may change it: what is typed stays, what is not touched follows, and whoever edits is
- * told before they replace what they have not seen.
+ * Form state for an object that another tab or program may change meanwhile. Edited fields keep the input, other fields follow the server,
+ * and a warning lists the changes before the user overwrites them.
  */
 import { Alert, List } from "@mantine/core";
 import { useState } from "react";
@@ -9,24 +9,24 @@ type Fields = object;
 
 export interface Edited<T extends Fields> {
   readonly draft: T;
-  /** What it was made of: what differs from it is typed here. */
+  /** Last known server values. Fields of the draft that differ were edited here. */
   readonly base: T;
   readonly set: (changes: Partial<T>) => void;
-  /** Changed elsewhere since this began, as it is now, by the names that were given. */
+  /** Fields that changed on the server since editing began. */
   readonly elsewhere: readonly Change[];
-  /** True when this is as the gateway has it, by what it has just said. */
+  /** Whether the user has seen the server values in `fresh`. */
   readonly isUpToDate: (fresh: T) => boolean;
 }
 
 interface Change {
   readonly label: string;
-  /** Null: it is no short text, or it is not typed here. */
+  /** Server value of a text field that was edited here as well, otherwise null. */
   readonly now: string | null;
 }
 
 const SHOWN_CHARS_MAX = 200;
 
-/** `labels`: of the fields whose change is told of; the others follow silently. */
+/** Fields without a label follow the server without a warning. */
 export function useEdited<T extends Fields>(current: T, labels: Readonly<Partial<Record<keyof T, string>>>): Edited<T> {
   const [base, setBase] = useState(current);
   const [draft, setDraft] = useState(current);
@@ -43,30 +43,30 @@ export function useEdited<T extends Fields>(current: T, labels: Readonly<Partial
     const isTyped = !isSame(draft[name], value);
     return label === undefined ? [] : [{ label, now: isTyped && typeof value === "string" ? value.slice(0, SHOWN_CHARS_MAX) : null }];
   });
-  const told = (fields: T) => namesOf(fields).filter((name) => labels[name] !== undefined);
+  const labelled = (fields: T) => namesOf(fields).filter((name) => labels[name] !== undefined);
   return {
     draft,
     base,
     set: (changes) => setDraft((before) => ({ ...before, ...changes })),
     elsewhere,
-    isUpToDate: (fresh) => told(fresh).every((name) => isSame(base[name], fresh[name])),
+    isUpToDate: (fresh) => labelled(fresh).every((name) => isSame(base[name], fresh[name])),
   };
 }
 
-/** Above a form. */
+/** Warning above a form. */
 export function ChangedElsewhere({ changes }: { readonly changes: readonly Change[] }) {
   if (changes.length === 0) return <div role="status" />;
   return (
     <div role="status">
-      <Alert color="orange" variant="light" title="This was changed elsewhere while you edit it">
-        What you have typed stays, and replaces it when you save. What you have not touched is shown as it is now.
+      <Alert color="orange" variant="light" title="Changed elsewhere while you were editing">
+        Your edits are kept and overwrite these changes when you save. All other fields show the latest values.
         <List size="sm" mt="xs">
           {changes.map(({ label, now }) => (
             <List.Item key={label} className="any-wrap">
               {label}
               {now !== null && (
                 <>
-                  , which is now <bdi>“{now}”</bdi>
+                  : now <bdi>“{now}”</bdi>
                 </>
               )}
             </List.Item>
@@ -77,7 +77,7 @@ export function ChangedElsewhere({ changes }: { readonly changes: readonly Chang
   );
 }
 
-/** What was typed on `base`, on what it is now; records by their entries. */
+/** Applies the edits between `base` and `draft` to `current`. Records are merged entry by entry. */
 function rebase<T extends Fields>(base: T, draft: T, current: T): T {
   const entries = namesOf(current).map((name) => {
     const [was, typed, now] = [base[name], draft[name], current[name]];

@@ -1,4 +1,4 @@
-/** What is known of one thing: each fact beside its name. */
+/** Description list: label and value of each property. */
 import { Table } from "@mantine/core";
 import type { ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-/** A number that counts, on a card: its name above it, below it what else there is to say. */
+/** Card with a key figure: label, value and a note below. */
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 

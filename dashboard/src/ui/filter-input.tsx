@@ -1,9 +1,9 @@
-/** A filter that is typed: what is typed is asked for when the typing pauses. */
+/** Text filter that reports its value when the typing pauses. */
 import { TextInput, type TextInputProps } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 
-const TYPED_AFTER_MS = 400;
+const DEBOUNCE_MS = 400;
 
 export interface FilterInputProps extends Omit<TextInputProps, "value" | "onChange"> {
   readonly value: string;
@@ -12,8 +12,8 @@ export interface FilterInputProps extends Omit<TextInputProps, "value" | "onChan
 
 export function FilterInput({ value, onChange, ...props }: FilterInputProps) {
   const [typed, setTyped] = useState(value);
-  const tell = useDebouncedCallback(onChange, TYPED_AFTER_MS);
-  // The back button, or the button that clears, may have changed it.
+  const report = useDebouncedCallback(onChange, DEBOUNCE_MS);
+  // The back button or the button that clears filters may have changed the value.
   useEffect(() => setTyped(value), [value]);
   return (
     <TextInput
@@ -21,7 +21,7 @@ export function FilterInput({ value, onChange, ...props }: FilterInputProps) {
       value={typed}
       onChange={({ target }) => {
         setTyped(target.value);
-        tell(target.value);
+        report(target.value);
       }}
       {...props}
     />

@@ -1,9 +1,9 @@
-/** What models do, in the words that pages show. */
+/** Labels of modalities. */
 import type { Modality } from "../client/generated/graphql.js";
 
 export const MODALITIES: ReadonlyMap<Modality, string> = new Map([
   ["TEXT", "Text"],
-  ["IMAGE", "Pictures"],
+  ["IMAGE", "Images"],
   ["VIDEO", "Video"],
   ["SPEECH", "Speech"],
   ["MUSIC", "Music"],

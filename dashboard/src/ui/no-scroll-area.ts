@@ -1,4 +1,4 @@
-/** Instead of what `Table.ScrollContainer` needs (vite.config.ts): tables scroll in `Wide`. */
+/** Replaces Mantine's ScrollArea in the bundle (vite.config.ts). Tables scroll in `Wide`. */
 import type { ReactNode } from "react";
 
 export function ScrollArea({ children }: { readonly children?: ReactNode }): ReactNode {

@@ -1,16 +1,15 @@
-/** What every page begins with: its heading, which has the focus when somebody comes from another page, and the title of the tab. */
+/** Header of a page and title of its tab. The heading takes the focus after a navigation, for screen readers. */
 import { Anchor, Breadcrumbs, Group, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "react-router";
 
 export interface PageProps {
   readonly title: ReactNode;
-  /** Of the tab, where `title` is no text. */
+  /** Title of the tab, needed where `title` is no string. */
   readonly tabTitle?: string;
   readonly description?: ReactNode;
-  /** The pages above this one. */
+  /** Breadcrumbs. */
   readonly above?: readonly { readonly label: string; readonly to: string }[];
-  /** Buttons beside the heading. */
   readonly actions?: ReactNode;
   readonly children: ReactNode;
 }
@@ -23,7 +22,7 @@ export function Page({ title, tabTitle, description, above = [], actions, childr
     document.title = name === "" ? "Sluice" : `${name} · Sluice`;
   }, [name]);
   useEffect(() => {
-    // The first page of a visit leaves the focus where the browser has put it.
+    // On the first page of a visit the focus stays where the browser has put it.
     if (visited && document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
     visited = true;
   }, [pathname]);
@@ -57,7 +56,6 @@ export function Page({ title, tabTitle, description, above = [], actions, childr
 }
 let visited = false;
 
-/** A part of a page on a ground of its own. */
 export function Card({
   title,
   actions,

@@ -1,13 +1,13 @@
-/** Below a page of a list: the way back to its first, and on to the next. */
+/** Buttons below a list: first page and next page. */
 import { Button, Group } from "@mantine/core";
 
 export interface PagerProps {
-  /** Where the page begins; null: it is the first. */
+  /** Cursor of the current page, null on the first. */
   readonly after: string | null;
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null } | undefined;
   readonly onMove: (after: string | null) => void;
   readonly first?: string;
-  /** Such as "Older keys". */
+  /** Label of the button to the next page, such as "Older keys". */
   readonly next: string;
 }
 

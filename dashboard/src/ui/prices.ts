@@ -1,50 +1,49 @@
-/** What models cost, exact: prices are decimal texts of up to twelve places, and are computed with as whole numbers of picocredits. */
+/** Exact arithmetic with model prices: decimal texts with up to twelve places, computed in whole picocredits. */
 import type { ModelPricesFragment } from "../client/generated/graphql.js";
 import { fromNanocredits } from "./credits.js";
 
 const DIGITS = 12;
 const PICOCREDITS_PER_NANOCREDIT = 1_000n;
 const MILLION = 1_000_000n;
-/** Amounts are counted in thousandths: seconds have fractions. */
+/** Amounts are computed in thousandths, because seconds have fractions. */
 const PARTS = 1_000n;
 
 export type PricedKind = Exclude<keyof ModelPricesFragment, "__typename">;
 
-/** Of one each; null, or not there: it has none. */
+/** Prices per unit. Null or absent: the model has no such price. */
 export type Prices = Readonly<Partial<Record<PricedKind, string | null>>>;
 
 export interface KindTraits {
   readonly label: string;
-  /** Of the amount that is typed. */
-  readonly unit: "tokens" | "seconds" | "pictures" | "characters";
+  readonly unit: "tokens" | "seconds" | "images" | "characters";
 }
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const KINDS: ReadonlyMap<PricedKind, KindTraits> = new Map([
-  ["inputTextTokens", { label: "Text in", unit: "tokens" }],
-  ["inputCachedTokens", { label: "Read from the prompt cache", unit: "tokens" }],
-  ["inputCacheWriteTokens", { label: "Written to the prompt cache", unit: "tokens" }],
-  ["inputAudioTokens", { label: "Sound in", unit: "tokens" }],
-  ["inputImageTokens", { label: "Pictures in", unit: "tokens" }],
-  ["inputAudioSeconds", { label: "Recording in", unit: "seconds" }],
-  ["characters", { label: "Text read out", unit: "characters" }],
-  ["outputTextTokens", { label: "Text out", unit: "tokens" }],
-  ["outputReasoningTokens", { label: "Thinking", unit: "tokens" }],
-  ["outputAudioTokens", { label: "Sound out", unit: "tokens" }],
-  ["outputImageTokens", { label: "Pictures out", unit: "tokens" }],
-  ["imageRequests", { label: "Pictures out", unit: "pictures" }],
-  ["outputVideoSeconds", { label: "Video out", unit: "seconds" }],
-  ["outputAudioSeconds", { label: "Sound out", unit: "seconds" }],
+  ["inputTextTokens", { label: "Text input", unit: "tokens" }],
+  ["inputCachedTokens", { label: "Cached input", unit: "tokens" }],
+  ["inputCacheWriteTokens", { label: "Cache write", unit: "tokens" }],
+  ["inputAudioTokens", { label: "Audio input", unit: "tokens" }],
+  ["inputImageTokens", { label: "Image input", unit: "tokens" }],
+  ["inputAudioSeconds", { label: "Audio input", unit: "seconds" }],
+  ["characters", { label: "Text input", unit: "characters" }],
+  ["outputTextTokens", { label: "Text output", unit: "tokens" }],
+  ["outputReasoningTokens", { label: "Reasoning", unit: "tokens" }],
+  ["outputAudioTokens", { label: "Audio output", unit: "tokens" }],
+  ["outputImageTokens", { label: "Image output", unit: "tokens" }],
+  ["imageRequests", { label: "Image output", unit: "images" }],
+  ["outputVideoSeconds", { label: "Video output", unit: "seconds" }],
+  ["outputAudioSeconds", { label: "Audio output", unit: "seconds" }],
 ]);
 
 const UNITS: Readonly<Record<KindTraits["unit"], { readonly name: string; readonly isPerMillion: boolean }>> = {
-  tokens: { name: "a million tokens", isPerMillion: true },
-  characters: { name: "a million characters", isPerMillion: true },
-  seconds: { name: "a second", isPerMillion: false },
-  pictures: { name: "a picture", isPerMillion: false },
+  tokens: { name: "per 1M tokens", isPerMillion: true },
+  characters: { name: "per 1M characters", isPerMillion: true },
+  seconds: { name: "per second", isPerMillion: false },
+  images: { name: "per image", isPerMillion: false },
 };
 
-/** What it is billed by, with each price of the unit that people compare. */
+/** Prices of a model in the unit that people compare, such as credits per 1M tokens. */
 export function pricesOf(pricing: ModelPricesFragment): readonly { kind: PricedKind; traits: KindTraits; price: string; per: string }[] {
   return [...KINDS].flatMap(([kind, traits]) => {
     const exact = pricing[kind];
@@ -65,25 +64,25 @@ function fromPicocredits(picocredits: bigint): string {
   return `${digits.slice(0, -DIGITS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** What a million cost of what costs so much. */
+/** Converts a price per unit to a price per million units. */
 export function perMillion(price: string): string {
   return fromPicocredits(toPicocredits(price) * MILLION);
 }
 
-/** What a million cost, of what is typed as the price of one; null: this is no amount that could be. */
+/** Converts typed text from a price per unit to a price per million. Null: the text is no valid price. */
 export function toPerMillion(text: string): string | null {
   return AMOUNT.test(text) ? perMillion(text) : null;
 }
 
-/** The price of one of what a million cost so much; null: this is no amount that could be. */
+/** Converts typed text from a price per million to a price per unit. Null: the text is no valid price. */
 export function fromPerMillion(text: string): string | null {
   return AMOUNT.test(text) ? fromPicocredits(toPicocredits(text) / MILLION) : null;
 }
 
-/** An amount or a price, as it is typed. */
+/** Typed amount or price. */
 const AMOUNT = /^\d{1,12}(?:\.\d{1,12})?$/;
 
-/** What so much of each would be charged, rounded once, half up, as the gateway does. What cannot be read is left out. */
+/** Cost of the amounts, rounded once, half up, as the gateway does. Invalid amounts count as zero. */
 export function costOf(pricing: Prices, amounts: ReadonlyMap<PricedKind, string>): string {
   let sum = 0n;
   for (const [kind, text] of amounts) {

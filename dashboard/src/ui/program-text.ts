@@ -1,11 +1,9 @@
-/** Texts for programs, as people read and copy them. */
-
-/** For a shell: nothing in it is anything but text. */
+/** Quotes text as one literal argument for a POSIX shell. */
 export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What is no JSON, such as the beginning of one, stays as it is. */
+/** Indents JSON. Returns other text, such as unfinished JSON, unchanged. */
 export function indentedJson(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);

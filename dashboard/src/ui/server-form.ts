@@ -1,21 +1,21 @@
 /**
- * A form whose limits are the gateway's: what it says of a field is shown at that field, and what it says of none above the form. What is
- * typed stays, whatever happens.
+ * Form state for validation by the gateway. Field errors are shown at their fields, all other errors above the form. Errors never clear the
+ * input.
  */
 import { useState } from "react";
 import type { CombinedError } from "urql";
 
 export interface ServerForm {
-  /** What the gateway has said of the field, by the name that the graph's input has for it. */
+  /** Error message of a field, by its name in the GraphQL input. */
   readonly errorOf: (field: string) => string | undefined;
-  /** What it said that is of none of the fields shown. */
+  /** Error that does not belong to the shown fields alone. */
   readonly rest: CombinedError | undefined;
-  /** Takes the answer of a mutation; true when there was no error. */
+  /** Stores the error of a mutation result. Returns true when there is none. */
   readonly accept: (answer: { readonly error?: CombinedError | undefined }) => boolean;
   readonly clear: (field: string) => void;
-  /** What a text field is given. What was said of it is gone when it is changed. */
+  /** Props of a text field. A change clears its error. */
   readonly text: <Value>(field: string, value: Value, set: (value: Value) => void) => InputProps<Value, TextEvent<Value>>;
-  /** The same for an input that calls back with its value, such as a Select; it may give another type than it takes. */
+  /** Props of an input whose onChange gets the value itself, such as a Select. */
   readonly input: <Value, Given = Value>(field: string, value: Value, set: (value: Given) => void) => InputProps<Value, Given>;
 }
 
@@ -39,16 +39,16 @@ export function useServerForm(fields: readonly string[]): ServerForm {
   return withInputs({
     errorOf: (field) => (cleared.has(field) ? undefined : shown.get(field)),
     rest: isOfFields ? undefined : error,
-    accept: ({ error: met }) => {
-      setError(met);
+    accept: ({ error: failure }) => {
+      setError(failure);
       setCleared(new Set());
-      return met === undefined;
+      return failure === undefined;
     },
     clear: (field) => setCleared((before) => new Set(before).add(field)),
   });
 }
 
-/** What either of two forms has been told, as one; what is of no field, and what answers are taken, is the first's. */
+/** Merges the field errors of two forms. `rest` and `accept` are those of the first. */
 export function mergeForms(first: ServerForm, second: ServerForm): ServerForm {
   return withInputs({
     errorOf: (field) => first.errorOf(field) ?? second.errorOf(field),
@@ -73,23 +73,22 @@ function withInputs(form: Omit<ServerForm, "text" | "input">): ServerForm {
   return { ...form, input, text: (field, value, set) => input(field, value, ({ target }) => set(target.value)) };
 }
 
-/** Whether the gateway has said something of the field. */
 export function hasErrorFor(error: CombinedError, field: string): boolean {
   return [...messagesByField(error).keys()].some((param) => isWithin(param, field));
 }
 
-/** The gateway may name a part of the field, or the whole input before it. */
+/** `param` may be a path: to a part of the field (`field.x`, `field[0]`), or from the whole input (`input.field`). */
 function isWithin(param: string, field: string): boolean {
   return param === field || param.endsWith(`.${field}`) || param.startsWith(`${field}.`) || param.startsWith(`${field}[`);
 }
 
-/** `details.fieldErrors` has what was said of each field; `param` names the first. */
+/** Reads `details.fieldErrors`, which has all messages by field, and `param`, which names the first field. */
 function messagesByField({ graphQLErrors }: CombinedError): Map<string, string> {
   const messages = new Map<string, string>();
   for (const { message, extensions } of graphQLErrors) {
     const { param, details } = extensions as { readonly param?: unknown; readonly details?: { readonly fieldErrors?: unknown } };
-    for (const [field, said] of Object.entries(details?.fieldErrors ?? {})) {
-      if (Array.isArray(said) && said.length > 0) messages.set(field, said.map(String).join(" "));
+    for (const [field, errors] of Object.entries(details?.fieldErrors ?? {})) {
+      if (Array.isArray(errors) && errors.length > 0) messages.set(field, errors.map(String).join(" "));
     }
     if (typeof param === "string" && !messages.has(param)) messages.set(param, message);
   }

@@ -1,4 +1,4 @@
-/** Sums by time and model, as the stacks of a chart: the largest models by name and the others in one, also for times at which nothing was made. */
+/** Turns usage by time and model into stacks of a chart. Smaller models are combined, and empty periods are filled in. */
 import type { Stack } from "./chart.js";
 
 export interface TimeSum {
@@ -9,8 +9,9 @@ export interface TimeSum {
 }
 
 export interface Times {
-  /** In milliseconds since 1970: where the first stack begins, and how long each is. */
+  /** Start of the first stack, in milliseconds since 1970. */
   readonly first: number;
+  /** Milliseconds of one stack. */
   readonly step: number;
   readonly count: number;
 }
@@ -42,5 +43,5 @@ export function toStacks(
 }
 
 function nameOf({ modelId }: TimeSum): string {
-  return modelId ?? "No longer offered";
+  return modelId ?? "Removed models";
 }

@@ -1,4 +1,4 @@
-/** What is shown instead of what has not come, did not come, or is not there: each says what to do. */
+/** Placeholders for data that is loading, has failed or is empty. */
 import { Alert, Button, Center, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
@@ -33,7 +33,7 @@ export function Empty({ title, children, action }: { readonly title: string; rea
   );
 }
 
-/** What went wrong, in the gateway's own words, and what can be done. */
+/** Shows the gateway's error message. Connection errors call `retry` as soon as the gateway is reachable again. */
 export function Failure({ error, retry }: { readonly error: CombinedError; readonly retry?: () => void }) {
   const isAway = error.networkError !== undefined;
   const tryAgain = useRef(retry);
@@ -41,10 +41,10 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
   useEffect(() => (isAway ? onReconnect(() => tryAgain.current?.()) : undefined), [isAway]);
   const [first] = error.graphQLErrors;
   const message = isAway
-    ? `The gateway cannot be reached. ${retry ? "It is tried again as soon as there is a connection." : "Try again when there is a connection."}`
+    ? `Cannot reach the gateway. ${retry ? "Retrying as soon as the connection is back." : "Try again when the connection is back."}`
     : first?.message;
   return (
-    <Alert color="red" variant="light" role="alert" title={isAway ? "No connection" : "This did not work"}>
+    <Alert color="red" variant="light" role="alert" title={isAway ? "No connection" : "Request failed"}>
       <Group justify="space-between" align="flex-start">
         <Text size="sm" className="any-wrap">
           {message ?? error.message}
@@ -60,25 +60,25 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
 }
 
 /**
- * The answer of a query: what was shown before stays while it is asked anew. An id of nothing, as in an address that was mistyped, is no
- * failure: what was asked for is null, and the page says so.
+ * Renders the result of a query. Earlier data stays visible during a refetch. An unknown id, as in a mistyped address, is no failure:
+ * `children` gets null for it and says that it was not found.
  */
 export function QueryView<Data extends object>({
   answer,
   loading = <Loading />,
-  frame = (shown) => shown,
+  frame = (content) => content,
   children,
 }: {
   readonly answer: Answer<Data>;
   readonly loading?: ReactNode;
-  /** What stands around `loading` and a failure, where the page's heading is not known before its data. */
-  readonly frame?: (shown: ReactNode) => ReactNode;
+  /** Wraps `loading` and failures, for pages whose heading depends on the data. */
+  readonly frame?: (content: ReactNode) => ReactNode;
   readonly children: (data: Data) => ReactNode;
 }) {
   const { data, error, fetching, refetch } = answer;
-  if (data && error && isOfNothing(error)) return children(data);
+  if (data && error && isNotFound(error)) return children(data);
   const failure = error && !fetching && <Failure error={error} retry={refetch} />;
-  // Where all that was asked for is missing nothing can be shown of it, not even that there is none.
+  // When all fields are missing because of an error, `children` would wrongly say that nothing was found.
   const isMissing = !data || (error !== undefined && Object.values(data).every((value) => value === null || typeof value === "string"));
   if (isMissing) return frame(failure || loading);
   return (
@@ -89,8 +89,8 @@ export function QueryView<Data extends object>({
   );
 }
 
-/** Whether all that went wrong is that the ids asked for are of nothing. */
-function isOfNothing({ networkError, graphQLErrors }: CombinedError): boolean {
+/** Whether every error says that a requested id does not exist. */
+function isNotFound({ networkError, graphQLErrors }: CombinedError): boolean {
   return (
     !networkError &&
     graphQLErrors.every(

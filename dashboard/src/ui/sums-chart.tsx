@@ -1,4 +1,4 @@
-/** Sums by time and model on a card: credits or requests, as one chooses. The code of the bars comes after the page. */
+/** Card with a chart of usage by time and model, in credits or requests. The code of the chart loads after the page. */
 import { SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { type ReactNode, Suspense, useMemo, useState } from "react";
 import { formatCredits } from "./credits.js";
@@ -18,7 +18,7 @@ const HOUR = new Intl.DateTimeFormat("en", {
   hourCycle: "h23",
   timeZone: "UTC",
 });
-/** Below the bars: the names of the series. */
+/** Height of the legend below the bars. */
 const CAPTION_HEIGHT = 26;
 
 export interface SumsChartProps {
@@ -26,11 +26,10 @@ export interface SumsChartProps {
   readonly sums: readonly TimeSum[];
   readonly times: Times;
   readonly height?: number;
-  /** Above the bars. */
+  /** Content above the chart. */
   readonly children?: ReactNode;
-  /** Instead of all of it, where nothing was made. */
+  /** Shown instead of the chart when there was no usage. */
   readonly empty?: ReactNode;
-  /** Opens what was made between the two. */
   readonly onSelect?: (from: string, to: string) => void;
 }
 
@@ -50,7 +49,7 @@ export function SumsChart({ title, sums, times, height = 220, children, empty, o
             { value: "cost", label: "Credits" },
             { value: "requests", label: "Requests" },
           ]}
-          aria-label="What is shown"
+          aria-label="Unit of the chart"
         />
       }
     >
@@ -61,7 +60,7 @@ export function SumsChart({ title, sums, times, height = 220, children, empty, o
           {children}
           <Suspense fallback={<Skeleton height={height + CAPTION_HEIGHT} />}>
             <StackedBars
-              label={`${shown === "cost" ? "Credits" : "Requests"} ${isDaily ? "a day" : "an hour"} by model`}
+              label={`${shown === "cost" ? "Credits" : "Requests"} ${isDaily ? "per day" : "per hour"} by model`}
               stacks={stacks}
               series={series}
               height={height}

@@ -1,17 +1,17 @@
-/** What happened elsewhere, or was done, said in the corner of the page. Few visits need it, so its code comes when it is first used. */
+/** Toasts. Their code loads on first use, because few visits need it. */
 import type { NotificationData } from "@mantine/notifications";
 import { loadWithRetry } from "./lazy-with-retry.js";
 
-let beginToasts = () => {};
-/** Then there is need of the corner that they are shown in. */
+let requestToasts = () => {};
+/** Resolves with the first toast, when the container for toasts has to be rendered. */
 export const firstToast = new Promise<void>((resolve) => {
-  beginToasts = resolve;
+  requestToasts = resolve;
 });
 
-export function toast(said: NotificationData): void {
-  beginToasts();
+export function toast(notification: NotificationData): void {
+  requestToasts();
   loadWithRetry(() => import("@mantine/notifications")).then(
-    ({ notifications }) => notifications.show(said),
+    ({ notifications }) => notifications.show(notification),
     () => {},
   );
 }

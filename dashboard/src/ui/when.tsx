@@ -1,4 +1,4 @@
-/** A moment, as people say it; its title has it to the second. */
+/** Relative time, such as "3 minutes ago". The tooltip has the exact time. */
 import { Table } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { Listeners } from "../client/listeners.js";
@@ -14,7 +14,7 @@ const STEPS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 ];
 const DAYS_RELATIVE_MAX = 14;
 
-// One clock for all that is shown, which a page of a thousand rows turns once.
+// One timer for all relative times of the page.
 const TICK_MS = 10_000;
 let now = Date.now();
 const listeners = new Listeners();
@@ -29,7 +29,7 @@ function useNow(): number {
 
 function describeMoment(iso: string, at: number): string {
   const moment = Date.parse(iso);
-  // What has just happened is after the clock's last turn.
+  // Events of the last seconds may be later than the last tick.
   const seconds = (moment - (moment > at ? Date.now() : at)) / 1_000;
   if (Math.abs(seconds) > DAYS_RELATIVE_MAX * 86_400) return DATE.format(new Date(iso));
   for (const [unit, size] of STEPS) if (Math.abs(seconds) >= size) return RELATIVE.format(Math.trunc(seconds / size), unit);
@@ -41,7 +41,7 @@ export interface WhenProps {
   readonly fallback?: string;
 }
 
-export function When({ value, fallback = "never" }: WhenProps) {
+export function When({ value, fallback = "Never" }: WhenProps) {
   const at = useNow();
   if (value === null || value === undefined) return <span className="soft">{fallback}</span>;
   return (
@@ -51,7 +51,7 @@ export function When({ value, fallback = "never" }: WhenProps) {
   );
 }
 
-/** A moment in a row of a table. */
+/** Relative time in a table cell. */
 export function WhenCell(props: WhenProps) {
   return (
     <Table.Td style={{ whiteSpace: "nowrap" }}>

@@ -1,4 +1,4 @@
-/** What is wider than a phone: it scrolls by itself, and is reached by the keyboard for that. */
+/** Scrolls content that is wider than a phone. It is focusable, so that a keyboard can scroll it. */
 import { Box, Table } from "@mantine/core";
 import type { ReactNode } from "react";
 
@@ -12,12 +12,11 @@ export function Wide({ label, children }: { readonly label: string; readonly chi
 
 export interface WideTableProps {
   readonly label: string;
-  /** What each column has, which is nothing above buttons; amounts stand at the right. */
+  /** Headings of columns, empty above buttons. Amounts are aligned to the right. */
   readonly columns: readonly (string | { readonly amount: string })[];
   readonly highlightOnHover?: boolean;
-  /** Such as how many rows are not shown. */
+  /** For example the number of rows that are not shown. */
   readonly below?: ReactNode;
-  /** Its rows. */
   readonly children: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-/** Taking everything away, and deleting the account. */
+/** Export of all data, and deletion of the account. */
 import { Alert, Button, Group, List, Modal, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type FormEvent, useRef, useState } from "react";
@@ -53,11 +53,10 @@ function Export({ handle }: { readonly handle: string }) {
     try {
       const file = await exportAccount(setProgress, controller.signal);
       if (file) saveAs(file, `sluice-${handle}-${new Date().toISOString().slice(0, 10)}.json`);
-      setOutcome(file ? "Your data is in the file that your browser has saved." : "Stopped. Nothing was saved.");
-    } catch (met) {
-      setError(
-        met instanceof CombinedError ? met : new CombinedError({ networkError: met instanceof Error ? met : new Error(String(met)) }),
-      );
+      setOutcome(file ? "Download complete." : "Cancelled. Nothing was saved.");
+    } catch (failure) {
+      const networkError = failure instanceof Error ? failure : new Error(String(failure));
+      setError(failure instanceof CombinedError ? failure : new CombinedError({ networkError }));
     }
     stop.current = null;
     setProgress(null);
@@ -66,8 +65,8 @@ function Export({ handle }: { readonly handle: string }) {
     <Card title="Download my data">
       <Stack gap="sm">
         <Text maw="46rem" size="sm">
-          One JSON file with all that is kept of your account: profile, sign-ins, keys, every request with what it cost, credits that came
-          and went, files, webhooks, models and agents. Secrets are not in it: no key, no password.
+          One JSON file with everything that is stored for your account: profile, sign-in methods, keys, every request and its cost, credit
+          history, files, webhooks, models and agents. Secrets such as keys and passwords are not included.
         </Text>
         {error && <Failure error={error} retry={run} />}
         <Group>
@@ -76,13 +75,13 @@ function Export({ handle }: { readonly handle: string }) {
           </Button>
           {progress !== null && (
             <Button variant="default" onClick={() => stop.current?.abort()}>
-              Stop
+              Cancel
             </Button>
           )}
           <Text size="sm" c="dimmed" role="status">
             {progress === null
               ? outcome
-              : `${COUNT.format(progress.items)} records so far: ${progress.section.toLowerCase().replaceAll("_", " ")}`}
+              : `${COUNT.format(progress.items)} records exported: ${progress.section.toLowerCase().replaceAll("_", " ")}`}
           </Text>
         </Group>
       </Stack>
@@ -91,60 +90,59 @@ function Export({ handle }: { readonly handle: string }) {
 }
 
 const OBSTACLES: Readonly<Record<AccountDeletionObstacle, string>> = {
-  OPERATOR: "This is an operator's account: the gateway is run with it, and it stays.",
+  OPERATOR: "This account is an operator of the gateway. Operator accounts cannot be deleted.",
   STALE_SESSION:
-    "Your account has no password, so signing in with GitHub is what shows that it is you. Sign out, sign in with GitHub again, and come back within ten minutes.",
+    "Your account has no password, so a recent sign-in with GitHub confirms your identity. Sign out, sign in with GitHub again, and return here within ten minutes.",
 };
 
 function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview }) {
   const [isOpen, { open, close }] = useDisclosure();
   const { obstacle } = preview;
   return (
-    <Card title="Delete the account">
+    <Card title="Delete account">
       <Stack gap="sm">
         <Text maw="46rem" size="sm">
-          Nothing brings a deleted account back. Download your data first if you may want it.
+          Deleting your account is permanent. Download your data first if you want to keep it.
         </Text>
         <Stack gap={4}>
           <Text fw={600} size="sm">
-            Ends at once
+            Deleted immediately
           </Text>
           <List size="sm" spacing={2}>
-            {endsOf(me, preview).map((text) => (
+            {deletedItems(me, preview).map((text) => (
               <List.Item key={text}>{text}</List.Item>
             ))}
           </List>
         </Stack>
         <Stack gap={4}>
           <Text fw={600} size="sm">
-            Stays, for the books
+            Kept for accounting
           </Text>
           <List size="sm" spacing={2}>
             {preview.keptUsageRecords > 0 && (
               <List.Item>
-                {formatCount(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and those of
-                your keys
+                {formatCount(preview.keptUsageRecords, "request", "requests")}: amounts, models and times, without your name and key names
               </List.Item>
             )}
-            <List.Item>The ledger of credits: amounts, and what an operator has written beside a grant</List.Item>
-            <List.Item>What is under way is finished and charged as ever</List.Item>
+            <List.Item>The credit ledger: amounts, and the notes of operators on grants</List.Item>
+            <List.Item>Requests in progress: they are completed and charged</List.Item>
           </List>
         </Stack>
         {obstacle === null ? (
           <Group>
             <Button color="red" variant="light" onClick={open}>
-              Delete the account
+              Delete account
             </Button>
           </Group>
         ) : (
-          <Alert color="yellow" variant="light" title="It cannot be deleted now">
+          <Alert color="yellow" variant="light" title="This account cannot be deleted now">
             {OBSTACLES[obstacle]}
           </Alert>
         )}
-        <Modal opened={isOpen} onClose={close} title="Delete the account for ever?" centered closeOnClickOutside={false}>
+        <Modal opened={isOpen} onClose={close} title="Delete account?" centered closeOnClickOutside={false}>
           <DeletionForm
             handle={me.handle}
-            isPasswordAsked={preview.proof === "PASSWORD"}
+            needsPassword={preview.proof === "PASSWORD"}
             credits={me.balance?.available ?? null}
             onCancel={close}
           />
@@ -156,12 +154,12 @@ function Deletion({ me, preview }: { readonly me: Me; readonly preview: Preview 
 
 interface DeletionFormProps {
   readonly handle: string;
-  readonly isPasswordAsked: boolean;
+  readonly needsPassword: boolean;
   readonly credits: string | null;
   readonly onCancel: () => void;
 }
 
-function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFormProps) {
+function DeletionForm({ handle, needsPassword, credits, onCancel }: DeletionFormProps) {
   const [, remove] = useMutation(AccountDeleteDocument);
   const form = useServerForm(["confirmHandle", "password"]);
   const [isBusy, setBusy] = useState(false);
@@ -170,7 +168,7 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
-    const answer = await remove({ input: { confirmHandle, ...(isPasswordAsked && { password }) } });
+    const answer = await remove({ input: { confirmHandle, ...(needsPassword && { password }) } });
     if (form.accept(answer)) location.assign(`${BASE}/sign-in`);
     else setBusy(false);
   };
@@ -178,13 +176,14 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
     <form onSubmit={submit} noValidate>
       <Stack>
         <Text>
-          Your remaining <Credits value={credits} unit /> are forfeited, and whatever uses your keys stops working within a second.
+          You lose your remaining <Credits value={credits} unit />, and programs that use your keys stop working within a second. This
+          cannot be undone.
         </Text>
         {form.rest && <Failure error={form.rest} />}
         <TextInput
           label={
             <>
-              Type your handle, <bdi>{handle}</bdi>
+              Type your handle, <bdi>{handle}</bdi>, to confirm
             </>
           }
           {...form.text("confirmHandle", confirmHandle, setConfirmHandle)}
@@ -192,7 +191,7 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
           spellCheck={false}
           data-autofocus
         />
-        {isPasswordAsked && (
+        {needsPassword && (
           <PasswordInput label="Password" {...form.text("password", password, setPassword)} autoComplete="current-password" />
         )}
         <Group justify="flex-end">
@@ -200,7 +199,7 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
             Cancel
           </Button>
           <Button type="submit" color="red" loading={isBusy}>
-            Delete the account
+            Delete account
           </Button>
         </Group>
       </Stack>
@@ -208,20 +207,17 @@ function DeletionForm({ handle, isPasswordAsked, credits, onCancel }: DeletionFo
   );
 }
 
-/** What there is none of is not named. */
-function endsOf({ balance }: Me, preview: Preview): string[] {
+function deletedItems({ balance }: Me, preview: Preview): string[] {
   const { apiKeys, communityModels, files, webhookEndpoints, sessions } = preview;
   return [
-    ...(balance && balance.available !== "0" ? [`Your ${formatCredits(balance.available)} credits, which are forfeited`] : []),
-    ...(apiKeys > 0 ? [`${formatCount(apiKeys, "key", "keys")}, those of apps that act for you included`] : []),
+    ...(balance && balance.available !== "0" ? [`Your ${formatCredits(balance.available)} credits`] : []),
+    ...(apiKeys > 0 ? [`${formatCount(apiKeys, "key", "keys")}, including the keys of authorized apps`] : []),
     ...(communityModels > 0
-      ? [`${formatCount(communityModels, "model or agent", "models and agents")}, for everybody who calls them`]
+      ? [`${formatCount(communityModels, "model or agent", "models and agents")}: other users' calls will fail`]
       : []),
-    ...(files > 0 ? [`${formatCount(files, "file", "files")}, whoever has a link to them`] : []),
-    ...(webhookEndpoints > 0
-      ? [`${formatCount(webhookEndpoints, "webhook endpoint", "webhook endpoints")}, with what they were sent`]
-      : []),
-    `${formatCount(sessions, "session", "sessions")}, this one included`,
-    "Connected apps",
+    ...(files > 0 ? [`${formatCount(files, "file", "files")}: links to them will break`] : []),
+    ...(webhookEndpoints > 0 ? [`${formatCount(webhookEndpoints, "webhook endpoint", "webhook endpoints")} and all deliveries`] : []),
+    `${formatCount(sessions, "session", "sessions")}, including this one`,
+    "Integrations",
   ];
 }

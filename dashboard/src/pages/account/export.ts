@@ -1,4 +1,4 @@
-/** All that is kept of the account as one file, asked for page by page. Each page becomes text at once, which the browser may put on its disk. */
+/** Export of all account data as one file. Each page becomes a Blob at once, which the browser can move to disk. */
 import { AccountExportDocument, type AccountExportSection } from "../../client/generated/graphql.js";
 import { uncached } from "../../client/graphql.js";
 
@@ -21,7 +21,7 @@ export interface Progress {
   readonly items: number;
 }
 
-/** Rejects with what the gateway said; null when it was given up. */
+/** Resolves with null when the signal aborts. Rejects with the gateway's error. */
 export async function exportAccount(onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Blob | null> {
   const parts: Blob[] = [];
   const write = (text: string) => void parts.push(new Blob([text]));
@@ -52,12 +52,12 @@ interface Page {
   readonly endCursor: string | null;
 }
 
-/** A connection that drops in the middle costs nobody the whole: the page is asked for again. */
+/** Retries network errors, so that a dropped connection does not cost the whole export. */
 async function readPage(section: AccountExportSection, after: string | null): Promise<Page> {
   for (let attemptsLeft = 2; ; attemptsLeft -= 1) {
     const { data, error } = await uncached.query(AccountExportDocument, { section, after }).toPromise();
     if (data?.me?.export) return data.me.export;
-    if (attemptsLeft === 0 || !error?.networkError) throw error ?? new Error("The gateway answered nothing.");
+    if (attemptsLeft === 0 || !error?.networkError) throw error ?? new Error("The gateway returned no data.");
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
@@ -68,6 +68,6 @@ export function saveAs(file: Blob, name: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has taken the file by the time that the link is gone.
+  // One minute is enough for the browser to start reading.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

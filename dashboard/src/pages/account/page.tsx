@@ -1,4 +1,4 @@
-/** The account itself: who it is, where it is signed in, and all that is kept of it. */
+/** Account page: profile, sessions, and export or deletion of data. */
 import { Tabs } from "@mantine/core";
 import { useNavigate, useParams } from "react-router";
 import { AccountDataDocument, AccountProfileDocument, AccountSessionsDocument } from "../../client/generated/graphql.js";

@@ -1,4 +1,4 @@
-/** Who the account is and how it is signed in to, and when it wants to be warned. */
+/** Profile, sign-in methods and low-balance alert. */
 import { Anchor, Avatar, Badge, Button, Group, PasswordInput, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useMutation } from "urql";
@@ -33,11 +33,11 @@ export function Profile() {
               </Card>
               <Card title="Account">
                 <Facts>
-                  <Fact label="Id">
-                    <Copyable value={me.restId} label="the account's id" />
+                  <Fact label="ID">
+                    <Copyable value={me.restId} label="account ID" />
                   </Fact>
-                  <Fact label="Tier">{me.tier ?? "none"}</Fact>
-                  <Fact label="Made">
+                  <Fact label="Tier">{me.tier ?? "None"}</Fact>
+                  <Fact label="Created">
                     <When value={me.createdAt} />
                   </Fact>
                 </Facts>
@@ -47,7 +47,7 @@ export function Profile() {
               <Card title="Sign-in">
                 <SignIn me={me} />
               </Card>
-              <Card title="Low balance">
+              <Card title="Low balance alert">
                 <LowBalance me={me} onChanged={answer.refetch} />
               </Card>
             </Stack>
@@ -58,7 +58,7 @@ export function Profile() {
   );
 }
 
-/** What is not touched is not sent: another tab may have changed it meanwhile. */
+/** Sends edited fields only, because another tab may have changed the others meanwhile. */
 function ProfileForm({ me }: { readonly me: Me }) {
   const [{ fetching }, update] = useMutation(AccountUpdateProfileDocument);
   const form = useServerForm(["name", "handle", "image"]);
@@ -66,7 +66,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
   const [handle, setHandle] = useState<string>();
   const [image, setImage] = useState<string>();
   const models = me.communityModels?.totalCount ?? 0;
-  const isTouched = name !== undefined || handle !== undefined || image !== undefined;
+  const isEdited = name !== undefined || handle !== undefined || image !== undefined;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const answer = await update({
@@ -80,7 +80,7 @@ function ProfileForm({ me }: { readonly me: Me }) {
     setName(undefined);
     setHandle(undefined);
     setImage(undefined);
-    toast({ message: "Your profile is saved." });
+    toast({ message: "Profile saved." });
   };
   return (
     <form onSubmit={submit} noValidate>
@@ -102,23 +102,23 @@ function ProfileForm({ me }: { readonly me: Me }) {
           label="Handle"
           description={
             models === 0
-              ? "What the account is called in the ids of its models: community/handle/name."
-              : `The ids of your ${models === 1 ? "model" : `${models} models`} begin with it: whoever calls them by the old one is refused once you change it.`
+              ? "Part of the IDs of your models: community/handle/name."
+              : `Part of the ${models === 1 ? "ID of your model" : `IDs of your ${models} models`}. Requests with the old handle fail after a change.`
           }
           {...form.text("handle", handle ?? me.handle, setHandle)}
           autoComplete="off"
           spellCheck={false}
         />
         <TextInput
-          label="Picture"
-          description="Its https address. Empty: none."
+          label="Picture URL"
+          description="An https URL. Leave empty for no picture."
           type="url"
           {...form.text("image", image ?? me.image ?? "", setImage)}
           autoComplete="off"
         />
         <Group justify="flex-end">
-          <Button type="submit" loading={fetching} disabled={!isTouched}>
-            Save the profile
+          <Button type="submit" loading={fetching} disabled={!isEdited}>
+            Save profile
           </Button>
         </Group>
       </Stack>
@@ -133,18 +133,18 @@ function SignIn({ me }: { readonly me: Me }) {
       <Facts>
         <Fact label="E-mail">
           <Group gap="xs">
-            <bdi>{me.email ?? "none"}</bdi>
+            <bdi>{me.email ?? "None"}</bdi>
             {me.isEmailVerified && (
               <Badge size="sm" color="green" variant="light">
-                verified
+                Verified
               </Badge>
             )}
           </Group>
         </Fact>
-        <Fact label="Password">{hasPassword ? "set" : "none: you sign in with GitHub"}</Fact>
+        <Fact label="Password">{hasPassword ? "Set" : "Not set: you sign in with GitHub"}</Fact>
         <Fact label="GitHub">
           {me.githubUsername === null ? (
-            "not linked"
+            "Not linked"
           ) : (
             <Anchor href={`https://github.com/${encodeURIComponent(me.githubUsername)}`} target="_blank" rel="noreferrer">
               <bdi>{me.githubUsername}</bdi>
@@ -168,7 +168,7 @@ function PasswordForm() {
     if (!form.accept(answer)) return;
     setCurrent("");
     setNew("");
-    toast({ message: "Your password is changed. Every other browser is signed out." });
+    toast({ message: "Password changed. All other sessions have been signed out." });
   };
   return (
     <form onSubmit={submit} noValidate>
@@ -181,13 +181,13 @@ function PasswordForm() {
         />
         <PasswordInput
           label="New password"
-          description="It signs you out everywhere else."
+          description="Changing it signs you out everywhere else."
           {...form.text("newPassword", newPassword, setNew)}
           autoComplete="new-password"
         />
         <Group justify="flex-end">
           <Button type="submit" variant="default" loading={fetching} disabled={currentPassword === "" || newPassword === ""}>
-            Change the password
+            Change password
           </Button>
         </Group>
       </Stack>
@@ -205,27 +205,27 @@ function LowBalance({ me: { lowBalance }, onChanged }: { readonly me: Me; readon
     if (!form.accept(answer)) return;
     setTyped(undefined);
     onChanged();
-    toast({ message: !typed?.trim() ? "You are not warned any more." : `You are warned below ${typed.trim()} credits.` });
+    toast({ message: !typed?.trim() ? "Alert turned off." : `You get an alert below ${typed.trim()} credits.` });
   };
   return (
     <form onSubmit={submit} noValidate>
       <Stack gap="sm">
         {form.rest && <Failure error={form.rest} />}
         <TextInput
-          label="Warn me below"
-          description="Credits. You are told here and by the webhook balance.low, once each time that the balance falls below it. Empty: never."
+          label="Alert threshold"
+          description="In credits. You get an alert here and through the webhook balance.low, once each time your balance falls below it. Leave empty for no alert."
           {...form.text("threshold", typed ?? lowBalance?.threshold ?? "", setTyped)}
           inputMode="decimal"
           autoComplete="off"
         />
         {lowBalance?.since && (
           <Text size="sm" c="orange" role="status">
-            The balance has been below it since <When value={lowBalance.since} />.
+            Your balance fell below the threshold <When value={lowBalance.since} />.
           </Text>
         )}
         <Group justify="flex-end">
           <Button type="submit" variant="default" loading={fetching} disabled={typed === undefined}>
-            Save the warning
+            Save alert
           </Button>
         </Group>
       </Stack>

@@ -1,4 +1,3 @@
-/** The browsers in which the account is signed in. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "urql";
 import { useAnswer } from "../../client/answer.js";
@@ -8,6 +7,7 @@ import {
   AccountSessionsDocument,
   type AccountSessionsQuery,
 } from "../../client/generated/graphql.js";
+import { formatCount } from "../../ui/amounts.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Card } from "../../ui/page.js";
 import { Loading, QueryView } from "../../ui/states.js";
@@ -21,7 +21,7 @@ export function Sessions() {
   const sessions = answer.data?.me?.sessions?.nodes ?? [];
   const others = sessions.filter(({ isCurrent }) => !isCurrent).length;
   return (
-    <Card title="Where you are signed in" actions={others > 0 && <EndOthers count={others} />}>
+    <Card title="Active sessions" actions={others > 0 && <EndOthers count={others} />}>
       <QueryView answer={answer} loading={<Loading rows={3} height={44} />}>
         {() => (
           <Stack gap={0} component="ul" p={0} m={0} style={{ listStyle: "none" }}>
@@ -54,18 +54,18 @@ function SessionRow({ session }: { readonly session: Session }) {
           </Text>
           {session.isCurrent && (
             <Badge size="sm" variant="light" color="green">
-              this browser
+              This browser
             </Badge>
           )}
         </Group>
         <Text size="sm" c="dimmed" className="any-wrap">
-          {session.ipAddress ?? "address unknown"}, signed in <When value={session.createdAt} />, ends <When value={session.expiresAt} />
+          {session.ipAddress ?? "Unknown address"}, signed in <When value={session.createdAt} />, expires <When value={session.expiresAt} />
         </Text>
       </Stack>
       {!session.isCurrent && (
         <Confirm
-          title="Sign this browser out?"
-          action="Sign it out"
+          title="Sign out this browser?"
+          action="Sign out"
           onConfirm={async () => (await revoke({ input: { id: session.id } })).error}
           trigger={(open) => (
             <Button variant="default" size="xs" onClick={open} aria-label={`Sign out ${name}`} style={{ flex: "none" }}>
@@ -74,7 +74,7 @@ function SessionRow({ session }: { readonly session: Session }) {
           )}
         >
           <Text>
-            {name} at {session.ipAddress ?? "an unknown address"} has to sign in again.
+            {name} at {session.ipAddress ?? "an unknown address"} will have to sign in again.
           </Text>
         </Confirm>
       )}
@@ -91,7 +91,7 @@ function EndOthers({ count }: { readonly count: number }) {
       action="Sign out everywhere else"
       onConfirm={async () => {
         const { data, error } = await revokeOthers({ input: {} });
-        if (!error) toast({ message: `${data?.revokeOtherSessions?.ended ?? 0} signed out.` });
+        if (!error) toast({ message: `${formatCount(data?.revokeOtherSessions?.ended ?? 0, "session", "sessions")} signed out.` });
         return error;
       }}
       trigger={(open) => (
@@ -100,7 +100,7 @@ function EndOthers({ count }: { readonly count: number }) {
         </Button>
       )}
     >
-      <Text>You stay signed in here. If you see one that is not yours, change your password, too.</Text>
+      <Text>You stay signed in here. If you do not recognize a session, change your password as well.</Text>
     </Confirm>
   );
 }

@@ -1,4 +1,4 @@
-/** The forms that register an app and change it. Its key is shown once. */
+/** Forms that register and edit an app. The key of a new app is shown once. */
 import { Alert, Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
@@ -14,62 +14,62 @@ import { Copyable } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
-type Made = NonNullable<AppsCreateMutation["createApiKey"]>;
+type Created = NonNullable<AppsCreateMutation["createApiKey"]>;
 
 export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
-  const [made, setMade] = useState<Made | null>(null);
+  const [created, setCreated] = useState<Created | null>(null);
   const navigate = useNavigate();
   const close = () => {
-    setMade(null);
+    setCreated(null);
     onClose();
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={made ? "Your new app" : "Register an app"} size="lg" closeOnClickOutside={false}>
-      {made ? (
+    <Modal opened={isOpen} onClose={close} title={created ? "App registered" : "Register app"} size="lg" closeOnClickOutside={false}>
+      {created ? (
         <Stack>
-          <Alert color="yellow" variant="light" title="Copy the app's key now: it is shown this once" role="status">
-            It is no secret: your app shows it to whoever it asks. Anyone who has it can spend its budget, which is none unless you give it
-            one.
+          <Alert color="yellow" variant="light" title="Copy the app key now. You won’t be able to see it again." role="status">
+            The app key is not a secret: your app shows it to everyone that it asks for access. Anyone who has it can spend its budget,
+            which is 0 by default.
           </Alert>
           <div className="card" data-app-key>
-            <Copyable value={made.key} label="the app's key" />
+            <Copyable value={created.key} label="app key" />
           </div>
           <Group justify="flex-end">
             <Button
               onClick={() => {
-                setMade(null);
-                void navigate(`${addressOf("apps")}/${encodeURIComponent(made.apiKey.id)}`, { state: { appKey: made.key } });
+                setCreated(null);
+                void navigate(`${addressOf("apps")}/${encodeURIComponent(created.apiKey.id)}`, { state: { appKey: created.key } });
               }}
             >
-              Build a link with it
+              Build authorization link
             </Button>
           </Group>
         </Stack>
       ) : (
-        <NewAppForm onMade={setMade} onClose={close} />
+        <NewAppForm onCreated={setCreated} onClose={close} />
       )}
     </Modal>
   );
 }
 
-function NewAppForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
+function NewAppForm({ onCreated, onClose }: { readonly onCreated: (created: Created) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(AppsCreateDocument);
   const form = useServerForm(["name", "redirectUrls"]);
   const [name, setName] = useState("");
   const [addresses, setAddresses] = useState("");
   const submit = async () => {
-    // People pay with keys of their own: this one spends nothing of its owner's.
+    // The app's users pay with keys of their own, so the app key needs no budget.
     const answer = await create({ input: { name, type: "PUBLISHABLE", creditBudget: "0", redirectUrls: toLines(addresses) } });
-    if (form.accept(answer) && answer.data?.createApiKey) onMade(answer.data.createApiKey);
+    if (form.accept(answer) && answer.data?.createApiKey) onCreated(answer.data.createApiKey);
   };
   return (
-    <DialogForm form={form} action="Register the app" onSubmit={submit} onCancel={onClose}>
+    <DialogForm form={form} action="Register app" onSubmit={submit} onCancel={onClose}>
       <AppFields form={form} name={name} setName={setName} addresses={addresses} setAddresses={setAddresses} />
     </DialogForm>
   );
 }
 
-/** What is not touched is not sent: another tab may have changed it meanwhile. */
+/** Sends edited fields only, because another tab may have changed the others meanwhile. */
 export function EditApp({ app, onClose }: { readonly app: AppsOwnKeyFragment; readonly onClose: () => void }) {
   const [, update] = useMutation(AppsUpdateDocument);
   const form = useServerForm(["name", "redirectUrls"]);
@@ -111,15 +111,15 @@ function AppFields({
     <>
       <TextInput
         label="Name"
-        description="What people are told who asks them."
+        description="Shown to users when the app asks for access."
         {...form.text("name", name, setName)}
         autoComplete="off"
         required
         data-autofocus
       />
       <Textarea
-        label="Redirect addresses"
-        description="Where people may return to with an answer, one on a line, at most ten. With a list, nobody else can ask in your name. Empty: anywhere that is safe."
+        label="Redirect URLs"
+        description="Where users return to with the response. One URL per line, at most ten. Requests with other URLs are rejected. Leave empty to allow any safe URL."
         placeholder="https://example.com/callback"
         {...form.text("redirectUrls", addresses, setAddresses)}
         autosize

@@ -1,4 +1,4 @@
-/** Outside apps that the account's agents may use: connected on a page of their broker. */
+/** External apps that the account's agents can use. Users approve a connection on the page of the integration broker. */
 import { Badge, Button, Group, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useMutation } from "urql";
@@ -19,42 +19,42 @@ import { WideTable } from "../../ui/wide.js";
 type Integration = NonNullable<NonNullable<AppsIntegrationsQuery["me"]>["integrations"]>[number];
 
 const STATUSES: Readonly<Record<IntegrationStatus, { readonly color: string; readonly label: string }>> = {
-  ACTIVE: { color: "green", label: "connected" },
-  INITIATED: { color: "orange", label: "waits for your approval" },
-  FAILED: { color: "red", label: "refused" },
-  EXPIRED: { color: "gray", label: "expired" },
-  INACTIVE: { color: "gray", label: "switched off" },
+  ACTIVE: { color: "green", label: "Connected" },
+  INITIATED: { color: "orange", label: "Waiting for approval" },
+  FAILED: { color: "red", label: "Failed" },
+  EXPIRED: { color: "gray", label: "Expired" },
+  INACTIVE: { color: "gray", label: "Disabled" },
 };
 
 export function Integrations() {
   const answer = useAnswer({ query: AppsIntegrationsDocument });
   const [isConnecting, setConnecting] = useState(false);
-  // Approval happens in another window: whoever comes back sees what became of it.
+  // Approval happens in another window, so the state is refetched when the user returns.
   useEffect(() => {
     window.addEventListener("focus", answer.refetch);
     return () => window.removeEventListener("focus", answer.refetch);
   }, [answer.refetch]);
-  const connect = <Button onClick={() => setConnecting(true)}>Connect an app</Button>;
+  const connect = <Button onClick={() => setConnecting(true)}>Connect app</Button>;
   return (
     <Card
-      title="Outside apps"
+      title="Integrations"
       actions={
         (answer.data?.me?.integrations?.length ?? 0) > 0 && (
           <Button size="compact-sm" variant="default" onClick={() => setConnecting(true)}>
-            Connect an app
+            Connect app
           </Button>
         )
       }
     >
-      <Modal opened={isConnecting} onClose={() => setConnecting(false)} title="Connect an app" size="lg">
+      <Modal opened={isConnecting} onClose={() => setConnecting(false)} title="Connect app" size="lg">
         <Toolkits onConnected={answer.refetch} onClose={() => setConnecting(false)} />
       </Modal>
       <QueryView answer={answer} loading={<Loading rows={2} height={36} />}>
         {({ me }) =>
           me?.integrations &&
           (me.integrations.length === 0 ? (
-            <Empty title="No outside app is connected" action={connect}>
-              Your agents can use apps of others, such as mail or a calendar, once you have connected them.
+            <Empty title="No integrations yet" action={connect}>
+              Connect external apps, such as mail or a calendar, for your agents to use.
             </Empty>
           ) : (
             <IntegrationTable integrations={me.integrations} />
@@ -68,14 +68,14 @@ export function Integrations() {
 function IntegrationTable({ integrations }: { readonly integrations: readonly Integration[] }) {
   const [, disconnect] = useMutation(AppsDisconnectDocument);
   return (
-    <WideTable label="Outside apps" columns={["App", "State", ""]}>
+    <WideTable label="Integrations" columns={["App", "Status", ""]}>
       {integrations.map(({ id, toolkit, name, alias, description, status }) => {
-        const called = name ?? toolkit;
+        const title = name ?? toolkit;
         return (
           <Table.Tr key={id}>
             <Table.Td miw={160}>
               <Text fw={600} size="sm" className="any-wrap">
-                <bdi>{called}</bdi>
+                <bdi>{title}</bdi>
                 {alias !== null && (
                   <span className="soft">
                     {" "}
@@ -94,16 +94,16 @@ function IntegrationTable({ integrations }: { readonly integrations: readonly In
             </Table.Td>
             <Table.Td ta="right">
               <Confirm
-                title={`Disconnect ${called}?`}
+                title={`Disconnect ${title}?`}
                 action="Disconnect"
                 onConfirm={async () => (await disconnect({ input: { id } })).error}
                 trigger={(open) => (
-                  <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Disconnect ${called}`}>
+                  <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Disconnect ${title}`}>
                     Disconnect
                   </Button>
                 )}
               >
-                <Text>Your agents can use it no longer. You can connect it again.</Text>
+                <Text>Your agents can no longer use it. You can connect it again.</Text>
               </Confirm>
             </Table.Td>
           </Table.Tr>
@@ -129,14 +129,14 @@ function Toolkits({ onConnected, onClose }: { readonly onConnected: () => void; 
     return (
       <Stack>
         <Text role="status">
-          The connection waits for your approval. Open the page of <bdi>{page.name}</bdi>, sign in there and approve; then come back here.
+          Approve the connection to finish. Open the page of <bdi>{page.name}</bdi>, sign in there and approve, then return here.
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Close
           </Button>
           <Button component="a" href={page.url} target="_blank" rel="noopener" onClick={onClose}>
-            Open the page
+            Open page
           </Button>
         </Group>
       </Stack>
@@ -153,7 +153,7 @@ function Toolkits({ onConnected, onClose }: { readonly onConnected: () => void; 
             return words.every((word) => text.includes(word));
           });
           return found.length === 0 ? (
-            <Empty title="No app is called that" />
+            <Empty title="No apps found" />
           ) : (
             <Stack gap="sm" mah={360} style={{ overflowY: "auto" }}>
               {found.slice(0, SHOWN_MAX).map(({ slug, name, description }) => (
@@ -179,7 +179,7 @@ function Toolkits({ onConnected, onClose }: { readonly onConnected: () => void; 
               ))}
               {found.length > SHOWN_MAX && (
                 <Text size="xs" c="dimmed">
-                  {found.length - SHOWN_MAX} more: search for what you want.
+                  {found.length - SHOWN_MAX} more. Search to narrow the list.
                 </Text>
               )}
             </Stack>

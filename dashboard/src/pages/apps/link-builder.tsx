@@ -1,4 +1,4 @@
-/** What the app sends people to: made from what it wants of them. */
+/** Builder of authorization links and device flow commands for an app. */
 import {
   Autocomplete,
   Button,
@@ -19,23 +19,23 @@ import { BASE } from "../../client/place.js";
 import { Snippet } from "../../ui/copy.js";
 import { ModelsSelect } from "../../ui/models-select.js";
 import { Card } from "../../ui/page.js";
-import { type Asked, authorizationLink, deviceCommands } from "./links.js";
+import { authorizationLink, deviceCommands, type LinkOptions } from "./links.js";
 
-/** People sign in where the dashboard is. */
+/** Users sign in at the origin of the dashboard. */
 const SIGN_IN_URL = `${location.origin}${BASE}`;
 const PERMISSIONS = [
-  { value: "profile", label: "Profile: who they are" },
-  { value: "balance", label: "Balance: what they can spend" },
-  { value: "usage", label: "Usage: what they have used" },
+  { value: "profile", label: "Profile: name, e-mail address and tier" },
+  { value: "balance", label: "Balance: available credits" },
+  { value: "usage", label: "Usage: requests and costs" },
 ];
 
 export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly app: AppsOwnKeyFragment; readonly appKey: string }) {
   const [{ data }] = useQuery({ query: AppsModelsDocument });
   const [flow, setFlow] = useState("browser");
-  const [asked, setAsked] = useState<Asked>({
+  const [options, setOptions] = useState<LinkOptions>({
     ...{ appKey, redirectUrl: redirectUrls[0] ?? "", models: [], budget: "", days: "", permissions: [], state: "", answer: "code" },
   });
-  const set = (changes: Partial<Asked>) => setAsked((before) => ({ ...before, ...changes }));
+  const set = (changes: Partial<LinkOptions>) => setOptions((before) => ({ ...before, ...changes }));
   const isBrowser = flow === "browser";
   return (
     <Card
@@ -46,24 +46,24 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
           value={flow}
           onChange={setFlow}
           data={[
-            { value: "browser", label: "In a browser" },
-            { value: "device", label: "On a device" },
+            { value: "browser", label: "Browser" },
+            { value: "device", label: "Device" },
           ]}
-          aria-label="Where the app runs"
+          aria-label="Authorization flow"
         />
       }
     >
       <Stack>
         <Text size="sm" c="dimmed">
           {isBrowser
-            ? "Send people to this address. They see what the app asks for, may narrow it, and return to the app with the answer."
-            : "For programs and devices without a browser: they show a short code, which a person types on a page of this gateway."}
+            ? "Send users to this URL. They review what the app asks for, can restrict it, and return to the app with the response."
+            : "For programs and devices without a browser. They show a short code, which the user enters on a page of this gateway."}
         </Text>
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
           <TextInput
             label="App key"
-            description={`It begins with ${start}.`}
-            value={asked.appKey}
+            description={`Starts with ${start}.`}
+            value={options.appKey}
             onChange={({ target }) => set({ appKey: target.value.trim() })}
             placeholder="pk_…"
             autoComplete="off"
@@ -71,10 +71,10 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
           />
           {isBrowser && (
             <Autocomplete
-              label="Redirect address"
-              description="Where people return to."
+              label="Redirect URL"
+              description="Where users return to."
               data={[...redirectUrls]}
-              value={asked.redirectUrl}
+              value={options.redirectUrl}
               onChange={(redirectUrl) => set({ redirectUrl: redirectUrl.trim() })}
               placeholder="https://example.com/callback"
               spellCheck={false}
@@ -85,16 +85,16 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
               <NumberInput
                 label="Budget in credits"
                 description="The most that the key can spend."
-                value={asked.budget}
+                value={options.budget}
                 onChange={(budget) => set({ budget: String(budget) })}
                 allowNegative={false}
                 decimalScale={9}
                 hideControls
               />
               <NumberInput
-                label="Days"
-                description="30 unless stated, at most 365."
-                value={asked.days}
+                label="Expires after (days)"
+                description="Default 30, at most 365."
+                value={options.days}
                 onChange={(days) => set({ days: String(days) })}
                 min={1}
                 max={365}
@@ -103,33 +103,33 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
               />
               <ModelsSelect
                 label="Models"
-                description="Every model unless stated."
+                description="Leave empty for all models."
                 data={data?.models?.nodes.map(({ restId }) => restId) ?? []}
-                value={[...asked.models]}
+                value={[...options.models]}
                 onChange={(models) => set({ models })}
-                placeholder={asked.models.length === 0 ? "Search by name" : ""}
+                placeholder={options.models.length === 0 ? "Search models" : ""}
               />
               <Select
-                label="Answer"
-                description="How the app comes by the key."
+                label="Response type"
+                description="How the app receives the key."
                 data={[
-                  { value: "code", label: "A code, which the app exchanges (PKCE)" },
-                  { value: "key", label: "The key itself, behind the #" },
+                  { value: "code", label: "Authorization code (PKCE)" },
+                  { value: "key", label: "Key in the URL fragment" },
                 ]}
-                value={asked.answer}
+                value={options.answer}
                 onChange={(answer) => set({ answer: answer === "key" ? "key" : "code" })}
                 allowDeselect={false}
               />
               <TextInput
                 label="State"
-                description="Given back as it came: by it the app knows its own question again."
-                value={asked.state}
+                description="Returned unchanged. The app uses it to match the response to its request."
+                value={options.state}
                 onChange={({ target }) => set({ state: target.value })}
                 autoComplete="off"
               />
             </>
           )}
-          <Checkbox.Group label="What it wants to see" value={[...asked.permissions]} onChange={(permissions) => set({ permissions })}>
+          <Checkbox.Group label="Permissions" value={[...options.permissions]} onChange={(permissions) => set({ permissions })}>
             <Stack gap={6} mt={4}>
               {PERMISSIONS.map(({ value, label }) => (
                 <Checkbox key={value} value={value} label={label} />
@@ -138,29 +138,29 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
           </Checkbox.Group>
         </SimpleGrid>
         {isBrowser ? (
-          <BrowserLink asked={asked} />
+          <BrowserLink options={options} />
         ) : (
-          <Snippet code={deviceCommands(SIGN_IN_URL, asked)} label="Commands of the device flow" />
+          <Snippet code={deviceCommands(SIGN_IN_URL, options)} label="Device flow commands" />
         )}
       </Stack>
     </Card>
   );
 }
 
-function BrowserLink({ asked }: { readonly asked: Asked }) {
-  if (asked.redirectUrl === "") return <Text c="dimmed">State a redirect address, and the link is shown here.</Text>;
-  const link = authorizationLink(SIGN_IN_URL, asked);
+function BrowserLink({ options }: { readonly options: LinkOptions }) {
+  if (options.redirectUrl === "") return <Text c="dimmed">Enter a redirect URL to see the link.</Text>;
+  const link = authorizationLink(SIGN_IN_URL, options);
   return (
     <Stack gap="xs">
       <Snippet code={link} label="Authorization link" wraps />
-      {asked.answer === "code" ? (
+      {options.answer === "code" ? (
         <Text size="sm" c="dimmed">
-          The app puts the challenge of a verifier of its own in the place of CODE_CHALLENGE, for each person another.
+          The app replaces CODE_CHALLENGE with a new PKCE code challenge for each user.
         </Text>
       ) : (
         <Group>
           <Button component="a" href={link} target="_blank" rel="noopener" variant="default" size="xs">
-            See what people see
+            Preview
           </Button>
         </Group>
       )}

@@ -1,50 +1,50 @@
-/** What an app sends people to, or asks, for a key of theirs (docs/authorization.md). */
+/** Links and commands by which an app asks users for keys (docs/authorization.md). */
 import { shellQuoted } from "../../ui/program-text.js";
 
-export interface Asked {
-  /** Empty: it does not say who it is. */
+export interface LinkOptions {
+  /** Empty for an app that does not identify itself. */
   readonly appKey: string;
   readonly redirectUrl: string;
   readonly models: readonly string[];
-  /** Credits; empty: as the gateway has it. */
+  /** In credits. Empty for the gateway's default. */
   readonly budget: string;
-  /** Empty: as the gateway has it. */
+  /** Empty for the gateway's default. */
   readonly days: string;
   readonly permissions: readonly string[];
   readonly state: string;
-  /** With a code that a server exchanges, or with the key in the fragment. */
+  /** Response with a code to exchange, or with the key in the URL fragment. */
   readonly answer: "code" | "key";
 }
 
-/** The app makes one for each person, and keeps what it is made of. */
+/** Placeholder: the app computes a challenge for each user. */
 const CHALLENGE = "CODE_CHALLENGE";
 
-/** `base`: where people sign in. */
-export function authorizationLink(base: string, asked: Asked): string {
+/** `base` is the URL of the gateway's sign-in pages. */
+export function authorizationLink(base: string, options: LinkOptions): string {
   const parameters = Object.entries({
-    redirect_uri: asked.redirectUrl,
-    client_id: asked.appKey,
-    models: asked.models.join(","),
-    budget: asked.budget,
-    expiry: asked.days,
-    scope: asked.permissions.join(" "),
-    state: asked.state,
-    ...(asked.answer === "code" && { response_type: "code", code_challenge: CHALLENGE, code_challenge_method: "S256" }),
+    redirect_uri: options.redirectUrl,
+    client_id: options.appKey,
+    models: options.models.join(","),
+    budget: options.budget,
+    expiry: options.days,
+    scope: options.permissions.join(" "),
+    state: options.state,
+    ...(options.answer === "code" && { response_type: "code", code_challenge: CHALLENGE, code_challenge_method: "S256" }),
   }).filter(([, value]) => value !== "");
   return `${base}/authorize?${new URLSearchParams(parameters)}`;
 }
 
-export function deviceCommands(base: string, { appKey, permissions }: Asked): string {
+export function deviceCommands(base: string, { appKey, permissions }: LinkOptions): string {
   const fields = [
     ...(appKey === "" ? [] : [`client_id=${appKey}`]),
     ...(permissions.length === 0 ? [] : [`scope=${permissions.join(" ")}`]),
   ];
   const data = fields.map((field) => ` \\\n  --data-urlencode ${shellQuoted(field)}`).join("");
   const identity = appKey === "" ? "" : ` \\\n  --data-urlencode ${shellQuoted(`client_id=${appKey}`)}`;
-  return `# Shows a code, and where a person types it.
+  return `# Returns a code for the user and the URL to enter it at.
 curl -sS -X POST ${base}/api/device/code${data}
 
-# Again and again, each time after "interval" seconds, until it answers with a key.
+# Repeat every "interval" seconds until the response has a key.
 curl -sS -X POST ${base}/api/device/token \\
   --data-urlencode 'device_code=DEVICE_CODE'${identity}`;
 }

@@ -1,4 +1,4 @@
-/** One of the account's own apps: what its users spend, and what it sends them to. */
+/** One of the account's own apps: usage of its users, details and authorization link. */
 import { Alert, Button, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "react-router";
@@ -32,7 +32,7 @@ export function OneApp({ id }: { readonly id: string }) {
       answer={answer}
       name="app"
       above={ABOVE}
-      why="Its key may have been revoked long ago, or belong to another account."
+      why="Its key may have been revoked long ago, or it belongs to another account."
       all="All apps"
     >
       {({ node }) => node?.__typename === "ApiKey" && node.type === "PUBLISHABLE" && <AppDetails app={node} />}
@@ -59,7 +59,7 @@ function AppDetails({ app }: { readonly app: Shown }) {
             </Button>
             <Confirm
               title={`Revoke the key of ${name}?`}
-              action="Revoke the key"
+              action="Revoke key"
               onConfirm={async () => (await revoke({ input: { id } })).error}
               trigger={(open) => (
                 <Button color="red" variant="light" onClick={open}>
@@ -68,7 +68,7 @@ function AppDetails({ app }: { readonly app: Shown }) {
               )}
             >
               <Text>
-                The app can ask nobody any more under its name. Keys that people have granted it go on until they end or are revoked.
+                The app can no longer ask users for access. Keys that users have granted keep working until they expire or are revoked.
               </Text>
             </Confirm>
           </>
@@ -77,44 +77,44 @@ function AppDetails({ app }: { readonly app: Shown }) {
     >
       {isEditing && <EditApp app={app} onClose={() => setEditing(false)} />}
       {revokedAt !== null && (
-        <Alert color="red" variant="light" title="This app's key is revoked">
-          It can ask nobody any more, since <When value={revokedAt} />.
+        <Alert color="red" variant="light" title="This app’s key has been revoked">
+          Revoked <When value={revokedAt} />. The app can no longer ask users for access.
         </Alert>
       )}
       {appUsage && <UsersUsage usage={appUsage} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Card title="What people are told">
+        <Card title="Details">
           <Facts>
             <Fact label="Name">
               <bdi>{name}</bdi>
             </Fact>
-            <Fact label="Key begins">
+            <Fact label="Key">
               <span className="mono">{start}…</span>
             </Fact>
-            <Fact label="Id">
-              <Copyable value={app.restId} label="the id" />
+            <Fact label="ID">
+              <Copyable value={app.restId} label="ID" />
             </Fact>
-            <Fact label="Made">
+            <Fact label="Created">
               <When value={createdAt} />
             </Fact>
           </Facts>
         </Card>
-        <Card title="Redirect addresses">
+        <Card title="Redirect URLs">
           {redirectUrls.length === 0 ? (
             <Stack gap="xs" align="flex-start">
               <Text size="sm">
-                None is registered: whoever has the app's key can ask in its name and be answered anywhere that is safe.
+                No redirect URLs yet. Anyone with the app key can ask for access in the app’s name and receive the response at any safe URL.
               </Text>
               {revokedAt === null && (
                 <Button size="compact-sm" variant="default" onClick={() => setEditing(true)}>
-                  Register addresses
+                  Add redirect URLs
                 </Button>
               )}
             </Stack>
           ) : (
             <Stack gap={6}>
               {redirectUrls.map((url) => (
-                <Copyable key={url} value={url} label="the address" />
+                <Copyable key={url} value={url} label="URL" />
               ))}
             </Stack>
           )}
@@ -128,17 +128,17 @@ function AppDetails({ app }: { readonly app: Shown }) {
 function UsersUsage({ usage: { days, totalRequests, totalCost } }: { readonly usage: Usage }) {
   return (
     <SumsChart
-      title={`What its users made, the last ${DAYS} days`}
+      title={`Usage by its users, last ${DAYS} days`}
       sums={days.map(({ date, ...sum }) => ({ ...sum, from: `${date}T00:00:00Z` }))}
       times={{ first: daysAgo(DAYS - 1).getTime(), step: DAY_MS, count: DAYS }}
-      empty={<Empty title="Nobody has made anything with it yet">Who they are you are never told, only what they make in sum.</Empty>}
+      empty={<Empty title="No usage yet">You will see totals only, never who the users are.</Empty>}
     >
       <Text>
         <strong>{totalRequests}</strong> {totalRequests === 1 ? "request" : "requests"} for{" "}
         <strong>
           <Credits value={totalCost} unit />
         </strong>
-        , which they paid.
+        , paid by the users.
       </Text>
     </SumsChart>
   );

@@ -1,4 +1,3 @@
-/** The account's own apps, by their app keys. */
 import { Anchor, Badge, Button, Group, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import type { AppsKeysQuery } from "../../client/generated/graphql.js";
@@ -15,24 +14,24 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
     <Card title="Your apps">
       {keys.nodes.length === 0 ? (
         <Empty
-          title="You have registered no app"
+          title="No apps registered"
           action={
             <Button component={Link} to="?new">
-              Register an app
+              Register app
             </Button>
           }
         >
-          An app that people know by its name can ask them for a key of theirs, and then it costs you nothing what they make with it.
+          A registered app can ask users for keys of their own. Users then pay for their requests.
         </Empty>
       ) : (
         <WideTable
           label="Your apps"
-          columns={["App", "Key", "Returns to", { amount: "Requests in 30 days" }, { amount: "Credits of its users" }, "Made"]}
+          columns={["App", "Key", "Redirect URLs", { amount: "Requests, 30 days" }, { amount: "Credits, 30 days" }, "Created"]}
           highlightOnHover
           below={
             keys.totalCount > keys.nodes.length && (
               <Text size="sm" c="dimmed">
-                The newest {keys.nodes.length} of {keys.totalCount}.
+                Showing the newest {keys.nodes.length} of {keys.totalCount}.
               </Text>
             )
           }
@@ -46,14 +45,14 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
                   </Anchor>
                   {!isValid && (
                     <Badge size="xs" variant="light" color="red">
-                      ended
+                      Inactive
                     </Badge>
                   )}
                 </Group>
               </Table.Td>
               <Table.Td className="mono">{start}…</Table.Td>
               <Table.Td className="any-wrap" miw={160}>
-                {redirectUrls.length === 0 ? <span className="soft">anywhere that is safe</span> : <Addresses urls={redirectUrls} />}
+                {redirectUrls.length === 0 ? <span className="soft">Any safe URL</span> : <Addresses urls={redirectUrls} />}
               </Table.Td>
               <Table.Td ta="right">{appUsage?.totalRequests ?? "–"}</Table.Td>
               <Table.Td ta="right">

@@ -1,4 +1,4 @@
-/** Apps: those that act for this account, its own, and outside apps that its agents may use. */
+/** Apps with access to this account, its own apps, and integrations for its agents. */
 import { Badge, Button, Group, Progress, Stack, Table, Text } from "@mantine/core";
 import { useParams, useSearchParams } from "react-router";
 import { useMutation } from "urql";
@@ -43,8 +43,8 @@ function Apps() {
   return (
     <Page
       title="Apps"
-      description="Apps of others act for you with keys that you have granted them; your own apps ask others for theirs."
-      actions={<Button onClick={() => setParameters({ new: "" })}>Register an app</Button>}
+      description="Apps that you have authorized to spend your credits, apps that you have registered, and integrations for your agents."
+      actions={<Button onClick={() => setParameters({ new: "" })}>Register app</Button>}
     >
       <NewApp isOpen={parameters.has("new")} onClose={() => setParameters({}, { replace: true })} />
       <QueryView answer={answer} loading={<Loading rows={4} height={72} />}>
@@ -65,17 +65,17 @@ function Apps() {
 function Issued({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["issued"] }) {
   if (keys === null) return null;
   return (
-    <Card title="Apps that act for you">
+    <Card title="Authorized apps">
       {keys.nodes.length === 0 ? (
-        <Empty title="No app acts for you">An app that wants to spend your credits sends you to a page that says what it asks for.</Empty>
+        <Empty title="No authorized apps">An app that wants to spend your credits sends you to a page where you can approve it.</Empty>
       ) : (
         <WideTable
-          label="Apps that act for you"
-          columns={["App", "What it may", "Spent", "Last used", "Until", ""]}
+          label="Authorized apps"
+          columns={["App", "Permissions", "Spent", "Last used", "Expires", ""]}
           below={
             keys.totalCount > keys.nodes.length && (
               <Text size="sm" c="dimmed">
-                The newest {keys.nodes.length} of {keys.totalCount}.
+                Showing the newest {keys.nodes.length} of {keys.totalCount}.
               </Text>
             )
           }
@@ -92,22 +92,22 @@ function Issued({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me"]>["iss
 function IssuedRow({ apiKey }: { readonly apiKey: AppsIssuedKeyFragment }) {
   const [, revoke] = useMutation(AppsRevokeDocument);
   const { id, name, app, origin, permissions, allowedModels, createdAt, lastUsedAt, expiresAt, isValid } = apiKey;
-  const called = app?.name ?? name;
+  const title = app?.name ?? name;
   return (
     <Table.Tr>
       <Table.Td miw={150}>
         <Group gap={6}>
           <Text fw={600} size="sm" className="any-wrap">
-            <bdi>{called}</bdi>
+            <bdi>{title}</bdi>
           </Text>
           {app === null && (
             <Badge size="xs" variant="light" color="orange">
-              unverified
+              Unverified
             </Badge>
           )}
           {!isValid && (
             <Badge size="xs" variant="light" color="red">
-              ended
+              Inactive
             </Badge>
           )}
         </Group>
@@ -124,33 +124,33 @@ function IssuedRow({ apiKey }: { readonly apiKey: AppsIssuedKeyFragment }) {
       <Table.Td miw={140}>
         <Text size="sm">{permissions.length === 0 ? "generate" : `generate, ${permissions.join(", ").toLowerCase()}`}</Text>
         <Text size="xs" c="dimmed" className="any-wrap">
-          {allowedModels === null ? "every model" : allowedModels.length === 0 ? "no model" : allowedModels.join(", ")}
+          {allowedModels === null ? "All models" : allowedModels.length === 0 ? "No models" : allowedModels.join(", ")}
         </Text>
       </Table.Td>
       <Table.Td miw={140}>
-        <Spent apiKey={apiKey} called={called} />
+        <Spent apiKey={apiKey} title={title} />
       </Table.Td>
       <WhenCell value={lastUsedAt} />
       <WhenCell value={expiresAt} />
       <Table.Td ta="right">
         <Confirm
-          title={`Revoke the key of ${called}?`}
-          action="Revoke the key"
+          title={`Revoke access of ${title}?`}
+          action="Revoke access"
           onConfirm={async () => (await revoke({ input: { id } })).error}
           trigger={(open) => (
-            <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Revoke the key of ${called}`}>
+            <Button size="compact-xs" color="red" variant="light" onClick={open} aria-label={`Revoke access of ${title}`}>
               Revoke
             </Button>
           )}
         >
-          <Text>The app stops spending your credits within a second. It can ask you again.</Text>
+          <Text>The app can no longer spend your credits, within a second. It can ask you for access again.</Text>
         </Confirm>
       </Table.Td>
     </Table.Tr>
   );
 }
 
-function Spent({ apiKey: { spent, creditBudget }, called }: { readonly apiKey: AppsIssuedKeyFragment; readonly called: string }) {
+function Spent({ apiKey: { spent, creditBudget }, title }: { readonly apiKey: AppsIssuedKeyFragment; readonly title: string }) {
   const whole = creditBudget === null ? 0n : toNanocredits(sumOfCredits([creditBudget, spent]));
   const percent = whole === 0n ? 0 : Number((toNanocredits(spent) * 100n) / whole);
   return (
@@ -163,7 +163,7 @@ function Spent({ apiKey: { spent, creditBudget }, called }: { readonly apiKey: A
           </>
         )}
       </Text>
-      {creditBudget !== null && <Progress value={percent} size="sm" aria-label={`${percent}% of what ${called} was granted is spent`} />}
+      {creditBudget !== null && <Progress value={percent} size="sm" aria-label={`${title}: ${percent}% of the budget spent`} />}
     </Stack>
   );
 }

@@ -32,11 +32,11 @@ import { OUTDATED } from "./uploads.js";
 import "./files.css";
 
 const KINDS: ReadonlyMap<string, { readonly kind: MediaKind; readonly label: string }> = new Map([
-  ["image", { kind: "IMAGE", label: "Pictures" }],
+  ["image", { kind: "IMAGE", label: "Images" }],
   ["video", { kind: "VIDEO", label: "Videos" }],
-  ["audio", { kind: "AUDIO", label: "Sound" }],
+  ["audio", { kind: "AUDIO", label: "Audio" }],
   ["text", { kind: "TEXT", label: "Text" }],
-  ["other", { kind: "OTHER", label: "Everything else" }],
+  ["other", { kind: "OTHER", label: "Other" }],
 ]);
 
 const ORDERS: ReadonlyMap<string, { readonly order: MediaOrder; readonly label: string }> = new Map([
@@ -44,12 +44,11 @@ const ORDERS: ReadonlyMap<string, { readonly order: MediaOrder; readonly label: 
   ["oldest", { order: { field: "CREATED_AT", direction: "ASC" }, label: "Oldest first" }],
   ["largest", { order: { field: "SIZE", direction: "DESC" }, label: "Largest first" }],
   ["smallest", { order: { field: "SIZE", direction: "ASC" }, label: "Smallest first" }],
-  ["name", { order: { field: "NAME", direction: "ASC" }, label: "By name" }],
+  ["name", { order: { field: "NAME", direction: "ASC" }, label: "Name" }],
 ]);
 const NEWEST: MediaOrder = { field: "CREATED_AT", direction: "DESC" };
 
-/** What an address asks for. */
-function askedBy(search: URLSearchParams): FilesListQueryVariables {
+function readVariables(search: URLSearchParams): FilesListQueryVariables {
   const kind = KINDS.get(search.get("kind") ?? "")?.kind;
   const tags = search.getAll("tag");
   const after = search.get("after");
@@ -65,7 +64,7 @@ export function start({ params: { id }, url }: { readonly params: Readonly<Recor
     prefetch(FilesOneDocument, { id });
     return;
   }
-  prefetch(FilesListDocument, askedBy(url.searchParams));
+  prefetch(FilesListDocument, readVariables(url.searchParams));
   prefetch(FilesQuotaDocument, {});
 }
 
@@ -76,7 +75,7 @@ export function Component() {
 
 function Files() {
   const [search, setSearch] = useSearchParams();
-  const variables = useMemo(() => askedBy(search), [search]);
+  const variables = useMemo(() => readVariables(search), [search]);
   const answer = useAnswer({ query: FilesListDocument, variables });
   const filterBy = (name: string, values: readonly string[]) => {
     const changed = new URLSearchParams(search);
@@ -89,7 +88,7 @@ function Files() {
   return (
     <Page
       title="Files"
-      description="Pictures, sound and video to give to models, and whatever else needs an address. Anybody who knows a file’s address may read it."
+      description="Store images, audio, video and other files to use as model input or to share by link. Anyone with the link can read a file."
     >
       <Card title="Upload">
         <UploadPanel>
@@ -100,21 +99,21 @@ function Files() {
         <Stack>
           <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
             <Select
-              label="Kind"
-              data={[{ value: "", label: "Every kind" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
+              label="Type"
+              data={[{ value: "", label: "All types" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
               value={search.get("kind") ?? ""}
               onChange={(kind) => filterBy("kind", kind ? [kind] : [])}
               allowDeselect={false}
             />
             <TagsInput
-              label="With all of these tags"
+              label="Tags"
               placeholder={search.has("tag") ? "" : "Type a tag, press Enter"}
               value={search.getAll("tag")}
               onChange={(tags) => filterBy("tag", tags)}
               maxTags={8}
             />
             <Select
-              label="Order"
+              label="Sort by"
               data={[...ORDERS].map(([value, { label }]) => ({ value, label }))}
               value={ORDERS.has(search.get("sort") ?? "") ? search.get("sort") : "newest"}
               onChange={(sort) => filterBy("sort", sort && sort !== "newest" ? [sort] : [])}
@@ -127,23 +126,23 @@ function Files() {
               if (nodes.length === 0) {
                 return isFiltered ? (
                   <Empty
-                    title="No file is like that"
+                    title="No files match your filters"
                     action={
                       <Button variant="default" onClick={() => setSearch({})}>
-                        Show all files
+                        Clear filters
                       </Button>
                     }
                   >
-                    Choose another kind, or take a tag away.
+                    Select another type, or remove a tag.
                   </Empty>
                 ) : (
-                  <Empty title="You have no files yet">Choose some above, or drop them there. What has a tag is listed here.</Empty>
+                  <Empty title="No files yet">Upload files above. Files with a tag are listed here.</Empty>
                 );
               }
               return (
                 <>
                   <Text size="sm" c="dimmed" role="status">
-                    {totalCount === 1 ? "One file" : formatCount(totalCount, "file", "files")}
+                    {formatCount(totalCount, "file", "files")}
                   </Text>
                   <ul className="file-grid">
                     {nodes.map((file) => (
@@ -194,7 +193,7 @@ function Quota() {
         if (!quota) return null;
         return (
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
-            <Meter label="Space" used={quota.usedBytes} limit={quota.limitBytes} format={formatBytes} />
+            <Meter label="Storage" used={quota.usedBytes} limit={quota.limitBytes} format={formatBytes} />
             <Meter label="Files" used={quota.files} limit={quota.limitFiles} format={(count) => count.toLocaleString("en")} />
           </SimpleGrid>
         );
@@ -241,7 +240,7 @@ const ABOVE = [{ label: "Files", to: addressOf("files") }];
 function OneFile({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: FilesOneDocument, variables: { id } });
   return (
-    <DetailView answer={answer} name="file" above={ABOVE} why="It was deleted, or its days are over." all="All files">
+    <DetailView answer={answer} name="file" above={ABOVE} why="It was deleted, or it has expired." all="All files">
       {({ node }) => (node?.__typename === "MediaObject" || node?.__typename === "MediaFile") && <FileDetails file={node} />}
     </DetailView>
   );
@@ -268,27 +267,27 @@ function FileDetails({ file }: { readonly file: Shown }) {
         <Card>
           <Preview file={file} />
         </Card>
-        <Card title="About it">
+        <Card title="Details">
           <Facts>
             <Fact label="Link">
-              <Copyable value={file.url} label="the link" />
+              <Copyable value={file.url} label="link" />
             </Fact>
-            <Fact label="Id">
-              <Copyable value={file.restId} label="the id" />
+            <Fact label="ID">
+              <Copyable value={file.restId} label="ID" />
             </Fact>
             <Fact label="Type">{file.contentType}</Fact>
             <Fact label="Size">
               <span title={`${file.size} bytes`}>{formatBytes(file.size)}</span>
             </Fact>
-            <Fact label="Stored">
+            <Fact label="Uploaded">
               <When value={file.createdAt} />
             </Fact>
-            <Fact label="Removed">
-              <When value={file.expiresAt} fallback="when you delete it" />
+            <Fact label="Expires">
+              <When value={file.expiresAt} />
             </Fact>
             {file.__typename === "MediaFile" && (
               <Fact label="SHA-256">
-                <Copyable value={file.sha256} label="the SHA-256" />
+                <Copyable value={file.sha256} label="SHA-256" />
               </Fact>
             )}
             {tags.length > 0 && (
@@ -323,7 +322,7 @@ function DeleteFile({ id, name }: { readonly id: string; readonly name: string }
   return (
     <Confirm
       title={`Delete ${name}?`}
-      action="Delete the file"
+      action="Delete file"
       onConfirm={async () => {
         const { error } = await remove({ input: { id } }, OUTDATED);
         if (!error) void navigate(addressOf("files"), { replace: true });
@@ -336,8 +335,8 @@ function DeleteFile({ id, name }: { readonly id: string; readonly name: string }
       )}
     >
       <Text>
-        Its address answers “not found” from then on: pages that show it, messages that link to it and requests that give it to a model all
-        break. It leaves the public gallery, and its space is yours again. This cannot be undone.
+        Its link stops working: pages that show it, messages that link to it and requests that send it to a model will fail. The file is
+        removed from the public gallery, and its storage is freed. This cannot be undone.
       </Text>
     </Confirm>
   );

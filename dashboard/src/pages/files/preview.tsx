@@ -1,4 +1,4 @@
-/** What a file looks like: pictures, videos and sound by themselves, everything else by a sign. */
+/** Previews of images, videos and audio. Other files get an icon. */
 import { DocumentIcon, DocumentTextIcon, FilmIcon, MusicalNoteIcon } from "@heroicons/react/24/outline";
 import { useState } from "react";
 import type { MediaKind } from "../../client/generated/graphql.js";
@@ -12,7 +12,7 @@ export interface Shown {
 
 const ICONS = { IMAGE: DocumentIcon, VIDEO: FilmIcon, AUDIO: MusicalNoteIcon, TEXT: DocumentTextIcon, OTHER: DocumentIcon } as const;
 
-/** In the gallery: nothing plays, and nothing that is loud is loaded. */
+/** Preview in the list of files. Loads no audio and plays no video. */
 export function Thumbnail({ file }: { readonly file: Shown }) {
   const [isBroken, setBroken] = useState(false);
   if (file.kind === "IMAGE" && !isBroken)
@@ -30,7 +30,7 @@ export function Thumbnail({ file }: { readonly file: Shown }) {
   );
 }
 
-/** On the page of the file. */
+/** Preview on the page of a file. */
 export function Preview({ file }: { readonly file: Shown }) {
   const [isBroken, setBroken] = useState(false);
   const name = file.name ?? "the file";
@@ -38,7 +38,7 @@ export function Preview({ file }: { readonly file: Shown }) {
   if (file.kind === "IMAGE") return <img className="file-whole" src={file.url} alt={name} onError={() => setBroken(true)} />;
   if (file.kind === "VIDEO") {
     return (
-      // What people upload has no captions that could be shown.
+      // Uploaded files have no captions. The empty track satisfies the accessibility check.
       <video className="file-whole" src={file.url} controls preload="metadata" aria-label={name} onError={() => setBroken(true)}>
         <track kind="captions" />
       </video>

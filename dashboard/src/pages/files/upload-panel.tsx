@@ -1,4 +1,4 @@
-/** Where files are dropped or chosen, and how far each has come. */
+/** Upload of files by drag and drop or by a file dialog, with progress. */
 import { ArrowUpTrayIcon, XMarkIcon } from "@heroicons/react/24/outline";
 import {
   ActionIcon,
@@ -20,15 +20,15 @@ import { Link } from "react-router";
 import { addressOf } from "../../shell/pages.js";
 import { formatBytes } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
-import { dropUpload, retryUpload, startUploads, type Upload, useUploads } from "./uploads.js";
+import { removeUpload, retryUpload, startUploads, type Upload, useUploads } from "./uploads.js";
 
-/** What holds files that have no other tag, so that they are listed. */
-const USUAL_TAG = "uploads";
+/** Only files with a tag are listed. */
+const DEFAULT_TAG = "uploads";
 
-/** `children`: below what is uploaded. */
+/** `children` is shown below the uploads. */
 export function UploadPanel({ children }: { readonly children: ReactNode }) {
   const [isListed, setListed] = useState(true);
-  const [tags, setTags] = useState<string[]>([USUAL_TAG]);
+  const [tags, setTags] = useState<string[]>([DEFAULT_TAG]);
   const [isStripped, setStripped] = useState(false);
   const [isOver, setOver] = useState(false);
   const isMissingTags = isListed && tags.length === 0;
@@ -45,7 +45,7 @@ export function UploadPanel({ children }: { readonly children: ReactNode }) {
       <Stack gap="sm">
         <section
           className="file-drop"
-          aria-label="Drop files here"
+          aria-label="Drop zone"
           data-over={isOver || undefined}
           onDragOver={(event) => {
             event.preventDefault();
@@ -73,17 +73,17 @@ export function UploadPanel({ children }: { readonly children: ReactNode }) {
         {children}
       </Stack>
       <Stack gap="sm">
-        <Radio.Group label="Where they go" value={isListed ? "listed" : "link"} onChange={(value) => setListed(value === "listed")}>
+        <Radio.Group label="Visibility" value={isListed ? "listed" : "link"} onChange={(value) => setListed(value === "listed")}>
           <Stack gap={6} mt={4}>
             <Radio
               value="listed"
-              label="In your list"
-              description="Kept until you delete them, and shown in the public gallery under their tags."
+              label="In your files and the public gallery"
+              description="Anyone can find these files in the gallery by their tags. They are kept until you delete them."
             />
             <Radio
               value="link"
               label="Only a link"
-              description="Listed nowhere, and removed by themselves after 14 days. Whoever knows the link may read."
+              description="Not listed anywhere. Anyone with the link can read the file. It expires after 14 days."
             />
           </Stack>
         </Radio.Group>
@@ -95,11 +95,11 @@ export function UploadPanel({ children }: { readonly children: ReactNode }) {
             onChange={setTags}
             maxTags={8}
             splitChars={[",", " "]}
-            error={isMissingTags ? "A file without a tag cannot be listed: give it one, or choose “Only a link”." : undefined}
+            error={isMissingTags ? "Add a tag, or select “Only a link”." : undefined}
           />
         ) : (
           <Checkbox
-            label="Remove what pictures say of where and how they were taken"
+            label="Remove location and camera metadata from images"
             checked={isStripped}
             onChange={({ target }) => setStripped(target.checked)}
           />
@@ -124,10 +124,10 @@ function Uploads() {
             size="compact-xs"
             variant="subtle"
             onClick={() => {
-              for (const { key, state } of uploads) if (state === "done") dropUpload(key);
+              for (const { key, state } of uploads) if (state === "done") removeUpload(key);
             }}
           >
-            Clear what is done
+            Clear completed
           </Button>
         )}
       </Group>
@@ -158,8 +158,8 @@ function UploadRow({ upload: { key, file, state, progress, problem, stored } }: 
           variant="subtle"
           color="gray"
           size={24}
-          onClick={() => dropUpload(key)}
-          aria-label={isUnderWay ? `Cancel ${file.name}` : `Take ${file.name} from this list`}
+          onClick={() => removeUpload(key)}
+          aria-label={isUnderWay ? `Cancel ${file.name}` : `Remove ${file.name}`}
         >
           <XMarkIcon width={16} />
         </ActionIcon>
@@ -169,10 +169,10 @@ function UploadRow({ upload: { key, file, state, progress, problem, stored } }: 
           value={progress === null ? 100 : percent}
           animated={progress === null}
           size="sm"
-          aria-label={progress === null ? `${file.name} is being sent` : `${percent}% of ${file.name} is sent`}
+          aria-label={progress === null ? `Uploading ${file.name}` : `Uploading ${file.name}: ${percent}%`}
         />
       )}
-      {stored && <Copyable value={stored.url} label={`the link to ${file.name}`} />}
+      {stored && <Copyable value={stored.url} label={`link to ${file.name}`} />}
       {state === "failed" && (
         <Alert color="red" variant="light" role="alert" py="xs">
           <Group justify="space-between">

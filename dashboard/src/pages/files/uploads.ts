@@ -1,6 +1,6 @@
 /**
- * What is being uploaded: it goes on while other pages are looked at. What is to be listed, and what is large, goes straight to the store
- * at an address that the gateway signs; what is small and shall only have a link goes through the gateway.
+ * Uploads, which continue while the user visits other pages. Listed and large files go directly to the object store, at a URL that the
+ * gateway signs. Small files that only need a link go through the gateway.
  */
 import { useSyncExternalStore } from "react";
 import type { CombinedError } from "urql";
@@ -13,30 +13,30 @@ import {
 import { graph } from "../../client/graphql.js";
 import { Listeners } from "../../client/listeners.js";
 
-export interface UploadWish {
-  /** Empty: it is listed nowhere, and has a link for some days. */
+export interface UploadOptions {
+  /** Without tags the file is not listed, and its link expires. */
   readonly tags: readonly string[];
-  /** Without what a picture says of where and how it was taken. */
+  /** Removes metadata of images, such as the location. */
   readonly isStripped: boolean;
 }
 
 export interface Upload {
   readonly key: number;
   readonly file: File;
-  readonly wish: UploadWish;
+  readonly options: UploadOptions;
   readonly state: "waiting" | "sending" | "done" | "failed";
-  /** Of 1; null while it cannot be told. */
+  /** From 0 to 1, null while unknown. */
   readonly progress: number | null;
-  /** Why it failed. */
+  /** Error message of a failed upload. */
   readonly problem: string | null;
-  /** Of a file that is there: where the dashboard shows it, and where anybody fetches it. */
+  /** Id and public URL of an uploaded file. */
   readonly stored: { readonly id: string; readonly url: string } | null;
 }
 
-/** What the gateway takes in one piece; what is larger goes to the store. */
+/** Largest file that the gateway accepts in one request. */
 const SMALL_BYTES_MAX = 10 * 1024 * 1024;
-const AT_ONCE_MAX = 3;
-/** What is outdated by a file that comes or goes. */
+const CONCURRENT_MAX = 3;
+/** Cached types that a new or deleted file invalidates. */
 export const OUTDATED = { additionalTypenames: ["MediaObjectConnection", "MediaQuota"] };
 
 let uploads: readonly Upload[] = [];
@@ -48,10 +48,10 @@ export function useUploads(): readonly Upload[] {
   return useSyncExternalStore(listeners.add, () => uploads);
 }
 
-export function startUploads(files: readonly File[], wish: UploadWish): void {
+export function startUploads(files: readonly File[], options: UploadOptions): void {
   const added = files.map((file): Upload => {
     keys += 1;
-    return { key: keys, file, wish, state: "waiting", progress: null, problem: null, stored: null };
+    return { key: keys, file, options, state: "waiting", progress: null, problem: null, stored: null };
   });
   set([...uploads, ...added]);
   pump();
@@ -62,15 +62,15 @@ export function retryUpload(key: number): void {
   pump();
 }
 
-/** Takes it from the list, and ends what is still being sent of it. */
-export function dropUpload(key: number): void {
+/** Removes an upload from the list and aborts it. */
+export function removeUpload(key: number): void {
   requests.get(key)?.abort();
   set(uploads.filter((upload) => upload.key !== key));
   pump();
 }
 
 function pump(): void {
-  const free = AT_ONCE_MAX - uploads.filter(({ state }) => state === "sending").length;
+  const free = CONCURRENT_MAX - uploads.filter(({ state }) => state === "sending").length;
   for (const upload of uploads.filter(({ state }) => state === "waiting").slice(0, Math.max(free, 0))) {
     change(upload.key, { state: "sending" });
     send(upload)
@@ -81,30 +81,30 @@ function pump(): void {
 }
 
 async function send(upload: Upload): Promise<{ readonly id: string; readonly url: string }> {
-  const { file, wish } = upload;
-  if (wish.tags.length === 0 && file.size <= SMALL_BYTES_MAX) {
+  const { file, options } = upload;
+  if (options.tags.length === 0 && file.size <= SMALL_BYTES_MAX) {
     const { data, error } = await graph
       .mutation(
         FilesUploadSmallDocument,
-        { input: { file, isStripped: wish.isStripped } },
-        // Forms are what other sites' pages could send, too: this header they could not.
+        { input: { file, isStripped: options.isStripped } },
+        // Protects from CSRF: a page of another site can send a multipart form, but not this header.
         { ...OUTDATED, fetchOptions: { headers: { "GraphQL-Preflight": "1" } } },
       )
       .toPromise();
     return data?.uploadMedia?.mediaFile ?? fail(error);
   }
-  const announced = { contentType: file.type || "application/octet-stream", size: file.size, name: file.name, tags: wish.tags };
-  const created = await graph.mutation(FilesCreateUploadDocument, { input: announced }, OUTDATED).toPromise();
-  const place = created.data?.createUpload?.upload ?? fail(created.error);
-  await put(upload, place);
-  const { data, error } = await graph.mutation(FilesCompleteUploadDocument, { input: { id: place.mediaObjectId } }, OUTDATED).toPromise();
+  const input = { contentType: file.type || "application/octet-stream", size: file.size, name: file.name, tags: options.tags };
+  const created = await graph.mutation(FilesCreateUploadDocument, { input }, OUTDATED).toPromise();
+  const target = created.data?.createUpload?.upload ?? fail(created.error);
+  await put(upload, target);
+  const { data, error } = await graph.mutation(FilesCompleteUploadDocument, { input: { id: target.mediaObjectId } }, OUTDATED).toPromise();
   return data?.completeUpload?.mediaObject ?? fail(error);
 }
 
-type Place = NonNullable<FilesCreateUploadMutation["createUpload"]>["upload"];
+type UploadTarget = NonNullable<FilesCreateUploadMutation["createUpload"]>["upload"];
 
-/** `fetch` tells nothing of how much has gone. */
-function put({ key, file }: Upload, { url, method, headers }: Place): Promise<void> {
+/** Uses XMLHttpRequest, because `fetch` reports no upload progress. */
+function put({ key, file }: Upload, { url, method, headers }: UploadTarget): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     requests.set(key, request);
@@ -113,16 +113,16 @@ function put({ key, file }: Upload, { url, method, headers }: Place): Promise<vo
     request.upload.onprogress = ({ loaded, total }) => change(key, { progress: total === 0 ? null : loaded / total });
     request.onload = () => {
       if (request.status < 300) resolve();
-      else reject(new Error(messageIn(request.responseText) ?? `The store has refused it (HTTP ${request.status}).`));
+      else reject(new Error(messageIn(request.responseText) ?? `The storage rejected the file (HTTP ${request.status}).`));
     };
-    request.onerror = () => reject(new Error("The store could not be reached. Look at your connection, then try again."));
-    request.onabort = () => reject(new Error("It was cancelled."));
+    request.onerror = () => reject(new Error("Cannot reach the storage. Check your connection, then try again."));
+    request.onabort = () => reject(new Error("Upload cancelled."));
     request.onloadend = () => requests.delete(key);
     request.send(file);
   });
 }
 
-/** In the gateway's envelope; a bucket has one of its own, which is for programs. */
+/** Message of the gateway's error envelope. Null for the XML errors of an external bucket. */
 function messageIn(text: string): string | null {
   try {
     const { error } = JSON.parse(text) as { readonly error?: { readonly message?: unknown } };
@@ -134,7 +134,7 @@ function messageIn(text: string): string | null {
 
 function fail(error: CombinedError | undefined): never {
   const isAway = error?.networkError !== undefined;
-  throw new Error(isAway ? "The gateway could not be reached." : (error?.graphQLErrors[0]?.message ?? "It was not stored."));
+  throw new Error(isAway ? "Cannot reach the gateway." : (error?.graphQLErrors[0]?.message ?? "Upload failed."));
 }
 
 function change(key: number, changes: Partial<Upload>): void {
@@ -146,7 +146,7 @@ function set(changed: readonly Upload[]): void {
   listeners.notify();
 }
 
-/** Leaving the dashboard would end what is being sent. */
+/** Warns before leaving the page, which would abort the uploads. */
 window.addEventListener("beforeunload", (event) => {
   if (uploads.some(({ state }) => state === "waiting" || state === "sending")) event.preventDefault();
 });

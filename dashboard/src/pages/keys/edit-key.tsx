@@ -1,4 +1,4 @@
-/** The form that changes a key. What is not touched is not sent: another tab may have changed it meanwhile, and whoever edits is told. */
+/** Form that edits a key. It sends edited fields only, and warns when another tab has changed the key meanwhile. */
 import { Group, Modal, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
@@ -10,14 +10,15 @@ import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { EXPIRIES, ModelsChoice, SECONDS_PER_DAY } from "./key-form.js";
 
-/** Its expiry stays. */
+/** Option that leaves the expiry unchanged. */
 const KEEP = "keep";
 
 interface Draft {
   readonly name: string;
-  /** What is left, which becomes less by itself, and what it was in all; another key's, which bounds it, may be anything. */
+  /** Remaining budget, which shrinks with every charge. */
   readonly budget: string;
-  readonly budgetInAll: string;
+  /** Remaining budget plus spent credits. Empty without a budget, and for child keys, whose parent limits them as well. */
+  readonly totalBudget: string;
   readonly isEveryModel: boolean;
   readonly models: readonly string[];
   readonly expiresAt: string | null;
@@ -25,9 +26,9 @@ interface Draft {
 
 const LABELS = {
   name: "Name",
-  budgetInAll: "Budget",
+  totalBudget: "Budget",
   isEveryModel: "Models",
-  models: "Which models",
+  models: "Allowed models",
   expiresAt: "Expires",
 } as const satisfies Partial<Record<keyof Draft, string>>;
 
@@ -35,14 +36,14 @@ function draftOf({ name, creditBudget, spent, allowedModels, expiresAt, parentId
   return {
     name,
     budget: creditBudget ?? "",
-    budgetInAll: creditBudget === null || parentId !== null ? "" : sumOfCredits([creditBudget, spent]),
+    totalBudget: creditBudget === null || parentId !== null ? "" : sumOfCredits([creditBudget, spent]),
     isEveryModel: allowedModels === null,
     models: allowedModels ?? [],
     expiresAt,
   };
 }
 
-/** `since`: as whoever shows the key asks for it, who is told with this. */
+/** `since` has to match the query of the key's page, which then gets the fresh data as well. */
 export function EditKey({
   apiKey,
   since,
@@ -57,9 +58,9 @@ export function EditKey({
   const [title] = useState(apiKey.name);
   const [expiry, setExpiry] = useState(KEEP);
   const { draft, base, set, elsewhere, isUpToDate } = useEdited(draftOf(apiKey), LABELS);
-  const areModelsTouched = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
+  const areModelsEdited = draft.isEveryModel !== base.isEveryModel || draft.models !== base.models;
   const submit = async () => {
-    // What is new in the answer is shown, and told of, by whoever shows the key.
+    // The page passes fresh data on to `useEdited`, which shows the warning.
     const { data } = await refetchQuery(KeysOneDocument, { id: apiKey.id, from: since });
     if (data?.node?.__typename === "ApiKey" && !isUpToDate(draftOf(data.node))) return;
     const answer = await update({
@@ -68,7 +69,7 @@ export function EditKey({
         ...(draft.name !== base.name && { name: draft.name }),
         ...(draft.budget !== base.budget && { creditBudget: draft.budget === "" ? null : draft.budget }),
         ...(expiry !== KEEP && { expiresIn: expiry === "" ? null : Number(expiry) * SECONDS_PER_DAY }),
-        ...(areModelsTouched && { allowedModels: draft.isEveryModel ? null : draft.models }),
+        ...(areModelsEdited && { allowedModels: draft.isEveryModel ? null : draft.models }),
       },
     });
     if (form.accept(answer)) onClose();
@@ -79,8 +80,8 @@ export function EditKey({
         <TextInput label="Name" {...form.text("name", draft.name, (name) => set({ name }))} autoComplete="off" data-autofocus />
         <Group grow align="flex-start">
           <NumberInput
-            label="Credits left of its budget"
-            description="From now on. Empty: as much as your balance has."
+            label="Remaining budget in credits"
+            description="Leave empty for no limit."
             {...form.input("creditBudget", draft.budget, (value: string | number) => set({ budget: String(value) }))}
             allowNegative={false}
             decimalScale={9}
@@ -89,7 +90,7 @@ export function EditKey({
           <Select
             label="Expires"
             description="Counted from now."
-            data={[{ value: KEEP, label: "as it is" }, ...EXPIRIES]}
+            data={[{ value: KEEP, label: "Unchanged" }, ...EXPIRIES]}
             {...form.input("expiresIn", expiry, (value: string | null) => setExpiry(value ?? KEEP))}
             allowDeselect={false}
           />

@@ -1,4 +1,4 @@
-/** The form that makes a key, and the value of a new one, which is shown once. */
+/** Form that creates a key. The secret of the new key is shown once. */
 import {
   Alert,
   Button,
@@ -32,42 +32,42 @@ import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const SECONDS_PER_DAY = 86_400;
 export const EXPIRIES = [
-  { value: "", label: "never" },
-  { value: "1", label: "in a day" },
-  { value: "7", label: "in a week" },
-  { value: "30", label: "in 30 days" },
-  { value: "90", label: "in 90 days" },
-  { value: "365", label: "in a year" },
+  { value: "", label: "Never" },
+  { value: "1", label: "1 day" },
+  { value: "7", label: "7 days" },
+  { value: "30", label: "30 days" },
+  { value: "90", label: "90 days" },
+  { value: "365", label: "1 year" },
 ];
 const PERMISSIONS: readonly { readonly value: AccountPermission; readonly label: string; readonly description: string }[] = [
-  { value: "PROFILE", label: "Profile", description: "See who the account is: name, e-mail address, tier." },
-  { value: "BALANCE", label: "Balance", description: "See what the account can spend." },
-  { value: "USAGE", label: "Usage", description: "See what the account has used, and its jobs." },
+  { value: "PROFILE", label: "Profile", description: "Read the account's name, e-mail address and tier." },
+  { value: "BALANCE", label: "Balance", description: "Read the account's balance." },
+  { value: "USAGE", label: "Usage", description: "Read the account's usage and jobs." },
   {
     value: "KEYS",
     label: "Keys",
-    description: "Manage the account: its keys, models, agents, webhooks. Whoever has such a key can make others.",
+    description: "Manage the account: keys, models, agents and webhooks. Such a key can create other keys.",
   },
 ];
 
-type Made = NonNullable<KeysCreateMutation["createApiKey"]>;
+type Created = NonNullable<KeysCreateMutation["createApiKey"]>;
 
 function useModels(search = "") {
   const [{ data }] = useQuery({ query: KeysModelsDocument, variables: search === "" ? {} : { search } });
   return data?.models?.nodes ?? [];
 }
 
-/** The gateway looks for what is typed: there may be more models than a list holds. */
+/** The gateway searches the models, because the catalog may be longer than one page. */
 function AllowedModels(props: Pick<MultiSelectProps, "value" | "onChange" | "error">) {
   const [search, setSearch] = useState("");
-  const [asked] = useDebouncedValue(search, 200);
-  const found = useModels(asked).map(({ restId }) => restId);
+  const [debounced] = useDebouncedValue(search, 200);
+  const found = useModels(debounced).map(({ restId }) => restId);
   const chosen = props.value ?? [];
   return (
     <ModelsSelect
       data={[...new Set([...chosen, ...found])]}
-      label="Which models"
-      placeholder={chosen.length === 0 ? "Search by name" : ""}
+      label="Allowed models"
+      placeholder={chosen.length === 0 ? "Search models" : ""}
       searchValue={search}
       onSearchChange={setSearch}
       {...props}
@@ -80,7 +80,6 @@ interface Allowed {
   readonly models: readonly string[];
 }
 
-/** Every model, or only those that are chosen. */
 export function ModelsChoice({
   isEveryModel,
   models,
@@ -91,8 +90,8 @@ export function ModelsChoice({
     <>
       <Radio.Group label="Models" value={isEveryModel ? "all" : "some"} onChange={(value) => set({ isEveryModel: value === "all" })}>
         <Group mt={4}>
-          <Radio value="all" label="Every model" />
-          <Radio value="some" label="Only some" />
+          <Radio value="all" label="All models" />
+          <Radio value="some" label="Selected models" />
         </Group>
       </Radio.Group>
       {!isEveryModel && <AllowedModels {...form.input("allowedModels", [...models], (chosen) => set({ models: chosen }))} />}
@@ -101,26 +100,26 @@ export function ModelsChoice({
 }
 
 export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
-  const [made, setMade] = useState<Made | null>(null);
+  const [created, setCreated] = useState<Created | null>(null);
   const close = () => {
     onClose();
-    setMade(null);
+    setCreated(null);
   };
   return (
     <Modal
       opened={isOpen}
       onClose={close}
-      title={made ? "Your new key" : "Make a key"}
+      title={created ? "Key created" : "Create key"}
       size="lg"
-      // What is typed, or shown this once, is not lost to a click beside it.
+      // A stray click must not lose the input or the key.
       closeOnClickOutside={false}
     >
-      {made ? <MadeKey made={made} onClose={close} /> : <NewKeyForm onMade={setMade} onClose={close} />}
+      {created ? <CreatedKey created={created} onClose={close} /> : <NewKeyForm onCreated={setCreated} onClose={close} />}
     </Modal>
   );
 }
 
-function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
+function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Created) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(KeysCreateDocument);
   const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type"]);
   const [name, setName] = useState("");
@@ -140,28 +139,28 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         accountPermissions: PERMISSIONS.map(({ value }) => value).filter((value) => permissions.includes(value)),
       },
     });
-    if (form.accept(answer) && answer.data?.createApiKey) onMade(answer.data.createApiKey);
+    if (form.accept(answer) && answer.data?.createApiKey) onCreated(answer.data.createApiKey);
   };
   return (
-    <DialogForm form={form} action="Make the key" onSubmit={submit} onCancel={onClose}>
+    <DialogForm form={form} action="Create key" onSubmit={submit} onCancel={onClose}>
       <TextInput
         label="Name"
-        description="Tells it from your other keys, such as the name of the program."
+        description="For example the program that will use the key."
         {...form.text("name", name, setName)}
         autoComplete="off"
         required
         data-autofocus
       />
-      <Radio.Group label="Kind" value={type} onChange={(value) => setType(value as ApiKeyType)} error={form.errorOf("type")}>
+      <Radio.Group label="Type" value={type} onChange={(value) => setType(value as ApiKeyType)} error={form.errorOf("type")}>
         <Stack gap={6} mt={4}>
-          <Radio value="SECRET" label="Secret: for programs on your own machines" />
-          <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps; anyone who sees it can spend its budget" />
+          <Radio value="SECRET" label="Secret: for servers and programs on your own machines" />
+          <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps. Anyone who sees it can spend its budget." />
         </Stack>
       </Radio.Group>
       <Group grow align="flex-start">
         <NumberInput
           label="Budget in credits"
-          description="Empty: as much as your balance has."
+          description="Leave empty for no limit."
           {...form.input("creditBudget", budget, setBudget)}
           allowNegative={false}
           decimalScale={9}
@@ -169,7 +168,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         />
         <Select
           label="Expires"
-          description="It stops working by itself."
+          description="The key stops working after this time."
           data={EXPIRIES}
           value={expiry}
           onChange={(value) => setExpiry(value ?? "")}
@@ -178,12 +177,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
         />
       </Group>
       <ModelsChoice {...allowed} set={(changes) => setAllowed((before) => ({ ...before, ...changes }))} form={form} />
-      <Checkbox.Group
-        label="What it may do beside generating"
-        value={permissions}
-        onChange={setPermissions}
-        error={form.errorOf("accountPermissions")}
-      >
+      <Checkbox.Group label="Account permissions" value={permissions} onChange={setPermissions} error={form.errorOf("accountPermissions")}>
         <Stack gap={6} mt={4}>
           {PERMISSIONS.map(({ value, label, description }) => (
             <Checkbox key={value} value={value} label={label} description={description} />
@@ -194,7 +188,7 @@ function NewKeyForm({ onMade, onClose }: { readonly onMade: (made: Made) => void
   );
 }
 
-function MadeKey({ made: { apiKey, key }, onClose }: { readonly made: Made; readonly onClose: () => void }) {
+function CreatedKey({ created: { apiKey, key }, onClose }: { readonly created: Created; readonly onClose: () => void }) {
   const models = useModels();
   const model =
     models.find(({ restId, modality }) => modality === "TEXT" && (apiKey.allowedModels?.includes(restId) ?? true))?.restId ??
@@ -202,11 +196,11 @@ function MadeKey({ made: { apiKey, key }, onClose }: { readonly made: Made; read
     "MODEL";
   return (
     <Stack>
-      <Alert color="yellow" variant="light" title="Copy it now: it is shown this once" role="status">
-        The gateway keeps no copy that it could show again.
+      <Alert color="yellow" variant="light" title="Copy this key now. You won’t be able to see it again." role="status">
+        The gateway stores only a hash of the key.
       </Alert>
       <div className="card" data-key-value>
-        <Copyable value={key} label="the key" />
+        <Copyable value={key} label="key" />
       </div>
       <Text fw={600}>Try it</Text>
       <Tabs defaultValue="curl">
@@ -223,7 +217,7 @@ function MadeKey({ made: { apiKey, key }, onClose }: { readonly made: Made; read
         ))}
       </Tabs>
       <Group justify="flex-end">
-        <Button onClick={onClose}>I have copied it</Button>
+        <Button onClick={onClose}>Done</Button>
       </Group>
     </Stack>
   );

@@ -13,6 +13,7 @@ import {
 import { prefetch } from "../../client/graphql.js";
 import { noteRevokedHere, useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
+import { formatCount } from "../../ui/amounts.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
@@ -51,8 +52,8 @@ function Keys() {
   return (
     <Page
       title="Keys"
-      description="A program shows a key to spend your credits. Give each program one of its own, with no more than it needs."
-      actions={<Button onClick={() => setSearch({ new: "" })}>Make a key</Button>}
+      description="Programs use keys to spend your credits. Create one key per program, with only the access it needs."
+      actions={<Button onClick={() => setSearch({ new: "" })}>Create key</Button>}
     >
       <NewKey isOpen={isCreating} onClose={() => setSearch({}, { replace: true })} />
       <Card>
@@ -60,8 +61,8 @@ function Keys() {
           {({ me }) => {
             const { nodes = [], pageInfo } = me?.apiKeys ?? {};
             return nodes.length === 0 ? (
-              <Empty title="You have no keys yet" action={<Button onClick={() => setSearch({ new: "" })}>Make a key</Button>}>
-                A program needs one to spend your credits.
+              <Empty title="No keys yet" action={<Button onClick={() => setSearch({ new: "" })}>Create key</Button>}>
+                Create a key to call the API from your programs.
               </Empty>
             ) : (
               <Stack gap="sm">
@@ -78,7 +79,7 @@ function Keys() {
 
 function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
   return (
-    <WideTable label="Your keys" columns={["Name", "Begins with", "Budget", "Last used", "Expires"]} highlightOnHover>
+    <WideTable label="Your keys" columns={["Name", "Key", "Budget", "Last used", "Expires"]} highlightOnHover>
       {keys.map((key) => (
         <Table.Tr key={key.id}>
           <Table.Td>
@@ -103,7 +104,7 @@ function Kind({ apiKey: { type, origin, parentId, isValid, app } }: { readonly a
   const words = [
     ...(type === "PUBLISHABLE" ? ["publishable"] : []),
     ...(origin === "CREATED" ? [] : [`granted to ${app?.name ?? "an app"}`]),
-    ...(parentId === null ? [] : ["made by another key"]),
+    ...(parentId === null ? [] : ["created by another key"]),
   ];
   return (
     <Group gap={6}>
@@ -114,19 +115,19 @@ function Kind({ apiKey: { type, origin, parentId, isValid, app } }: { readonly a
       )}
       {!isValid && (
         <Badge size="xs" color="red" variant="light">
-          not valid
+          Inactive
         </Badge>
       )}
     </Group>
   );
 }
 
-/** What is left of a budget, as a bar of what it was. */
+/** Remaining budget, as text and as a bar. */
 function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: KeyRowFragment }) {
   if (creditBudget === null)
     return (
       <Text c="dimmed" size="sm">
-        no limit but the balance
+        No limit
       </Text>
     );
   const whole = toNanocredits(sumOfCredits([creditBudget, spent]));
@@ -136,12 +137,7 @@ function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: Ke
       <Text size="sm">
         <Credits value={creditBudget} /> left, <Credits value={spent} /> spent
       </Text>
-      <Progress
-        value={percent}
-        color={percent < 10 ? "orange" : "blue"}
-        size="sm"
-        aria-label={`${percent}% of the budget of ${name} is left`}
-      />
+      <Progress value={percent} color={percent < 10 ? "orange" : "blue"} size="sm" aria-label={`${name}: ${percent}% of the budget left`} />
     </Stack>
   );
 }
@@ -157,7 +153,7 @@ function OneKey({ id }: { readonly id: string }) {
       answer={answer}
       name="key"
       above={ABOVE}
-      why="It may have been revoked long ago, or belong to another account."
+      why="It may have been revoked long ago, or it belongs to another account."
       all="All keys"
     >
       {({ node }) => node?.__typename === "ApiKey" && <KeyDetails apiKey={node} />}
@@ -186,7 +182,7 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
             </Button>
             <Confirm
               title={`Revoke ${name}?`}
-              action="Revoke the key"
+              action="Revoke key"
               onConfirm={async () => {
                 noteRevokedHere(apiKey.restId);
                 return (await revoke({ input: { id } })).error;
@@ -198,15 +194,15 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
               )}
             >
               <Text>
-                Whatever uses this key stops working within a second, and so does every key that it has made. This cannot be undone.
+                Programs that use this key stop working within a second. Keys created with it are revoked as well. This cannot be undone.
               </Text>
               <Text mt="sm" c="dimmed" size="sm">
                 {lastUsedAt === null ? (
-                  "It has never been used."
+                  "This key has never been used."
                 ) : (
                   <>
-                    It was last used <When value={lastUsedAt} />, and {sum?.requests === 1 ? "once" : `${sum?.requests ?? 0} times`} in the
-                    last {DAYS_SHOWN} days.
+                    Last used <When value={lastUsedAt} />, with {formatCount(sum?.requests ?? 0, "request", "requests")} in the last{" "}
+                    {DAYS_SHOWN} days.
                   </>
                 )}
               </Text>
@@ -217,26 +213,26 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
     >
       {isEditing && <EditKey apiKey={apiKey} since={since()} onClose={() => setEditing(false)} />}
       {isRevoked && (
-        <Alert color="red" variant="light" title="This key is revoked">
-          Whatever shows it is refused, since <When value={revokedAt} />.
+        <Alert color="red" variant="light" title="This key has been revoked">
+          Revoked <When value={revokedAt} />. Requests with this key are rejected.
         </Alert>
       )}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Card title="What it may do">
+        <Card title="Details">
           <Facts>
-            <Fact label="Begins with">
+            <Fact label="Key">
               <span className="mono">{beginning}…</span>
             </Fact>
-            <Fact label="Id">
-              <Copyable value={apiKey.restId} label="the id" />
+            <Fact label="ID">
+              <Copyable value={apiKey.restId} label="ID" />
             </Fact>
             <Fact label="Budget">
               <Budget apiKey={apiKey} />
             </Fact>
-            <Fact label="Models">{allowedModels === null ? "all" : allowedModels.length === 0 ? "none" : allowedModels.join(", ")}</Fact>
-            <Fact label="Permissions">{permissions.length === 0 ? "to generate, and no more" : permissions.join(", ").toLowerCase()}</Fact>
-            {redirectUrls.length > 0 && <Fact label="Returns to">{redirectUrls.join(", ")}</Fact>}
-            <Fact label="Made">
+            <Fact label="Models">{allowedModels === null ? "All" : allowedModels.length === 0 ? "None" : allowedModels.join(", ")}</Fact>
+            <Fact label="Permissions">{permissions.length === 0 ? "Generate only" : permissions.join(", ").toLowerCase()}</Fact>
+            {redirectUrls.length > 0 && <Fact label="Redirect URLs">{redirectUrls.join(", ")}</Fact>}
+            <Fact label="Created">
               <When value={createdAt} />
             </Fact>
             <Fact label="Last used">
@@ -248,15 +244,15 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
           </Facts>
         </Card>
         <Card
-          title={`The last ${DAYS_SHOWN} days`}
+          title={`Last ${DAYS_SHOWN} days`}
           actions={
             <Anchor component={Link} size="sm" to={`${addressOf("usage")}?key=${encodeURIComponent(id)}`}>
-              Its requests
+              View requests
             </Anchor>
           }
         >
           {sum === undefined || sum.requests === 0 ? (
-            <Empty title="Nothing was made with it" />
+            <Empty title="No requests" />
           ) : (
             <Stack gap="sm">
               <Text>
@@ -276,7 +272,7 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
                 <Table.Tbody>
                   {apiKey.byModel?.map(({ modelId, requests, cost }) => (
                     <Table.Tr key={modelId}>
-                      <Table.Td className="any-wrap">{modelId ?? "no longer offered"}</Table.Td>
+                      <Table.Td className="any-wrap">{modelId ?? "Removed model"}</Table.Td>
                       <Table.Td ta="right">{requests}</Table.Td>
                       <Table.Td ta="right">
                         <Credits value={cost} />

@@ -1,4 +1,4 @@
-/** What the catalog is asked for, as it stands in the address's query. */
+/** Filters of the catalog, stored in the query of the address. */
 import type {
   Modality,
   ModelCapability,
@@ -11,68 +11,68 @@ import { toModality } from "../../ui/modalities.js";
 import { fromPerMillion } from "../../ui/prices.js";
 
 export const CAPABILITIES: ReadonlyMap<ModelCapability, string> = new Map([
-  ["TOOLS", "Calls functions"],
-  ["REASONING", "Thinks first"],
-  ["VISION", "Sees pictures"],
-  ["SEARCH", "Searches the web"],
-  ["CODE_EXEC", "Runs code"],
+  ["TOOLS", "Tool calling"],
+  ["REASONING", "Reasoning"],
+  ["VISION", "Vision"],
+  ["SEARCH", "Web search"],
+  ["CODE_EXEC", "Code execution"],
 ]);
 
 export const HEALTH: ReadonlyMap<ModelHealthStatus, string> = new Map([
   ["HEALTHY", "Healthy"],
-  ["UNKNOWN", "Not known"],
+  ["UNKNOWN", "Unknown"],
   ["UNRELIABLE", "Unreliable"],
 ]);
 
 export const COSTS: ReadonlyMap<string, string> = new Map([
   ["free", "Free"],
-  ["paid", "Not free"],
+  ["paid", "Paid"],
 ]);
 
-export const MAKERS: ReadonlyMap<string, string> = new Map([
-  ["community", "By accounts"],
-  ["catalog", "Not by accounts"],
+export const SOURCES: ReadonlyMap<string, string> = new Map([
+  ["community", "Community"],
+  ["catalog", "Gateway"],
 ]);
 
 export const ORDERS: ReadonlyMap<string, { readonly label: string; readonly order: ModelOrder }> = new Map([
   ["type", { label: "Type", order: { field: "DEFAULT", direction: "ASC" } }],
   ["title", { label: "Name", order: { field: "TITLE", direction: "ASC" } }],
-  ["cheap", { label: "Cheapest first", order: { field: "PRICE", direction: "ASC" } }],
-  ["dear", { label: "Dearest first", order: { field: "PRICE", direction: "DESC" } }],
+  ["cheap", { label: "Price, low to high", order: { field: "PRICE", direction: "ASC" } }],
+  ["dear", { label: "Price, high to low", order: { field: "PRICE", direction: "DESC" } }],
   ["new", { label: "Newest first", order: { field: "ADDED_AT", direction: "DESC" } }],
 ]);
 export const ORDER_DEFAULT = "type";
 
-interface PriceCompared {
+interface PriceFilter {
   readonly label: string;
   readonly field: "maxInputPrice" | "maxOutputPrice";
-  readonly isOfAMillion: boolean;
+  readonly isPerMillion: boolean;
 }
 
-const TOKENS_OUT: PriceCompared = { label: "Credits, a million out", field: "maxOutputPrice", isOfAMillion: true };
-const SECOND_OUT: PriceCompared = { label: "Credits, a second", field: "maxOutputPrice", isOfAMillion: false };
+const PER_OUTPUT_TOKENS: PriceFilter = { label: "Credits per 1M output", field: "maxOutputPrice", isPerMillion: true };
+const PER_OUTPUT_SECOND: PriceFilter = { label: "Credits per second", field: "maxOutputPrice", isPerMillion: false };
 
-/** By what models of a type are compared: units of different types say nothing of each other. */
-const PRICES_COMPARED: ReadonlyMap<Modality, PriceCompared> = new Map<Modality, PriceCompared>([
-  ["TEXT", TOKENS_OUT],
-  ["REALTIME", TOKENS_OUT],
-  ["SPEECH", { ...TOKENS_OUT, label: "Credits, a million read" }],
-  ["IMAGE", { ...SECOND_OUT, label: "Credits, a picture" }],
-  ["VIDEO", SECOND_OUT],
-  ["MUSIC", SECOND_OUT],
-  ["TRANSCRIPTION", { ...SECOND_OUT, field: "maxInputPrice" }],
-  ["EMBEDDING", { label: "Credits, a million in", field: "maxInputPrice", isOfAMillion: true }],
+/** Price that the filter compares. It depends on the type, because types have different units. */
+const PRICE_FILTERS: ReadonlyMap<Modality, PriceFilter> = new Map<Modality, PriceFilter>([
+  ["TEXT", PER_OUTPUT_TOKENS],
+  ["REALTIME", PER_OUTPUT_TOKENS],
+  ["SPEECH", { ...PER_OUTPUT_TOKENS, label: "Credits per 1M characters" }],
+  ["IMAGE", { ...PER_OUTPUT_SECOND, label: "Credits per image" }],
+  ["VIDEO", PER_OUTPUT_SECOND],
+  ["MUSIC", PER_OUTPUT_SECOND],
+  ["TRANSCRIPTION", { ...PER_OUTPUT_SECOND, field: "maxInputPrice" }],
+  ["EMBEDDING", { label: "Credits per 1M input", field: "maxInputPrice", isPerMillion: true }],
 ]);
 
-export function priceComparedIn(query: URLSearchParams): PriceCompared | undefined {
+export function priceFilterFor(query: URLSearchParams): PriceFilter | undefined {
   const modality = toModality(query.get("modality"));
-  return modality && PRICES_COMPARED.get(modality);
+  return modality && PRICE_FILTERS.get(modality);
 }
 
 const PRICE = /^\d{1,12}(?:\.\d{1,12})?$/;
 
-function atMost(text: string, { isOfAMillion }: PriceCompared): string | null {
-  if (isOfAMillion) return fromPerMillion(text);
+function toMaxPrice(text: string, { isPerMillion }: PriceFilter): string | null {
+  if (isPerMillion) return fromPerMillion(text);
   return PRICE.test(text) ? text : null;
 }
 
@@ -80,14 +80,14 @@ export type FilterName = "q" | "modality" | "can" | "publisher" | "cost" | "max"
 
 const PAGE = 50;
 
-/** What cannot be is as if it were not there. */
+/** Ignores invalid values. */
 export function readModels(query: URLSearchParams): ModelsListQueryVariables {
   const text = (name: FilterName) => query.get(name)?.trim() || undefined;
   const modality = toModality(query.get("modality"));
   const capabilities = [...CAPABILITIES.keys()].filter((known) => query.getAll("can").includes(known));
   const health = [...HEALTH.keys()].find((known) => known === query.get("health"));
-  const compared = priceComparedIn(query);
-  const most = compared ? atMost(query.get("max")?.trim() ?? "", compared) : null;
+  const priceFilter = priceFilterFor(query);
+  const maxPrice = priceFilter ? toMaxPrice(query.get("max")?.trim() ?? "", priceFilter) : null;
   const [cost, by, search, publisher, after] = [text("cost"), text("by"), text("q"), text("publisher"), text("after")];
   const filter: ModelFilter = {
     ...(search !== undefined && { search }),
@@ -95,9 +95,9 @@ export function readModels(query: URLSearchParams): ModelsListQueryVariables {
     ...(capabilities.length > 0 && { capabilities }),
     ...(publisher !== undefined && { publishers: [publisher] }),
     ...(cost !== undefined && COSTS.has(cost) && { isFree: cost === "free" }),
-    ...(by !== undefined && MAKERS.has(by) && { isCommunity: by === "community" }),
+    ...(by !== undefined && SOURCES.has(by) && { isCommunity: by === "community" }),
     ...(health !== undefined && { healthStatuses: [health] }),
-    ...(compared && most !== null && { [compared.field]: most }),
+    ...(priceFilter && maxPrice !== null && { [priceFilter.field]: maxPrice }),
   };
   const { order } = ORDERS.get(text("order") ?? ORDER_DEFAULT) ?? { order: { field: "DEFAULT", direction: "ASC" } as const };
   return { first: PAGE, filter, orderBy: order, ...(after !== undefined && { after }) };

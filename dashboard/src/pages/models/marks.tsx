@@ -1,4 +1,4 @@
-/** What to know of a model before calling it, in a few words. */
+/** Short notes on a model: owner, restrictions and health. */
 import { Badge, Group, Text } from "@mantine/core";
 import type { ModelRowFragment } from "../../client/generated/graphql.js";
 import { HEALTH } from "./filters.js";
@@ -6,12 +6,12 @@ import { HEALTH } from "./filters.js";
 export function Marks({ model }: { readonly model: ModelRowFragment }) {
   const { isDefault, isCommunity, isAgent, isPaidOnly, isPrivate, ownerHandle, flags, health } = model;
   const words = [
-    ...(isDefault ? ["default of its type"] : []),
+    ...(isDefault ? ["default for its type"] : []),
     ...(isAgent ? ["agent"] : []),
     ...(isCommunity ? [`by ${ownerHandle ?? "an account"}`] : []),
-    ...(isPrivate ? ["only yours"] : []),
-    ...(isPaidOnly ? ["not for free credits"] : []),
-    ...(flags.isAlpha ? ["may change or go"] : []),
+    ...(isPrivate ? ["private"] : []),
+    ...(isPaidOnly ? ["purchased credits only"] : []),
+    ...(flags.isAlpha ? ["alpha"] : []),
   ];
   return (
     <Group gap={6}>

@@ -1,4 +1,4 @@
-/** One model: all that is known of it, and a calculator of what a request would cost. */
+/** Details of one model, and a calculator for the cost of a request. */
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -25,7 +25,7 @@ const ABOVE = [{ label: "Models", to: addressOf("models") }];
 export function OneModel({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: ModelsOneDocument, variables: { id } });
   return (
-    <DetailView answer={answer} name="model" above={ABOVE} why="It may be gone, or no longer be offered to you." all="All models">
+    <DetailView answer={answer} name="model" above={ABOVE} why="It may have been removed, or it is not available to you." all="All models">
       {({ node }) => node?.__typename === "Model" && <Details model={node} />}
     </DetailView>
   );
@@ -33,8 +33,8 @@ export function OneModel({ id }: { readonly id: string }) {
 
 function Details({ model }: { readonly model: Shown }) {
   const { title, restId, description, pendingChange, health, voices, aliases } = model;
-  const playground = playgroundOf(model);
-  const words = (texts: readonly string[]) => texts.map((text) => text.toLowerCase().replaceAll("_", " ")).join(", ");
+  const playground = playgroundLink(model);
+  const list = (texts: readonly string[]) => texts.map((text) => text.toLowerCase().replaceAll("_", " ")).join(", ");
   return (
     <Page
       title={<bdi>{title}</bdi>}
@@ -49,7 +49,7 @@ function Details({ model }: { readonly model: Shown }) {
       }
     >
       <Stack gap={4}>
-        <Copyable value={restId} label="the model's id" />
+        <Copyable value={restId} label="model ID" />
         <Marks model={model} />
         {description !== null && (
           <Text maw="46rem" className="any-wrap" dir="auto">
@@ -58,15 +58,15 @@ function Details({ model }: { readonly model: Shown }) {
         )}
       </Stack>
       {pendingChange && (
-        <Alert color="orange" variant="light" title="It will change" role="status">
-          <When value={pendingChange.effectiveAt} />
-          {pendingChange.visibility === "PRIVATE" && ": only its owner may call it then"}
-          {pendingChange.isPaidOnly && ": it then is not for free credits"}
+        <Alert color="orange" variant="light" title="Scheduled change" role="status">
+          Takes effect <When value={pendingChange.effectiveAt} />.
+          {pendingChange.visibility === "PRIVATE" && " Only its owner can call it after that."}
+          {pendingChange.isPaidOnly && " It accepts purchased credits only after that."}
           {pendingChange.pricing && (
             <Text size="sm">
               {pricesOf(pendingChange.pricing)
                 .map(({ price, per, traits }) => `${traits.label} ${formatCredits(price)} ${per}`)
-                .join(", ") || "It then costs nothing."}
+                .join(", ") || "Free"}
             </Text>
           )}
         </Alert>
@@ -75,40 +75,40 @@ function Details({ model }: { readonly model: Shown }) {
         <Card title="Prices in credits">
           <PriceTable model={model} />
         </Card>
-        <Card title="What would it cost?">
+        <Card title="Cost calculator">
           <Calculator model={model} />
         </Card>
       </SimpleGrid>
-      <Card title="About it">
+      <Card title="Details">
         <Facts>
           <Fact label="Type">{MODALITIES.get(model.modality)}</Fact>
           <Fact label="Publisher">
             <bdi>{model.publisher}</bdi>
           </Fact>
           {model.ownerHandle !== null && (
-            <Fact label="Registered by">
+            <Fact label="Owner">
               <bdi>{model.ownerHandle}</bdi>
             </Fact>
           )}
-          <Fact label="Goes in">{words(model.inputModalities) || "–"}</Fact>
-          <Fact label="Comes out">{words(model.outputModalities) || "–"}</Fact>
-          <Fact label="Can">{model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase()).join(", ") || "–"}</Fact>
-          <Fact label="Context">{model.contextLength === null ? "not known" : `${model.contextLength.toLocaleString("en")} tokens`}</Fact>
-          {model.perUserRpm !== null && <Fact label="At most">{model.perUserRpm} requests a minute</Fact>}
+          <Fact label="Input">{list(model.inputModalities) || "–"}</Fact>
+          <Fact label="Output">{list(model.outputModalities) || "–"}</Fact>
+          <Fact label="Capabilities">{model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase()).join(", ") || "–"}</Fact>
+          <Fact label="Context">{model.contextLength === null ? "Unknown" : `${model.contextLength.toLocaleString("en")} tokens`}</Fact>
+          {model.perUserRpm !== null && <Fact label="Rate limit">{model.perUserRpm} requests per minute</Fact>}
           {voices.length > 0 && <Fact label="Voices">{voices.join(", ")}</Fact>}
-          {aliases.length > 0 && <Fact label="Also called">{aliases.join(", ")}</Fact>}
-          {model.requiredSafetyFeatures.length > 0 && <Fact label="Always checked">{words(model.requiredSafetyFeatures)}</Fact>}
+          {aliases.length > 0 && <Fact label="Aliases">{aliases.join(", ")}</Fact>}
+          {model.requiredSafetyFeatures.length > 0 && <Fact label="Safety checks">{list(model.requiredSafetyFeatures)}</Fact>}
           <Fact label="Health">
             {HEALTH.get(health.status)}
             {health.successRate !== null && (
               <Text span size="sm" c="dimmed">
-                : {formatPercent(health.successRate)} of {health.requests.toLocaleString("en")} requests in the last 24 hours went well
+                : {formatPercent(health.successRate)} of {health.requests.toLocaleString("en")} requests in the last 24 hours succeeded
               </Text>
             )}
           </Fact>
-          <Fact label="When it fails">
+          <Fact label="Fallbacks">
             {model.fallbacks.length === 0
-              ? "no other is tried"
+              ? "None"
               : model.fallbacks.map((other, index) => (
                   <span key={other.id}>
                     {index > 0 && ", then "}
@@ -118,7 +118,7 @@ function Details({ model }: { readonly model: Shown }) {
                   </span>
                 ))}
           </Fact>
-          <Fact label="In the catalog">
+          <Fact label="Added">
             <When value={model.addedAt} />
           </Fact>
         </Facts>
@@ -127,8 +127,8 @@ function Details({ model }: { readonly model: Shown }) {
   );
 }
 
-/** Where it can be tried; null: conversations in speech and judgements cannot be there. */
-function playgroundOf({ modality, restId }: Shown): string | null {
+/** Link to the playground. Null for realtime and moderation models, which it does not support. */
+function playgroundLink({ modality, restId }: Shown): string | null {
   const kind = KINDS.find((known) => known.modality === modality);
   const path = kind?.modality === "TEXT" ? "playground" : `playground/${kind?.name}`;
   return kind ? `${addressOf(path)}?model=${encodeURIComponent(restId)}` : null;
@@ -136,7 +136,7 @@ function playgroundOf({ modality, restId }: Shown): string | null {
 
 function PriceTable({ model: { pricing, flags, imagePricing, modality } }: { readonly model: Shown }) {
   const prices = pricesOf(pricing);
-  if (!flags.isPaid) return <Text>It costs nothing.</Text>;
+  if (!flags.isPaid) return <Text>Free</Text>;
   return (
     <>
       <Table withRowBorders={false} verticalSpacing={4}>
@@ -159,15 +159,15 @@ function PriceTable({ model: { pricing, flags, imagePricing, modality } }: { rea
       {modality === "IMAGE" && (
         <Text size="xs" c="dimmed" mt="xs">
           {imagePricing === "REQUEST"
-            ? "A picture is charged once, whatever its size."
-            : "A picture is charged by the tokens that its upstream counts."}
+            ? "Charged per image, regardless of its size."
+            : "Charged by the image tokens that the upstream reports."}
         </Text>
       )}
     </>
   );
 }
 
-/** What a request of that kind is like. */
+/** Amounts of a typical request, by modality. */
 const EXAMPLES: Readonly<Record<Modality, Partial<Record<PricedKind, string>>>> = {
   TEXT: { inputTextTokens: "1000", outputTextTokens: "500" },
   REALTIME: { inputAudioTokens: "1000", outputAudioTokens: "1000" },
@@ -180,11 +180,11 @@ const EXAMPLES: Readonly<Record<Modality, Partial<Record<PricedKind, string>>>> 
   MODERATION: { inputTextTokens: "1000" },
 };
 
-/** Exact, as the gateway computes it: long prompts and fields with prices of their own are not in it. */
+/** Computes exact costs as the gateway does, but without surcharges for long prompts and for options with prices of their own. */
 function Calculator({ model: { pricing, flags, modality } }: { readonly model: Shown }) {
   const [typed, setTyped] = useState<ReadonlyMap<PricedKind, string>>(new Map());
   const prices = pricesOf(pricing);
-  if (!flags.isPaid) return <Text>Nothing, whatever it makes.</Text>;
+  if (!flags.isPaid) return <Text>Requests to this model are free.</Text>;
   const amounts = new Map(prices.map(({ kind }) => [kind, typed.get(kind) ?? EXAMPLES[modality][kind] ?? "0"]));
   const cost = costOf(pricing, amounts);
   return (
@@ -195,7 +195,7 @@ function Calculator({ model: { pricing, flags, modality } }: { readonly model: S
           return (
             <TextInput
               key={kind}
-              label={`${traits.label}, ${traits.unit}`}
+              label={`${traits.label} (${traits.unit})`}
               inputMode="decimal"
               value={value}
               maxLength={16}
@@ -204,8 +204,8 @@ function Calculator({ model: { pricing, flags, modality } }: { readonly model: S
                 isAmount(value, traits.unit === "seconds")
                   ? undefined
                   : traits.unit === "seconds"
-                    ? "A number, such as 2.5"
-                    : "A whole number"
+                    ? "Enter a number, such as 2.5"
+                    : "Enter a whole number"
               }
               autoComplete="off"
             />
@@ -214,14 +214,14 @@ function Calculator({ model: { pricing, flags, modality } }: { readonly model: S
       </SimpleGrid>
       <Group justify="space-between" align="baseline">
         <Text c="dimmed" size="sm">
-          One such request
+          Cost per request
         </Text>
-        <Text fw={650} fz="1.25rem" component="output" aria-label="What one such request costs">
+        <Text fw={650} fz="1.25rem" component="output" aria-label="Cost per request">
           <Credits value={cost} unit />
         </Text>
       </Group>
       <Text size="xs" c="dimmed">
-        Very long prompts, and options with prices of their own, cost more at some models.
+        Some models charge more for very long prompts and for options with prices of their own.
       </Text>
     </Stack>
   );

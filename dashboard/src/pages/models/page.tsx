@@ -14,7 +14,7 @@ import { Pager } from "../../ui/pager.js";
 import { pricesOf } from "../../ui/prices.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { Wide } from "../../ui/wide.js";
-import { CAPABILITIES, COSTS, type FilterName, HEALTH, MAKERS, ORDER_DEFAULT, ORDERS, priceComparedIn, readModels } from "./filters.js";
+import { CAPABILITIES, COSTS, type FilterName, HEALTH, ORDER_DEFAULT, ORDERS, priceFilterFor, readModels, SOURCES } from "./filters.js";
 import { Marks } from "./marks.js";
 import { OneModel } from "./one-model.js";
 import "./models.css";
@@ -37,7 +37,7 @@ function Models() {
     setQuery(
       (before) => {
         const next = new URLSearchParams(before);
-        // A place in one list is none in another.
+        // Cursors are valid for the same filters only.
         next.delete("after");
         for (const [name, value] of Object.entries(values)) {
           next.delete(name);
@@ -48,7 +48,7 @@ function Models() {
       { replace: isTyped },
     );
   return (
-    <Page title="Models" description="What can be called, with what it costs. A request names a model by its id.">
+    <Page title="Models" description="All models that you can call, with their prices. Requests name a model by its ID.">
       <Filters query={query} set={set} />
       <Card>
         <QueryView answer={answer} loading={<Loading rows={10} height={44} />}>
@@ -56,14 +56,14 @@ function Models() {
             const { nodes = [], pageInfo, totalCount = 0 } = models ?? {};
             return nodes.length === 0 ? (
               <Empty
-                title="No model is like that"
+                title="No models match your filters"
                 action={
                   <Button variant="default" onClick={() => setQuery({})}>
-                    Clear the filters
+                    Clear filters
                   </Button>
                 }
               >
-                Fewer filters may find one.
+                Try fewer filters.
               </Empty>
             ) : (
               <>
@@ -76,8 +76,8 @@ function Models() {
                     after={query.get("after")}
                     pageInfo={pageInfo}
                     onMove={(after) => set({ after })}
-                    first="First models"
-                    next="More models"
+                    first="First page"
+                    next="Next page"
                   />
                 </Group>
               </>
@@ -100,7 +100,7 @@ function Filters({
 }) {
   const [{ data }] = useQuery({ query: ModelsPublishersDocument });
   const publisher = query.get("publisher");
-  const unit = priceComparedIn(query)?.label;
+  const unit = priceFilterFor(query)?.label;
   const publishers = [
     ...new Set([...(data?.models?.nodes ?? []).map((model) => model.publisher), ...(publisher ? [publisher] : [])]),
   ].sort();
@@ -108,7 +108,7 @@ function Filters({
     <search className="filters">
       <FilterInput
         label="Search"
-        placeholder="Name, id or what it is good for"
+        placeholder="Name, ID or description"
         type="search"
         value={query.get("q") ?? ""}
         onChange={(q) => set({ q }, true)}
@@ -122,8 +122,8 @@ function Filters({
         {...CHOICE}
       />
       <MultiSelect
-        label="Can"
-        placeholder={query.has("can") ? "" : "Anything"}
+        label="Capabilities"
+        placeholder={query.has("can") ? "" : "Any"}
         data={toOptions(CAPABILITIES)}
         value={query.getAll("can")}
         onChange={(can) => set({ can })}
@@ -131,7 +131,7 @@ function Filters({
       />
       <Select
         label="Publisher"
-        placeholder="Anyone"
+        placeholder="Any"
         data={publishers}
         value={publisher}
         onChange={(value) => set({ publisher: value })}
@@ -139,9 +139,9 @@ function Filters({
         searchable
       />
       <Select
-        label="Registered"
-        placeholder="By anyone"
-        data={toOptions(MAKERS)}
+        label="Source"
+        placeholder="Any"
+        data={toOptions(SOURCES)}
         value={query.get("by")}
         onChange={(by) => set({ by })}
         {...CHOICE}
@@ -155,8 +155,8 @@ function Filters({
         {...CHOICE}
       />
       <FilterInput
-        label="Highest price"
-        placeholder={unit ?? "Choose a type first"}
+        label="Max. price"
+        placeholder={unit ?? "Select a type first"}
         title={unit}
         disabled={unit === undefined}
         inputMode="decimal"
@@ -165,14 +165,14 @@ function Filters({
       />
       <Select
         label="Health"
-        placeholder="Not unreliable"
+        placeholder="Healthy or unknown"
         data={toOptions(HEALTH)}
         value={query.get("health")}
         onChange={(health) => set({ health })}
         {...CHOICE}
       />
       <Select
-        label="Order"
+        label="Sort by"
         data={[...ORDERS].map(([value, { label }]) => ({ value, label }))}
         value={query.get("order") ?? ORDER_DEFAULT}
         onChange={(order) => set({ order: order === ORDER_DEFAULT ? null : order })}
@@ -192,7 +192,7 @@ function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }
           <Table.Tr>
             <Table.Th w="38%">Model</Table.Th>
             <Table.Th>Type</Table.Th>
-            <Table.Th>Can</Table.Th>
+            <Table.Th>Capabilities</Table.Th>
             <Table.Th ta="right">Context</Table.Th>
             <Table.Th>Price in credits</Table.Th>
           </Table.Tr>
@@ -231,9 +231,9 @@ function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }
   );
 }
 
-/** The first of what goes in and of what comes out: the page of the model has all. */
+/** The first input price and the first output price. The page of the model has all. */
 function Prices({ model: { pricing, flags, modality } }: { readonly model: ModelRowFragment }) {
-  if (!flags.isPaid) return <Text size="sm">free</Text>;
+  if (!flags.isPaid) return <Text size="sm">Free</Text>;
   const prices = pricesOf(pricing);
   const shown = [
     prices.find(({ kind }) => kind.startsWith("input") || kind === "characters"),
@@ -256,6 +256,6 @@ function Prices({ model: { pricing, flags, modality } }: { readonly model: Model
   );
 }
 
-/** Of a model that makes pictures all that comes out costs the same: the pictures are named. */
+/** For image models the output price is that of images. */
 const isOutput = (kind: string, modality: string) =>
   (modality === "IMAGE" ? kind === "outputImageTokens" : kind.startsWith("output")) || kind === "imageRequests";

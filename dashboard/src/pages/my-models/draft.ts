@@ -1,6 +1,6 @@
 /**
- * What is typed of a model or an agent, as text, until the gateway takes it. It outlives a reload of the tab, but for the credential,
- * which is kept nowhere.
+ * Draft of a model or agent, with all fields as text. It is stored in the tab's session storage and survives a reload. The credential is never
+ * stored.
  */
 import { useEffect, useState } from "react";
 import type {
@@ -37,7 +37,7 @@ export const PRICE_FIELDS = [
 ] as const;
 export type PriceField = (typeof PRICE_FIELDS)[number];
 
-/** Those that people state of a modality, the usual ones first. */
+/** Price fields by modality, the most common first. */
 const PRICES_OF: ReadonlyMap<Modality, readonly PriceField[]> = new Map([
   [
     "TEXT",
@@ -121,8 +121,8 @@ const KEY = "sluice-new-model";
 
 function readStoredDraft(): Draft {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Partial<Draft> | null;
-    return { ...EMPTY, ...kept };
+    const stored = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Partial<Draft> | null;
+    return { ...EMPTY, ...stored };
   } catch {
     return EMPTY;
   }
@@ -138,8 +138,7 @@ export function useStoredDraft() {
   return [draft, setDraft] as const;
 }
 
-/** Of a field that takes digits alone. */
-const numberOr = (text: string): number | null => (text.trim() === "" || !Number.isFinite(Number(text)) ? null : Number(text));
+const toNumber = (text: string): number | null => (text.trim() === "" || !Number.isFinite(Number(text)) ? null : Number(text));
 
 function pricesIn(draft: Draft): Partial<Record<PriceField, string>> {
   const entries = pricesOf(draft.modality).flatMap((field) => {
@@ -159,7 +158,7 @@ const shared = ({ name, title, description, visibility, requiredSafetyFeatures }
 
 export function toProxy(draft: Draft): CreateCommunityModelInput {
   const isText = draft.modality === "TEXT";
-  const contextLength = numberOr(draft.contextLength);
+  const contextLength = toNumber(draft.contextLength);
   return {
     ...shared(draft),
     modality: draft.modality,
@@ -167,7 +166,7 @@ export function toProxy(draft: Draft): CreateCommunityModelInput {
     bearerToken: draft.bearerToken,
     ...(draft.upstreamModel !== "" && { upstreamModel: draft.upstreamModel }),
     ...(isText && { inputModalities: draft.inputModalities, advertised: { capabilities: draft.capabilities, contextLength } }),
-    perUserRpm: numberOr(draft.perUserRpm),
+    perUserRpm: toNumber(draft.perUserRpm),
     isPaidOnly: draft.isPaidOnly,
     imagePricing: draft.imagePricing,
     ...pricesIn(draft),
@@ -182,7 +181,7 @@ export function toEndpoint(draft: Draft): CreateEndpointAgentInput {
     inputModalities: draft.inputModalities,
     outputModalities: draft.outputModalities,
     ...(draft.upstreamModel !== "" && { upstreamModel: draft.upstreamModel }),
-    perUserRpm: numberOr(draft.perUserRpm),
+    perUserRpm: toNumber(draft.perUserRpm),
   };
 }
 
@@ -206,7 +205,7 @@ export function kindOf({ __typename }: Pick<MyModelWholeFragment, "__typename">)
   return KINDS.get(__typename) ?? "proxy";
 }
 
-/** What can be changed of a model, as it stands. */
+/** Draft with the current values of a model. */
 export function draftOf(model: MyModelWholeFragment): Draft {
   const base: Draft = {
     ...EMPTY,
@@ -254,17 +253,16 @@ export function draftOf(model: MyModelWholeFragment): Draft {
 }
 
 const textOf = (value: number | null) => (value === null ? "" : String(value));
-/** `PROMPT_TEXT_PRICE` is `promptTextPrice`. */
+/** Converts `PROMPT_TEXT_PRICE` to `promptTextPrice`. */
 const toFieldName = (name: string) => name.toLowerCase().replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** The fields whose text is another than it was. */
-function changed(before: Draft, after: Draft): ReadonlySet<keyof Draft> {
+function changedFields(before: Draft, after: Draft): ReadonlySet<keyof Draft> {
   const names = Object.keys(EMPTY) as (keyof Draft)[];
   return new Set(names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name])));
 }
 
 export function toUpdate(id: string, before: Draft, after: Draft): UpdateCommunityModelInput {
-  const fields = changed(before, after);
+  const fields = changedFields(before, after);
   const isText = after.kind === "endpoint" || after.modality === "TEXT";
   const has = (name: keyof Draft) => fields.has(name);
   return {
@@ -277,9 +275,9 @@ export function toUpdate(id: string, before: Draft, after: Draft): UpdateCommuni
     ...(has("inputModalities") && { inputModalities: after.inputModalities }),
     ...(has("outputModalities") && { outputModalities: after.outputModalities }),
     ...((has("capabilities") || has("contextLength")) && {
-      advertised: { capabilities: after.capabilities, contextLength: numberOr(after.contextLength) },
+      advertised: { capabilities: after.capabilities, contextLength: toNumber(after.contextLength) },
     }),
-    ...(has("perUserRpm") && { perUserRpm: numberOr(after.perUserRpm) }),
+    ...(has("perUserRpm") && { perUserRpm: toNumber(after.perUserRpm) }),
     ...(has("isPaidOnly") && { isPaidOnly: after.isPaidOnly }),
     ...(has("fallbackIds") && { fallbackIds: after.fallbackIds }),
     ...(has("imagePricing") && { imagePricing: after.imagePricing }),
@@ -293,7 +291,7 @@ export function toUpdate(id: string, before: Draft, after: Draft): UpdateCommuni
 }
 
 export function toAgentUpdate(id: string, before: Draft, after: Draft): UpdateAgentInput {
-  const fields = changed(before, after);
+  const fields = changedFields(before, after);
   return {
     id,
     ...identityOf(after, fields),

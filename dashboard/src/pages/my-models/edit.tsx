@@ -1,4 +1,4 @@
-/** What is changed of a model or an agent. What is not touched is not sent: another tab may have changed it meanwhile. */
+/** Form that edits a model or agent. It sends edited fields only, because another tab may have changed the others meanwhile. */
 import { Modal, Text } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
@@ -18,36 +18,35 @@ import { ALL_FIELDS, NamePart, SourcePart } from "./fields.js";
 import { TermsPart } from "./terms.js";
 import { OUTDATED } from "./wizard.js";
 
-/** What is told of when it is changed elsewhere meanwhile. */
+/** Fields whose change in another tab causes a warning. */
 const LABELS: Readonly<Partial<Record<keyof Draft, string>>> = {
   name: "Name",
   title: "Title",
   description: "Description",
-  visibility: "Who may call it",
-  requiredSafetyFeatures: "Checks of what goes in",
-  api: "The format that it speaks",
-  url: "Address",
-  upstreamModel: "Its own name for the model",
-  inputModalities: "What goes into it",
-  outputModalities: "What comes out of it",
-  capabilities: "What it can do",
+  visibility: "Visibility",
+  requiredSafetyFeatures: "Safety checks",
+  api: "API format",
+  url: "URL",
+  upstreamModel: "Upstream model name",
+  inputModalities: "Input types",
+  outputModalities: "Output types",
+  capabilities: "Capabilities",
   contextLength: "Context length in tokens",
-  perUserRpm: "Requests a minute of one account",
-  isPaidOnly: "Only bought credits pay for it",
-  fallbackIds: "Tried when its upstream fails",
-  imagePricing: "What is charged for a picture",
+  perUserRpm: "Rate limit per account",
+  isPaidOnly: "Purchased credits only",
+  fallbackIds: "Fallback models",
+  imagePricing: "Image pricing",
   prices: "Prices",
-  systemPrompt: "What it is told first",
-  baseModelId: "The model that it asks",
-  mcpServers: "Tools that it may use",
+  systemPrompt: "System prompt",
+  baseModelId: "Base model",
+  mcpServers: "Tools",
 };
 
-type Answered = MyModelsOneQuery["node"] | undefined;
-export function isModel(node: Answered): node is Extract<Answered, MyModelWholeFragment> {
+type Node = MyModelsOneQuery["node"] | undefined;
+export function isModel(node: Node): node is Extract<Node, MyModelWholeFragment> {
   return node !== null && node !== undefined && "modelId" in node;
 }
 
-/** In a dialog that a click beside it does not close. */
 export function Edit({
   model,
   isPublisher,
@@ -65,7 +64,7 @@ export function Edit({
   const isAgent = draft.kind === "prompt" || draft.kind === "code";
   const part = { draft, set, form, id: model.id };
   const submit = async () => {
-    // What is new in the answer is shown, and told of, by whoever shows the model.
+    // The page passes fresh data on to `useEdited`, which shows the warning.
     const { data } = await refetchQuery(MyModelsOneDocument, { id: model.id });
     if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) return;
     const answer = isAgent
@@ -78,7 +77,7 @@ export function Edit({
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
         {draft.kind === "code" && (
           <Text size="sm" c="dimmed">
-            Its name, title and description come from its repository: change them there, then get the latest commit.
+            Name, title and description come from the repository. Change them there, then deploy the latest commit.
           </Text>
         )}
         <NamePart {...part} />
@@ -86,7 +85,7 @@ export function Edit({
         <TermsPart {...part} isPublisher={isPublisher} />
         {model.visibility === "PUBLIC" && draft.kind === "proxy" && (
           <Text size="sm" c="dimmed">
-            It is public: other prices, and other credits that pay for it, count three hours after you save them.
+            This model is public: changes to prices and accepted credits take effect three hours after you save.
           </Text>
         )}
       </DialogForm>

@@ -1,4 +1,4 @@
-/** The fields of a model or an agent, in the parts that the wizard asks for one by one and the form that changes it shows together. */
+/** Form fields of a model or agent. The wizard shows the parts one by one, the edit form all together. */
 import { Checkbox, Group, MultiSelect, Radio, Select, Stack, Textarea, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -9,7 +9,7 @@ import type { ServerForm } from "../../ui/server-form.js";
 import { type Draft, PRICE_FIELDS } from "./draft.js";
 import { CONTENTS, PROXIED_OPTIONS, SAFETY, SERVERS } from "./labels.js";
 
-/** By the names that the graph's inputs have for them, for each part. */
+/** Fields of each part, by their names in the GraphQL inputs. */
 export const SOURCE_FIELDS = [
   "modality",
   "api",
@@ -32,11 +32,10 @@ export interface PartProps {
   readonly draft: Draft;
   readonly set: (changes: Partial<Draft>) => void;
   readonly form: ServerForm;
-  /** Of a model that there is: some of it stays as it is. */
+  /** Id of an existing model, some fields of which cannot be changed. */
   readonly id?: string;
 }
 
-/** Where it is, and how it is reached. */
 export function SourcePart(props: PartProps) {
   const { draft } = props;
   if (draft.kind === "prompt") return <PromptPart {...props} />;
@@ -50,7 +49,7 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
     <Stack>
       {draft.kind === "proxy" && id === undefined && (
         <Select
-          label="What it does"
+          label="Type"
           data={PROXIED_OPTIONS}
           value={draft.modality}
           onChange={(modality) => set({ modality: toModality(modality) ?? "TEXT" })}
@@ -60,7 +59,7 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
       )}
       {isText && (
         <Radio.Group
-          label="The format that it speaks"
+          label="API format"
           value={draft.api}
           onChange={(api) => set({ api: api === "RESPONSES" ? "RESPONSES" : "CHAT_COMPLETIONS" })}
           error={form.errorOf("api")}
@@ -72,11 +71,11 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
         </Radio.Group>
       )}
       <TextInput
-        label={isText ? "Address" : "Base address"}
+        label={isText ? "URL" : "Base URL"}
         description={
           isText
-            ? "The exact endpoint, with its path and query."
-            : "The base of the media API, or the endpoint; of video the exact endpoint."
+            ? "The exact endpoint, with path and query."
+            : "The base URL of the media API, or the endpoint. For video, the exact endpoint."
         }
         placeholder={isText ? "https://models.example/v1/chat/completions" : "https://models.example/v1"}
         value={draft.url}
@@ -95,8 +94,8 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
           label="Credential"
           description={
             id === undefined
-              ? "The bearer token that its service takes. It is stored encrypted and never shown."
-              : "Empty: the one that is stored. Another address needs it again."
+              ? "The bearer token of the upstream. It is stored encrypted and never shown."
+              : "Leave empty to keep the stored credential. A new URL requires it again."
           }
           {...form.text("bearerToken", draft.bearerToken, (bearerToken) => set({ bearerToken }))}
           type="password"
@@ -105,14 +104,14 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
         />
       )}
       <TextInput
-        label="Its own name for the model"
-        description="Empty: the name that you give it here."
+        label="Upstream model name"
+        description="Leave empty if it is the same as the name here."
         {...form.text("upstreamModel", draft.upstreamModel, (upstreamModel) => set({ upstreamModel }))}
         autoComplete="off"
       />
       {isText && (
         <MultiSelect
-          label="What goes into it"
+          label="Input types"
           data={[...CONTENTS]}
           value={[...draft.inputModalities]}
           onChange={(chosen) => set({ inputModalities: CONTENTS.map(({ value }) => value).filter((value) => chosen.includes(value)) })}
@@ -121,7 +120,7 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
       )}
       {draft.kind === "endpoint" && (
         <MultiSelect
-          label="What comes out of it"
+          label="Output types"
           data={[...CONTENTS]}
           value={[...draft.outputModalities]}
           onChange={(chosen) => set({ outputModalities: CONTENTS.map(({ value }) => value).filter((value) => chosen.includes(value)) })}
@@ -134,37 +133,37 @@ function UpstreamPart({ draft, set, form, id }: PartProps) {
 
 function PromptPart({ draft, set, form }: PartProps) {
   const [search, setSearch] = useState("");
-  const [asked] = useDebouncedValue(search, 200);
+  const [debounced] = useDebouncedValue(search, 200);
   const [{ data }] = useQuery({
     query: MyModelsBasesDocument,
-    variables: asked === "" || asked === draft.baseModelId ? {} : { search: asked },
+    variables: debounced === "" || debounced === draft.baseModelId ? {} : { search: debounced },
   });
   const found = data?.models?.nodes.map(({ restId }) => restId) ?? [];
   const bases = draft.baseModelId === "" || found.includes(draft.baseModelId) ? found : [draft.baseModelId, ...found];
   return (
     <Stack>
       <Select
-        label="The model that it asks"
-        description="A text model. Whoever calls the agent pays for what it asks."
-        placeholder="Search by name"
+        label="Base model"
+        description="A text model. Callers of the agent pay for its requests to this model."
+        placeholder="Search models"
         data={bases}
         filter={({ options }) => options}
         searchable
         searchValue={search}
         onSearchChange={setSearch}
-        nothingFoundMessage="No text model is called that"
+        nothingFoundMessage="No models found"
         {...form.input("baseModelId", draft.baseModelId || null, (chosen: string | null) => set({ baseModelId: chosen ?? "" }))}
         required
       />
       <Textarea
-        label="What it is told first"
-        description="The system prompt: who it is, what it does, what it never does."
+        label="System prompt"
+        description="Instructions for the agent: its role, its tasks and its limits."
         {...form.text("systemPrompt", draft.systemPrompt, (systemPrompt) => set({ systemPrompt }))}
         rows={8}
         required
       />
       <Checkbox.Group
-        label="Tools that it may use"
+        label="Tools"
         value={[...draft.mcpServers]}
         onChange={(chosen) => set({ mcpServers: SERVERS.map(({ value }) => value).filter((value) => chosen.includes(value)) })}
         error={form.errorOf("mcpServers")}
@@ -184,7 +183,7 @@ function CodePart({ draft, set, form, id }: PartProps) {
     <Stack>
       <TextInput
         label="Repository"
-        description="The https address of a public git repository with an agent.ts at its root. Its name and title come from there, and its latest commit is what runs."
+        description="The https URL of a public git repository with an agent.ts at its root. Name and title come from the repository. Its latest commit is deployed."
         placeholder="https://github.com/you/your-agent"
         {...form.text("repository", draft.repository, (repository) => set({ repository }))}
         type="url"
@@ -196,7 +195,6 @@ function CodePart({ draft, set, form, id }: PartProps) {
   );
 }
 
-/** What it is called. */
 export function NamePart({ draft, set, form }: PartProps) {
   return (
     <Stack>
@@ -204,21 +202,21 @@ export function NamePart({ draft, set, form }: PartProps) {
         <>
           <TextInput
             label="Name"
-            description="The last part of the id that it is called by, such as my-model."
+            description="The last part of the model ID, such as my-model."
             {...form.text("name", draft.name, (name) => set({ name }))}
             autoComplete="off"
             required
           />
           <TextInput
             label="Title"
-            description="What people call it."
+            description="The display name."
             {...form.text("title", draft.title, (title) => set({ title }))}
             autoComplete="off"
             required
           />
           <Textarea
             label="Description"
-            description="What it is good for."
+            description="What the model is good for."
             {...form.text("description", draft.description, (description) => set({ description }))}
             autosize
             minRows={2}
@@ -226,8 +224,8 @@ export function NamePart({ draft, set, form }: PartProps) {
         </>
       )}
       <Checkbox.Group
-        label="Checks of what goes in"
-        description="Every request has them, whatever its caller asks for."
+        label="Safety checks"
+        description="Applied to the input of every request, regardless of the caller’s settings."
         value={[...draft.requiredSafetyFeatures]}
         onChange={(chosen) => set({ requiredSafetyFeatures: SAFETY.map(({ value }) => value).filter((value) => chosen.includes(value)) })}
         error={form.errorOf("requiredSafetyFeatures")}

@@ -1,11 +1,11 @@
-/** How others' calls of a model went, in a word. */
+/** Health of a model, measured by other users' calls. */
 import { Badge } from "@mantine/core";
 import type { ModelHealthStatus } from "../../client/generated/graphql.js";
 
-const WORDS: Readonly<Record<ModelHealthStatus, readonly [word: string, color: string]>> = {
-  UNKNOWN: ["too few calls to tell", "gray"],
-  HEALTHY: ["healthy", "green"],
-  UNRELIABLE: ["unreliable", "red"],
+const LABELS: Readonly<Record<ModelHealthStatus, readonly [label: string, color: string]>> = {
+  UNKNOWN: ["Too few calls", "gray"],
+  HEALTHY: ["Healthy", "green"],
+  UNRELIABLE: ["Unreliable", "red"],
 };
 
 export function Health({
@@ -13,11 +13,11 @@ export function Health({
 }: {
   readonly health: { status: ModelHealthStatus; requests: number; successRate: number | null };
 }) {
-  const [word, color] = WORDS[status];
-  const said = successRate === null ? "It was not called." : `${Math.round(successRate * 100)}% of ${requests} calls were answered.`;
+  const [label, color] = LABELS[status];
+  const details = successRate === null ? "No calls yet." : `${Math.round(successRate * 100)}% of ${requests} calls succeeded.`;
   return (
-    <Badge color={color} variant="light" tt="none" miw="max-content" title={said} data-health={status}>
-      {word}
+    <Badge color={color} variant="light" tt="none" miw="max-content" title={details} data-health={status}>
+      {label}
     </Badge>
   );
 }

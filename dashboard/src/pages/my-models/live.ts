@@ -1,4 +1,4 @@
-/** Asks anew when the gateway tells that one of the account's models was changed, or that calls of it went otherwise than before. */
+/** Refetches when one of the account's models, or its health, has changed. */
 import { useEffect, useRef } from "react";
 import { useSubscription } from "urql";
 import { onReconnect } from "../../client/connection.js";
@@ -6,18 +6,18 @@ import { MyModelsChangedDocument, MyModelsHealthDocument } from "../../client/ge
 
 const PAUSE_MS = 1_000;
 
-/** Many changes at once are one question, and the last of them is never missed. */
+/** Combines the changes of PAUSE_MS into one refetch, which comes after the last of them. */
 export function useModelChanges(refetch: () => void): void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const ask = useRef(refetch);
-  ask.current = refetch;
-  const soon = () => {
+  const latest = useRef(refetch);
+  latest.current = refetch;
+  const schedule = () => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      ask.current();
+      latest.current();
     }, PAUSE_MS);
   };
-  useEffect(() => onReconnect(() => ask.current()), []);
+  useEffect(() => onReconnect(() => latest.current()), []);
   useEffect(
     () => () => {
       clearTimeout(timer.current);
@@ -25,12 +25,12 @@ export function useModelChanges(refetch: () => void): void {
     },
     [],
   );
-  useSubscription({ query: MyModelsHealthDocument }, (_, told) => {
-    soon();
-    return told;
+  useSubscription({ query: MyModelsHealthDocument }, (_, event) => {
+    schedule();
+    return event;
   });
-  useSubscription({ query: MyModelsChangedDocument }, (_, told) => {
-    soon();
-    return told;
+  useSubscription({ query: MyModelsChangedDocument }, (_, event) => {
+    schedule();
+    return event;
   });
 }

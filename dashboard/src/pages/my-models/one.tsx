@@ -1,4 +1,4 @@
-/** One model or agent: how it does, what it earns, what is scheduled, what it is; changed, tested, deployed anew, deleted. */
+/** Details of one model or agent: health, usage by others and scheduled changes, with actions to edit, test, deploy and delete it. */
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
@@ -11,6 +11,7 @@ import {
   type MyModelWholeFragment,
 } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
+import { formatCount } from "../../ui/amounts.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
@@ -41,7 +42,7 @@ export function OneModel({ id }: { readonly id: string }) {
       answer={answer}
       name="model"
       above={ABOVE}
-      why="It was deleted, or belongs to another account."
+      why="It was deleted, or it belongs to another account."
       all="All your models and agents"
     >
       {({ node, me }) => isModel(node) && <Details model={node} isPublisher={me?.isPublisher ?? false} />}
@@ -76,26 +77,26 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
       {search.has("edit") && <Edit model={model} isPublisher={isPublisher} onClose={close} />}
       {model.pending && <Pending model={model} pending={model.pending} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Card title="How it does">
+        <Card title="Health">
           <Stack gap="md">
             <Group gap="xl" align="flex-start">
-              <Figure label="Health">
+              <Figure label="Status">
                 <Health health={model.health} />
               </Figure>
-              <Figure label="Answered">
+              <Figure label="Success rate">
                 <span data-requests={model.health.requests}>
                   {model.health.successRate === null ? "–" : `${Math.round(model.health.successRate * 100)}%`}
                 </span>{" "}
-                <span className="soft">of {model.health.requests}</span>
+                <span className="soft">of {formatCount(model.health.requests, "call", "calls")}</span>
               </Figure>
             </Group>
             {canBeTested && <TestRegistered id={model.id} />}
           </Stack>
         </Card>
-        <Card title="What others spent on it">
+        <Card title="Usage by others">
           {model.usage === null || model.usage.requests === 0 ? (
-            <Empty title="Nobody else has called it in the last 30 days">
-              {model.visibility === "PRIVATE" ? "Only you can: it is private." : "Your own calls are not counted."}
+            <Empty title="No calls by others in the last 30 days">
+              {model.visibility === "PRIVATE" ? "This model is private: only you can call it." : "Your own calls are not counted."}
             </Empty>
           ) : (
             <Group gap="xl">
@@ -112,21 +113,21 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
         </Card>
       </SimpleGrid>
       {model.__typename === "CodeAgent" && <LastRuns id={model.id} />}
-      <Card title="What it is">
+      <Card title="Details">
         <Facts>
-          <Fact label="Called as">
-            <Copyable value={model.modelId} label="the model’s id" />
+          <Fact label="Model ID">
+            <Copyable value={model.modelId} label="model ID" />
           </Fact>
-          <Fact label="Kind">{KIND_LABELS[kind].name}</Fact>
-          <Fact label="Who may call it">{model.visibility === "PUBLIC" ? "everybody at this gateway" : "only you"}</Fact>
-          <Fact label="Checks">
-            {model.requiredSafetyFeatures.length === 0 ? "none of its own" : model.requiredSafetyFeatures.join(", ").toLowerCase()}
+          <Fact label="Type">{KIND_LABELS[kind].name}</Fact>
+          <Fact label="Visibility">{model.visibility === "PUBLIC" ? "Public" : "Private"}</Fact>
+          <Fact label="Safety checks">
+            {model.requiredSafetyFeatures.length === 0 ? "None" : model.requiredSafetyFeatures.join(", ").toLowerCase()}
           </Fact>
-          <Own model={model} />
-          <Fact label="Made">
+          <KindFacts model={model} />
+          <Fact label="Created">
             <When value={model.createdAt} />
           </Fact>
-          <Fact label="Changed">
+          <Fact label="Updated">
             <When value={model.updatedAt} />
           </Fact>
         </Facts>
@@ -135,31 +136,29 @@ function Details({ model, isPublisher }: { readonly model: MyModelWholeFragment;
   );
 }
 
-/** What only its kind has. */
-function Own({ model }: { readonly model: MyModelWholeFragment }) {
+/** Facts that only one kind of model has. */
+function KindFacts({ model }: { readonly model: MyModelWholeFragment }) {
   switch (model.__typename) {
     case "ProxyModel": {
       const stated = pricesOf(model.modality).filter((field) => model[field] !== "0");
       return (
         <>
-          <Fact label="Does">{MODALITIES.get(model.modality)}</Fact>
+          <Fact label="Modality">{MODALITIES.get(model.modality)}</Fact>
           <Fact label="Upstream">
-            <span className="mono">{model.url ?? model.baseUrl}</span>, there called <bdi className="mono">{model.upstreamModel}</bdi>
+            <span className="mono">{model.url ?? model.baseUrl}</span>, model <bdi className="mono">{model.upstreamModel}</bdi>
           </Fact>
           <Fact label="Prices">
             {stated.length === 0
-              ? "free"
+              ? "Free"
               : stated.map((field) => (
                   <div key={field}>
-                    {PRICE_LABELS[field]}: <span title="credits">{model[field]}</span>
+                    {PRICE_LABELS[field]}: <span>{model[field]} credits</span>
                   </div>
                 ))}
           </Fact>
-          <Fact label="Paid by">{model.isPaidOnly ? "bought credits only" : "any credits"}</Fact>
-          <Fact label="Limit">
-            {model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}
-          </Fact>
-          <Fact label="Falls back to">{model.fallbackIds.length === 0 ? "nothing" : model.fallbackIds.join(", then ")}</Fact>
+          <Fact label="Accepts">{model.isPaidOnly ? "Purchased credits only" : "All credits"}</Fact>
+          <Fact label="Rate limit">{model.perUserRpm === null ? "No limit" : `${model.perUserRpm} requests per minute per account`}</Fact>
+          <Fact label="Fallbacks">{model.fallbackIds.length === 0 ? "None" : model.fallbackIds.join(", then ")}</Fact>
         </>
       );
     }
@@ -167,23 +166,21 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
       return (
         <>
           <Fact label="Endpoint">
-            <span className="mono">{model.url}</span>, there called <bdi className="mono">{model.upstreamModel}</bdi>
+            <span className="mono">{model.url}</span>, model <bdi className="mono">{model.upstreamModel}</bdi>
           </Fact>
-          <Fact label="Limit">
-            {model.perUserRpm === null ? "none of its own" : `${model.perUserRpm} requests a minute of one account`}
-          </Fact>
+          <Fact label="Rate limit">{model.perUserRpm === null ? "No limit" : `${model.perUserRpm} requests per minute per account`}</Fact>
         </>
       );
     case "PromptAgent":
       return (
         <>
-          <Fact label="Asks">{model.baseModelId}</Fact>
-          <Fact label="Is told first">
+          <Fact label="Base model">{model.baseModelId}</Fact>
+          <Fact label="System prompt">
             <bdi style={{ whiteSpace: "pre-wrap" }}>{model.systemPrompt}</bdi>
           </Fact>
           <Fact label="Tools">
             {model.mcpServers.length === 0
-              ? "none"
+              ? "None"
               : SERVERS.filter(({ value }) => model.mcpServers.includes(value))
                   .map(({ label }) => label.split(":", 1)[0])
                   .join(", ")}
@@ -198,8 +195,8 @@ function Own({ model }: { readonly model: MyModelWholeFragment }) {
               {model.repository}
             </Anchor>
           </Fact>
-          <Fact label="Runs commit">
-            <Copyable value={model.deployedCommitSha} shown={model.deployedCommitSha.slice(0, 12)} label="the commit" />
+          <Fact label="Deployed commit">
+            <Copyable value={model.deployedCommitSha} shown={model.deployedCommitSha.slice(0, 12)} label="commit" />
           </Fact>
         </>
       );
@@ -210,20 +207,18 @@ type Scheduled = NonNullable<MyModelWholeFragment["pending"]>;
 
 function Pending({ model, pending }: { readonly model: MyModelWholeFragment; readonly pending: Scheduled }) {
   const changes = [
-    ...(pending.visibility === null ? [] : [pending.visibility === "PUBLIC" ? "everybody may call it" : "only you may call it"]),
-    ...(pending.isPaidOnly === null ? [] : [pending.isPaidOnly ? "only bought credits pay for it" : "any credits pay for it"]),
-    ...(pending.imagePricing === null
-      ? []
-      : [pending.imagePricing === "TOKENS" ? "pictures are charged by tokens" : "pictures are charged each"]),
+    ...(pending.visibility === null ? [] : [pending.visibility === "PUBLIC" ? "becomes public" : "becomes private"]),
+    ...(pending.isPaidOnly === null ? [] : [pending.isPaidOnly ? "accepts purchased credits only" : "accepts all credits"]),
+    ...(pending.imagePricing === null ? [] : [pending.imagePricing === "TOKENS" ? "charges images by tokens" : "charges per image"]),
     ...PRICE_FIELDS.flatMap((field) =>
       pending[field] === null ? [] : [`${PRICE_LABELS[field].toLowerCase()}: ${pending[field]} credits`],
     ),
   ];
   return (
-    <Alert color="orange" variant="light" title="A change is scheduled">
+    <Alert color="orange" variant="light" title="Scheduled change">
       <Text size="sm" className="any-wrap">
-        In <Countdown until={pending.effectiveAt} />: {changes.join("; ")}. Until then <bdi>{model.title}</bdi> stays as it is, and editing
-        it may replace the change.
+        In <Countdown until={pending.effectiveAt} />: {changes.join("; ")}. Until then <bdi>{model.title}</bdi> stays unchanged. Editing it
+        may replace the scheduled change.
       </Text>
     </Alert>
   );
@@ -260,20 +255,20 @@ function Sync({ id }: { readonly id: string }) {
       const commit = synced.deployedCommitSha.slice(0, 12);
       toast({
         color: "green",
-        title: synced.isUpdated ? "The latest commit runs" : "The latest commit ran already",
+        title: synced.isUpdated ? "Latest commit deployed" : "Already up to date",
         message: `Commit ${commit}.`,
       });
     } else {
       toast({
         color: "red",
-        title: "It was not brought up to date",
-        message: error?.graphQLErrors[0]?.message ?? "The gateway cannot be reached.",
+        title: "Deployment failed",
+        message: error?.graphQLErrors[0]?.message ?? "Cannot reach the gateway.",
       });
     }
   };
   return (
     <Button variant="default" onClick={run} loading={fetching}>
-      Get the latest commit
+      Deploy latest commit
     </Button>
   );
 }
@@ -284,7 +279,7 @@ function Delete({ model: { id, title, modelId, visibility, usage } }: { readonly
   return (
     <Confirm
       title={`Delete ${title}?`}
-      action="Delete it"
+      action="Delete permanently"
       onConfirm={async () => {
         const { error } = await remove({ input: { id } }, OUTDATED);
         if (!error) void navigate(addressOf("my-models"), { replace: true });
@@ -297,8 +292,8 @@ function Delete({ model: { id, title, modelId, visibility, usage } }: { readonly
       )}
     >
       <Text>
-        Whoever calls <span className="mono">{modelId}</span> is told from then on that there is no such model; what has begun goes on to
-        its end. What was spent on it stays in everybody’s usage. This cannot be undone.
+        Requests to <span className="mono">{modelId}</span> will fail because the model no longer exists. Requests in progress are
+        completed. Past requests stay in the usage of their callers. This cannot be undone.
       </Text>
       {visibility === "PUBLIC" && usage !== null && usage.requests > 0 && (
         <Text mt="sm" c="dimmed" size="sm">

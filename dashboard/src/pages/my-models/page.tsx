@@ -39,16 +39,16 @@ function MyModels() {
   const answer = useAnswer({ query: MyModelsListDocument, variables: pageOf(search) });
   useModelChanges(answer.refetch);
   const me = answer.data?.me;
-  const make = (
+  const create = (
     <Button component={Link} to={`${addressOf("my-models")}/${NEW}`}>
-      Make a model or an agent
+      Create model or agent
     </Button>
   );
   return (
     <Page
       title="My models and agents"
-      description="What you offer to yourself and to others: how it does, and what others spend on it."
-      actions={make}
+      description="Models and agents that you have created, with their health and what other users spend on them."
+      actions={create}
     >
       {me && !me.isPublisher && <HowToPublish handle={me.handle} />}
       <Card>
@@ -56,8 +56,8 @@ function MyModels() {
           {({ me }) => {
             const { nodes = [], pageInfo } = me?.communityModels ?? {};
             return nodes.length === 0 ? (
-              <Empty title="You have made none yet" action={make}>
-                A prompt agent is the quickest: a model of the catalog, with instructions of your own.
+              <Empty title="No models or agents yet" action={create}>
+                The quickest start is a prompt agent: a model of the catalog with your own instructions.
               </Empty>
             ) : (
               <Stack gap="sm">
@@ -66,7 +66,7 @@ function MyModels() {
                   after={search.get("after")}
                   pageInfo={pageInfo}
                   onMove={(after) => setSearch(after === null ? {} : { after })}
-                  next="Older ones"
+                  next="Next page"
                 />
               </Stack>
             );
@@ -81,7 +81,7 @@ function ModelTable({ models }: { readonly models: readonly MyModelRowFragment[]
   return (
     <WideTable
       label="Your models and agents"
-      columns={["Title", "Kind", "Who may call it", "Health", { amount: "Others’ requests, 30 days" }, { amount: "Credits they spent" }]}
+      columns={["Title", "Type", "Visibility", "Health", { amount: "Requests by others, 30 days" }, { amount: "Credits, 30 days" }]}
       highlightOnHover
     >
       {models.map((model) => (
@@ -96,7 +96,7 @@ function ModelTable({ models }: { readonly models: readonly MyModelRowFragment[]
           </Table.Td>
           <Table.Td style={{ whiteSpace: "nowrap" }}>{KIND_LABELS[kindOf(model)].name}</Table.Td>
           <Table.Td>
-            <div>{model.visibility === "PUBLIC" ? "everybody" : "only you"}</div>
+            <div>{model.visibility === "PUBLIC" ? "Public" : "Private"}</div>
             {model.pending && (
               <Badge size="sm" color="orange" variant="light" tt="none" miw="max-content">
                 changes <When value={model.pending.effectiveAt} />

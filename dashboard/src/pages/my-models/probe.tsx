@@ -1,4 +1,4 @@
-/** A call of an upstream as it is typed, or as it is registered: does it answer? */
+/** Connection test of an upstream, with the values of the form or of a registered model. */
 import { Alert, Button, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
@@ -8,7 +8,7 @@ import { Failure } from "../../ui/states.js";
 
 type Test = NonNullable<MyModelsTestMutation["testCommunityModel"]>["test"];
 
-/** `form`: shows what the gateway says of the fields at the fields. */
+/** `form` shows field errors of the test. */
 export function Probe({ input, form }: { readonly input: TestCommunityModelInput; readonly form: ServerForm }) {
   const [{ fetching }, test] = useMutation(MyModelsTestDocument);
   const [result, setResult] = useState<Test | null>(null);
@@ -20,19 +20,15 @@ export function Probe({ input, form }: { readonly input: TestCommunityModelInput
   return (
     <Stack gap="xs" align="flex-start">
       <Button variant="default" onClick={run} loading={fetching}>
-        Test it
+        Test connection
       </Button>
       <Text size="xs" c="dimmed">
-        Calls it once, as cheaply as it can be; once in 30 seconds.
+        Sends one minimal request. At most one test every 30 seconds.
       </Text>
       <div role="status" style={{ width: "100%" }}>
         {form.rest && <Failure error={form.rest} />}
         {result && (
-          <Alert
-            color={result.isOk ? "green" : "orange"}
-            variant="light"
-            title={result.isOk ? "It answers" : "It does not answer as it should"}
-          >
+          <Alert color={result.isOk ? "green" : "orange"} variant="light" title={result.isOk ? "Test passed" : "Test failed"}>
             <span className="any-wrap">{result.message}</span>
             {(result.status !== null || result.latencyMs !== null) && (
               <Text size="sm" c="dimmed" mt={4}>

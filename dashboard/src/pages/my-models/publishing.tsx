@@ -1,14 +1,14 @@
-/** What somebody does who wants others to call what they make here. */
+/** Notice for accounts without permission to publish. */
 import { Alert, Text } from "@mantine/core";
 import { Copyable } from "../../ui/copy.js";
 
 export function HowToPublish({ handle }: { readonly handle: string }) {
   return (
-    <Alert color="blue" variant="light" title="What you make here is yours alone for now">
+    <Alert color="blue" variant="light" title="Your models and agents are private">
       <Text size="sm">
-        You can make models and agents and call them with your keys. For everybody at this gateway to call them, an operator must allow your
-        account to publish: send them your handle, <Copyable value={handle} label="your handle" />. They find you under Operator, Accounts.
-        Nothing that you made has to be made again.
+        You can create models and agents and call them with your keys. To make them public, an operator must allow your account to publish:
+        send them your handle, <Copyable value={handle} label="handle" />. They find your account under Operator, Accounts. You can then
+        publish what you have already created.
       </Text>
     </Alert>
   );

@@ -1,4 +1,4 @@
-/** How the last runs of a code agent went, and what it said in its owner's own. */
+/** Last runs of a code agent, with errors and output of the owner's own calls. */
 import { Badge, Button, Group, Stack, Text } from "@mantine/core";
 import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import { type AgentRunOutcome, MyModelsRunsDocument, type MyModelsRunsQuery } from "../../client/generated/graphql.js";
@@ -8,19 +8,19 @@ import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 
-const WORDS: Readonly<Record<AgentRunOutcome, readonly [word: string, color: string]>> = {
-  ANSWERED: ["answered", "green"],
-  FAILED: ["failed", "red"],
-  CANCELLED: ["broken off by its caller", "gray"],
-  PROCESSOR_TIME: ["used too much processor time", "red"],
-  TIME: ["took too long", "red"],
-  MEMORY: ["needed too much memory", "red"],
-  SENT: ["sent too much", "red"],
-  PRINTED: ["printed too much", "red"],
+const OUTCOMES: Readonly<Record<AgentRunOutcome, readonly [label: string, color: string]>> = {
+  ANSWERED: ["Answered", "green"],
+  FAILED: ["Failed", "red"],
+  CANCELLED: ["Cancelled by caller", "gray"],
+  PROCESSOR_TIME: ["CPU limit exceeded", "red"],
+  TIME: ["Time limit exceeded", "red"],
+  MEMORY: ["Memory limit exceeded", "red"],
+  SENT: ["Response size limit exceeded", "red"],
+  PRINTED: ["Log size limit exceeded", "red"],
 };
 
-/** An answer that its own program calls a failure. */
-const REFUSED_STATUS_MIN = 400;
+/** HTTP status from which the agent's own answer counts as an error. */
+const ERROR_STATUS_MIN = 400;
 
 type Run = NonNullable<Extract<NonNullable<MyModelsRunsQuery["node"]>, { readonly __typename: "CodeAgent" }>["runs"]>[number];
 
@@ -30,10 +30,10 @@ export function LastRuns({ id }: { readonly id: string }) {
   useRefetchOnChange(chargedAt, answer.refetch);
   return (
     <Card
-      title="Its last runs"
+      title="Recent runs"
       actions={
         <Button variant="default" size="xs" onClick={answer.refetch} loading={answer.fetching && answer.data !== undefined}>
-          Look again
+          Refresh
         </Button>
       }
     >
@@ -41,11 +41,11 @@ export function LastRuns({ id }: { readonly id: string }) {
         {({ node }) => {
           const runs = node?.__typename === "CodeAgent" ? (node.runs ?? []) : [];
           return runs.length === 0 ? (
-            <Empty title="It has not been called yet">What it prints with console.log and what it fails with is shown here.</Empty>
+            <Empty title="No runs yet">Errors and the output of console.log appear here.</Empty>
           ) : (
             <Stack gap="md">
               <Text size="sm" c="dimmed">
-                The last 20. What it printed and what it failed with is shown of your own calls only: of others’ it may be what they asked.
+                The last 20 runs. Errors and output are shown for your own calls only, because they may contain other users’ requests.
               </Text>
               <Stack component="ol" gap="md" m={0} p={0} style={{ listStyle: "none" }}>
                 {runs.map((run) => (
@@ -63,13 +63,13 @@ export function LastRuns({ id }: { readonly id: string }) {
 }
 
 function OneRun({ run: { startedAt, durationMs, outcome, status, isOwn, error, output } }: { readonly run: Run }) {
-  const [word, color] = WORDS[outcome];
-  const isRefused = status !== null && status >= REFUSED_STATUS_MIN;
+  const [label, color] = OUTCOMES[outcome];
+  const isError = status !== null && status >= ERROR_STATUS_MIN;
   return (
     <Stack gap={4}>
       <Group gap="sm">
-        <Badge color={isRefused ? "orange" : color} variant="light" tt="none" miw="max-content">
-          {isRefused ? `${word} ${status}` : word}
+        <Badge color={isError ? "orange" : color} variant="light" tt="none" miw="max-content">
+          {isError ? `${label} ${status}` : label}
         </Badge>
         <Text size="sm">
           <When value={startedAt} />
@@ -78,16 +78,16 @@ function OneRun({ run: { startedAt, durationMs, outcome, status, isOwn, error, o
           {durationMs.toLocaleString("en")} ms
         </Text>
         <Text size="sm" c="dimmed">
-          {isOwn ? "called by you" : "called by somebody else"}
+          {isOwn ? "Called by you" : "Called by another user"}
         </Text>
       </Group>
-      {error !== null && <Said label="It failed with" text={error} />}
-      {output !== null && <Said label="It printed" text={output} />}
+      {error !== null && <Output label="Error" text={error} />}
+      {output !== null && <Output label="Output" text={output} />}
     </Stack>
   );
 }
 
-function Said({ label, text }: { readonly label: string; readonly text: string }) {
+function Output({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <div>
       <Text size="xs" c="dimmed">

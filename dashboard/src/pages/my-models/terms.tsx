@@ -1,4 +1,4 @@
-/** The terms of a model or an agent: who may call it, for what, and how often. */
+/** Visibility, prices and limits of a model or agent. */
 import { Checkbox, Group, MultiSelect, NumberInput, Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "urql";
 import { MyModelsFallbacksDocument } from "../../client/generated/graphql.js";
@@ -13,15 +13,15 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
   return (
     <Stack>
       <Radio.Group
-        label="Who may call it"
+        label="Visibility"
         {...form.input("visibility", draft.visibility, (value: string) => set({ visibility: value === "PUBLIC" ? "PUBLIC" : "PRIVATE" }))}
       >
         <Stack gap={6} mt={4}>
-          <Radio value="PRIVATE" label="Only you" />
+          <Radio value="PRIVATE" label="Private: only you can call it" />
           <Radio
             value="PUBLIC"
-            label="Everybody at this gateway"
-            description={isPublisher ? whenPublic(draft.kind) : "Needs the right to publish, which your account does not have yet."}
+            label="Public: all users of this gateway can call it"
+            description={isPublisher ? whenPublic(draft.kind) : "Your account does not have permission to publish yet."}
           />
         </Stack>
       </Radio.Group>
@@ -30,34 +30,34 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
         <>
           <NumberInput
             label="Context length in tokens"
-            description="Empty: not said."
+            description="Leave empty if unknown."
             {...form.input("advertised", draft.contextLength, (value: string | number) => set({ contextLength: String(value) }))}
             hideControls
           />
           <Checkbox.Group
-            label="What it can do"
+            label="Capabilities"
             value={[...draft.capabilities]}
             onChange={(chosen) => set({ capabilities: (["TOOL_CALLING", "REASONING"] as const).filter((value) => chosen.includes(value)) })}
           >
             <Group mt={4}>
-              <Checkbox value="TOOL_CALLING" label="Calls functions" />
-              <Checkbox value="REASONING" label="Thinks before it answers" />
+              <Checkbox value="TOOL_CALLING" label="Tool calling" />
+              <Checkbox value="REASONING" label="Reasoning" />
             </Group>
           </Checkbox.Group>
         </>
       )}
       {(draft.kind === "proxy" || draft.kind === "endpoint") && (
         <NumberInput
-          label="Requests a minute of one account"
-          description="Empty: no limit. 0.5 is one in two minutes."
+          label="Rate limit per account, in requests per minute"
+          description="Leave empty for no limit. 0.5 means one request every two minutes."
           {...form.input("perUserRpm", draft.perUserRpm, (value: string | number) => set({ perUserRpm: String(value) }))}
           hideControls
         />
       )}
       {draft.kind === "proxy" && (
         <Checkbox
-          label="Only bought credits pay for it"
-          description="Never those that a tier gives."
+          label="Purchased credits only"
+          description="Free credits of a tier cannot pay for it."
           checked={draft.isPaidOnly}
           onChange={({ target }) => set({ isPaidOnly: target.checked })}
           error={form.errorOf("isPaidOnly")}
@@ -69,29 +69,29 @@ export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) 
 }
 
 function whenPublic(kind: Draft["kind"]): string {
-  return kind === "prompt" || kind === "code" ? "As soon as it is saved." : "Three hours after it is saved.";
+  return kind === "prompt" || kind === "code" ? "Takes effect when you save." : "Takes effect three hours after you save.";
 }
 
 function Prices({ draft, set, form }: PartProps) {
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0 }}>
       <Text component="legend" size="sm" fw={600} p={0}>
-        Prices in credits, each of one unit
+        Prices in credits per unit
       </Text>
       <Text size="xs" c="dimmed" mb={6}>
-        Empty: free, or as the price that it falls back to.
+        An empty price is free, or defaults to a related price.
       </Text>
       {draft.modality === "IMAGE" && (
         <Radio.Group
-          label="What is charged for a picture"
+          label="Image pricing"
           value={draft.imagePricing}
           onChange={(value) => set({ imagePricing: value === "TOKENS" ? "TOKENS" : "REQUEST" })}
           error={form.errorOf("imagePricing")}
           mb="xs"
         >
           <Group mt={4}>
-            <Radio value="REQUEST" label="The picture" />
-            <Radio value="TOKENS" label="Its tokens" />
+            <Radio value="REQUEST" label="Per image" />
+            <Radio value="TOKENS" label="Per token" />
           </Group>
         </Radio.Group>
       )}
@@ -104,7 +104,7 @@ function Prices({ draft, set, form }: PartProps) {
               key={field}
               label={PRICE_LABELS[field]}
               {...form.text(field, price, (typed) => set({ prices: { ...draft.prices, [field]: typed } }))}
-              description={million === null ? " " : `${formatCredits(million)} credits a million`}
+              description={million === null ? " " : `${formatCredits(million)} credits per 1M`}
               inputWrapperOrder={["label", "input", "description", "error"]}
               inputMode="decimal"
               autoComplete="off"
@@ -122,12 +122,12 @@ function Fallbacks({ draft, set, form, id }: PartProps & { readonly id: string }
   const ids = [...new Set([...draft.fallbackIds, ...candidates.map(({ modelId }) => modelId)])];
   return (
     <MultiSelect
-      label="Tried when its upstream fails"
-      description="In this order, at most three. None is dearer than this model."
+      label="Fallback models"
+      description="Tried in this order when the upstream fails. At most three, none more expensive than this model."
       data={ids}
       {...form.input("fallbackIds", [...draft.fallbackIds], (fallbackIds) => set({ fallbackIds }))}
       searchable
-      nothingFoundMessage="No model can be a fallback of this one"
+      nothingFoundMessage="No suitable models found"
     />
   );
 }

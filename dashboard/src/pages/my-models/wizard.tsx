@@ -1,4 +1,4 @@
-/** A new model or agent in four steps. What the gateway says of a field leads back to the step that has it. */
+/** Wizard that creates a model or agent in four steps. A field error leads back to the step of the field. */
 import { Button, Group, Radio, Stack, Stepper, Text } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
@@ -21,7 +21,7 @@ import { Probe } from "./probe.js";
 import { HowToPublish } from "./publishing.js";
 import { TermsPart } from "./terms.js";
 
-const STEPS = ["Kind", "Source", "Name", "Terms"] as const;
+const STEPS = ["Type", "Source", "Name", "Terms"] as const;
 const FIELDS_OF_STEPS: readonly (readonly string[])[] = [[], SOURCE_FIELDS, NAME_FIELDS, TERMS_FIELDS];
 export const OUTDATED = {
   additionalTypenames: ["CommunityModelConnection", "ProxyModel", "PromptAgent", "CodeAgent", "EndpointAgentModel"],
@@ -59,9 +59,9 @@ export function NewModel() {
   };
   return (
     <Page
-      title="Make a model or an agent"
+      title="Create model or agent"
       above={[{ label: "My models", to: addressOf("my-models") }]}
-      description="What is typed stays in this tab until it is made."
+      description="Your draft is kept in this tab until you create the model."
     >
       {data?.me && !isPublisher && <HowToPublish handle={data.me.handle} />}
       <Card>
@@ -77,7 +77,7 @@ export function NewModel() {
                   label={label}
                   {...(FIELDS_OF_STEPS[index]?.some((field) => form.errorOf(field) !== undefined) && {
                     color: "red",
-                    description: "to be mended",
+                    description: "Has errors",
                   })}
                 />
               ))}
@@ -101,7 +101,7 @@ export function NewModel() {
                 </Button>
               )}
               <Button type="submit" loading={isBusy}>
-                {step === STEPS.length - 1 ? `Make the ${KIND_LABELS[draft.kind].name.toLowerCase()}` : "Next"}
+                {step === STEPS.length - 1 ? `Create ${KIND_LABELS[draft.kind].name.toLowerCase()}` : "Next"}
               </Button>
             </Group>
           </Stack>
@@ -113,7 +113,7 @@ export function NewModel() {
 
 function KindPart({ draft, set }: { readonly draft: Draft; readonly set: (changes: Partial<Draft>) => void }) {
   return (
-    <Radio.Group label="What shall it be?" value={draft.kind} onChange={(kind) => set({ kind: kind as Kind })}>
+    <Radio.Group label="Type" value={draft.kind} onChange={(kind) => set({ kind: kind as Kind })}>
       <Stack gap="sm" mt="xs">
         {(Object.keys(KIND_LABELS) as Kind[]).map((kind) => (
           <Radio key={kind} value={kind} label={KIND_LABELS[kind].name} description={KIND_LABELS[kind].description} />

@@ -1,4 +1,4 @@
-/** One account, and what an operator does with it. */
+/** One account, with the actions of an operator. */
 import { Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useMutation, useQuery } from "urql";
@@ -22,7 +22,7 @@ import { Grant, Grants } from "./grants.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
 
-/** Nobody tells an operator of other accounts' balances: they are asked for. */
+/** No subscription reports other accounts' balances. */
 const POLL_MS = 5_000;
 const ABOVE = [
   { label: "Operator", to: OPERATOR },
@@ -53,25 +53,25 @@ function AccountDetails({ account }: { readonly account: Account }) {
             </span>
           }
         >
-          of all buckets
+          all buckets
         </Figure>
         <Figure label="Free" value={<Credits value={balance?.tier} />}>
           {account.nextResetAt ? (
             <>
-              refilled <When value={account.nextResetAt} />
+              refills <When value={account.nextResetAt} />
             </>
           ) : (
-            "not refilled"
+            "no refill"
           )}
         </Figure>
-        <Figure label="Bought with crypto" value={<Credits value={balance?.crypto} />} />
-        <Figure label="Bought" value={<Credits value={balance?.pack} />} />
-        <Figure label="Set aside" value={<Credits value={balance?.held} />}>
-          for what is being made
+        <Figure label="Purchased (crypto)" value={<Credits value={balance?.crypto} />} />
+        <Figure label="Purchased" value={<Credits value={balance?.pack} />} />
+        <Figure label="On hold" value={<Credits value={balance?.held} />}>
+          for requests in progress
         </Figure>
       </SimpleGrid>
       <SimpleGrid cols={{ base: 1, md: 2 }}>
-        <Card title="Who it is">
+        <Card title="Profile">
           <Facts>
             <Fact label="Name">
               <bdi>{account.name ?? "–"}</bdi>
@@ -80,26 +80,26 @@ function AccountDetails({ account }: { readonly account: Account }) {
               {account.email ?? "–"}
               {account.email !== null && (
                 <Text size="xs" c="dimmed">
-                  {account.isEmailVerified ? "verified" : "not verified"}
+                  {account.isEmailVerified ? "Verified" : "Not verified"}
                 </Text>
               )}
             </Fact>
             <Fact label="GitHub">
               <bdi>{account.githubUsername ?? "–"}</bdi>
             </Fact>
-            <Fact label="Made">
+            <Fact label="Created">
               <When value={account.createdAt} />
             </Fact>
-            <Fact label="Id">
-              <Copyable value={account.restId} label="the id" />
+            <Fact label="ID">
+              <Copyable value={account.restId} label="ID" />
             </Fact>
           </Facts>
         </Card>
-        <Card title="What it may">
+        <Card title="Permissions">
           <Stack>
             <Tier account={account} />
             <Publisher account={account} />
-            <Operates account={account} />
+            <OperatorAccess account={account} />
           </Stack>
         </Card>
       </SimpleGrid>
@@ -114,40 +114,40 @@ function Tier({ account: { id, handle, tier } }: { readonly account: Account }) 
   const [chosen, setChosen] = useState<string>();
   const tiers = data?.gateway?.tiers ?? [];
   const names = tier === null || tiers.includes(tier) ? tiers : [tier, ...tiers];
-  const wanted = chosen ?? tier ?? "";
-  const isChanged = wanted !== (tier ?? "");
+  const selected = chosen ?? tier ?? "";
+  const isChanged = selected !== (tier ?? "");
   return (
     <Group align="flex-end" gap="xs">
       <Select
         label="Tier"
         description={
-          tiers.length === 0 ? "The gateway's configuration has no tiers." : "Its free credits are filled up to the new tier's at once."
+          tiers.length === 0 ? "The gateway has no tiers configured." : "Free credits are topped up to those of the new tier immediately."
         }
-        data={[{ value: "", label: "none" }, ...names.map((name) => ({ value: name, label: name }))]}
-        value={wanted}
+        data={[{ value: "", label: "None" }, ...names.map((name) => ({ value: name, label: name }))]}
+        value={selected}
         onChange={(value) => setChosen(value ?? "")}
         allowDeselect={false}
         disabled={tiers.length === 0 && tier === null}
         style={{ flex: "1 1 12rem" }}
       />
       <Confirm
-        title="Set the tier?"
-        action="Set the tier"
+        title="Set tier?"
+        action="Set tier"
         color="blue"
         onConfirm={async () => {
-          const { error } = await setTier({ input: { accountId: id, tier: wanted === "" ? null : wanted } });
+          const { error } = await setTier({ input: { accountId: id, tier: selected === "" ? null : selected } });
           if (!error) setChosen(undefined);
           return error;
         }}
         trigger={(open) => (
           <Button variant="default" disabled={!isChanged} onClick={open}>
-            Set the tier
+            Set tier
           </Button>
         )}
       >
         <Text>
-          <bdi>{handle}</bdi> has {tier === null ? "no tier" : `the tier ${tier}`} and is given{" "}
-          {wanted === "" ? "none" : `the tier ${wanted}`}. What its free bucket holds stays until the next refill.
+          <bdi>{handle}</bdi> changes from {tier === null ? "no tier" : `tier ${tier}`} to{" "}
+          {selected === "" ? "no tier" : `tier ${selected}`}. Credits that are already in the free bucket stay until the next refill.
         </Text>
       </Confirm>
     </Group>
@@ -162,30 +162,30 @@ function Publisher({ account: { id, handle, isPublisher, isOperator } }: { reado
         <Text size="sm" fw={500}>
           Publishing{" "}
           <Badge size="sm" variant="light" color={isPublisher ? "green" : "gray"}>
-            {isPublisher ? "allowed" : "not allowed"}
+            {isPublisher ? "Allowed" : "Not allowed"}
           </Badge>
         </Text>
         <Text size="sm" c="dimmed">
-          {isOperator ? "Operators may always publish models and agents for everybody." : "Models and agents that everybody may call."}
+          {isOperator ? "Operators can always publish models and agents." : "Permission to make models and agents public."}
         </Text>
       </div>
       {!isOperator && (
         <Confirm
           key={String(isPublisher)}
-          title={isPublisher ? `Stop ${handle} from publishing?` : `Let ${handle} publish?`}
-          action={isPublisher ? "Stop it" : "Let it publish"}
+          title={isPublisher ? `Disallow ${handle} to publish?` : `Allow ${handle} to publish?`}
+          action={isPublisher ? "Disallow publishing" : "Allow publishing"}
           color={isPublisher ? "red" : "blue"}
           onConfirm={async () => (await setPublisher({ input: { accountId: id, isPublisher: !isPublisher } })).error}
           trigger={(open) => (
             <Button variant="default" size="xs" onClick={open}>
-              {isPublisher ? "Stop from publishing" : "Let it publish"}
+              {isPublisher ? "Disallow publishing" : "Allow publishing"}
             </Button>
           )}
         >
           <Text>
             {isPublisher
-              ? "It makes no more models or agents public. Those that are public stay so."
-              : "It may make its models and agents callable by everybody, and earns what they are charged."}
+              ? "The account can no longer make models or agents public. Public ones stay public."
+              : "The account can make its models and agents public, and earns what callers pay for them."}
           </Text>
         </Confirm>
       )}
@@ -193,37 +193,37 @@ function Publisher({ account: { id, handle, isPublisher, isOperator } }: { reado
   );
 }
 
-function Operates({ account: { id, handle, isOperator } }: { readonly account: Account }) {
+function OperatorAccess({ account: { id, handle, isOperator } }: { readonly account: Account }) {
   const [, setOperator] = useMutation(OperatorSetOperatorDocument);
   return (
     <Group justify="space-between" gap="xs">
       <div>
         <Text size="sm" fw={500}>
-          Operating{" "}
+          Operator{" "}
           <Badge size="sm" variant="light" color={isOperator ? "green" : "gray"}>
-            {isOperator ? "allowed" : "not allowed"}
+            {isOperator ? "Yes" : "No"}
           </Badge>
         </Text>
         <Text size="sm" c="dimmed">
-          To see these pages, and to do what can be done on them.
+          Access to the operator pages and all their actions.
         </Text>
       </div>
       <Confirm
         key={String(isOperator)}
-        title={isOperator ? `Stop ${handle} from operating?` : `Let ${handle} operate the gateway?`}
-        action={isOperator ? "Stop it" : "Let it operate"}
+        title={isOperator ? `Remove ${handle} as operator?` : `Make ${handle} an operator?`}
+        action={isOperator ? "Remove operator" : "Make operator"}
         color={isOperator ? "red" : "blue"}
         onConfirm={async () => (await setOperator({ input: { accountId: id, isOperator: !isOperator } })).error}
         trigger={(open) => (
           <Button variant="default" size="xs" onClick={open}>
-            {isOperator ? "Stop from operating" : "Let it operate"}
+            {isOperator ? "Remove operator" : "Make operator"}
           </Button>
         )}
       >
         <Text>
           {isOperator
-            ? "At once it sees no account but its own, and grants nothing. The last operator cannot be stopped."
-            : "At once it may see every account, grant credits, set tiers, and make others operators."}
+            ? "The account immediately loses access to other accounts and to all operator actions. The last operator cannot be removed."
+            : "The account can immediately see every account, grant credits, set tiers and make others operators."}
         </Text>
       </Confirm>
     </Group>

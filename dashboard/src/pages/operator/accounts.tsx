@@ -1,4 +1,4 @@
-/** Every account of the gateway, found by a part of what it is called. */
+/** List of all accounts, with search and filters. */
 import { Alert, Anchor, Badge, Button, Group, Modal, Select, Stack, Table, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { Link, useNavigate, useSearchParams } from "react-router";
@@ -30,8 +30,8 @@ const KINDS: ReadonlyMap<string, { readonly label: string; readonly filter: Acco
   ["publishers", { label: "Publishers", filter: { isPublisher: true } }],
 ]);
 
-/** What the address asks for. */
-export function toAccountsQuestion(parameters: URLSearchParams): OperatorAccountsQueryVariables {
+/** Reads search and filters from the address. */
+export function toAccountsVariables(parameters: URLSearchParams): OperatorAccountsQueryVariables {
   const [search, after, kind, tier] = ["q", "after", "kind", "tier"].map((name) => parameters.get(name));
   const filter = { ...KINDS.get(kind ?? "")?.filter, ...(tier && { tiers: [tier] }) };
   return { ...(search && { search }), ...(after && { after }), ...(Object.keys(filter).length > 0 && { filter }) };
@@ -39,8 +39,8 @@ export function toAccountsQuestion(parameters: URLSearchParams): OperatorAccount
 
 export function Accounts() {
   const [parameters, setParameters] = useSearchParams();
-  const question = toAccountsQuestion(parameters);
-  const answer = useAnswer({ query: OperatorAccountsDocument, variables: question });
+  const variables = toAccountsVariables(parameters);
+  const answer = useAnswer({ query: OperatorAccountsDocument, variables });
   const isCreating = parameters.has("new");
   const set = (changes: Readonly<Record<string, string | null>>, replace = false) =>
     setParameters(
@@ -58,12 +58,12 @@ export function Accounts() {
     <OperatorPage
       title="Accounts"
       above={[{ label: "Operator", to: OPERATOR }]}
-      actions={<Button onClick={() => set({ new: "" })}>Make an account</Button>}
+      actions={<Button onClick={() => set({ new: "" })}>Create account</Button>}
     >
       <NewAccount isOpen={isCreating} onClose={() => set({ new: null }, true)} />
       <Card>
         <Stack gap="sm">
-          <Search text={question.search ?? ""} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
+          <Search text={variables.search ?? ""} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
           <Filters
             kind={parameters.get("kind") ?? ""}
             tier={parameters.get("tier") ?? ""}
@@ -71,7 +71,7 @@ export function Accounts() {
           />
           <QueryView answer={answer} loading={<Loading rows={8} height={34} />}>
             {({ accounts }) =>
-              accounts && <AccountTable accounts={accounts} after={question.after ?? null} onMove={(after) => set({ after })} />
+              accounts && <AccountTable accounts={accounts} after={variables.after ?? null} onMove={(after) => set({ after })} />
             }
           </QueryView>
         </Stack>
@@ -93,7 +93,7 @@ function Search({ text, onSearch }: { readonly text: string; readonly onSearch: 
         <Group align="flex-end" gap="xs" wrap="nowrap">
           <TextInput
             label="Search"
-            placeholder="Handle, name, e-mail address, GitHub name or id"
+            placeholder="Handle, name, e-mail address, GitHub name or ID"
             value={typed ?? text}
             onChange={({ target }) => setTyped(target.value)}
             maxLength={253}
@@ -123,8 +123,8 @@ function Filters({
   return (
     <Group gap="xs">
       <Select
-        label="Who"
-        data={[{ value: "", label: "Everybody" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
+        label="Role"
+        data={[{ value: "", label: "Any" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
         value={KINDS.has(kind) ? kind : ""}
         onChange={(chosen) => onChange({ kind: chosen || null })}
         allowDeselect={false}
@@ -154,16 +154,14 @@ function AccountTable({
   readonly onMove: (after: string | null) => void;
 }) {
   if (nodes.length === 0) {
-    return (
-      <Empty title="No account is like that">Search for less of the name, or for the whole id, or ask for everybody and any tier.</Empty>
-    );
+    return <Empty title="No accounts found">Search for a shorter part of the name or for the full ID, or clear the filters.</Empty>;
   }
   return (
     <>
       <Text size="sm" c="dimmed" role="status">
         {formatCount(totalCount, "account", "accounts")}
       </Text>
-      <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Made"]} highlightOnHover>
+      <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Created"]} highlightOnHover>
         {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (
           <Table.Tr key={id}>
             <Table.Td miw={150}>
@@ -173,12 +171,12 @@ function AccountTable({
                 </Anchor>
                 {isOperator ? (
                   <Badge size="xs" variant="light">
-                    operator
+                    Operator
                   </Badge>
                 ) : (
                   isPublisher && (
                     <Badge size="xs" variant="light" color="gray">
-                      publisher
+                      Publisher
                     </Badge>
                   )
                 )}
@@ -205,50 +203,50 @@ function AccountTable({
   );
 }
 
-type Made = NonNullable<OperatorCreateAccountMutation["createAccount"]>;
+type Created = NonNullable<OperatorCreateAccountMutation["createAccount"]>;
 
 function NewAccount({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
-  const [made, setMade] = useState<Made | null>(null);
+  const [created, setCreated] = useState<Created | null>(null);
   const navigate = useNavigate();
   const close = () => {
-    setMade(null);
+    setCreated(null);
     onClose();
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={made ? "The new account" : "Make an account"} closeOnClickOutside={false}>
-      {made ? (
+    <Modal opened={isOpen} onClose={close} title={created ? "Account created" : "Create account"} closeOnClickOutside={false}>
+      {created ? (
         <Stack>
-          <Alert color="yellow" variant="light" title="Copy the password now: it is shown this once" role="status">
-            Its owner signs in with it and the address {made.account.email}, and should change it then.
+          <Alert color="yellow" variant="light" title="Copy this password now. You won’t be able to see it again." role="status">
+            The owner signs in with this password and the address {created.account.email}, and should then change the password.
           </Alert>
           <div className="card">
-            <Copyable value={made.password} label="the password" />
+            <Copyable value={created.password} label="password" />
           </div>
           <Group justify="flex-end">
-            <Button onClick={() => void navigate(`${ACCOUNTS}/${encodeURIComponent(made.account.id)}`)}>Open the account</Button>
+            <Button onClick={() => void navigate(`${ACCOUNTS}/${encodeURIComponent(created.account.id)}`)}>Open account</Button>
           </Group>
         </Stack>
       ) : (
-        <NewAccountForm onMade={setMade} onClose={close} />
+        <NewAccountForm onCreated={setCreated} onClose={close} />
       )}
     </Modal>
   );
 }
 
-function NewAccountForm({ onMade, onClose }: { readonly onMade: (made: Made) => void; readonly onClose: () => void }) {
+function NewAccountForm({ onCreated, onClose }: { readonly onCreated: (created: Created) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(OperatorCreateAccountDocument);
   const form = useServerForm(["email", "name"]);
   const [email, setEmail] = useState("");
   const [name, setName] = useState("");
   const submit = async () => {
     const answer = await create({ input: { email, ...(name !== "" && { name }) } });
-    if (form.accept(answer) && answer.data?.createAccount) onMade(answer.data.createAccount);
+    if (form.accept(answer) && answer.data?.createAccount) onCreated(answer.data.createAccount);
   };
   return (
-    <DialogForm form={form} action="Make the account" onSubmit={submit} onCancel={onClose}>
+    <DialogForm form={form} action="Create account" onSubmit={submit} onCancel={onClose}>
       <TextInput
         label="E-mail address"
-        description="To sign in with. Nobody else may have it."
+        description="Used to sign in. It must be unique."
         {...form.text("email", email, setEmail)}
         type="email"
         autoComplete="off"

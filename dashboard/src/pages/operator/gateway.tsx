@@ -1,8 +1,8 @@
-/** How the gateway does now, asked again every two seconds. */
+/** Current state of the gateway, polled every two seconds. */
 import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
 import { useQuery } from "urql";
 import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
-import { formatBytes, formatPercent, greatest } from "../../ui/amounts.js";
+import { formatBytes, formatCount, formatPercent, greatest } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
@@ -17,7 +17,7 @@ import { Refused } from "./refused.js";
 type Gateway = NonNullable<OperatorGatewayQuery["gateway"]>;
 
 const POLL_MS = 2_000;
-/** Of so many seconds the mean is told. */
+/** Window of the average settlement rate. */
 const RATE_SECONDS = 10;
 
 export function GatewayStatus() {
@@ -25,13 +25,13 @@ export function GatewayStatus() {
   return (
     <OperatorPage
       title="Gateway"
-      description="How it does now. Counts are kept in memory by each process; this gateway tells those of all its workers."
+      description="Current state. Each process keeps its counts in memory. This page adds up the workers of this gateway."
     >
       <QueryView answer={answer} loading={<Loading rows={6} height={72} />}>
         {({ gateway }) =>
           gateway && (
             <>
-              <Now gateway={gateway} />
+              <Summary gateway={gateway} />
               <Settlements series={gateway.settlements} />
               <Refused />
               <Processes processes={gateway.processes} />
@@ -46,7 +46,7 @@ export function GatewayStatus() {
   );
 }
 
-function Now({ gateway: { settlements, spool, holds, leases, processes, models } }: { readonly gateway: Gateway }) {
+function Summary({ gateway: { settlements, spool, holds, leases, processes, models } }: { readonly gateway: Gateway }) {
   const recent = settlements.counts.slice(-RATE_SECONDS);
   const rate = sum(recent) / RATE_SECONDS;
   const known = (processes ?? []).filter(({ generations }) => generations !== null);
@@ -55,32 +55,32 @@ function Now({ gateway: { settlements, spool, holds, leases, processes, models }
   const isSpoolEmpty = spool.waiting === 0 && spool.waitingBytes === 0 && spool.refused === 0;
   return (
     <SimpleGrid cols={{ base: 2, md: 3 }} spacing="md">
-      <Figure label="Settlements a second" value={<span data-rate={rate}>{rate.toFixed(1)}</span>}>
-        mean of the last {RATE_SECONDS} seconds
+      <Figure label="Settlements per second" value={<span data-rate={rate}>{rate.toFixed(1)}</span>}>
+        average of the last {RATE_SECONDS} seconds
       </Figure>
-      <Figure label="Generations under way" value={sum(known.map(({ generations }) => generations ?? 0))}>
-        {sum(known.map(({ streams }) => streams ?? 0))} streamed, {sum(known.map(({ jobs }) => jobs ?? 0))} jobs
+      <Figure label="Generations in progress" value={sum(known.map(({ generations }) => generations ?? 0))}>
+        {sum(known.map(({ streams }) => streams ?? 0))} streaming, {sum(known.map(({ jobs }) => jobs ?? 0))} jobs
       </Figure>
-      <Figure label="Upstream failures" value={answered + failed === 0 ? "–" : formatPercent(failed / (answered + failed))}>
-        {failed} of {answered + failed} calls in the last hour
+      <Figure label="Upstream error rate" value={answered + failed === 0 ? "–" : formatPercent(failed / (answered + failed))}>
+        {failed} of {answered + failed} calls failed in the last hour
       </Figure>
       <Figure label="Holds" value={<Credits value={holds?.credits} />}>
-        {holds ? `${holds.count}, for generations under way` : "the database cannot be asked"}
+        {holds ? `${formatCount(holds.count, "hold", "holds")} for generations in progress` : "database unavailable"}
       </Figure>
       <Figure label="Leases" value={<Credits value={leases?.credits} />}>
-        {leases ? `${leases.count}, of all processes` : "the database cannot be asked"}
+        {leases ? `${formatCount(leases.count, "lease", "leases")} of all processes` : "database unavailable"}
       </Figure>
       <Figure
         label="Settlement spool"
         value={
           <Badge color={isSpoolEmpty ? "green" : "red"} variant="light" size="lg">
-            {isSpoolEmpty ? "empty" : `${spool.waiting + spool.refused} waiting`}
+            {isSpoolEmpty ? "Empty" : `${spool.waiting + spool.refused} waiting`}
           </Badge>
         }
       >
         {isSpoolEmpty
-          ? "the database has everything"
-          : `${spool.waiting} for the database (${formatBytes(spool.waitingBytes)}), ${spool.refused} refused (${formatBytes(spool.refusedBytes)})`}
+          ? "all charges are stored in the database"
+          : `${spool.waiting} not stored yet (${formatBytes(spool.waitingBytes)}), ${spool.refused} refused (${formatBytes(spool.refusedBytes)})`}
       </Figure>
     </SimpleGrid>
   );
@@ -92,9 +92,9 @@ const HEIGHT = 64;
 function Settlements({ series: { counts } }: { readonly series: Gateway["settlements"] }) {
   const most = Math.max(1, greatest(counts));
   const total = sum(counts);
-  const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${greatest(counts)} in one.`;
+  const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${greatest(counts)} per second.`;
   return (
-    <Card title="Settlements, second by second">
+    <Card title="Settlements by second">
       <svg
         width="100%"
         height={HEIGHT}
@@ -106,7 +106,7 @@ function Settlements({ series: { counts } }: { readonly series: Gateway["settlem
       >
         {counts.map((count, index) => {
           const height = (count / most) * (HEIGHT - 2);
-          // Seconds move along: each bar is its place, not its second.
+          // Seconds move through the bars, so the key is the position.
           return <rect key={index} x={index * BAR} width={BAR - 1} y={HEIGHT - height} height={height} fill="var(--strong)" />;
         })}
       </svg>
@@ -126,20 +126,20 @@ function Processes({ processes }: { readonly processes: Gateway["processes"] }) 
   return (
     <Card title="Processes">
       {processes === null || processes.length === 0 ? (
-        <Empty title="The database cannot be asked which processes run." />
+        <Empty title="Database unavailable">The list of processes is stored in the database.</Empty>
       ) : (
         <WideTable
           label="Processes"
-          columns={["Process", "Started", "Heard", "Version", { amount: "Memory" }, { amount: "Generations" }, "Database"]}
+          columns={["Process", "Started", "Last seen", "Version", { amount: "Memory" }, { amount: "Generations" }, "Database"]}
         >
           {processes.map((each) => (
             <Table.Tr key={each.processId}>
               <Table.Td style={{ whiteSpace: "nowrap" }}>
-                {each.version === null ? "another gateway's" : each.worker === null ? "this one" : `worker ${each.worker}`}{" "}
-                <Copyable value={each.processId} shown={each.processId.slice(-6)} label="the process's id" />
+                {each.version === null ? "Another gateway" : each.worker === null ? "This process" : `Worker ${each.worker}`}{" "}
+                <Copyable value={each.processId} shown={each.processId.slice(-6)} label="process ID" />
               </Table.Td>
               <WhenCell value={each.startedAt} />
-              <WhenCell value={each.heardAt} fallback="not yet" />
+              <WhenCell value={each.heardAt} fallback="Not yet" />
               <Table.Td>{each.version ?? "–"}</Table.Td>
               <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
                 {each.residentBytes === null ? "–" : formatBytes(each.residentBytes)}
@@ -150,7 +150,7 @@ function Processes({ processes }: { readonly processes: Gateway["processes"] }) 
                   "–"
                 ) : (
                   <Badge color={each.isDatabaseAvailable ? "green" : "red"} variant="light" size="sm">
-                    {each.isDatabaseAvailable ? "answers" : "away"}
+                    {each.isDatabaseAvailable ? "Available" : "Unavailable"}
                   </Badge>
                 )}
               </Table.Td>
@@ -162,29 +162,29 @@ function Processes({ processes }: { readonly processes: Gateway["processes"] }) 
   );
 }
 
-/** More failures than this are shown as trouble. */
-const TROUBLE_SHARE = 0.05;
+/** Error rate above which it is shown in red. */
+const HIGH_ERROR_RATE = 0.05;
 
 function Upstreams({ models }: { readonly models: Gateway["models"] }) {
   return (
-    <Card title="Models and upstreams, the last hour">
+    <Card title="Models and upstreams, last hour">
       {models.length === 0 ? (
-        <Empty title="No model was called in the last hour." />
+        <Empty title="No model calls in the last hour" />
       ) : (
         <WideTable
           label="Models and upstreams"
-          columns={["Model", "Upstream", { amount: "Answered" }, { amount: "Failed" }, { amount: "Error rate" }, "Last failure"]}
+          columns={["Model", "Upstream", { amount: "Succeeded" }, { amount: "Failed" }, { amount: "Error rate" }, "Last failure"]}
         >
           {models.map(({ modelId, upstreamId, answered, failed, errorRate, lastFailedAt, lastFailure }) => (
             <Table.Tr key={modelId}>
               <Table.Td className="any-wrap" miw={140}>
                 {modelId}
               </Table.Td>
-              <Table.Td className="any-wrap">{upstreamId ?? "its owner's"}</Table.Td>
+              <Table.Td className="any-wrap">{upstreamId ?? "Owner’s upstream"}</Table.Td>
               <Table.Td ta="right">{answered}</Table.Td>
               <Table.Td ta="right">{failed}</Table.Td>
               <Table.Td ta="right">
-                {errorRate > TROUBLE_SHARE ? (
+                {errorRate > HIGH_ERROR_RATE ? (
                   <Badge color="red" variant="light" size="sm">
                     {formatPercent(errorRate)}
                   </Badge>
@@ -194,7 +194,7 @@ function Upstreams({ models }: { readonly models: Gateway["models"] }) {
               </Table.Td>
               <Table.Td style={{ whiteSpace: "nowrap" }}>
                 {lastFailure === null ? (
-                  <span className="soft">none</span>
+                  <span className="soft">None</span>
                 ) : (
                   <>
                     {lastFailure}, <When value={lastFailedAt} />
@@ -209,16 +209,16 @@ function Upstreams({ models }: { readonly models: Gateway["models"] }) {
   );
 }
 
-/** Those of accounts whose calls by others failed too often within a day. */
+/** Community models whose calls by other users failed too often in the last 24 hours. */
 function Unreliable() {
   const [{ data }] = useQuery({ query: OperatorUnreliableDocument });
   const { nodes = [], totalCount = 0 } = data?.models ?? {};
   if (nodes.length === 0) return null;
   return (
-    <Card title={`Unreliable models of accounts (${totalCount})`}>
+    <Card title={`Unreliable community models (${totalCount})`}>
       <WideTable
-        label="Unreliable models of accounts"
-        columns={["Model", "Owner", { amount: "Succeeded" }, { amount: "Requests in 24 hours" }]}
+        label="Unreliable community models"
+        columns={["Model", "Owner", { amount: "Success rate" }, { amount: "Requests, 24 hours" }]}
       >
         {nodes.map(({ id, restId, ownerHandle, health }) => (
           <Table.Tr key={id}>
@@ -239,11 +239,11 @@ function Errors({ errors }: { readonly errors: Gateway["recentErrors"] }) {
   return (
     <Card title="Recent errors">
       {errors.length === 0 ? (
-        <Empty title="No request has failed since the processes started.">
-          What a caller did wrong is not among them. The log has the rest of each under the id of its request.
+        <Empty title="No errors since the processes started">
+          Client errors are not listed. The log has the details of each error under its request ID.
         </Empty>
       ) : (
-        <WideTable label="Recent errors" columns={["When", "Code", "Where", "Model", "Request"]}>
+        <WideTable label="Recent errors" columns={["Time", "Code", "Route", "Model", "Request ID"]}>
           {errors.map(({ at, code, requestId, method, route, status, operation, modelId }) => (
             <Table.Tr key={`${at} ${requestId}`}>
               <WhenCell value={at} />
@@ -260,7 +260,7 @@ function Errors({ errors }: { readonly errors: Gateway["recentErrors"] }) {
                 </Text>
               </Table.Td>
               <Table.Td className="any-wrap">{modelId ?? "–"}</Table.Td>
-              <Table.Td>{requestId === null ? "–" : <Copyable value={requestId} label="the id of the request" />}</Table.Td>
+              <Table.Td>{requestId === null ? "–" : <Copyable value={requestId} label="request ID" />}</Table.Td>
             </Table.Tr>
           ))}
         </WideTable>

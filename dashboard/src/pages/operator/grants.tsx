@@ -1,4 +1,4 @@
-/** Credits that an account is given, and those that it was. */
+/** Grants of credits to an account: history and form. */
 import { Button, Group, Modal, Select, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useMutation } from "urql";
@@ -20,19 +20,19 @@ import { WideTable } from "../../ui/wide.js";
 
 type Account = OperatorAccountPartsFragment;
 
-/** What came otherwise than by refills, from whom a note may tell. */
+/** Lists grants other than refills of a tier. */
 export function Grants({ accountId }: { readonly accountId: string }) {
   const [after, setAfter] = useState<string | null>(null);
   const answer = useAnswer({ query: OperatorGrantsDocument, variables: { id: accountId, ...(after !== null && { after }) } });
   return (
-    <Card title="Granted credits">
+    <Card title="Credit grants">
       <QueryView answer={answer} loading={<Loading rows={2} height={34} />}>
         {({ account }) => {
           const { nodes = [], pageInfo } = account?.creditGrants ?? {};
-          if (nodes.length === 0) return <Empty title="None yet">What is bought, paid in or granted is listed here.</Empty>;
+          if (nodes.length === 0) return <Empty title="No grants yet">Purchases and grants are listed here.</Empty>;
           return (
             <Stack gap="sm">
-              <WideTable label="Granted credits" columns={["When", { amount: "Credits" }, "Where they went", "Note"]}>
+              <WideTable label="Credit grants" columns={["Time", { amount: "Credits" }, "Bucket", "Note"]}>
                 {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
                   <Table.Tr key={grantId}>
                     <WhenCell value={createdAt} />
@@ -41,7 +41,7 @@ export function Grants({ accountId }: { readonly accountId: string }) {
                     </Table.Td>
                     <Table.Td style={{ whiteSpace: "nowrap" }}>{BUCKETS.find(({ value }) => value === bucket)?.short}</Table.Td>
                     <Table.Td className="any-wrap" miw={160}>
-                      {note === null ? <span className="soft">none</span> : <bdi>{note}</bdi>}
+                      {note === null ? <span className="soft">None</span> : <bdi>{note}</bdi>}
                     </Table.Td>
                   </Table.Tr>
                 ))}
@@ -56,12 +56,12 @@ export function Grants({ accountId }: { readonly accountId: string }) {
 }
 
 const BUCKETS: readonly { readonly value: MeterSource; readonly label: string; readonly short: string }[] = [
-  { value: "PACK", label: "Bought", short: "Bought" },
-  { value: "CRYPTO", label: "Bought with crypto", short: "Bought with crypto" },
-  { value: "TIER", label: "Free: gone at the next refill", short: "Free" },
+  { value: "PACK", label: "Purchased", short: "Purchased" },
+  { value: "CRYPTO", label: "Purchased (crypto)", short: "Purchased (crypto)" },
+  { value: "TIER", label: "Free: expires at the next refill", short: "Free" },
 ];
 
-/** What is given is asked for twice, and given once however often it is sent. */
+/** Asks for confirmation before it grants. Repeated submits grant once. */
 export function Grant({ account }: { readonly account: Account }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -77,22 +77,22 @@ export function Grant({ account }: { readonly account: Account }) {
 function GrantForm({ account: { id, handle }, onClose }: { readonly account: Account; readonly onClose: () => void }) {
   const [{ fetching }, grant] = useMutation(OperatorGrantDocument);
   const form = useServerForm(["credits", "bucket", "note"]);
-  // The same for as long as the form is open: what is sent again after a lost answer is not granted again.
+  // Idempotency key of this form: a repeat after a lost response does not grant twice.
   const [grantId] = useState(createUuid);
   const [bucket, setBucket] = useState<MeterSource>("PACK");
   const [credits, setCredits] = useState("");
   const [note, setNote] = useState("");
-  const [isAsked, setAsked] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   const label = BUCKETS.find(({ value }) => value === bucket)?.label.toLowerCase();
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (!isAsked && credits.trim() !== "") {
-      setAsked(true);
+    if (!isConfirming && credits.trim() !== "") {
+      setConfirming(true);
       return;
     }
     const answer = await grant({ input: { accountId: id, bucket, credits: credits.trim(), grantId, ...(note !== "" && { note }) } });
     if (!form.accept(answer)) {
-      setAsked(false);
+      setConfirming(false);
       return;
     }
     void refetchQuery(OperatorGrantsDocument, { id });
@@ -102,13 +102,13 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
     <form onSubmit={submit} noValidate>
       <Stack>
         {form.rest && <Failure error={form.rest} />}
-        {isAsked ? (
+        {isConfirming ? (
           <Text role="status">
-            Give{" "}
+            Grant{" "}
             <strong>
               {credits.trim()} credits ({label})
             </strong>{" "}
-            to <bdi>{handle}</bdi>? What is granted stays in the books and cannot be taken back here.
+            to <bdi>{handle}</bdi>? The grant stays in the ledger and cannot be undone here.
           </Text>
         ) : (
           <>
@@ -122,7 +122,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
               data-autofocus
             />
             <Select
-              label="Where they go"
+              label="Bucket"
               data={BUCKETS.map(({ value, label: name }) => ({ value, label: name }))}
               value={bucket}
               onChange={(value) => setBucket(BUCKETS.find((each) => each.value === value)?.value ?? "PACK")}
@@ -131,7 +131,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
             />
             <Textarea
               label="Note"
-              description="Kept in the ledger, for whoever reads the books."
+              description="Stored in the ledger with the grant."
               {...form.text("note", note, setNote)}
               autosize
               minRows={2}
@@ -140,11 +140,11 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
           </>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={isAsked ? () => setAsked(false) : onClose}>
-            {isAsked ? "Back" : "Cancel"}
+          <Button variant="default" onClick={isConfirming ? () => setConfirming(false) : onClose}>
+            {isConfirming ? "Back" : "Cancel"}
           </Button>
           <Button type="submit" loading={fetching}>
-            {isAsked ? `Grant ${credits.trim()} credits` : "Go on"}
+            {isConfirming ? `Grant ${credits.trim()} credits` : "Continue"}
           </Button>
         </Group>
       </Stack>
@@ -152,7 +152,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
   );
 }
 
-/** Where the page did not come over https the browser makes none itself. */
+/** Replaces `crypto.randomUUID`, which browsers offer on https pages only. */
 function createUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const hex = Array.from(bytes, (byte, index) => {

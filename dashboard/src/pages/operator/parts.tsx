@@ -1,4 +1,3 @@
-/** What the pages for operators have in common. */
 import { Button, Group } from "@mantine/core";
 import { Link, useLocation } from "react-router";
 import { useLive } from "../../shell/live.js";
@@ -13,20 +12,20 @@ const SECTIONS = [
   { to: ACCOUNTS, label: "Accounts" },
 ];
 
-/** Says so to whoever is no operator; the gateway would refuse them all the same. */
+/** Frame of the operator pages. Other accounts see a notice; the gateway rejects their queries anyway. */
 export function OperatorPage({ children, ...page }: PageProps) {
   const { me } = useLive();
   const { pathname } = useLocation();
   if (me?.isOperator === false) {
     return (
-      <Page title="For operators">
-        <Empty title="Only operators of this gateway see this page.">Whoever runs the gateway says who they are.</Empty>
+      <Page title="Operators only">
+        <Empty title="You do not have access to this page">Only operators of this gateway can see it.</Empty>
       </Page>
     );
   }
   return (
     <Page {...page}>
-      <nav aria-label="Parts of this page">
+      <nav aria-label="Operator pages">
         <Group gap={6}>
           {SECTIONS.map(({ to, label }) => {
             const isHere = to === OPERATOR ? !pathname.startsWith(ACCOUNTS) : pathname.startsWith(ACCOUNTS);

@@ -1,4 +1,4 @@
-/** A query that is asked again and again while somebody looks. What it showed stays when one of its answers fails. */
+/** Polls a query while the page is visible. The last data stays visible when a poll fails. */
 import { useEffect, useState } from "react";
 import type { AnyVariables, TypedDocumentNode } from "urql";
 import { type Answer, useAnswer } from "../../client/answer.js";
@@ -15,18 +15,18 @@ export function usePolled<Data, Variables extends AnyVariables>(
   }, [data]);
   useEffect(() => {
     if (fetching) return;
-    const askVisibly = () => {
+    const refetchWhenVisible = () => {
       if (document.hidden) document.addEventListener("visibilitychange", refetch, { once: true });
       else refetch();
     };
-    const timer = setTimeout(askVisibly, everyMs);
+    const timer = setTimeout(refetchWhenVisible, everyMs);
     return () => {
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", refetch);
     };
   }, [fetching, refetch, everyMs]);
   const shown = data ?? last;
-  // Of a moment without a connection the banner tells.
-  const told = shown !== undefined && error?.networkError ? undefined : error;
-  return { data: shown, error: told, fetching: fetching && shown === undefined, refetch };
+  // The connection banner reports network errors.
+  const reported = shown !== undefined && error?.networkError ? undefined : error;
+  return { data: shown, error: reported, fetching: fetching && shown === undefined, refetch };
 }

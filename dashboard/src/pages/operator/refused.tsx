@@ -1,4 +1,4 @@
-/** Charges that the database refuses: each is tried again by itself, and at once where an operator asks for it. */
+/** Charges that the database refused. The gateway retries each automatically, and immediately on request. */
 import { Anchor, Button, Stack, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { useMutation } from "urql";
@@ -30,7 +30,7 @@ export function Refused() {
             actions={
               refusedSettlements.count > 0 && (
                 <Button size="compact-sm" variant="default" loading={retried.fetching} onClick={() => void tryAgain()}>
-                  Try all again
+                  Retry all
                 </Button>
               )
             }
@@ -38,7 +38,7 @@ export function Refused() {
             {retried.error && <Failure error={retried.error} />}
             {refusedSettlements.count === 0 ? (
               <Text c="dimmed" size="sm">
-                The database refuses no charge.
+                No refused settlements
               </Text>
             ) : (
               <RefusedTable shown={refusedSettlements} isBusy={retried.fetching} onRetry={(id) => void tryAgain([id])} />
@@ -62,9 +62,9 @@ function RefusedTable({
   return (
     <Stack gap="xs">
       <Text size="sm">
-        {count} {count === 1 ? "answer was" : "answers were"} given and cannot be charged. Each is tried again by itself until it is booked.
+        {count} {count === 1 ? "answer was" : "answers were"} delivered but could not be charged. Each is retried until it is stored.
       </Text>
-      <WideTable label="Refused settlements" columns={["Refused", "Account", "Model", { amount: "Credits" }, "Why", ""]}>
+      <WideTable label="Refused settlements" columns={["Refused", "Account", "Model", { amount: "Credits" }, "Reason", ""]}>
         {settlements.map(({ generationId, accountId, account, modelId, cost, refusedAt, reason }) => (
           <Table.Tr key={generationId}>
             <WhenCell value={refusedAt} />
@@ -74,7 +74,7 @@ function RefusedTable({
                   <bdi>{account.handle}</bdi>
                 </Anchor>
               ) : (
-                <Copyable value={accountId} label="the account's id" />
+                <Copyable value={accountId} label="account ID" />
               )}
             </Table.Td>
             <Table.Td className="any-wrap">{modelId}</Table.Td>

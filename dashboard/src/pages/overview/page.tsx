@@ -21,13 +21,13 @@ import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 
-/** This month and the one before, whichever day it is. */
-const DAYS_ASKED = 62;
+/** Covers this month and the last one on every day of the month. */
+const DAYS_FETCHED = 62;
 const DAYS_SHOWN = 30;
 
 function times() {
   const iso = (days: number) => daysAgo(days).toISOString();
-  return { from: iso(DAYS_ASKED - 1), recent: iso(DAYS_SHOWN - 1), today: iso(0) };
+  return { from: iso(DAYS_FETCHED - 1), recent: iso(DAYS_SHOWN - 1), today: iso(0) };
 }
 
 export function start(): void {
@@ -80,16 +80,16 @@ function Balances() {
           <Bucket label="Free" value={balance.tier}>
             {me?.nextResetAt ? (
               <>
-                refilled <When value={me.nextResetAt} />
+                refills <When value={me.nextResetAt} />
               </>
             ) : (
-              "not refilled"
+              "no refill"
             )}
           </Bucket>
-          <Bucket label="Bought with crypto" value={balance.crypto} />
-          <Bucket label="Bought" value={balance.pack} />
-          <Bucket label="Set aside" value={balance.held}>
-            for what is being made
+          <Bucket label="Purchased (crypto)" value={balance.crypto} />
+          <Bucket label="Purchased" value={balance.pack} />
+          <Bucket label="On hold" value={balance.held}>
+            for requests in progress
           </Bucket>
         </SimpleGrid>
       </Group>
@@ -123,7 +123,7 @@ type Today = NonNullable<Me["today"]>[number];
 function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly today: Today | null }) {
   const now = new Date();
   const month = now.toISOString().slice(0, 7);
-  const monthBefore = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)).toISOString().slice(0, 7);
+  const lastMonth = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)).toISOString().slice(0, 7);
   const errorRate = today?.errorRate;
   const times = today?.responseTimeMs;
   const first = today?.timeToFirstTokenMs;
@@ -133,40 +133,40 @@ function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly
         {number(today?.requests ?? 0)} {today?.requests === 1 ? "request" : "requests"}
       </Figure>
       <Figure label="This month" value={<Credits value={costOf(days, month)} />}>
-        <Credits value={costOf(days, monthBefore, now.getUTCDate())} /> by this day of the month before,{" "}
-        <Credits value={costOf(days, monthBefore)} /> in all of it
+        Last month: <Credits value={costOf(days, lastMonth, now.getUTCDate())} /> to this day, <Credits value={costOf(days, lastMonth)} />{" "}
+        in total
       </Figure>
-      <Figure label="Time to answer, today" value={times ? `${number(times.p50)} ms` : "–"}>
-        {times ? `half of them; 95 of 100 within ${number(times.p95)} ms, 99 within ${number(times.p99)} ms` : "nothing was made yet"}
-        {first && `. First piece within ${number(first.p50)} ms, 95 of 100 within ${number(first.p95)} ms`}
+      <Figure label="Latency today (p50)" value={times ? `${number(times.p50)} ms` : "–"}>
+        {times ? `p95 ${number(times.p95)} ms, p99 ${number(times.p99)} ms` : "No requests yet"}
+        {first && `. First token: p50 ${number(first.p50)} ms, p95 ${number(first.p95)} ms`}
       </Figure>
-      <Figure label="Failed, today" value={errorRate === null || errorRate === undefined ? "–" : formatPercent(errorRate)}>
-        by no fault of yours; they cost nothing
+      <Figure label="Error rate today" value={errorRate === null || errorRate === undefined ? "–" : formatPercent(errorRate)}>
+        Failures of the gateway or its upstreams, not charged
       </Figure>
     </SimpleGrid>
   );
 }
-/** Not again for each request that is charged. */
+// The live feed renders the page up to four times a second; memo spares this part.
 const Spend = memo(SpendView);
 
 const number = (value: number) => value.toLocaleString("en");
 
-/** Of the month's first days, so many. */
-function costOf(days: readonly DaySum[], month: string, first = 31): string {
-  const isMeant = (from: string | null) => from?.startsWith(month) && Number(from.slice(8, 10)) <= first;
-  return fromNanocredits(days.reduce((sum, { from, cost }) => (isMeant(from) ? sum + toNanocredits(cost) : sum), 0n));
+/** Cost of a month up to and including a day. */
+function costOf(days: readonly DaySum[], month: string, lastDay = 31): string {
+  const isWithin = (from: string | null) => from?.startsWith(month) && Number(from.slice(8, 10)) <= lastDay;
+  return fromNanocredits(days.reduce((sum, { from, cost }) => (isWithin(from) ? sum + toNanocredits(cost) : sum), 0n));
 }
 
 function DailyView({ days }: { readonly days: readonly Day[] }) {
   const navigate = useNavigate();
   return (
     <SumsChart
-      title="By day and model"
+      title="Usage by day and model"
       sums={days}
       times={{ first: daysAgo(DAYS_SHOWN - 1).getTime(), step: DAY_MS, count: DAYS_SHOWN }}
       empty={
         <Empty
-          title="Nothing was made in the last 30 days"
+          title="No usage in the last 30 days"
           action={
             <Anchor component={Link} to={addressOf("playground")}>
               Try a model in the playground
@@ -180,26 +180,26 @@ function DailyView({ days }: { readonly days: readonly Day[] }) {
 }
 const Daily = memo(DailyView);
 
-/** The requests of before, and above them those that are charged while one looks. */
+/** Recent requests, with new charges on top. */
 function Feed() {
   const { feed } = useLive();
-  const before = useAnswer({ query: OverviewFeedDocument });
+  const recent = useAnswer({ query: OverviewFeedDocument });
   return (
     <Card
-      title="Requests"
+      title="Recent requests"
       actions={
         <Anchor component={Link} to={addressOf("usage")} size="sm">
           All requests
         </Anchor>
       }
     >
-      <QueryView answer={before} loading={<Loading rows={6} height={28} />}>
+      <QueryView answer={recent} loading={<Loading rows={6} height={28} />}>
         {({ me }) => {
           const known = new Set(feed.map(({ id }) => id));
           const rows = [...feed, ...(me?.usage?.nodes ?? []).filter(({ id }) => !known.has(id))].slice(0, FEED_SHOWN);
           return rows.length === 0 ? (
             <Empty title="No requests yet">
-              Whatever is made with your keys, or here in the playground, is shown here the moment it is charged.
+              Requests made with your keys or in the playground appear here as soon as they are charged.
             </Empty>
           ) : (
             <Wide label="Requests">
@@ -210,7 +210,7 @@ function Feed() {
                     <Table.Th>Model</Table.Th>
                     <Table.Th visibleFrom="sm">Key</Table.Th>
                     <Table.Th ta="right" visibleFrom="sm">
-                      Took
+                      Duration
                     </Table.Th>
                     <Table.Th ta="right">Credits</Table.Th>
                   </Table.Tr>
@@ -243,18 +243,18 @@ const FeedRow = memo(function FeedRow({ row }: { readonly row: FeedRecordFragmen
           <span className="any-wrap">{row.modelUsedId}</span>
           {row.modelUsedId !== row.modelId && (
             <Text size="xs" c="dimmed">
-              in place of {row.modelId}
+              fallback for {row.modelId}
             </Text>
           )}
           {row.status === "CANCELLED" && (
             <Text size="xs" c="dimmed">
-              broken off
+              cancelled
             </Text>
           )}
         </Stack>
       </Table.Td>
       <Table.Td className="any-wrap" visibleFrom="sm">
-        <bdi>{row.apiKeyName ?? "you, signed in"}</bdi>
+        <bdi>{row.apiKeyName ?? "Signed-in session"}</bdi>
       </Table.Td>
       <Table.Td ta="right" style={{ whiteSpace: "nowrap" }} visibleFrom="sm">
         {number(row.responseTimeMs)} ms

@@ -1,4 +1,4 @@
-/** The dialog that shows what is set as programs. */
+/** Dialog with code for the current request in several languages. */
 import { CodeBracketIcon } from "@heroicons/react/24/outline";
 import { Anchor, Button, type ButtonProps, Modal, Stack, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -12,9 +12,9 @@ export function AsCode({ request, size = "compact-sm" }: { readonly request: () 
   return (
     <>
       <Button variant="default" size={size} onClick={open} leftSection={<CodeBracketIcon width={16} />}>
-        As code
+        View code
       </Button>
-      <Modal opened={isOpen} onClose={close} title="As code" size="xl">
+      <Modal opened={isOpen} onClose={close} title="Code" size="xl">
         {isOpen && <Programs request={request()} />}
       </Modal>
     </>
@@ -26,11 +26,10 @@ function Programs({ request }: { readonly request: Request }) {
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        What is set here, as a program asks for it. Put a key of yours into the environment as <span className="mono">SLUICE_API_KEY</span>:{" "}
+        Code for the current request. Set the environment variable <span className="mono">SLUICE_API_KEY</span> to one of your keys.{" "}
         <Anchor component={Link} to={`${addressOf("keys")}?new`} inherit underline="always">
-          make a key
+          Create key
         </Anchor>
-        .
       </Text>
       <Tabs defaultValue="curl">
         <Tabs.List>
@@ -42,7 +41,7 @@ function Programs({ request }: { readonly request: Request }) {
         </Tabs.List>
         {programs.map(([name, code]) => (
           <Tabs.Panel key={name} value={name} pt="xs">
-            <Snippet code={code} label={`As ${name}`} />
+            <Snippet code={code} label={`${name} code`} />
           </Tabs.Panel>
         ))}
       </Tabs>

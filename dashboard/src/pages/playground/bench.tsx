@@ -1,4 +1,4 @@
-/** The kinds that are asked for by a form: settings at the side, the form, and below it what was made. */
+/** Layout of all types of generation but chat: form and results, with settings at the side. */
 import { Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Link } from "react-router";
@@ -12,12 +12,12 @@ import { Refusal } from "./refusal.js";
 import type { Request } from "./snippets.js";
 import { type useKindModel, Workbench } from "./workbench.js";
 
-/** What is typed. `fields`: as the graph's input names them. */
+/** Form state. `fields` are names in the GraphQL input. */
 export function useValues<Values extends object>(none: Values, fields: readonly string[]) {
   const [values, setValues] = useState(none);
   const form = useServerForm(fields);
   const set = <Field extends keyof Values>(field: Field, value: Values[Field]) => setValues((before) => ({ ...before, [field]: value }));
-  const restore = (kept: Values) => setValues({ ...none, ...kept });
+  const restore = (stored: Values) => setValues({ ...none, ...stored });
   const textField = <Field extends keyof Values & string>(field: Field) => form.text(field, values[field], (value) => set(field, value));
   const numberField = <Field extends keyof Values & string>(field: Field) => form.input(field, values[field], (value) => set(field, value));
   return { values, set, restore, form, textField, numberField };
@@ -41,7 +41,7 @@ export function Bench({
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={aside}>
+    <Workbench summary={model?.restId ?? "select a model"} aside={aside}>
       <Stack gap="md" miw={0}>
         {children}
       </Stack>
@@ -49,27 +49,27 @@ export function Bench({
   );
 }
 
-/** As `useGeneration` has it. */
+/** Part of the result of `useGeneration`. */
 export interface Generation {
   readonly isBusy: boolean;
   readonly isStopped: boolean;
   readonly error: CombinedError | undefined;
   readonly setError: (error: CombinedError | undefined) => void;
-  /** Null: it cannot be stopped here. */
+  /** Null when the generation cannot be stopped here. */
   readonly stop: (() => void) | null;
 }
 
 export interface GenerationFormProps {
   readonly generation: Generation;
   readonly title?: string;
-  /** Such as "Make the picture". */
+  /** Label of the button, such as "Generate image". */
   readonly action: string;
   readonly isDisabled: boolean;
   readonly onSubmit: () => void;
-  /** In credits, before it is asked for; null: nobody can tell. */
+  /** Estimated cost in credits, null while unknown. */
   readonly estimate: string | null;
   readonly request: () => Request;
-  /** Beside the button that asks. */
+  /** Content beside the submit button. */
   readonly beside?: ReactNode;
   readonly children: ReactNode;
 }
@@ -112,11 +112,11 @@ export function GenerationForm({
             <Text size="xs" c="dimmed" mih={18} role="status" data-estimate={estimate ?? ""}>
               {isStopped && !isBusy ? (
                 <>
-                  Stopped. What the model had done by then may be charged:{" "}
+                  Stopped. You may be charged for the part that was generated. See{" "}
                   <Anchor component={Link} to={addressOf("usage")} inherit underline="always">
                     Usage
-                  </Anchor>{" "}
-                  tells.
+                  </Anchor>
+                  .
                 </>
               ) : (
                 estimate !== null && `About ${formatCredits(estimate)} credits`

@@ -1,4 +1,4 @@
-/** How near texts are to each other: the cosine of their vectors, each with each. */
+/** Compares texts by the cosine similarity of their embeddings. */
 import { XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Button, Group, NumberInput, Table, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
@@ -14,7 +14,7 @@ import { useGeneration } from "./use-generation.js";
 import { useHistoryItem } from "./use-history-item.js";
 import { ReceiptLine, useKindModel } from "./workbench.js";
 
-/** More would be no table that anybody reads. */
+/** A larger table would be hard to read. */
 const TEXTS_MAX = 10;
 
 const NO_FORM: EmbeddingsForm = { texts: ["", "", ""], dimensions: "" };
@@ -29,9 +29,9 @@ export default function Embeddings() {
   const { save, bar } = useHistoryItem({
     kind: "embeddings",
     things: "comparisons",
-    show: (kept) => {
-      if (kept) restore(kept.form);
-      setCompared(kept?.made ?? null);
+    show: (content) => {
+      if (content) restore(content.form);
+      setCompared(content?.made ?? null);
     },
   });
   const setTexts = (next: readonly string[]) => set("texts", next);
@@ -68,26 +68,21 @@ export default function Embeddings() {
     },
   });
   const settings = (
-    <NumberInput
-      label="Dimensions"
-      description="Where the model lets one choose."
-      placeholder="model's own"
-      {...numberField("dimensions")}
-    />
+    <NumberInput label="Dimensions" description="Only for models that support it." placeholder="Default" {...numberField("dimensions")} />
   );
   return (
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={generation}
         title="Texts"
-        action="Compare the texts"
+        action="Compare texts"
         isDisabled={filled.length === 0 || !model}
         onSubmit={submit}
         estimate={model && filled.length > 0 ? estimateCost(model.pricing, filled.join("").length, 0) : null}
         request={request}
         beside={
           <Button variant="default" onClick={() => setTexts([...texts, ""])} disabled={texts.length >= TEXTS_MAX}>
-            Add a text
+            Add text
           </Button>
         }
       >
@@ -116,14 +111,14 @@ export default function Embeddings() {
           </Group>
         ))}
       </GenerationForm>
-      <Card title="Nearness" actions={bar}>
+      <Card title="Similarity" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy ? (
             <Loading rows={3} />
           ) : compared ? (
             <Cosines compared={compared} />
           ) : (
-            <Empty title="Nothing compared yet">1 is the same direction, 0 has nothing in common.</Empty>
+            <Empty title="No comparison yet">A cosine similarity of 1 means the same direction, 0 means unrelated texts.</Empty>
           )}
         </div>
       </Card>
@@ -134,7 +129,7 @@ export default function Embeddings() {
 function Cosines({ compared: { texts, cosines, dimensions, receipt } }: { readonly compared: Compared }) {
   return (
     <>
-      <Wide label="Cosines of the texts">
+      <Wide label="Cosine similarities">
         <Table>
           <Table.Thead>
             <Table.Tr>

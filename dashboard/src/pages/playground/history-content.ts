@@ -1,4 +1,4 @@
-/** What this browser keeps of what was asked for and made, for each kind. Pictures and sounds are blobs. */
+/** Contents of the history, by type of generation. Images and audio are stored as blobs. */
 import type {
   AudioFormat,
   ImageFormat,
@@ -9,7 +9,7 @@ import type {
 } from "../../client/generated/graphql.js";
 import type { Settings, Turn } from "./chat/conversation.js";
 
-/** A picture to begin with: a file, or an address. */
+/** Reference image: a file or a URL. */
 export type Reference = File | string;
 
 export interface ImageForm {
@@ -25,7 +25,7 @@ export interface ImageForm {
 }
 
 export interface Picture {
-  /** Itself, or where it is. */
+  /** The image itself, or its URL. */
   readonly source: Blob | string;
   readonly contentType: string;
   readonly revisedPrompt: string | null;
@@ -65,7 +65,7 @@ export interface MusicForm {
 export interface Sound {
   readonly sound: Blob;
   readonly format: AudioFormat;
-  /** Null where it was stopped. */
+  /** Null when the generation was stopped. */
   readonly receipt: PlaygroundReceiptFragment | null;
 }
 
@@ -89,7 +89,7 @@ export interface EmbeddingsForm {
 
 export interface Compared {
   readonly texts: readonly string[];
-  /** Of each text with each. */
+  /** Matrix with one row and one column for each text. */
   readonly cosines: readonly (readonly number[])[];
   readonly dimensions: number;
   readonly receipt: PlaygroundReceiptFragment;

@@ -1,4 +1,4 @@
-/** What this browser keeps of a kind: opened by its address, deleted here. */
+/** List of earlier generations of one type, stored in this browser. */
 import { ClockIcon, TrashIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Anchor, Button, Drawer, Group, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -11,9 +11,9 @@ import { ITEMS_MAX, type useHistory } from "./history.js";
 export interface HistoryDrawerProps {
   readonly history: ReturnType<typeof useHistory>;
   readonly current: string | null;
-  /** In the address's query, as what the id of one is given. */
+  /** Query parameter of the address that has the id of the shown item. */
   readonly parameter: string;
-  /** Such as "conversations". */
+  /** Plural, such as "conversations". */
   readonly things: string;
   readonly onDeleted: (ids: readonly string[]) => void;
 }
@@ -41,10 +41,10 @@ export function HistoryDrawer({ history: { items, refresh, remove }, current, pa
       <Drawer opened={isOpen} onClose={close} title="History" position="right" size="sm">
         <Stack>
           <Text size="sm" c="dimmed">
-            HistoryContent in this browser only, the newest {ITEMS_MAX}.
+            Stored in this browser only. The newest {ITEMS_MAX} are kept.
           </Text>
           {items.length === 0 ? (
-            <Empty title={`No ${things} yet`}>What you ask for and what models make of it is listed here.</Empty>
+            <Empty title={`No ${things} yet`}>Your prompts and their results are listed here.</Empty>
           ) : (
             <>
               <Stack component="ul" gap={2} m={0} p={0} style={{ listStyle: "none" }}>
@@ -78,8 +78,8 @@ export function HistoryDrawer({ history: { items, refresh, remove }, current, pa
                 ))}
               </Stack>
               <Confirm
-                title={`Delete all ${things}`}
-                action="Delete them all"
+                title={`Delete all ${things}?`}
+                action="Delete permanently"
                 onConfirm={() => drop(items.map(({ id }) => id))}
                 trigger={(ask) => (
                   <Button variant="default" onClick={ask}>
@@ -87,7 +87,7 @@ export function HistoryDrawer({ history: { items, refresh, remove }, current, pa
                   </Button>
                 )}
               >
-                {items.length} {things} are in this browser only: they cannot be had back.
+                The {things} are stored in this browser only and cannot be restored.
               </Confirm>
             </>
           )}

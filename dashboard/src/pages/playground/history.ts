@@ -1,11 +1,11 @@
 /**
- * What was asked for and made, kept in this browser only, for each account and kind by itself. Bounded: the oldest go first. A browser that
- * keeps nothing (a private window, storage switched off) shows an empty history, and the playground works on.
+ * History of generations in this browser's IndexedDB, by account and type. The oldest items are deleted first. Without storage, as in some
+ * private windows, the history is empty and the playground still works.
  */
 import { useCallback, useEffect, useState } from "react";
 import type { HistoryContent, HistoryKind } from "./history-content.js";
 
-/** Of each kind. */
+/** Limit per account and type. */
 export const ITEMS_MAX = 100;
 const BYTES_MAX = 50_000_000;
 
@@ -21,7 +21,6 @@ export interface Summary {
 export interface Item<Kind extends HistoryKind> {
   readonly id: string;
   readonly title: string;
-  /** The models that were asked. */
   readonly models: readonly string[];
   readonly content: HistoryContent[Kind];
 }
@@ -41,7 +40,7 @@ function open(): Promise<IDBDatabase> {
       for (const name of [SUMMARIES, ITEMS]) database.createObjectStore(name, { keyPath: "id" });
     };
     request.onsuccess = () => {
-      // A newer dashboard in another tab waits for this one to let go.
+      // A newer version of the dashboard in another tab cannot upgrade the database before this connection closes.
       request.result.onversionchange = () => {
         request.result.close();
         opened = null;
@@ -56,7 +55,7 @@ function open(): Promise<IDBDatabase> {
   return opened;
 }
 
-/** Runs `work` in one transaction over both stores; the last request's result, or null where the browser keeps nothing. */
+/** Runs `work` in one transaction over both stores. Resolves with the result of its request, or null without storage. */
 async function transact<Result>(
   mode: IDBTransactionMode,
   work: (store: (name: string) => IDBObjectStore) => IDBRequest<Result>,
@@ -74,13 +73,12 @@ async function transact<Result>(
   }
 }
 
-/** Newest first. */
 async function listItems(account: string, kind: HistoryKind): Promise<readonly Summary[]> {
   const all = (await transact<Summary[]>("readonly", (store) => store(SUMMARIES).getAll())) ?? [];
   return all.filter((summary) => summary.account === account && summary.kind === kind).sort((a, b) => b.at - a.at);
 }
 
-/** Null where there is none, or it is another account's or of another kind. */
+/** Null when the item does not exist or belongs to another account or type. */
 export async function readItem<Kind extends HistoryKind>(account: string, kind: Kind, id: string): Promise<Item<Kind> | null> {
   const found = await transact<(Item<Kind> & Pick<Summary, "account" | "kind">) | undefined>("readonly", (store) => store(ITEMS).get(id));
   return found && found.account === account && found.kind === kind ? found : null;
@@ -91,14 +89,14 @@ export async function saveItem<Kind extends HistoryKind>(account: string, kind: 
   if (bytes > BYTES_MAX) return;
   const { id, title } = item;
   const others = (await listItems(account, kind)).filter((other) => other.id !== id);
-  const gone: string[] = [];
+  const evicted: string[] = [];
   let room = BYTES_MAX - bytes;
   for (const [index, other] of others.entries()) {
     room -= other.bytes;
-    if (room < 0 || index + 1 >= ITEMS_MAX) gone.push(other.id);
+    if (room < 0 || index + 1 >= ITEMS_MAX) evicted.push(other.id);
   }
   await transact("readwrite", (store) => {
-    for (const old of gone) for (const name of [SUMMARIES, ITEMS]) store(name).delete(old);
+    for (const other of evicted) for (const name of [SUMMARIES, ITEMS]) store(name).delete(other);
     store(ITEMS).put({ ...item, account, kind });
     return store(SUMMARIES).put({ id, kind, title, account, at: Date.now(), bytes } satisfies Summary);
   });
@@ -111,7 +109,7 @@ async function deleteItems(ids: readonly string[]): Promise<void> {
   });
 }
 
-/** Roughly: a character counts as one. */
+/** Approximate: counts a character as one byte. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (value instanceof Blob) return value.size;

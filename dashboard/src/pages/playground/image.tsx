@@ -1,4 +1,4 @@
-/** Pictures, from words alone or from other pictures. */
+/** Image generation and editing. */
 import { Button, Checkbox, Group, NumberInput, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import {
@@ -47,10 +47,10 @@ export default function Images() {
   const edit = useGeneration(PlaygroundEditImageDocument);
   const { save, bar } = useHistoryItem({
     kind: "image",
-    things: "pictures",
-    show: (kept) => {
-      if (kept) restore(kept.form);
-      setShown(kept ? [kept.made] : []);
+    things: "images",
+    show: (content) => {
+      if (content) restore(content.form);
+      setShown(content ? [content.made] : []);
     },
   });
 
@@ -80,7 +80,6 @@ export default function Images() {
     save(prompt, model.restId, { form: values, made });
   };
   const request = (): Request => {
-    const asked = input();
     return {
       path: isEdit ? "/v1/images/edits" : "/v1/images/generations",
       body: {
@@ -96,13 +95,13 @@ export default function Images() {
         ...(images.length > 0 && { image: images }),
       },
       files: files.map(() => "image"),
-      // The SDKs send pictures as files only.
+      // The SDKs send images as files only.
       sdk: images.length > 0 ? null : { method: isEdit ? "images.edit" : "images.generate", own: ["seed", "negative_prompt"] },
       graphql: {
         field: isEdit ? "editImage" : "generateImage",
         type: isEdit ? "EditImageInput" : "GenerateImageInput",
         selection: "images { base64 contentType } receipt { cost }",
-        input: { ...asked, ...(images.length > 0 && { images }), ...(files.length > 0 && { files: files.map(() => null) }) },
+        input: { ...input(), ...(images.length > 0 && { images }), ...(files.length > 0 && { files: files.map(() => null) }) },
         files: files.map((_, index) => `files.${index}`),
       },
     };
@@ -118,38 +117,38 @@ export default function Images() {
       <SimpleGrid cols={2} spacing="sm">
         <Select
           label="Quality"
-          placeholder="model's own"
+          placeholder="Default"
           clearable
           data={QUALITIES.map((value) => ({ value, label: value.toLowerCase() }))}
           {...form.input("quality", quality, (value: string | null) => set("quality", QUALITIES.find((known) => known === value) ?? null))}
         />
         <Select
           label="Format"
-          placeholder="model's own"
+          placeholder="Default"
           clearable
           data={FORMATS}
           {...form.input("outputFormat", outputFormat, (value: string | null) =>
             set("outputFormat", FORMATS.find((known) => known === value) ?? null),
           )}
         />
-        <NumberInput label="How many" {...numberField("n")} />
-        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
+        <NumberInput label="Number of images" {...numberField("n")} />
+        <NumberInput label="Seed" placeholder="Random" {...numberField("seed")} />
       </SimpleGrid>
-      <TextInput label="What should not be seen" {...textField("negativePrompt")} />
-      <Checkbox label="Transparent ground" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
+      <TextInput label="Negative prompt" {...textField("negativePrompt")} />
+      <Checkbox label="Transparent background" checked={isTransparent} onChange={({ target }) => set("isTransparent", target.checked)} />
     </>
   );
   return (
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={generation}
-        action={isEdit ? "Make it of these pictures" : "Make the picture"}
+        action={isEdit ? "Edit images" : "Generate image"}
         isDisabled={prompt.trim() === "" || !model}
         onSubmit={submit}
         estimate={estimateUnits(model?.pricing, "imageRequests", numberOf(n))}
         request={request}
       >
-        <Textarea label="What is to be seen" autosize minRows={3} maxRows={12} {...textField("prompt")} />
+        <Textarea label="Prompt" autosize minRows={3} maxRows={12} {...textField("prompt")} />
         <References
           references={references}
           onChange={(next) => {
@@ -160,23 +159,23 @@ export default function Images() {
           error={form.errorOf("images") ?? form.errorOf("files")}
         />
       </GenerationForm>
-      <Card title="Pictures" actions={bar}>
+      <Card title="Images" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
           {generation.isBusy && <Loading rows={1} height={240} />}
           {!generation.isBusy && shown.length === 0 && (
-            <Empty title="No pictures yet">
-              Say what is to be seen. This browser keeps the last ones under History; save those that you want to have elsewhere.
+            <Empty title="No images yet">
+              Enter a prompt to generate images. This browser keeps the latest ones under History. Download those that you want to keep.
             </Empty>
           )}
           <Stack gap="lg">
-            {shown.map(({ prompt: asked, pictures, receipt }) => (
+            {shown.map(({ prompt: usedPrompt, pictures, receipt }) => (
               <div key={receipt.generationId}>
                 <Text size="sm" mb="xs" className="any-wrap">
-                  <bdi>{asked}</bdi>
+                  <bdi>{usedPrompt}</bdi>
                 </Text>
                 <div className="gallery">
                   {pictures.map((picture, index) => (
-                    <Shown key={index} picture={picture} alt={asked} name={`picture-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
+                    <Shown key={index} picture={picture} alt={usedPrompt} name={`image-${receipt.generationId.slice(0, 8)}-${index + 1}`} />
                   ))}
                 </div>
                 <ReceiptLine receipt={receipt} />
@@ -189,7 +188,7 @@ export default function Images() {
   );
 }
 
-/** Its base64 is let go of at once: what is shown and kept is a blob. */
+/** Converts base64 to a blob at once, because base64 needs more memory. */
 function toPicture(image: NonNullable<PlaygroundGenerateImageMutation["generateImage"]>["images"][number]): Picture[] {
   const { base64, url, contentType, revisedPrompt } = image;
   const source = base64 === null ? url : new Blob([toBytes(base64)], { type: contentType });
@@ -222,11 +221,11 @@ function Shown({
             size="compact-xs"
             variant="default"
           >
-            Save
+            Download
           </Button>
           {revisedPrompt && (
             <Text size="xs" c="dimmed" className="any-wrap">
-              The model was told: {revisedPrompt}
+              Revised prompt: {revisedPrompt}
             </Text>
           )}
         </Group>

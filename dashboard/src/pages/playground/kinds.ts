@@ -1,8 +1,8 @@
-/** What can be made in the playground, in the order of its navigation. */
+/** Types of generation in the playground, in the order of its navigation. */
 import type { Modality } from "../../client/generated/graphql.js";
 
 export interface Kind {
-  /** In the address. */
+  /** Part of the address. */
   readonly name: string;
   readonly label: string;
   readonly modality: Modality;

@@ -1,4 +1,4 @@
-/** Which model is asked: chosen among those of its kind, by the address. */
+/** Model picker. The address has the selected model. */
 import { Select, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -18,7 +18,7 @@ export type PlaygroundModel = PlaygroundModelPartsFragment;
 
 export const filterOf = (modality: Modality, search = "") => ({ modalities: [modality], ...(search !== "" && { search }) });
 
-/** `requestedId`: as the address has it, an id or an alias; without one, the model that serves requests which name none. */
+/** `requestedId` is an id or alias from the address. Without one, returns the default model of the modality. */
 export function useModel(modality: Modality, requestedId: string | null): PlaygroundModel | null {
   const [{ data: listed }] = useQuery({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
   const models = listed?.models?.nodes;
@@ -26,19 +26,19 @@ export function useModel(modality: Modality, requestedId: string | null): Playgr
     requestedId === null
       ? (models?.find(({ isDefault }) => isDefault) ?? models?.[0])
       : models?.find(({ restId }) => restId === requestedId);
-  const [{ data: asked }] = useQuery({
+  const [{ data: fetched }] = useQuery({
     query: PlaygroundModelDocument,
     variables: { id: requestedId ?? "" },
     pause: requestedId === null || models === undefined || inList !== undefined,
   });
-  return inList ?? (requestedId === null ? null : (asked?.model ?? null));
+  return inList ?? (requestedId === null ? null : (fetched?.model ?? null));
 }
 
 export interface ModelPickerProps {
   readonly modality: Modality;
   readonly label: string;
   readonly model: PlaygroundModel | null;
-  /** What the address names, also where there is no such model. */
+  /** Model in the address, which may not exist. */
   readonly requestedId: string | null;
   readonly onChange: (restId: string) => void;
 }
@@ -46,12 +46,12 @@ export interface ModelPickerProps {
 export function ModelPicker({ modality, label, model, requestedId, onChange }: ModelPickerProps) {
   const [search, setSearch] = useState("");
   const { data: first, error, refetch } = useAnswer({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
-  const isWhole = first?.models !== null && first !== undefined && first.models.totalCount <= first.models.nodes.length;
-  const [asked] = useDebouncedValue(search.trim(), 200);
+  const isComplete = first?.models !== null && first !== undefined && first.models.totalCount <= first.models.nodes.length;
+  const [debounced] = useDebouncedValue(search.trim(), 200);
   const [{ data: found }] = useQuery({
     query: PlaygroundModelsDocument,
-    variables: { filter: filterOf(modality, asked) },
-    pause: isWhole || asked === "" || asked === model?.restId,
+    variables: { filter: filterOf(modality, debounced) },
+    pause: isComplete || debounced === "" || debounced === model?.restId,
   });
   const ids = new Set([
     ...(model ? [model.restId] : []),
@@ -69,15 +69,11 @@ export function ModelPicker({ modality, label, model, requestedId, onChange }: M
         searchable
         onSearchChange={setSearch}
         allowDeselect={false}
-        nothingFoundMessage="No model is called that"
-        placeholder={first ? "Choose a model" : "Loading"}
+        nothingFoundMessage="No models found"
+        placeholder={first ? "Select a model" : "Loading…"}
         limit={200}
         maxDropdownHeight={320}
-        error={
-          requestedId !== null && model === null && first
-            ? `${requestedId} is not offered to you for this. Choose another model.`
-            : undefined
-        }
+        error={requestedId !== null && model === null && first ? `${requestedId} is not available here. Select another model.` : undefined}
       />
       <Text size="xs" c="dimmed" mt={4} mih={18} className="any-wrap">
         {model ? describePrices(model) : ""}
@@ -86,25 +82,29 @@ export function ModelPicker({ modality, label, model, requestedId, onChange }: M
   );
 }
 
-/** In a line, such as "1.00 in, 2.00 out for a million tokens". */
+/** For example "Credits: 1.00 input, 2.00 output per 1M tokens". */
 function describePrices({ modality, pricing, isPaidOnly, imagePricing }: PlaygroundModel): string {
   const tokens = [
-    pricing.inputTextTokens !== null && `${formatCredits(perMillion(pricing.inputTextTokens))} in`,
-    pricing.outputTextTokens !== null && `${formatCredits(perMillion(pricing.outputTextTokens))} out`,
+    pricing.inputTextTokens !== null && `${formatCredits(perMillion(pricing.inputTextTokens))} input`,
+    pricing.outputTextTokens !== null && `${formatCredits(perMillion(pricing.outputTextTokens))} output`,
   ].filter((part) => part !== false);
   const parts = [
-    tokens.length > 0 && `${tokens.join(", ")} for a million tokens`,
-    modality === "IMAGE" && pricing.imageRequests !== null && `${formatCredits(pricing.imageRequests)} a picture`,
+    tokens.length > 0 && `${tokens.join(", ")} per 1M tokens`,
+    modality === "IMAGE" && pricing.imageRequests !== null && `${formatCredits(pricing.imageRequests)} per image`,
     modality === "IMAGE" &&
       pricing.outputImageTokens !== null &&
       (imagePricing === "REQUEST"
-        ? `${formatCredits(pricing.outputImageTokens)} a picture`
-        : `${formatCredits(perMillion(pricing.outputImageTokens))} for a million tokens of pictures`),
-    pricing.outputVideoSeconds !== null && `${formatCredits(pricing.outputVideoSeconds)} a second of video`,
-    pricing.outputAudioSeconds !== null && `${formatCredits(pricing.outputAudioSeconds)} a second of sound`,
-    pricing.characters !== null && `${formatCredits(perMillion(pricing.characters))} for a million characters`,
-    pricing.inputAudioSeconds !== null && `${formatCredits(pricing.inputAudioSeconds)} a second of a recording`,
+        ? `${formatCredits(pricing.outputImageTokens)} per image`
+        : `${formatCredits(perMillion(pricing.outputImageTokens))} per 1M image tokens`),
+    pricing.outputVideoSeconds !== null && `${formatCredits(pricing.outputVideoSeconds)} per second of video`,
+    pricing.outputAudioSeconds !== null && `${formatCredits(pricing.outputAudioSeconds)} per second of audio`,
+    pricing.characters !== null && `${formatCredits(perMillion(pricing.characters))} per 1M characters`,
+    pricing.inputAudioSeconds !== null && `${formatCredits(pricing.inputAudioSeconds)} per second of audio input`,
   ].filter((part) => part !== false);
-  const prices = parts.length === 0 ? "Costs nothing" : `Credits: ${parts.join("; ")}`;
-  return isPaidOnly ? `${prices}. Takes bought credits only.` : prices;
+  const prices = parts.length === 0 || isFree(pricing) ? "Free" : `Credits: ${parts.join("; ")}`;
+  return isPaidOnly ? `${prices}. Purchased credits only.` : prices;
+}
+
+function isFree(pricing: PlaygroundModel["pricing"]): boolean {
+  return Object.entries(pricing).every(([name, price]) => name === "__typename" || price === null || Number(price) === 0);
 }

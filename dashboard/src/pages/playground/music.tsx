@@ -1,4 +1,3 @@
-/** A piece of music. */
 import { Button, Group, NumberInput, Select, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { type AudioFormat, type MusicInput, PlaygroundGenerateMusicDocument } from "../../client/generated/graphql.js";
@@ -27,10 +26,10 @@ export default function Music() {
   const generation = useGeneration(PlaygroundGenerateMusicDocument);
   const { save, bar } = useHistoryItem({
     kind: "music",
-    things: "pieces of music",
-    show: (kept) => {
-      if (kept) restore(kept.form);
-      setMade(kept?.made ?? null);
+    things: "tracks",
+    show: (content) => {
+      if (content) restore(content.form);
+      setMade(content?.made ?? null);
     },
   });
   const { prompt, duration, responseFormat, seed } = values;
@@ -46,16 +45,16 @@ export default function Music() {
     form.accept(answer);
     const data = answer.data?.generateMusic;
     if (!data || !model) return;
-    // Its base64 is let go of at once: what is played and kept is a blob.
+    // A blob needs less memory than base64.
     const sound = new Blob([toBytes(data.music.audio)], { type: data.music.contentType });
     const piece: Sound = { sound, format: responseFormat, receipt: data.receipt };
     setMade(piece);
     save(prompt, model.restId, { form: values, made: piece });
   };
   const request = (): Request => {
-    const { prompt: asked, responseFormat: _, ...rest } = input();
+    const { prompt: text, responseFormat: _, ...rest } = input();
     return {
-      path: `/audio/${encodeURIComponent(asked)}`,
+      path: `/audio/${encodeURIComponent(text)}`,
       isGet: true,
       body: { ...rest, response_format: responseFormat.toLowerCase() },
       output: `music.${responseFormat.toLowerCase()}`,
@@ -71,8 +70,8 @@ export default function Music() {
   const settings = (
     <>
       <Group grow align="flex-start">
-        <NumberInput label="Seconds" placeholder="model's own" {...numberField("duration")} />
-        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
+        <NumberInput label="Duration in seconds" placeholder="Default" {...numberField("duration")} />
+        <NumberInput label="Seed" placeholder="Random" {...numberField("seed")} />
       </Group>
       <Select
         label="Format"
@@ -87,13 +86,13 @@ export default function Music() {
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={generation}
-        action="Make the music"
+        action="Generate music"
         isDisabled={prompt.trim() === "" || !model}
         onSubmit={submit}
         estimate={estimateUnits(model?.pricing, "outputAudioSeconds", numberOf(duration))}
         request={request}
       >
-        <Textarea label="What is to be heard" autosize minRows={3} maxRows={12} {...textField("prompt")} />
+        <Textarea label="Prompt" autosize minRows={3} maxRows={12} {...textField("prompt")} />
       </GenerationForm>
       <Card title="Music" actions={bar}>
         <div aria-live="polite" aria-busy={generation.isBusy}>
@@ -102,7 +101,7 @@ export default function Music() {
           ) : made ? (
             <Piece made={made} />
           ) : (
-            <Empty title="No music yet">Say what is to be heard: a mood, a style, instruments.</Empty>
+            <Empty title="No music yet">Describe a mood, a style or instruments.</Empty>
           )}
         </div>
       </Card>
@@ -115,10 +114,10 @@ function Piece({ made: { sound, format, receipt } }: { readonly made: Sound }) {
   if (url === null) return null;
   return (
     <Stack gap="xs">
-      <Player label="The music" src={url} />
+      <Player label="Generated music" src={url} />
       <Group>
         <Button component="a" href={url} download={`music.${format.toLowerCase()}`} size="compact-sm" variant="default">
-          Save
+          Download
         </Button>
       </Group>
       {receipt && <ReceiptLine receipt={receipt} />}

@@ -1,4 +1,4 @@
-/** The playground: every kind of generation, tried in the browser with the account's own balance. */
+/** Playground: every type of generation, charged to the account's balance. */
 import { type ComponentType, Suspense, useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
 import { PlaygroundModelsDocument } from "../../client/generated/graphql.js";
@@ -32,13 +32,13 @@ export function Component() {
   const kind = KINDS.find((other) => other.name === name);
   const Part = PARTS.get(name);
   const kinds = useRef<HTMLElement>(null);
-  // On a phone they do not all have room.
+  // On a phone the navigation is wider than the screen.
   useEffect(() => {
     kinds.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [name]);
   return (
     <Page title="Playground" tabTitle={kind ? `${kind.label} · Playground` : "Playground"}>
-      <nav ref={kinds} className="kinds" aria-label="Kinds of generation">
+      <nav ref={kinds} className="kinds" aria-label="Types of generation">
         {KINDS.map((other) => (
           <Link
             key={other.name}
@@ -54,7 +54,7 @@ export function Component() {
           <Part key={name} />
         </Suspense>
       ) : (
-        <Empty title="There is no such kind of generation">Choose one of those above.</Empty>
+        <Empty title="Unknown type of generation">Select one of the types above.</Empty>
       )}
     </Page>
   );

@@ -1,4 +1,4 @@
-/** A sound or a video that was made. There are no subtitles of it: nobody knows what is said in it but the one who asked. */
+/** Players for generated audio and video, which have no captions. */
 import { Box, type BoxProps } from "@mantine/core";
 import type { ComponentProps } from "react";
 

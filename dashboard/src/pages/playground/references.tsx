@@ -1,17 +1,16 @@
-/** Pictures to begin with: files of this device, or addresses of the web. */
+/** Reference images: files or URLs. */
 import { XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Button, FileButton, Group, Text, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useState } from "react";
 import type { Reference } from "./history-content.js";
 import { useObjectUrl } from "./sound.js";
 
-/** As many as a request may have; the gateway says so, too. */
+/** Limit of the gateway. */
 const REFERENCES_MAX = 10;
 
 export interface ReferencesProps {
   readonly references: readonly Reference[];
   readonly onChange: (references: readonly Reference[]) => void;
-  /** What the gateway said of them. */
   readonly error: string | undefined;
 }
 
@@ -28,7 +27,7 @@ export function References({ references, onChange, error }: ReferencesProps) {
     setAddress("");
   };
   const keyDown = (event: KeyboardEvent) => {
-    // Enter adds it, rather than asking for what the form is for.
+    // Enter adds the URL instead of submitting the form.
     if (event.key !== "Enter") return;
     event.preventDefault();
     addAddress();
@@ -39,13 +38,13 @@ export function References({ references, onChange, error }: ReferencesProps) {
         <FileButton multiple accept="image/*" onChange={(added) => onChange([...references, ...added].slice(0, REFERENCES_MAX))}>
           {(props) => (
             <Button {...props} variant="default" disabled={isFull}>
-              Add reference pictures
+              Add reference images
             </Button>
           )}
         </FileButton>
         <TextInput
-          aria-label="Address of a reference picture"
-          placeholder="or the address of one: https://"
+          aria-label="URL of a reference image"
+          placeholder="or paste a URL: https://…"
           type="url"
           value={address}
           onChange={({ target }) => setAddress(target.value)}

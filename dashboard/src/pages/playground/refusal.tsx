@@ -1,4 +1,4 @@
-/** Why something was not generated, and what to do about it, where it was asked for. */
+/** Error of a generation, with advice. */
 import { Alert, Anchor, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
@@ -9,18 +9,17 @@ const ADVICE: ReadonlyMap<string, ReactNode> = new Map<string, ReactNode>([
   [
     "INSUFFICIENT_BALANCE",
     <>
-      Your balance does not cover what this may cost. Ask for less (a shorter longest answer holds less), choose a model that costs less, or
-      see the{" "}
+      Lower the token limit or choose a cheaper model. The{" "}
       <Anchor key="link" component={Link} to={addressOf("")} inherit underline="always">
         Overview
       </Anchor>{" "}
-      for when credits are added.
+      shows when free credits are refilled.
     </>,
   ],
-  ["RATE_LIMITED", "Wait a moment, then send it again."],
-  ["UPSTREAM_ERROR", "The model's upstream did not do its part. Send it again, or choose another model."],
-  ["UPSTREAM_TIMEOUT", "The model's upstream took too long. Send it again, or choose another model."],
-  ["CONTENT_BLOCKED", "Say it in other words."],
+  ["RATE_LIMITED", "Wait a moment, then try again."],
+  ["UPSTREAM_ERROR", "The model’s upstream failed. Try again, or choose another model."],
+  ["UPSTREAM_TIMEOUT", "The model’s upstream took too long. Try again, or choose another model."],
+  ["CONTENT_BLOCKED", "Rephrase your prompt, then try again."],
 ]);
 
 export function Refusal({ error, onClose }: { readonly error: CombinedError; readonly onClose?: () => void }) {
@@ -32,14 +31,13 @@ export function Refusal({ error, onClose }: { readonly error: CombinedError; rea
       color="red"
       variant="light"
       role="alert"
-      title={first ? "This was not done" : "No connection"}
+      title={first ? "Request failed" : "No connection"}
       {...(onClose && { withCloseButton: true, onClose })}
     >
       <Text size="sm" className="any-wrap">
-        {(first && sentence(first.message)) ??
-          "The gateway cannot be reached, or the connection was lost. Nothing that you have typed is lost: send it again."}
+        {(first && sentence(first.message)) ?? "Cannot reach the gateway, or the connection was lost. Your input is kept. Try again."}
         {advice && <> {advice}</>}
-        {!advice && typeof param === "string" && " Change it, then send it again."}
+        {!advice && typeof param === "string" && " Correct it, then try again."}
       </Text>
     </Alert>
   );

@@ -1,19 +1,19 @@
-/** What is set on the page, as programs would ask for it. The key is always `$SLUICE_API_KEY`: no real one comes near a page. */
+/** Code for a request in several languages. The key is always `$SLUICE_API_KEY`, never a real one. */
 import { GATEWAY_URL } from "../../client/place.js";
 import { shellQuoted } from "../../ui/program-text.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
 export interface Request {
-  /** Of REST, such as "/v1/chat/completions". */
+  /** Path of the REST API, such as "/v1/chat/completions". */
   readonly path: string;
-  /** By its wire names. */
+  /** Body with the field names of the REST API. */
   readonly body: Json;
-  /** Names of fields that are files, sent as a form; one may come several times. */
+  /** Names of file fields, which make the request a multipart form. A name may occur several times. */
   readonly files?: readonly string[];
   /**
-   * What the OpenAI SDKs call it; null: they do not have it. `own`: fields of the body that are the gateway's, which the one for Python
-   * takes apart from the others.
+   * Method of the OpenAI SDKs, null when they have none. `own` lists fields that only this gateway has: the Python SDK takes them in
+   * `extra_body`.
    */
   readonly sdk: { readonly method: string; readonly own?: readonly string[] } | null;
   readonly graphql: {
@@ -21,14 +21,14 @@ export interface Request {
     readonly type: string;
     readonly selection: string;
     readonly input: Json;
-    /** Where files belong in the input, such as "files.0"; it has null there. */
+    /** Paths of files in the input, such as "files.0". The input has null there. */
     readonly files?: readonly string[];
   };
-  /** Asked by GET, with the body in the query. */
+  /** Sends the body as query of a GET request. */
   readonly isGet?: boolean;
-  /** The name of a file that the answer is. */
+  /** File name for a binary response. */
   readonly output?: string;
-  /** What becomes of the answer, in one line each. */
+  /** Last line of the program, which uses the answer. */
   readonly print?: { readonly python: string; readonly node: string };
 }
 
@@ -52,7 +52,7 @@ function curlOf({ path, body, files = [], isGet = false, output }: Request): str
   const fields = isForm
     ? [
         ...files.map((name) => `  -F ${name}=@FILE`),
-        // What begins with @ or < would be taken for a file's name by -F.
+        // With -F, curl would read a value that begins with @ or < from a file.
         ...Object.entries(body).flatMap(([name, value]) =>
           (Array.isArray(value) ? value : [value]).map((one: unknown) => `  --form-string ${shellQuoted(`${name}=${textOf(one)}`)}`),
         ),
@@ -63,7 +63,7 @@ function curlOf({ path, body, files = [], isGet = false, output }: Request): str
 
 const textOf = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
-/** Each file's field once, with a list where it comes several times. */
+/** File fields as arguments. A name that occurs several times gets a list. */
 function filesOf(files: readonly string[], open: string): readonly (readonly [name: string, value: string])[] {
   return [...new Set(files)].map((name) => {
     const count = files.filter((other) => other === name).length;
@@ -132,7 +132,7 @@ function pythonText(value: unknown, indent = "    "): string {
     : `${open}\n${parts.map((part) => `${inner}${part},`).join("\n")}\n${indent}${close}`;
 }
 
-/** The names of REST of what the graph's input has: `maxTokens` is `max_tokens`, an enum's value is in small letters. */
+/** Converts a GraphQL input to REST: `maxTokens` to `max_tokens`, and values of enums to lower case. */
 export function wireNames(input: Json, enums: readonly string[] = []): Json {
   return Object.fromEntries(
     Object.entries(input).map(([name, value]) => [

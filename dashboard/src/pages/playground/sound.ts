@@ -1,11 +1,11 @@
-/** Sounds and pictures that came as base64, as addresses that the browser can play and save. */
+/** Conversion of base64 to blobs and object URLs, and playback of streamed audio. */
 import { useEffect, useState } from "react";
 
 export function toBytes(base64: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }
 
-/** The address of a blob for as long as it is shown. */
+/** Object URL of a blob, revoked when the component unmounts or the blob changes. */
 export function useObjectUrl(blob: Blob | null): string | null {
   const [url, setUrl] = useState<string | null>(null);
   useEffect(() => {
@@ -17,17 +17,14 @@ export function useObjectUrl(blob: Blob | null): string | null {
   return url;
 }
 
-/**
- * A sound that is played while it comes, where the browser can; otherwise, and when what came cannot be played that way, it is played once
- * it is whole.
- */
+/** Audio that plays while it arrives, if the browser supports MediaSource for its type. Otherwise it plays when it is complete. */
 export class GrowingSound {
   readonly #parts: Uint8Array<ArrayBuffer>[] = [];
   readonly #source: MediaSource | null;
   #buffer: SourceBuffer | null = null;
   #next = 0;
   #isWhole = false;
-  /** Of the element that plays it; null: wait for the whole. */
+  /** URL for the audio element. Null when playback has to wait for the complete audio. */
   readonly url: string | null;
 
   constructor(private readonly contentType: string) {
@@ -66,7 +63,7 @@ export class GrowingSound {
         this.#buffer.appendBuffer(part);
       } else if (this.#isWhole) this.#source.endOfStream();
     } catch {
-      // The element tells by its own error that this cannot be played; the whole is offered in any case.
+      // The audio element reports the error itself. The complete audio is offered in any case.
     }
   }
 }

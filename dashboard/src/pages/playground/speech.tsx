@@ -1,4 +1,4 @@
-/** A text that is read out: heard while it comes, where the browser can play it so. */
+/** Speech generation, played while it arrives if the browser supports it. */
 import { Button, Group, NumberInput, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
@@ -22,15 +22,15 @@ import { useHistoryItem } from "./use-history-item.js";
 import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const FORMATS: readonly AudioFormat[] = ["MP3", "OPUS", "AAC", "FLAC", "WAV"];
-/** The gateway's own, where none is named. */
+/** Default voice of the gateway. */
 const VOICE = "alloy";
 const FIELDS = ["input", "voice", "speed", "instructions", "responseFormat"];
 
 const NO_FORM: SpeechForm = { input: "", voice: "", responseFormat: "MP3", speed: "", instructions: "" };
 
-/** What has come until now. */
+/** Audio that is still arriving. */
 interface Growing {
-  /** Where it is played while it comes; null where this browser cannot. */
+  /** Null when the browser cannot play it before it is complete. */
   readonly url: string | null;
   readonly bytes: number;
 }
@@ -48,12 +48,12 @@ export default function Speech() {
   useEffect(() => () => leave.current(), []);
   const { save, bar } = useHistoryItem({
     kind: "speech",
-    things: "texts read out",
-    show: (kept) => {
+    things: "speech clips",
+    show: (content) => {
       leave.current();
-      if (kept) restore(kept.form);
+      if (content) restore(content.form);
       setGrowing(null);
-      setMade(kept?.made ?? null);
+      setMade(content?.made ?? null);
     },
   });
   const { input: text, voice, responseFormat, speed, instructions } = values;
@@ -100,10 +100,10 @@ export default function Speech() {
           sound.append(piece);
           setGrowing({ url: sound.url, bytes });
         },
-        onEnd: (met) => {
+        onEnd: (failure) => {
           finish();
-          setError(met);
-          form.accept({ error: met });
+          setError(failure);
+          form.accept({ error: failure });
         },
       },
     );
@@ -152,11 +152,11 @@ export default function Speech() {
           onChange={(value) => set("responseFormat", FORMATS.find((known) => known === value) ?? "MP3")}
           allowDeselect={false}
         />
-        <NumberInput label="Speed" placeholder="as usual" step={0.25} {...numberField("speed")} />
+        <NumberInput label="Speed" placeholder="Default" step={0.25} {...numberField("speed")} />
       </Group>
       <Textarea
-        label="How it is to be said"
-        description="Honoured by some models only."
+        label="Instructions"
+        description="How the text should be spoken. Only some models support it."
         autosize
         minRows={2}
         maxRows={6}
@@ -168,14 +168,14 @@ export default function Speech() {
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={{ isBusy, isStopped, error, setError, stop: () => leave.current() }}
-        action="Read it out"
+        action="Generate speech"
         isDisabled={text.trim() === "" || !model}
         onSubmit={submit}
         estimate={estimateUnits(model?.pricing, "characters", text.length)}
         request={request}
       >
         <Textarea
-          label="What is to be said"
+          label="Text"
           description={`${text.length.toLocaleString("en")} characters`}
           inputWrapperOrder={["label", "input", "description", "error"]}
           autosize
@@ -184,11 +184,11 @@ export default function Speech() {
           {...textField("input")}
         />
       </GenerationForm>
-      <Card title="Sound" actions={bar}>
+      <Card title="Speech" actions={bar}>
         {growing || made ? (
           <Spoken growing={growing} made={made} />
         ) : (
-          <Empty title="Nothing read out yet">It is played as it comes, and can be saved.</Empty>
+          <Empty title="No speech yet">Audio plays as it arrives and can be downloaded.</Empty>
         )}
       </Card>
     </Bench>
@@ -204,11 +204,11 @@ function Spoken({ growing, made }: { readonly growing: Growing | null; readonly 
     <Stack gap="xs">
       {src === null ? (
         <Text size="sm" c="dimmed">
-          It is played when it has come as a whole.
+          Playback starts when the audio is complete.
         </Text>
       ) : (
         <Player
-          label="What is read out"
+          label="Generated speech"
           key={src}
           src={src}
           autoPlay={url !== null}
@@ -216,12 +216,12 @@ function Spoken({ growing, made }: { readonly growing: Growing | null; readonly 
         />
       )}
       <Text size="xs" c="dimmed" role="status">
-        {formatBytes(made?.sound.size ?? growing?.bytes ?? 0)} {made ? "in all" : "so far"}
+        {formatBytes(made?.sound.size ?? growing?.bytes ?? 0)} {made ? "in total" : "received"}
       </Text>
       {made && own !== null && (
         <Group>
           <Button component="a" href={own} download={`speech.${made.format.toLowerCase()}`} size="compact-sm" variant="default">
-            Save
+            Download
           </Button>
         </Group>
       )}

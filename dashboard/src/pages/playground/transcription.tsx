@@ -1,4 +1,4 @@
-/** What a recording says: of a file, or of the microphone, which is asked for when somebody wants to speak and not before. */
+/** Transcription of a file or of a recording. The browser asks for the microphone only when the user starts to record. */
 import { MicrophoneIcon, StopIcon } from "@heroicons/react/24/outline";
 import { Alert, Button, FileButton, Group, Select, Text, Textarea, TextInput } from "@mantine/core";
 import { useInterval } from "@mantine/hooks";
@@ -22,14 +22,14 @@ const FORMATS: readonly { readonly value: TranscriptFormat; readonly label: stri
   { value: "TEXT", label: "Text" },
   { value: "SRT", label: "Subtitles (SRT)" },
   { value: "VTT", label: "Subtitles (WebVTT)" },
-  { value: "VERBOSE_JSON", label: "Everything, as JSON" },
+  { value: "VERBOSE_JSON", label: "Verbose JSON" },
 ];
 
 const NO_FORM: TranscriptForm = { language: "", prompt: "", responseFormat: "TEXT" };
 
 interface Recording {
   readonly file: File;
-  /** Null until the browser has found out. */
+  /** Null until the browser has read the metadata. */
   readonly seconds: number | null;
 }
 
@@ -43,9 +43,9 @@ export default function Transcription() {
   const { save, bar } = useHistoryItem({
     kind: "transcription",
     things: "transcripts",
-    show: (kept) => {
-      if (kept) restore(kept.form);
-      setMade(kept?.made ?? null);
+    show: (content) => {
+      if (content) restore(content.form);
+      setMade(content?.made ?? null);
     },
   });
   const file = recording?.file ?? null;
@@ -84,17 +84,17 @@ export default function Transcription() {
   });
   const settings = (
     <>
-      <TextInput label="Language" description="Such as en or de. Empty: the model finds out." {...textField("language")} />
+      <TextInput label="Language" description="For example en or de. Leave empty to detect it." {...textField("language")} />
       <Textarea
-        label="Words that may occur"
-        description="Names, or what was said before."
+        label="Prompt"
+        description="Names and terms in the audio, or the preceding text."
         autosize
         minRows={2}
         maxRows={6}
         {...textField("prompt")}
       />
       <Select
-        label="Written as"
+        label="Output format"
         data={FORMATS}
         {...form.input("responseFormat", responseFormat, (value: string | null) =>
           set("responseFormat", FORMATS.find((known) => known.value === value)?.value ?? "TEXT"),
@@ -107,8 +107,8 @@ export default function Transcription() {
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={generation}
-        title="Recording"
-        action="Write it down"
+        title="Audio"
+        action="Transcribe"
         isDisabled={!file || !model}
         onSubmit={submit}
         estimate={estimateUnits(model?.pricing, "inputAudioSeconds", recording?.seconds ?? null)}
@@ -118,7 +118,7 @@ export default function Transcription() {
           <FileButton accept="audio/*,video/*" onChange={(chosen) => chosen && setRecording({ file: chosen, seconds: null })}>
             {(props) => (
               <Button {...props} variant="default">
-                Choose a file
+                Choose file
               </Button>
             )}
           </FileButton>
@@ -130,17 +130,17 @@ export default function Transcription() {
               <bdi>{file.name}</bdi>, {formatBytes(file.size)}
             </Text>
             <Player
-              label="The recording"
+              label="Audio to transcribe"
               src={own}
               onLoadedMetadata={({ currentTarget: { duration } }) => {
-                // Of what was just spoken browsers do not know the length: it was measured.
+                // Browsers do not know the duration of a fresh recording, which was measured instead.
                 if (Number.isFinite(duration)) setRecording({ file, seconds: duration });
               }}
             />
           </div>
         ) : (
           <Text size="sm" c="dimmed">
-            A file with sound, or what you say now. It is sent when you press the button below, and not kept.
+            Choose an audio file, or record audio. It is sent when you press Transcribe, and is not stored.
           </Text>
         )}
       </GenerationForm>
@@ -152,12 +152,12 @@ export default function Transcription() {
             <>
               <Snippet code={made.text} label="Transcript" wraps />
               <ReceiptLine receipt={made.receipt}>
-                {` · ${made.durationSeconds.toFixed(1)} s of sound`}
+                {` · ${made.durationSeconds.toFixed(1)} s of audio`}
                 {made.language !== null && ` · ${made.language}`}
               </ReceiptLine>
             </>
           ) : (
-            <Empty title="Nothing written down yet">Choose a recording, or speak.</Empty>
+            <Empty title="No transcript yet">Choose an audio file, or record audio.</Empty>
           )}
         </div>
       </Card>
@@ -174,9 +174,9 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds:
 
   const start = async () => {
     setProblem(null);
-    // Where the page is not served over TLS browsers have no microphone.
+    // Undefined on pages without https.
     const devices: MediaDevices | undefined = navigator.mediaDevices;
-    if (devices === undefined) return setProblem("Browsers let only pages served over https use the microphone. Choose a file instead.");
+    if (devices === undefined) return setProblem("Recording works on https pages only. Choose a file instead.");
     try {
       const stream = await devices.getUserMedia({ audio: true });
       const made = new MediaRecorder(stream);
@@ -196,8 +196,8 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds:
       const isRefused = error instanceof DOMException && error.name === "NotAllowedError";
       setProblem(
         isRefused
-          ? "The browser does not let this page use the microphone. Allow it beside the address, or choose a file."
-          : "No microphone was found. Connect one, or choose a file.",
+          ? "This page may not use the microphone. Allow it in your browser, or choose a file."
+          : "No microphone found. Connect one, or choose a file.",
       );
     }
   };
@@ -205,15 +205,15 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds:
     <>
       {recorder ? (
         <Button color="red" onClick={() => recorder.stop()} leftSection={<StopIcon width={16} />}>
-          End the recording
+          Stop recording
         </Button>
       ) : (
         <Button variant="default" onClick={start} leftSection={<MicrophoneIcon width={16} />}>
-          Speak
+          Record
         </Button>
       )}
       <Text size="sm" role="status">
-        {recorder ? "Recording." : ""}
+        {recorder ? "Recording…" : ""}
       </Text>
       {recorder && <Elapsed />}
       {problem !== null && (
@@ -225,7 +225,7 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds:
   );
 }
 
-/** Minutes and seconds since it was first shown. */
+/** Timer that starts when it is mounted. */
 function Elapsed() {
   const [seconds, setSeconds] = useState(0);
   useInterval(() => setSeconds((before) => before + 1), 1_000, { autoInvoke: true });

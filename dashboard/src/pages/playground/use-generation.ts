@@ -1,4 +1,4 @@
-/** A generation that is answered as a whole: asked for by a form, stopped by a button; one at a time. */
+/** Runs one generation at a time, without streaming. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { AnyVariables, CombinedError, TypedDocumentNode } from "urql";
 import { sendGeneration } from "../../client/generate.js";
@@ -19,13 +19,13 @@ export function useGeneration<Data extends object, Variables extends AnyVariable
       const { answer, stop } = sendGeneration(document, variables);
       leave.current = stop;
       const settled = await answer;
-      // What was stopped has left the form to whoever asks next.
+      // The generation was stopped, or another one has replaced it.
       if (leave.current !== stop) return {};
       leave.current = null;
-      const { data, error: met } = settled ?? {};
+      const { data, error: failure } = settled ?? {};
       setBusy(false);
-      setError(met);
-      return { ...(data && { data }), ...(met && { error: met }) };
+      setError(failure);
+      return { ...(data && { data }), ...(failure && { error: failure }) };
     },
     [document],
   );

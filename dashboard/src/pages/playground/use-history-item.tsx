@@ -1,4 +1,4 @@
-/** What was made of a kind: kept in this browser, shown by the address (`?made=`), found again after a reload and by the back button. */
+/** Stores results in the history. The address has the id of the shown result (`?made=`), so reloads and the back button restore it. */
 import { Button, Group } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { useSearchParams } from "react-router";
@@ -12,11 +12,11 @@ const TITLE_MAX = 200;
 
 export interface HistoryItemOptions<Kind extends HistoryKind> {
   readonly kind: Kind;
-  /** Such as "pictures". */
+  /** Plural, such as "images". */
   readonly things: string;
-  /** Shows what the address names, or null for nothing. */
+  /** Shows a stored result, or null for an empty page. */
   readonly show: (content: HistoryContent[Kind] | null) => void;
-  /** What stands beside it in the address. */
+  /** More parameters for the address. */
   readonly parametersOf?: (content: HistoryContent[Kind]) => Parameters;
 }
 
@@ -31,27 +31,27 @@ export function useHistoryItem<Kind extends Exclude<HistoryKind, "chat">>(option
   const now = useRef(options);
   now.current = options;
 
-  const asked = search.get(PARAMETER);
+  const shownId = search.get(PARAMETER);
   useEffect(() => {
-    if (account === null || asked === id.current) return;
-    id.current = asked;
-    if (asked === null) return now.current.show(null);
-    void readItem(account, kind, asked).then((found) => {
-      if (id.current !== asked) return;
+    if (account === null || shownId === id.current) return;
+    id.current = shownId;
+    if (shownId === null) return now.current.show(null);
+    void readItem(account, kind, shownId).then((found) => {
+      if (id.current !== shownId) return;
       now.current.show(found?.content ?? null);
       if (!found) return;
       const [model = null] = found.models;
-      const beside = now.current.parametersOf?.(found.content);
-      setSearch((before) => withParameters(before, { model, ...beside }), { replace: true });
+      const parameters = now.current.parametersOf?.(found.content);
+      setSearch((before) => withParameters(before, { model, ...parameters }), { replace: true });
     });
-  }, [account, asked, kind, setSearch]);
+  }, [account, shownId, kind, setSearch]);
 
   const save = (title: string, model: string, content: HistoryContent[Kind]) => {
-    const made = newId();
-    id.current = made;
-    const beside = options.parametersOf?.(content);
-    setSearch((before) => withParameters(before, { [PARAMETER]: made, ...beside }), { replace: true, preventScrollReset: true });
-    if (account !== null) void saveItem(account, kind, { id: made, title: title.trim().slice(0, TITLE_MAX), models: [model], content });
+    const itemId = newId();
+    id.current = itemId;
+    const parameters = options.parametersOf?.(content);
+    setSearch((before) => withParameters(before, { [PARAMETER]: itemId, ...parameters }), { replace: true, preventScrollReset: true });
+    if (account !== null) void saveItem(account, kind, { id: itemId, title: title.trim().slice(0, TITLE_MAX), models: [model], content });
   };
   const leave = () =>
     setSearch((before) => {
@@ -60,16 +60,16 @@ export function useHistoryItem<Kind extends Exclude<HistoryKind, "chat">>(option
     });
   const bar = (
     <Group gap="xs" justify="flex-end">
-      <Button variant="default" size="compact-sm" onClick={leave} disabled={asked === null}>
+      <Button variant="default" size="compact-sm" onClick={leave} disabled={shownId === null}>
         New
       </Button>
       <HistoryDrawer
         history={history}
-        current={asked}
+        current={shownId}
         parameter={PARAMETER}
         things={things}
         onDeleted={(ids) => {
-          if (asked !== null && ids.includes(asked)) leave();
+          if (shownId !== null && ids.includes(shownId)) leave();
         }}
       />
     </Group>

@@ -1,4 +1,4 @@
-/** A video, which is made as a job: it goes on when the page is left, and its address shows how far it is. */
+/** Video generation. It runs as a job that continues when the user leaves. The address has the id of the job. */
 import { Alert, Button, Checkbox, Group, NumberInput, Progress, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -24,8 +24,8 @@ import { useHistoryItem } from "./use-history-item.js";
 import { ReceiptLine, useKindModel } from "./workbench.js";
 
 const RATIOS: readonly { readonly value: VideoAspectRatio; readonly label: string; readonly wire: string }[] = [
-  { value: "LANDSCAPE", label: "16 to 9", wire: "16:9" },
-  { value: "PORTRAIT", label: "9 to 16", wire: "9:16" },
+  { value: "LANDSCAPE", label: "16:9", wire: "16:9" },
+  { value: "PORTRAIT", label: "9:16", wire: "9:16" },
 ];
 const FIELDS = ["prompt", "duration", "aspectRatio", "seed", "negativePrompt", "hasAudio", "images"];
 
@@ -52,7 +52,7 @@ export default function Video() {
   const { save, bar } = useHistoryItem({
     kind: "video",
     things: "videos",
-    show: (kept) => kept && restore(kept.form),
+    show: (content) => content && restore(content.form),
     parametersOf: ({ job }) => ({ job }),
   });
   const { prompt, references, duration, aspectRatio, seed, negativePrompt, hasAudio } = values;
@@ -67,7 +67,7 @@ export default function Video() {
     ...(hasAudio && { hasAudio }),
     ...(images.length > 0 && { images: [...images] }),
   });
-  /** Asked for twice, a picture is uploaded once. */
+  /** URLs of reference images that are already uploaded. */
   const uploaded = useRef(new WeakMap<File, string>());
   const send = async (): Promise<CombinedError | undefined> => {
     const images: string[] = [];
@@ -78,27 +78,27 @@ export default function Video() {
         continue;
       }
       if (typeof reference === "string") continue;
-      const { data, error: met } = await upload({ input: { file: reference } });
-      if (!data?.uploadMedia) return met;
+      const { data, error: failure } = await upload({ input: { file: reference } });
+      if (!data?.uploadMedia) return failure;
       const { url } = data.uploadMedia.mediaFile;
       uploaded.current.set(reference, url);
       images.push(url);
     }
-    const { data, error: met } = await start({ input: input(images) });
+    const { data, error: failure } = await start({ input: input(images) });
     const job = data?.startVideo?.job;
     if (job && model) save(prompt, model.restId, { form: values, job: job.restId });
-    return met;
+    return failure;
   };
   const submit = async () => {
     setBusy(true);
-    const met = await send();
+    const failure = await send();
     setBusy(false);
-    setError(met);
-    form.accept({ error: met });
+    setError(failure);
+    form.accept({ error: failure });
   };
   const request = (): Request => {
-    // Files of this device are uploaded first: their addresses stand here.
-    const images = references.map((reference) => (typeof reference === "string" ? reference : "https://ADDRESS-OF-THE-PICTURE"));
+    // Programs have to upload files first and send their URLs.
+    const images = references.map((reference) => (typeof reference === "string" ? reference : "https://URL-OF-THE-IMAGE"));
     const [image] = images;
     const ratio = RATIOS.find(({ value }) => value === aspectRatio);
     return {
@@ -125,33 +125,33 @@ export default function Video() {
   const settings = (
     <>
       <SimpleGrid cols={2} spacing="sm">
-        <NumberInput label="Seconds" placeholder="model's own" {...numberField("duration")} />
+        <NumberInput label="Duration in seconds" placeholder="Default" {...numberField("duration")} />
         <Select
-          label="Shape"
-          placeholder="model's own"
+          label="Aspect ratio"
+          placeholder="Default"
           clearable
           data={RATIOS.map(({ value, label }) => ({ value, label }))}
           {...form.input("aspectRatio", aspectRatio, (value: string | null) =>
             set("aspectRatio", RATIOS.find((known) => known.value === value)?.value ?? null),
           )}
         />
-        <NumberInput label="Seed" placeholder="any" {...numberField("seed")} />
+        <NumberInput label="Seed" placeholder="Random" {...numberField("seed")} />
       </SimpleGrid>
-      <TextInput label="What should not be seen" {...textField("negativePrompt")} />
-      <Checkbox label="With sound" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
+      <TextInput label="Negative prompt" {...textField("negativePrompt")} />
+      <Checkbox label="Generate audio" checked={hasAudio} onChange={({ target }) => set("hasAudio", target.checked)} />
     </>
   );
   return (
     <Bench kind={kind} settings={settings}>
       <GenerationForm
         generation={{ isBusy, isStopped: false, error, setError, stop: null }}
-        action="Make the video"
+        action="Generate video"
         isDisabled={prompt.trim() === "" || !model}
         onSubmit={submit}
         estimate={estimateUnits(model?.pricing, "outputVideoSeconds", numberOf(duration))}
         request={request}
       >
-        <Textarea label="What is to be seen" autosize minRows={3} maxRows={12} {...textField("prompt")} />
+        <Textarea label="Prompt" autosize minRows={3} maxRows={12} {...textField("prompt")} />
         <References
           references={references}
           onChange={(next) => {
@@ -163,7 +163,7 @@ export default function Video() {
       </GenerationForm>
       <Card title="Video" actions={bar}>
         {jobId === null ? (
-          <Empty title="No video yet">It takes minutes. You may leave meanwhile: the address of this page leads back to it.</Empty>
+          <Empty title="No video yet">A video takes minutes. You can leave this page: its address leads back to the video.</Empty>
         ) : (
           <Job key={jobId} id={jobId} />
         )}
@@ -172,7 +172,7 @@ export default function Video() {
   );
 }
 
-/** Follows the job until it is finished, also after the connection was lost. */
+/** Follows the job until it is finished, and reconnects after a lost connection. */
 function Job({ id }: { readonly id: string }) {
   const [{ data, error }] = useSubscription({ query: PlaygroundJobProgressDocument, variables: { id } });
   const [{ fetching, error: notCancelled }, cancel] = useMutation(PlaygroundCancelJobDocument);
@@ -185,29 +185,29 @@ function Job({ id }: { readonly id: string }) {
       </div>
       {job.status === "RUNNING" && (
         <>
-          <Progress value={job.progress} aria-label="Progress of the video" size="lg" />
+          <Progress value={job.progress} aria-label="Video progress" size="lg" />
           {notCancelled && <Failure error={notCancelled} />}
           <Group>
             <Button variant="default" size="compact-sm" loading={fetching} onClick={() => cancel({ input: { id: job.id } })}>
-              Give the video up
+              Cancel
             </Button>
           </Group>
         </>
       )}
       {job.error && (
-        <Alert color="red" variant="light" role="alert" title="There is no video">
+        <Alert color="red" variant="light" role="alert" title="Video generation failed">
           <span className="any-wrap">{job.error.message}</span>
         </Alert>
       )}
-      {job.result && <Film label="The video" src={`/generations/${encodeURIComponent(job.restId)}/content`} />}
+      {job.result && <Film label="Generated video" src={`/generations/${encodeURIComponent(job.restId)}/content`} />}
       {job.receipt && <ReceiptLine receipt={job.receipt} />}
     </Stack>
   );
 }
 
 function describe({ status, progress, receipt }: PlaygroundJobPartsFragment): string {
-  if (status === "RUNNING") return progress > 0 ? `It is being made: ${progress} percent` : "It is being made";
-  if (status === "SUCCEEDED") return "It has been made";
-  const end = status === "CANCELLED" ? "It was given up." : "It could not be made.";
-  return receipt ? end : `${end} Nothing has been charged.`;
+  if (status === "RUNNING") return progress > 0 ? `Generating: ${progress}%` : "Generating…";
+  if (status === "SUCCEEDED") return "Video ready";
+  const end = status === "CANCELLED" ? "Cancelled." : "Failed.";
+  return receipt ? end : `${end} You have not been charged.`;
 }

@@ -1,4 +1,4 @@
-/** What the page of every kind has in common: the model and its settings at the side, on a phone above and folded; the model by the address. */
+/** Common layout of the playground: model and settings at the side, on a phone above the content and collapsed. */
 import { Anchor, Button, Stack, Text } from "@mantine/core";
 import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";
@@ -31,7 +31,7 @@ export function Workbench({
     <div className="workbench">
       {!isWide && (
         <Button variant="default" onClick={toggle} aria-expanded={isOpen}>
-          {isOpen ? "Hide the model and its settings" : `Model and settings: ${summary}`}
+          {isOpen ? "Hide model and settings" : `Model and settings: ${summary}`}
         </Button>
       )}
       {!isWide && isOpen && shown}
@@ -41,7 +41,7 @@ export function Workbench({
   );
 }
 
-/** The model of a kind, as the address names it. */
+/** Selected model of a modality, stored in the address, and its picker. */
 export function useKindModel(modality: Modality) {
   const [search, setSearch] = useSearchParams();
   const requestedId = search.get("model");
@@ -63,14 +63,14 @@ export function useKindModel(modality: Modality) {
   return { model, picker };
 }
 
-/** What something has cost, with what is to be known of it. */
+/** Cost and key facts of a generation, with a link to its receipt. */
 export function ReceiptLine({ receipt, children }: { readonly receipt: PlaygroundReceiptFragment; readonly children?: ReactNode }) {
   const { cost, generationId, modelId, modelUsedId, responseMs, warnings } = receipt;
   return (
     <>
       <Text size="xs" c="dimmed" mt={4} className="any-wrap" data-cost={cost}>
         <Credits value={cost} unit /> · {modelUsedId}
-        {modelUsedId !== modelId && ` instead of ${modelId}`} · {(responseMs / 1_000).toFixed(1)} s ·{" "}
+        {modelUsedId !== modelId && ` (fallback for ${modelId})`} · {(responseMs / 1_000).toFixed(1)} s ·{" "}
         <Anchor component={Link} to={`${addressOf("usage")}/${generationId}`} inherit underline="always">
           Receipt
         </Anchor>

@@ -1,4 +1,4 @@
-/** Where somebody is led who has signed in again beside a form that they were filling in. */
+/** Target of the sign-in that `SignInAgain` opens in a new window, which closes itself. */
 import { Text } from "@mantine/core";
 import { useEffect } from "react";
 import { Page } from "../../ui/page.js";
@@ -7,7 +7,7 @@ export function Component() {
   useEffect(() => window.close(), []);
   return (
     <Page title="You are signed in">
-      <Text>Close this window and go on where you were: what you have typed is still there.</Text>
+      <Text>Close this window and continue in the other one. Your input is still there.</Text>
     </Page>
   );
 }

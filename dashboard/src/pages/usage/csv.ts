@@ -1,4 +1,4 @@
-/** What is filtered, as a file: the newest rows that it may have, read page by page, with the columns that REST's file has, and the model that answered. */
+/** CSV export of filtered usage, newest rows first. Columns are those of the REST export, plus the model that answered. */
 import type { CombinedError } from "urql";
 import {
   type ReceiptRecordFragment,
@@ -8,7 +8,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { refetchQuery } from "../../client/graphql.js";
 
-/** As many as the gateway tells at most in one file. */
+/** Same limit as the REST export. */
 export const EXPORT_ROWS_MAX = 50_000;
 
 type Column = readonly [name: string, read: (row: ReceiptRecordFragment) => string | number | null];
@@ -43,7 +43,7 @@ const COLUMNS: readonly Column[] = [
   ["model_used", ({ modelUsedId }) => modelUsedId],
 ];
 
-/** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe; numbers are never negative here. */
+/** Quotes a cell by RFC 4180. An apostrophe protects from CSV injection: texts that a spreadsheet would run as a formula. */
 function toCell(value: string | number | null): string {
   if (value === null) return "";
   const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
@@ -65,7 +65,7 @@ export class Export {
     this.isCancelled = true;
   }
 
-  /** Reads on to the end; answers with the error that it met, after which it can be called again and goes on from there. */
+  /** Reads all pages. After an error it can be called again and continues from the last page. */
   async run(onProgress: (count: number) => void): Promise<CombinedError | "cancelled" | "done"> {
     while (!this.isOver) {
       if (this.isCancelled) return "cancelled";
@@ -93,6 +93,6 @@ export function save(parts: readonly string[], name: string): void {
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has begun to read it when the click returns, and reads it at its own pace.
+  // The browser reads the blob in the background; one minute is enough for it to start.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

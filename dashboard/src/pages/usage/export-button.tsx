@@ -1,4 +1,3 @@
-/** The button that makes a file of what is filtered, how far it is, and how it is stopped. */
 import { Button, Group, Progress, Text } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
@@ -6,7 +5,7 @@ import type { UsageFilter } from "../../client/generated/graphql.js";
 import { Failure } from "../../ui/states.js";
 import { EXPORT_ROWS_MAX, Export, save } from "./csv.js";
 
-/** `total`: how many rows there are, null while it is not known. */
+/** `total` is the number of rows, null while unknown. */
 export function useExport(filter: UsageFilter, total: number | null) {
   const running = useRef<Export | null>(null);
   const [count, setCount] = useState<number | null>(null);
@@ -31,9 +30,9 @@ export function useExport(filter: UsageFilter, total: number | null) {
     setError(undefined);
     setCount(null);
   };
-  // Who leaves, or asks for something else, wants no file of it.
+  // Leaving the page or changing the filters cancels the export.
   useEffect(() => cancel, [JSON.stringify(filter)]);
-  const wanted = total === null ? null : Math.min(total, EXPORT_ROWS_MAX);
+  const expected = total === null ? null : Math.min(total, EXPORT_ROWS_MAX);
   return {
     button: (
       <Button variant="default" onClick={run} disabled={count !== null || total === 0}>
@@ -46,19 +45,19 @@ export function useExport(filter: UsageFilter, total: number | null) {
           <div className="card">
             <Group justify="space-between" gap="sm">
               <Text size="sm">
-                {count.toLocaleString("en")} {wanted === null ? "" : `of ${wanted.toLocaleString("en")}`} rows
-                {(total ?? 0) > EXPORT_ROWS_MAX ? ": the newest, as many as one file may have" : ""}
+                {count.toLocaleString("en")} {expected === null ? "" : `of ${expected.toLocaleString("en")}`} rows
+                {(total ?? 0) > EXPORT_ROWS_MAX ? " (newest first, limit of one file)" : ""}
               </Text>
               <Button size="compact-sm" variant="default" onClick={cancel}>
-                Cancel the download
+                Cancel download
               </Button>
             </Group>
             <Progress
               mt="xs"
               size="sm"
-              value={wanted ? (count / wanted) * 100 : 100}
-              animated={!wanted}
-              aria-label="How much has been read"
+              value={expected ? (count / expected) * 100 : 100}
+              animated={!expected}
+              aria-label="Export progress"
             />
           </div>
         )}
@@ -68,7 +67,7 @@ export function useExport(filter: UsageFilter, total: number | null) {
               <Failure error={error} retry={run} />
             </div>
             <Button variant="default" onClick={cancel}>
-              Cancel the download
+              Cancel download
             </Button>
           </Group>
         )}

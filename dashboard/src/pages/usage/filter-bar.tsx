@@ -1,4 +1,4 @@
-/** The filters, which stand in the address: what is chosen is a link that can be sent, and the back button takes it back. */
+/** Filters, stored in the address, so that they can be shared as a link and undone with the back button. */
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "react-router";
@@ -6,7 +6,7 @@ import { useQuery } from "urql";
 import { UsageChoicesDocument, UsageKeyDocument } from "../../client/generated/graphql.js";
 import { FilterInput } from "../../ui/filter-input.js";
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
-import { type Asked, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
+import { type AppliedFilters, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
 
 const CUSTOM = "custom";
 
@@ -16,9 +16,9 @@ interface KeyChoice {
   readonly label: string;
 }
 
-/** The keys that were used at that time, and the one that is asked for. */
-export function useKeys(asked: Asked, chosen: string | null): readonly KeyChoice[] {
-  const [{ data }] = useChoices(asked);
+/** Keys with usage in the selected time, plus the selected key. */
+export function useKeys(filters: AppliedFilters, chosen: string | null): readonly KeyChoice[] {
+  const [{ data }] = useChoices(filters);
   const used = useMemo(
     () =>
       (data?.me?.keys ?? []).flatMap(({ apiKeyId, apiKey }) =>
@@ -38,13 +38,13 @@ export function useKeys(asked: Asked, chosen: string | null): readonly KeyChoice
   ];
 }
 
-function useChoices({ filter: { from, to } }: Asked) {
+function useChoices({ filter: { from, to } }: AppliedFilters) {
   return useQuery({ query: UsageChoicesDocument, variables: useMemo(() => ({ filter: { from, ...(to && { to }) } }), [from, to]) });
 }
 
-export function FilterBar({ asked, keys }: { readonly asked: Asked; readonly keys: readonly KeyChoice[] }) {
+export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters; readonly keys: readonly KeyChoice[] }) {
   const [query, setQuery] = useSearchParams();
-  const [{ data }] = useChoices(asked);
+  const [{ data }] = useChoices(filters);
   const model = query.get("model");
   const models = useMemo(() => {
     const used = (data?.me?.models ?? []).flatMap(({ modelId }) => (modelId === null ? [] : [modelId]));
@@ -74,7 +74,7 @@ export function FilterBar({ asked, keys }: { readonly asked: Asked; readonly key
         onChange={(q) => set({ q }, true)}
         w={200}
       />
-      <TimeSelect asked={asked} onChange={(times) => set(times)} />
+      <TimeSelect filters={filters} onChange={(times) => set(times)} />
       <Select
         label="Key"
         placeholder="Any key"
@@ -113,7 +113,7 @@ export function FilterBar({ asked, keys }: { readonly asked: Asked; readonly key
       />
       {isFiltered && (
         <Button variant="subtle" size="sm" onClick={() => setQuery({}, { preventScrollReset: true })}>
-          Clear the filters
+          Clear filters
         </Button>
       )}
     </Group>
@@ -125,14 +125,14 @@ const CHOICE = {
   w: 160,
   searchable: true,
   clearable: true,
-  nothingFoundMessage: "Nothing was used that is called so",
+  nothingFoundMessage: "No results",
 } as const;
 
 function TimeSelect({
-  asked,
+  filters,
   onChange,
 }: {
-  readonly asked: Asked;
+  readonly filters: AppliedFilters;
   readonly onChange: (times: { readonly from?: string | null; readonly to?: string | null }) => void;
 }) {
   const [query] = useSearchParams();
@@ -142,12 +142,12 @@ function TimeSelect({
     <>
       <Select
         label="Time"
-        data={[...[...SPANS].map(([value, { label }]) => ({ value, label })), { value: CUSTOM, label: "From … to …" }]}
+        data={[...[...SPANS].map(([value, { label }]) => ({ value, label })), { value: CUSTOM, label: "Custom range" }]}
         value={isCustom ? CUSTOM : (from ?? SPAN_DEFAULT)}
         onChange={(value) =>
           onChange(
             value === CUSTOM
-              ? { from: new Date(asked.from).toISOString(), to: new Date(asked.to ?? Date.now()).toISOString() }
+              ? { from: new Date(filters.from).toISOString(), to: new Date(filters.to ?? Date.now()).toISOString() }
               : { from: value === SPAN_DEFAULT ? null : value, to: null },
           )
         }
@@ -156,15 +156,15 @@ function TimeSelect({
       />
       {isCustom && (
         <>
-          <Moment label="From" value={asked.from} onChange={(value) => onChange({ from: value })} />
-          <Moment label="To" value={asked.to} onChange={(value) => onChange({ to: value })} />
+          <Moment label="From" value={filters.from} onChange={(value) => onChange({ from: value })} />
+          <Moment label="To" value={filters.to} onChange={(value) => onChange({ to: value })} />
         </>
       )}
     </>
   );
 }
 
-/** In the time of whoever looks, to the minute. */
+/** Input in local time, to the minute. */
 function Moment({
   label,
   value,

@@ -1,42 +1,43 @@
-/** What the page is asked for, as it stands in the address's query: `key`, `model`, `modality`, `status`, `from`, `to`, `q`. */
+/** Filters in the query of the address: `key`, `model`, `modality`, `status`, `from`, `to`, `q`. */
 import type { FeedRecordFragment, UsageFilter, UsageStatus } from "../../client/generated/graphql.js";
 import { DAY_MS } from "../../ui/days.js";
 import { toModality } from "../../ui/modalities.js";
 import type { Times } from "../../ui/stacks.js";
 
 const HOUR_MS = 3_600_000;
-/** As far back as the gateway looks unless told. */
+/** Default of the GraphQL API. */
 const DAYS_DEFAULT = 30;
-/** As many days at most are shown by the hour. */
+/** Longest range with a chart by hour. */
 const HOURLY_DAYS_MAX = 3;
 
-/** How far back, as `from` may say instead of a moment. */
+/** Values of `from` that are relative to now. */
 export const SPANS: ReadonlyMap<string, { readonly label: string; readonly ms: number }> = new Map([
-  ["1h", { label: "The last hour", ms: HOUR_MS }],
-  ["24h", { label: "The last 24 hours", ms: DAY_MS }],
-  ["7d", { label: "The last 7 days", ms: 7 * DAY_MS }],
-  ["30d", { label: "The last 30 days", ms: DAYS_DEFAULT * DAY_MS }],
-  ["90d", { label: "The last 90 days", ms: 90 * DAY_MS }],
+  ["1h", { label: "Last hour", ms: HOUR_MS }],
+  ["24h", { label: "Last 24 hours", ms: DAY_MS }],
+  ["7d", { label: "Last 7 days", ms: 7 * DAY_MS }],
+  ["30d", { label: "Last 30 days", ms: DAYS_DEFAULT * DAY_MS }],
+  ["90d", { label: "Last 90 days", ms: 90 * DAY_MS }],
 ]);
 export const SPAN_DEFAULT = "30d";
 
 export const STATUSES: ReadonlyMap<UsageStatus, string> = new Map([
-  ["OK", "Whole"],
-  ["CANCELLED", "Broken off"],
+  ["OK", "Completed"],
+  ["CANCELLED", "Cancelled"],
 ]);
 
 export const FILTER_NAMES = ["key", "model", "modality", "status", "from", "to", "q"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 
-export interface Asked {
+export interface AppliedFilters {
   readonly filter: UsageFilter;
-  /** In milliseconds since 1970; without an end, up to now. */
+  /** In milliseconds since 1970. */
   readonly from: number;
+  /** In milliseconds since 1970, null for now. */
   readonly to: number | null;
 }
 
-/** What cannot be is as if it were not there. `now`: when the page was opened, so that one question stays the same. */
-export function readFilters(query: URLSearchParams, now: number): Asked {
+/** Ignores invalid values. `now` is the time at which the page was opened, which keeps the query stable. */
+export function readFilters(query: URLSearchParams, now: number): AppliedFilters {
   const text = (name: FilterName) => query.get(name)?.trim() || undefined;
   const key = text("key");
   const model = text("model");
@@ -67,8 +68,8 @@ function momentOf(text: string | null): number | null {
   return Number.isNaN(moment) ? null : moment;
 }
 
-/** Days and hours are those of UTC, as in the books. */
-export function timesOf({ from, to }: Asked, now: number): Times & { readonly isHourly: boolean } {
+/** Days and hours are in UTC, as in the ledger. */
+export function timesOf({ from, to }: AppliedFilters, now: number): Times & { readonly isHourly: boolean } {
   const end = to ?? now;
   const isHourly = end - from <= HOURLY_DAYS_MAX * DAY_MS;
   const step = isHourly ? HOUR_MS : DAY_MS;
@@ -77,10 +78,10 @@ export function timesOf({ from, to }: Asked, now: number): Times & { readonly is
 }
 
 /**
- * Whether what the gateway tells of is what is asked for, by the rule that it has itself (a part of the model's id or of the key's name;
- * a whole id). `keyRestId`: of the key asked for, null while it is not known.
+ * Whether a live record matches the filters. It follows the search of the gateway: part of a model id or key name, or a full request id.
+ * `keyRestId` is the REST id of the selected key, null while unknown.
  */
-export function isAskedFor(record: FeedRecordFragment, { filter, from, to }: Asked, keyRestId: string | null): boolean {
+export function matchesFilters(record: FeedRecordFragment, { filter, from, to }: AppliedFilters, keyRestId: string | null): boolean {
   const moment = Date.parse(record.timestamp);
   const search = filter.search?.toLowerCase();
   return (

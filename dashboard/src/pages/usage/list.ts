@@ -4,21 +4,21 @@ import { refetchQuery } from "../../client/graphql.js";
 import { Listeners } from "../../client/listeners.js";
 
 export const PAGE = 100;
-/** Of more that were told while one read below, the list begins anew instead. */
+/** Live records that wait while the user has scrolled down. With more, the list reloads instead of showing them. */
 const WAITING_MAX = 1_000;
 
 export class UsageList {
-  /** Grows in place: a hundred thousand rows are not copied for each page. `version` says that it has. */
+  /** Grows in place, so that pages do not copy 100,000 rows. `version` changes with it. */
   readonly rows: FeedRecordFragment[] = [];
   hasMore = true;
   isLoading = false;
   error: CombinedError | undefined;
   version = 0;
-  /** Where it was scrolled to when it was left. */
+  /** Scroll position at which the page was left. */
   offset = 0;
   private cursor: string | null = null;
-  private turn = 0;
-  /** The newest of those that wait; `waitingCount` has them all. */
+  private generation = 0;
+  /** The newest waiting records, WAITING_MAX at most. `waitingCount` counts all. */
   private waiting: FeedRecordFragment[] = [];
   waitingCount = 0;
   private readonly known = new Set<string>();
@@ -37,9 +37,9 @@ export class UsageList {
     if (this.isLoading || !this.hasMore) return;
     this.isLoading = true;
     this.error = undefined;
-    const { turn } = this;
-    const { data, error } = await this.ask(this.cursor);
-    if (turn !== this.turn) return;
+    const { generation } = this;
+    const { data, error } = await this.fetchPage(this.cursor);
+    if (generation !== this.generation) return;
     this.isLoading = false;
     this.error = error;
     if (data?.me?.usage) {
@@ -51,8 +51,8 @@ export class UsageList {
     this.changed();
   }
 
-  /** Newest first. Before the first page has come there is nothing that they could be above of: it has them. */
-  offer(records: readonly FeedRecordFragment[]): void {
+  /** Adds live records, newest first. Does nothing before the first page has loaded, because that page will have them. */
+  addLive(records: readonly FeedRecordFragment[]): void {
     if (this.isFirstLoading) return;
     const fresh = records.filter(({ id }) => !this.known.has(id));
     if (fresh.length === 0) return;
@@ -62,33 +62,33 @@ export class UsageList {
     this.changed();
   }
 
-  /** What the gateway could not tell of while it was away. Too much for one page: the list begins anew. */
+  /** Fetches records that were missed without a connection. Reloads the list when they do not fit on one page. */
   async catchUp(): Promise<void> {
     if (this.isFirstLoading) return this.loadMore();
-    const { data } = await this.ask(null);
+    const { data } = await this.fetchPage(null);
     const nodes = data?.me?.usage?.nodes;
     if (!nodes) return;
-    if (nodes.length < PAGE || nodes.some(({ id }) => this.known.has(id))) this.offer(nodes);
-    else await this.beginAnew();
+    if (nodes.length < PAGE || nodes.some(({ id }) => this.known.has(id))) this.addLive(nodes);
+    else await this.reload();
   }
 
-  private async beginAnew(): Promise<void> {
+  private async reload(): Promise<void> {
     this.rows.length = 0;
     this.waiting = [];
     this.waitingCount = 0;
     this.known.clear();
     this.cursor = null;
     this.hasMore = true;
-    // What is on its way belongs to the list before.
-    this.turn += 1;
+    // Discards the response of a page that is still loading.
+    this.generation += 1;
     this.isLoading = false;
     await this.loadMore();
   }
 
-  letIn(): void {
+  showWaiting(): void {
     if (this.waitingCount === 0) return;
     if (this.waitingCount > this.waiting.length) {
-      void this.beginAnew();
+      void this.reload();
       return;
     }
     this.rows.unshift(...this.waiting);
@@ -97,7 +97,7 @@ export class UsageList {
     this.changed();
   }
 
-  private ask(after: string | null) {
+  private fetchPage(after: string | null) {
     return refetchQuery(UsageRowsDocument, { first: PAGE, after, filter: this.filter });
   }
 
@@ -115,14 +115,14 @@ export class UsageList {
   }
 }
 
-let kept: { readonly key: string; readonly list: UsageList } | null = null;
+let last: { readonly key: string; readonly list: UsageList } | null = null;
 
-/** The list of this question: the one that was shown last, if it was of the same, so that who comes back finds it as it was left. */
-export function listOf(filter: UsageFilter): UsageList {
+/** Returns the last list if its filter is the same, so that the user finds it as it was left. */
+export function listFor(filter: UsageFilter): UsageList {
   const key = JSON.stringify(filter);
-  if (kept?.key !== key) {
-    kept = { key, list: new UsageList(filter) };
-    void kept.list.loadMore();
+  if (last?.key !== key) {
+    last = { key, list: new UsageList(filter) };
+    void last.list.loadMore();
   }
-  return kept.list;
+  return last.list;
 }

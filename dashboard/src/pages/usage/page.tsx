@@ -10,8 +10,8 @@ import { Card, Page } from "../../ui/page.js";
 import { Empty, Failure, QueryView } from "../../ui/states.js";
 import { useExport } from "./export-button.js";
 import { FilterBar, useKeys } from "./filter-bar.js";
-import { type Asked, FILTER_NAMES, isAskedFor, readFilters, timesOf } from "./filters.js";
-import { listOf, type UsageList } from "./list.js";
+import { type AppliedFilters, FILTER_NAMES, matchesFilters, readFilters, timesOf } from "./filters.js";
+import { listFor, type UsageList } from "./list.js";
 import { Receipt } from "./receipt.js";
 import { Chart, SumsSkeleton, Totals } from "./sums.js";
 import { TableSkeleton, UsageTable } from "./table.js";
@@ -22,9 +22,9 @@ export function start({ params: { id }, url }: { readonly params: Readonly<Recor
     return;
   }
   const now = Date.now();
-  const asked = readFilters(url.searchParams, now);
-  listOf(asked.filter);
-  prefetch(UsageSumsDocument, sumsOf(asked, now));
+  const filters = readFilters(url.searchParams, now);
+  listFor(filters.filter);
+  prefetch(UsageSumsDocument, sumsOf(filters, now));
 }
 
 export function Component() {
@@ -32,27 +32,27 @@ export function Component() {
   return id === undefined ? <Usage /> : <Receipt id={id} />;
 }
 
-function sumsOf(asked: Asked, now: number) {
-  return { filter: asked.filter, groupBy: [timesOf(asked, now).isHourly ? ("HOUR" as const) : ("DAY" as const), "MODEL" as const] };
+function sumsOf(filters: AppliedFilters, now: number) {
+  return { filter: filters.filter, groupBy: [timesOf(filters, now).isHourly ? ("HOUR" as const) : ("DAY" as const), "MODEL" as const] };
 }
 
 function Usage() {
   const [query, setQuery] = useSearchParams();
   const [now] = useState(Date.now);
-  // The same address is the same question, whatever else stands in it.
+  // Other parameters of the address do not change the query.
   const address = FILTER_NAMES.map((name) => query.get(name) ?? "").join("\n");
-  const asked = useMemo(() => readFilters(query, now), [address, now]);
-  const keys = useKeys(asked, query.get("key"));
-  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(asked, now), [asked, now]) });
+  const filters = useMemo(() => readFilters(query, now), [address, now]);
+  const keys = useKeys(filters, query.get("key"));
+  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(filters, now), [filters, now]) });
   const { chargedAt } = useLive();
   useRefetchOnChange(chargedAt, sums.refetch, now);
   const total = sums.data?.me?.total?.[0];
-  const { button, progress } = useExport(asked.filter, total?.requests ?? null);
+  const { button, progress } = useExport(filters.filter, total?.requests ?? null);
   const chosen = query.get("key");
   const keyRestId = keys.find(({ value, restId }) => value === chosen || restId === chosen)?.restId ?? null;
   return (
-    <Page title="Usage" description="Every request that was charged, the newest first." actions={button}>
-      <FilterBar asked={asked} keys={keys} />
+    <Page title="Usage" description="All charged requests, newest first." actions={button}>
+      <FilterBar filters={filters} keys={keys} />
       {progress}
       <QueryView answer={sums} loading={<SumsSkeleton />}>
         {({ me }) => (
@@ -60,7 +60,7 @@ function Usage() {
             <Totals total={me?.total?.[0]} />
             <Chart
               groups={me?.groups ?? []}
-              asked={asked}
+              filters={filters}
               now={now}
               onSelect={(from, to) => setQuery({ ...Object.fromEntries(query), from, to }, { preventScrollReset: true })}
             />
@@ -68,7 +68,7 @@ function Usage() {
         )}
       </QueryView>
       <Requests
-        asked={asked}
+        filters={filters}
         keyRestId={keyRestId}
         total={total?.requests ?? null}
         onClear={address.trim() === "" ? null : () => setQuery({}, { preventScrollReset: true })}
@@ -78,21 +78,21 @@ function Usage() {
 }
 
 function Requests({
-  asked,
+  filters,
   keyRestId,
   total,
   onClear,
 }: {
-  readonly asked: Asked;
+  readonly filters: AppliedFilters;
   readonly keyRestId: string | null;
   readonly total: number | null;
   readonly onClear: (() => void) | null;
 }) {
-  const list = useMemo(() => listOf(asked.filter), [asked]);
+  const list = useMemo(() => listFor(filters.filter), [filters]);
   useSyncExternalStore(list.subscribe, list.current);
-  useLiveRows(list, asked, keyRestId);
+  useLiveRows(list, filters, keyRestId);
   const isBack = useNavigationType() === "POP";
-  // Whoever comes by a link begins at the top; whoever comes back, where they were.
+  // Links open the list at the top. The back button restores the scroll position.
   useMemo(() => {
     if (!isBack) list.offset = 0;
   }, [list, isBack]);
@@ -104,35 +104,35 @@ function Requests({
         list.rows.length === 0 && list.error ? (
           <Failure error={list.error} retry={() => void list.loadMore()} />
         ) : (
-          <UsageTable key={JSON.stringify(asked.filter)} list={list} total={total} />
+          <UsageTable key={JSON.stringify(filters.filter)} list={list} total={total} />
         )
       ) : onClear ? (
         <Empty
-          title="Nothing answers to these filters"
+          title="No requests match your filters"
           action={
             <Button variant="default" onClick={onClear}>
-              Clear the filters
+              Clear filters
             </Button>
           }
         >
-          A longer time or fewer filters may find something.
+          Try a longer time range or fewer filters.
         </Empty>
       ) : (
         <Empty title="No requests in the last 30 days">
-          Whatever is made with your keys, or here in the playground, is shown here the moment it is charged.
+          Requests made with your keys or in the playground appear here as soon as they are charged.
         </Empty>
       )}
     </Card>
   );
 }
 
-/** What is charged while one looks comes in at the top, if no filter hides it. */
-function useLiveRows(list: UsageList, asked: Asked, keyRestId: string | null): void {
+/** Adds new charges that match the filters at the top of the list. */
+function useLiveRows(list: UsageList, filters: AppliedFilters, keyRestId: string | null): void {
   const { feed } = useLive();
   useEffect(() => {
-    list.offer(feed.filter((record) => isAskedFor(record, asked, keyRestId)));
-    // An empty list has nobody who reads in it.
-    if (list.rows.length === 0) list.letIn();
+    list.addLive(feed.filter((record) => matchesFilters(record, filters, keyRestId)));
+    // In an empty list there is no scroll position to preserve.
+    if (list.rows.length === 0) list.showWaiting();
   });
   useEffect(() => {
     void list.catchUp();

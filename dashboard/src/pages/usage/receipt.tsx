@@ -1,4 +1,4 @@
-/** One request: what it cost and of what, how long it took, who answered, and who paid. */
+/** Receipt of one request: cost, usage, timing, model and key. */
 import { Anchor, Badge, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { useAnswer } from "../../client/answer.js";
@@ -21,35 +21,35 @@ const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 export function Receipt({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: UsageReceiptDocument, variables: { id } });
   return (
-    <DetailView answer={answer} name="request" above={ABOVE} why="It was not charged, or belongs to another account." all="All requests">
+    <DetailView answer={answer} name="request" above={ABOVE} why="It was not charged, or it belongs to another account." all="All requests">
       {({ me }) => me?.usageRecord && <Details record={me.usageRecord} />}
     </DetailView>
   );
 }
 
 const KINDS: readonly (readonly [field: Exclude<keyof Shown["usage"], "__typename">, label: string])[] = [
-  ["inputTextTokens", "Tokens of text in"],
-  ["inputCachedTokens", "Tokens read from a prompt cache"],
-  ["inputCacheWriteTokens", "Tokens written to a prompt cache"],
-  ["inputAudioTokens", "Tokens of sound in"],
-  ["inputImageTokens", "Tokens of pictures in"],
-  ["outputTextTokens", "Tokens of text out"],
-  ["outputReasoningTokens", "Tokens of thinking"],
-  ["outputAudioTokens", "Tokens of sound out"],
-  ["outputImageTokens", "Tokens of pictures out"],
-  ["outputVideoSeconds", "Seconds of video out"],
-  ["outputAudioSeconds", "Seconds of sound out"],
+  ["inputTextTokens", "Input text tokens"],
+  ["inputCachedTokens", "Input tokens from the prompt cache"],
+  ["inputCacheWriteTokens", "Input tokens written to the prompt cache"],
+  ["inputAudioTokens", "Input audio tokens"],
+  ["inputImageTokens", "Input image tokens"],
+  ["outputTextTokens", "Output text tokens"],
+  ["outputReasoningTokens", "Output reasoning tokens"],
+  ["outputAudioTokens", "Output audio tokens"],
+  ["outputImageTokens", "Output image tokens"],
+  ["outputVideoSeconds", "Output video, seconds"],
+  ["outputAudioSeconds", "Output audio, seconds"],
 ];
 
 const SOURCES = new Map([
-  ["PROVIDER", "the upstream counted"],
-  ["ESTIMATED", "the gateway counted, because the upstream said nothing"],
-  ["PARTIAL", "the gateway counted, up to where the answer was cut"],
+  ["PROVIDER", "Usage as reported by the upstream."],
+  ["ESTIMATED", "Usage estimated by the gateway, because the upstream reported none."],
+  ["PARTIAL", "Usage estimated by the gateway up to the point where the response ended."],
 ]);
 const BUCKETS = new Map([
   ["TIER", "free credits"],
-  ["CRYPTO", "credits bought with crypto"],
-  ["PACK", "credits bought"],
+  ["CRYPTO", "credits purchased with crypto"],
+  ["PACK", "purchased credits"],
 ]);
 
 function Details({ record }: { readonly record: Shown }) {
@@ -78,11 +78,11 @@ function Details({ record }: { readonly record: Shown }) {
               <Credits value={record.cost} unit />
             </div>
             <Text size="sm" c="dimmed">
-              Drawn from {BUCKETS.get(record.meterSource)}, at least the most of it; {SOURCES.get(record.usageSource)}.
+              Paid entirely or mostly from {BUCKETS.get(record.meterSource)}. {SOURCES.get(record.usageSource)}
             </Text>
             {record.held !== null && (
               <Text size="sm" c="dimmed">
-                <Credits value={record.held} unit /> were set aside before; what was not needed was given back.
+                Hold before the request: <Credits value={record.held} unit />. The unused part was released.
               </Text>
             )}
             <Table withRowBorders={false} verticalSpacing={4}>
@@ -99,49 +99,49 @@ function Details({ record }: { readonly record: Shown }) {
                 ))}
               </Table.Tbody>
             </Table>
-            {consumed.length === 0 && <Text c="dimmed">Nothing was counted.</Text>}
+            {consumed.length === 0 && <Text c="dimmed">No usage was counted.</Text>}
           </Stack>
         </Card>
-        <Card title="Time">
+        <Card title="Timing">
           <Times whole={responseTimeMs} upstream={upstreamMs} />
           <Facts>
-            <Fact label="Whole answer">{responseTimeMs.toLocaleString("en")} ms</Fact>
+            <Fact label="Total">{responseTimeMs.toLocaleString("en")} ms</Fact>
             {upstreamMs !== null && (
               <Fact label="Upstream">
                 <Mark color="var(--good)" /> {milliseconds(upstreamMs)}
               </Fact>
             )}
             {gatewayMs !== null && (
-              <Fact label="The gateway itself">
+              <Fact label="Gateway">
                 <Mark color="var(--strong)" /> {milliseconds(gatewayMs)}
               </Fact>
             )}
-            <Fact label="First piece">
-              {timeToFirstTokenMs === null ? "not streamed" : `after ${timeToFirstTokenMs.toLocaleString("en")} ms`}
+            <Fact label="First token">
+              {timeToFirstTokenMs === null ? "Not streamed" : `${timeToFirstTokenMs.toLocaleString("en")} ms`}
             </Fact>
-            <Fact label="Ended">
+            <Fact label="Finished">
               <When value={record.timestamp} /> <span className="soft">({new Date(record.timestamp).toLocaleString("en")})</span>
             </Fact>
           </Facts>
         </Card>
       </SimpleGrid>
-      <Card title="Who asked and who answered">
+      <Card title="Request">
         <Facts>
-          <Fact label="Model asked for">
+          <Fact label="Requested model">
             <ModelLink id={record.model?.id} restId={modelId} />
           </Fact>
-          <Fact label="Model that answered">
+          <Fact label="Model used">
             <ModelLink id={record.modelUsed?.id} restId={modelUsedId} />
             {isFallback && (
               <Text size="sm" c="dimmed">
-                A fallback: the model asked for could not be reached. The prices of the model asked for applied.
+                Fallback, because the requested model was unavailable. Charged at the prices of the requested model.
               </Text>
             )}
           </Fact>
           <Fact label="Type">{MODALITIES.get(record.modality)}</Fact>
           <Fact label="Key">
             {record.apiKeyId === null ? (
-              "none: you, signed in"
+              "None (signed-in session)"
             ) : record.apiKey ? (
               <Anchor component={Link} fz="inherit" to={`${addressOf("keys")}/${encodeURIComponent(record.apiKey.id)}`}>
                 <bdi>{record.apiKeyName ?? record.apiKey.name}</bdi>
@@ -150,8 +150,8 @@ function Details({ record }: { readonly record: Shown }) {
               <bdi>{record.apiKeyName ?? record.apiKeyId}</bdi>
             )}
           </Fact>
-          <Fact label="Request id">
-            <Copyable value={record.restId} label="the request id" />
+          <Fact label="Request ID">
+            <Copyable value={record.restId} label="request ID" />
           </Fact>
           {record.parentRequestId !== null && (
             <Fact label="Part of">
@@ -161,7 +161,7 @@ function Details({ record }: { readonly record: Shown }) {
           {record.job && (
             <Fact label="Job">
               <Group gap={6}>
-                <Copyable value={record.job.restId} label="the job's id" /> <span className="soft">{record.job.status.toLowerCase()}</span>
+                <Copyable value={record.job.restId} label="job ID" /> <span className="soft">{record.job.status.toLowerCase()}</span>
               </Group>
             </Fact>
           )}
@@ -171,7 +171,7 @@ function Details({ record }: { readonly record: Shown }) {
   );
 }
 
-/** An agent's request is found among the others of its day by its id. */
+/** Links to the agent's request by a search, because only its REST id is known. */
 function Parent({ id, timestamp }: { readonly id: string; readonly timestamp: string }) {
   const at = Date.parse(timestamp);
   const query = new URLSearchParams({
@@ -181,16 +181,16 @@ function Parent({ id, timestamp }: { readonly id: string; readonly timestamp: st
   });
   return (
     <Group gap="xs">
-      <Copyable value={id} label="the id of the agent's request" />
+      <Copyable value={id} label="ID of the agent request" />
       <Anchor component={Link} to={`${addressOf("usage")}?${query}`} size="sm">
-        the agent's request
+        View agent request
       </Anchor>
     </Group>
   );
 }
 
 function ModelLink({ id, restId }: { readonly id: string | undefined; readonly restId: string }) {
-  if (id === undefined) return <span className="any-wrap">{restId} (no longer offered)</span>;
+  if (id === undefined) return <span className="any-wrap">{restId} (removed)</span>;
   return (
     <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(id)}`} className="any-wrap">
       {restId}
@@ -200,14 +200,14 @@ function ModelLink({ id, restId }: { readonly id: string | undefined; readonly r
 
 const milliseconds = (value: number) => `${value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : 0 })} ms`;
 
-/** How much of the time was the upstream's, where that is known. */
+/** Bar with the upstream's share of the total time. */
 function Times({ whole, upstream }: { readonly whole: number; readonly upstream: number | null }) {
   if (upstream === null) return null;
   const share = whole === 0 ? 100 : Math.min(100, (upstream / whole) * 100);
   return (
     <div
       role="img"
-      aria-label={`${milliseconds(upstream)} of ${milliseconds(whole)} were the upstream's`}
+      aria-label={`Upstream: ${milliseconds(upstream)} of ${milliseconds(whole)}`}
       style={{ display: "flex", height: 10, borderRadius: 5, overflow: "hidden", marginBottom: 12, background: "var(--hover)" }}
     >
       <span style={{ flex: 1, background: "var(--strong)" }} />
@@ -216,7 +216,7 @@ function Times({ whole, upstream }: { readonly whole: number; readonly upstream:
   );
 }
 
-/** Which part of the bar is meant. */
+/** Legend mark for a part of the bar. */
 function Mark({ color }: { readonly color: string }) {
   return <span style={{ display: "inline-block", width: 10, height: 10, borderRadius: 3, background: color }} />;
 }

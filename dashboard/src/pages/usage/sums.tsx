@@ -1,4 +1,4 @@
-/** What is filtered, in sum and by hour or day. */
+/** Totals and chart of the filtered usage. */
 import { SimpleGrid, Skeleton } from "@mantine/core";
 import { useMemo } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
@@ -6,7 +6,7 @@ import { formatPercent } from "../../ui/amounts.js";
 import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
 import { SumsChart } from "../../ui/sums-chart.js";
-import { type Asked, timesOf } from "./filters.js";
+import { type AppliedFilters, timesOf } from "./filters.js";
 
 type Me = NonNullable<UsageSumsQuery["me"]>;
 
@@ -16,16 +16,16 @@ export function Totals({ total }: { readonly total: NonNullable<Me["total"]>[num
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="md">
       <Figure label="Requests" value={number(total?.requests)}>
-        {total?.errorRate ? `${formatPercent(total.errorRate)} more failed, which cost nothing` : "each that was charged"}
+        {total?.errorRate ? `charged; error rate ${formatPercent(total.errorRate)}, not charged` : "charged"}
       </Figure>
       <Figure label="Credits" value={<Credits value={total?.cost ?? "0"} />}>
-        charged for them
+        charged in total
       </Figure>
       <Figure label="Tokens" value={number((total?.inputTokens ?? 0) + (total?.outputTokens ?? 0))}>
-        {number(total?.inputTokens)} in, {number(total?.outputTokens)} out
+        {number(total?.inputTokens)} input, {number(total?.outputTokens)} output
       </Figure>
-      <Figure label="Time to answer" value={times ? `${number(times.p50)} ms` : "–"}>
-        {times ? `half of them; 95 of 100 within ${number(times.p95)} ms` : "nothing was made"}
+      <Figure label="Latency (p50)" value={times ? `${number(times.p50)} ms` : "–"}>
+        {times ? `p95 ${number(times.p95)} ms` : "no requests"}
       </Figure>
     </SimpleGrid>
   );
@@ -35,19 +35,19 @@ const CHART_HEIGHT = 180;
 
 export function Chart({
   groups,
-  asked,
+  filters,
   now,
   onSelect,
 }: {
   readonly groups: NonNullable<Me["groups"]>;
-  readonly asked: Asked;
+  readonly filters: AppliedFilters;
   readonly now: number;
   readonly onSelect: (from: string, to: string) => void;
 }) {
-  const times = useMemo(() => timesOf(asked, now), [asked, now]);
+  const times = useMemo(() => timesOf(filters, now), [filters, now]);
   return (
     <SumsChart
-      title={times.isHourly ? "By hour and model" : "By day and model"}
+      title={times.isHourly ? "Usage by hour and model" : "Usage by day and model"}
       sums={groups}
       times={times}
       height={CHART_HEIGHT}
@@ -56,7 +56,7 @@ export function Chart({
   );
 }
 
-/** As large as what comes. */
+/** Has the size of the loaded content. */
 export function SumsSkeleton() {
   return (
     <>

@@ -1,4 +1,4 @@
-/** The rows that are in the window, and no others: a hundred thousand are as light as thirty. Arrows, Page Up, Page Down, Home and End go through them. */
+/** Virtual table: renders the visible rows only. Arrows, Page Up, Page Down, Home and End move through the rows. */
 import { Button, Group, Skeleton, Text } from "@mantine/core";
 import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
 import { Fragment, type KeyboardEvent, memo, useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
@@ -13,12 +13,13 @@ import "./usage.css";
 
 const ROW_HEIGHT = 44;
 const HEAD_HEIGHT = 36;
-/** Rows beyond the window, and so many before the end the next page is asked for. */
+/** Rows rendered beyond the visible ones. */
 const OVERSCAN = 10;
+/** Rows before the end at which the next page is fetched. */
 const AHEAD = 40;
-/** As many need no region of their own to scroll in. */
+/** Lists up to this length do not scroll in a box of their own. */
 const SHORT = 8;
-/** No two alike. */
+/** Widths of columns. They are used as React keys, so all differ. */
 const WIDTHS = ["21%", "31%", "17%", "11%", "9.5%", "10.5%"];
 
 export function UsageTable({ list, total }: { readonly list: UsageList; readonly total: number | null }) {
@@ -27,7 +28,7 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
   const [active, setActive] = useState(0);
   const { rows } = list;
   const rangeExtractor = useCallback(
-    // The row that has the focus stays, wherever one scrolls: else the focus would be lost.
+    // The active row stays rendered while scrolling, or the focus would be lost.
     (range: Range) => [...new Set([...defaultRangeExtractor(range), ...(active < range.count ? [active] : [])])].sort((a, b) => a - b),
     [active],
   );
@@ -49,12 +50,12 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
     if (last >= rows.length - AHEAD && !list.error) void list.loadMore();
   }, [last, rows.length, list]);
 
-  // At the top, where nobody points at or stands on a row, what is new comes by itself.
+  // New rows appear automatically at the top, unless the pointer or the focus is on the table.
   const isAtTop = (virtual.scrollOffset ?? 0) <= 1;
   useLayoutEffect(() => {
-    if (list.waitingCount > 0 && isAtTop && !region.current?.matches(":hover, :focus-within")) list.letIn();
+    if (list.waitingCount > 0 && isAtTop && !region.current?.matches(":hover, :focus-within")) list.showWaiting();
   });
-  // Before it is taken away: then it has no place any more.
+  // Layout effects clean up before the element is removed and loses its scroll position.
   useLayoutEffect(() => {
     const element = region.current;
     return () => {
@@ -66,11 +67,11 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
     const to = Math.max(0, Math.min(index, rows.length - 1));
     setActive(to);
     virtual.scrollToIndex(to);
-    // It may be drawn only after the scrolling.
-    const focus = (tries: number) => {
+    // The row may be rendered only some frames after the scrolling.
+    const focus = (framesLeft: number) => {
       const link = region.current?.querySelector<HTMLElement>(`[data-index="${to}"] a`);
       if (link) link.focus({ preventScroll: true });
-      else if (tries > 0) requestAnimationFrame(() => focus(tries - 1));
+      else if (framesLeft > 0) requestAnimationFrame(() => focus(framesLeft - 1));
     };
     requestAnimationFrame(() => focus(20));
   };
@@ -81,14 +82,14 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
     event.preventDefault();
     goTo(to);
   };
-  // The same for every drawing: a row that stays in the window while one scrolls is not drawn again.
+  // A stable handler, so that memoized rows do not render again while scrolling.
   const latest = useRef(keyPressed);
   useLayoutEffect(() => {
     latest.current = keyPressed;
   });
   const onKeyDown = useCallback((event: KeyboardEvent) => latest.current(event), []);
   const showNew = () => {
-    list.letIn();
+    list.showWaiting();
     virtual.scrollToOffset(0);
     setActive(0);
   };
@@ -123,7 +124,7 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
               <th scope="col">Key</th>
               <th scope="col">Type</th>
               <th scope="col" className="number">
-                Took
+                Duration
               </th>
               <th scope="col" className="number">
                 Credits
@@ -150,7 +151,7 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
   );
 }
 
-/** Of the rows that are not drawn. */
+/** Placeholder for rows that are not rendered. */
 function Space({ height }: { readonly height: number }) {
   return height > 0 ? (
     <tr className="space">
@@ -192,7 +193,7 @@ const Row = memo(function Row({
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }) {
   const { id, timestamp, modality, modelId, modelUsedId, apiKeyId, apiKeyName, cost, status, responseTimeMs } = row;
-  const remarks = [...(modelUsedId === modelId ? [] : [`in place of ${modelId}`]), ...(status === "OK" ? [] : ["broken off"])];
+  const remarks = [...(modelUsedId === modelId ? [] : [`fallback for ${modelId}`]), ...(status === "OK" ? [] : ["cancelled"])];
   return (
     <tr aria-rowindex={index + 2} data-index={index}>
       <td>
@@ -212,7 +213,7 @@ const Row = memo(function Row({
         {remarks.length > 0 && <span className="under">{remarks.join(", ")}</span>}
       </td>
       <td title={apiKeyName ?? undefined}>
-        {apiKeyId === null ? <span className="soft">you, signed in</span> : <bdi>{apiKeyName ?? "no longer known"}</bdi>}
+        {apiKeyId === null ? <span className="soft">Signed-in session</span> : <bdi>{apiKeyName ?? "Unknown key"}</bdi>}
       </td>
       <td>{MODALITIES.get(modality)}</td>
       <td className="number">{responseTimeMs.toLocaleString("en")} ms</td>
@@ -223,14 +224,14 @@ const Row = memo(function Row({
   );
 });
 
-/** Always as high as it is: what comes and goes in it moves nothing. */
+/** Has a constant height, so that changes of its text move nothing. */
 function Foot({ list }: { readonly list: UsageList }) {
   if (list.error) return <Failure error={list.error} retry={() => void list.loadMore()} />;
   return (
     <Text size="sm" c="dimmed" mt="xs" role="status">
       {list.hasMore
-        ? `${list.rows.length.toLocaleString("en")} requests so far; more come as you scroll.`
-        : `${list.rows.length.toLocaleString("en")} ${list.rows.length === 1 ? "request" : "requests"}, and these are all.`}
+        ? `${list.rows.length.toLocaleString("en")} requests loaded. Scroll to load more.`
+        : `${list.rows.length.toLocaleString("en")} ${list.rows.length === 1 ? "request" : "requests"}`}
     </Text>
   );
 }

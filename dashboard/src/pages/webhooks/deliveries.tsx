@@ -1,4 +1,4 @@
-/** What an endpoint was sent, and what it answered. */
+/** Deliveries to an endpoint and its responses. */
 import { Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Link, useSearchParams } from "react-router";
@@ -21,13 +21,13 @@ import { toast } from "../../ui/toast.js";
 import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
 
-/** Nothing tells of deliveries: what is on its way is asked for again. */
-const LOOK_AGAIN_MS = 2_000;
+/** No subscription reports deliveries, so pending ones are polled. */
+const POLL_MS = 2_000;
 
 const STATUS = {
-  PENDING: { label: "on its way", color: "gray" },
-  DELIVERED: { label: "delivered", color: "green" },
-  FAILED: { label: "failed", color: "red" },
+  PENDING: { label: "Pending", color: "gray" },
+  DELIVERED: { label: "Delivered", color: "green" },
+  FAILED: { label: "Failed", color: "red" },
 } as const;
 
 export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: string; readonly isEnabled: boolean }) {
@@ -39,19 +39,19 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
     requestPolicy: "cache-and-network",
   });
   const list = answer.data?.node?.__typename === "WebhookEndpoint" ? answer.data.node.deliveries : undefined;
-  const isMoving = list?.nodes.some(({ status }) => status === "PENDING") ?? false;
+  const isPending = list?.nodes.some(({ status }) => status === "PENDING") ?? false;
   useEffect(() => {
-    if (!isMoving) return;
-    const timer = setInterval(answer.refetch, LOOK_AGAIN_MS);
+    if (!isPending) return;
+    const timer = setInterval(answer.refetch, POLL_MS);
     return () => clearInterval(timer);
-  }, [isMoving, answer.refetch]);
+  }, [isPending, answer.refetch]);
   const shown = search.get("delivery");
   return (
     <Card
       title="Deliveries"
       actions={
         <Button variant="subtle" size="compact-sm" onClick={answer.refetch}>
-          Look again
+          Refresh
         </Button>
       }
     >
@@ -67,7 +67,7 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
       <QueryView answer={answer} loading={<Loading rows={4} height={32} />}>
         {() =>
           !list || list.nodes.length === 0 ? (
-            <Empty title="Nothing was sent yet">Send a test event to see whether messages arrive. What was sent is kept for a month.</Empty>
+            <Empty title="No deliveries yet">Send a test event to check the endpoint. Deliveries are kept for a month.</Empty>
           ) : (
             <Stack gap="sm">
               <DeliveryTable deliveries={list.nodes} />
@@ -82,7 +82,7 @@ export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: str
 
 function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDeliveryRowFragment[] }) {
   return (
-    <WideTable label="What was sent" columns={["Event", "State", "Answer", { amount: "Tries" }, "Queued"]} highlightOnHover>
+    <WideTable label="Deliveries" columns={["Event", "Status", "Response", { amount: "Attempts" }, "Queued"]} highlightOnHover>
       {deliveries.map((delivery) => (
         <Table.Tr key={delivery.id}>
           <Table.Td style={{ whiteSpace: "nowrap" }}>
@@ -116,7 +116,7 @@ function Status({ status }: { readonly status: WebhookDeliveryRowFragment["statu
 }
 
 function Answer({ delivery: { lastStatus, lastError, attempts } }: { readonly delivery: WebhookDeliveryRowFragment }) {
-  if (lastStatus === null && lastError === null) return <span className="soft">{attempts === 0 ? "not tried yet" : "none yet"}</span>;
+  if (lastStatus === null && lastError === null) return <span className="soft">{attempts === 0 ? "Not sent yet" : "No response yet"}</span>;
   return (
     <>
       {lastStatus !== null && <span className="mono">{lastStatus}</span>} {lastError !== null && <bdi>{lastError}</bdi>}
@@ -140,12 +140,12 @@ function Delivery({
   readonly onClose: () => void;
 }) {
   const answer = useAnswer({ query: WebhooksDeliveryDocument, variables: { id }, requestPolicy: "cache-and-network" });
-  const isMoving = answer.data?.node?.__typename === "WebhookDelivery" && answer.data.node.status === "PENDING";
+  const isPending = answer.data?.node?.__typename === "WebhookDelivery" && answer.data.node.status === "PENDING";
   useEffect(() => {
-    if (!isMoving) return;
-    const timer = setInterval(answer.refetch, LOOK_AGAIN_MS);
+    if (!isPending) return;
+    const timer = setInterval(answer.refetch, POLL_MS);
     return () => clearInterval(timer);
-  }, [isMoving, answer.refetch]);
+  }, [isPending, answer.refetch]);
   return (
     <Modal opened onClose={onClose} title="Delivery" size="lg">
       <QueryView answer={answer} loading={<Loading rows={5} />}>
@@ -153,7 +153,7 @@ function Delivery({
           node?.__typename === "WebhookDelivery" ? (
             <DeliveryDetails delivery={node} endpointId={endpointId} isEnabled={isEnabled} onChanged={onChanged} />
           ) : (
-            <Empty title="There is no such delivery">What was sent is kept for a month.</Empty>
+            <Empty title="Delivery not found">Deliveries are kept for a month.</Empty>
           )
         }
       </QueryView>
@@ -176,7 +176,7 @@ function DeliveryDetails({
   const send = async () => {
     const answer = await redeliver({ input: { endpointId, deliveryId: delivery.id } });
     if (answer.error) return;
-    toast({ message: "It is sent again." });
+    toast({ message: "Delivery queued again." });
     onChanged();
   };
   return (
@@ -185,15 +185,15 @@ function DeliveryDetails({
         <Fact label="Event">
           <span className="mono">{delivery.event}</span>
         </Fact>
-        <Fact label="State">
+        <Fact label="Status">
           <Status status={delivery.status} />
         </Fact>
-        <Fact label="Answer">
+        <Fact label="Response">
           <Answer delivery={delivery} />
         </Fact>
-        <Fact label="Tries">{delivery.attempts}</Fact>
+        <Fact label="Attempts">{delivery.attempts}</Fact>
         {delivery.nextAttemptAt !== null && (
-          <Fact label="Next try">
+          <Fact label="Next attempt">
             <When value={delivery.nextAttemptAt} />
           </Fact>
         )}
@@ -206,18 +206,20 @@ function DeliveryDetails({
           </Fact>
         )}
         <Fact label="webhook-id">
-          <Copyable value={delivery.restId} label="the message's id" />
+          <Copyable value={delivery.restId} label="message ID" />
         </Fact>
       </Facts>
-      <Text fw={600}>What is sent</Text>
-      <Snippet code={indentedJson(delivery.message)} label="The body of the message" />
+      <Text fw={600}>Request body</Text>
+      <Snippet code={indentedJson(delivery.message)} label="Request body" />
       {error && <Failure error={error} />}
       <Group justify="space-between">
         <Text size="sm" c="dimmed">
-          {isEnabled ? "It keeps its id, by which your program knows that it has seen it." : "Resume the endpoint to send it again."}
+          {isEnabled
+            ? "A redelivery has the same webhook-id, so your program can detect duplicates."
+            : "Resume the endpoint to send it again."}
         </Text>
         <Button onClick={send} loading={fetching} disabled={!isEnabled}>
-          Send again
+          Redeliver
         </Button>
       </Group>
     </Stack>

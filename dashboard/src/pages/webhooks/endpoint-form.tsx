@@ -1,4 +1,4 @@
-/** The forms that add and change an endpoint, and its secret, which is shown once. */
+/** Forms that add and edit an endpoint, and its signing secret, which is shown once. */
 import { Alert, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
@@ -14,8 +14,8 @@ import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
   { value: "USAGE_RECORDED", name: "usage.recorded", description: "A generation was charged." },
-  { value: "BALANCE_LOW", name: "balance.low", description: "Your balance fell below what you want to be warned at." },
-  { value: "API_KEY_CREATED", name: "api_key.created", description: "A key was made, by you or by an app." },
+  { value: "BALANCE_LOW", name: "balance.low", description: "Your balance fell below the alert threshold." },
+  { value: "API_KEY_CREATED", name: "api_key.created", description: "A key was created, by you or by an app." },
   { value: "API_KEY_REVOKED", name: "api_key.revoked", description: "A key was revoked." },
 ];
 
@@ -33,8 +33,8 @@ function EndpointFields({ form, url, setUrl, events, setEvents }: EndpointFields
   return (
     <>
       <TextInput
-        label="Address"
-        description="Where your program listens: https, and reachable from outside."
+        label="Endpoint URL"
+        description="An https URL that is reachable from the internet."
         placeholder="https://example.com/sluice"
         type="url"
         {...form.text("url", url, setUrl)}
@@ -42,7 +42,7 @@ function EndpointFields({ form, url, setUrl, events, setEvents }: EndpointFields
         required
         data-autofocus
       />
-      <Checkbox.Group label="What it is told" {...form.input("events", [...events], setEvents)}>
+      <Checkbox.Group label="Events" {...form.input("events", [...events], setEvents)}>
         <Stack gap={6} mt={4}>
           {EVENTS.map(({ value, name, description }) => (
             <Checkbox key={value} value={value} label={<span className="mono">{name}</span>} description={description} />
@@ -53,7 +53,6 @@ function EndpointFields({ form, url, setUrl, events, setEvents }: EndpointFields
   );
 }
 
-/** What is shown this once. */
 export interface Secret {
   readonly id: string;
   readonly secret: string;
@@ -62,45 +61,49 @@ export interface Secret {
 export function NewEndpoint({
   isOpen,
   onClose,
-  onMade,
+  onCreated,
 }: {
   readonly isOpen: boolean;
   readonly onClose: () => void;
-  readonly onMade: (id: string) => void;
+  readonly onCreated: (id: string) => void;
 }) {
-  const [made, setMade] = useState<Secret | null>(null);
+  const [created, setCreated] = useState<Secret | null>(null);
   return (
     <Modal
       opened={isOpen}
-      onClose={() => (made ? onMade(made.id) : onClose())}
-      title={made ? "The endpoint's secret" : "Add an endpoint"}
+      onClose={() => (created ? onCreated(created.id) : onClose())}
+      title={created ? "Endpoint added" : "Add endpoint"}
       size="lg"
-      // What is typed, or shown this once, is not lost to a click beside it.
+      // A stray click must not lose the input or the secret.
       closeOnClickOutside={false}
     >
-      {made ? <ShownSecret secret={made.secret} onClose={() => onMade(made.id)} /> : <NewEndpointForm onMade={setMade} onClose={onClose} />}
+      {created ? (
+        <ShownSecret secret={created.secret} onClose={() => onCreated(created.id)} />
+      ) : (
+        <NewEndpointForm onCreated={setCreated} onClose={onClose} />
+      )}
     </Modal>
   );
 }
 
-function NewEndpointForm({ onMade, onClose }: { readonly onMade: (made: Secret) => void; readonly onClose: () => void }) {
+function NewEndpointForm({ onCreated, onClose }: { readonly onCreated: (created: Secret) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(WebhooksCreateDocument);
   const form = useServerForm(FIELDS);
   const [url, setUrl] = useState("");
   const [events, setEvents] = useState<string[]>([]);
   const submit = async () => {
     const answer = await create({ input: { url, events: chosenOf(events) } });
-    const made = answer.data?.createWebhookEndpoint;
-    if (form.accept(answer) && made) onMade({ id: made.webhookEndpoint.id, secret: made.secret });
+    const created = answer.data?.createWebhookEndpoint;
+    if (form.accept(answer) && created) onCreated({ id: created.webhookEndpoint.id, secret: created.secret });
   };
   return (
-    <DialogForm form={form} action="Add the endpoint" onSubmit={submit} onCancel={onClose}>
+    <DialogForm form={form} action="Add endpoint" onSubmit={submit} onCancel={onClose}>
       <EndpointFields form={form} url={url} setUrl={setUrl} events={events} setEvents={setEvents} />
     </DialogForm>
   );
 }
 
-/** What is not touched is not sent: another tab may have changed it meanwhile. */
+/** Sends edited fields only, because another tab may have changed the others meanwhile. */
 export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: WebhookEndpointRowFragment; readonly onClose: () => void }) {
   const [, update] = useMutation(WebhooksUpdateDocument);
   const form = useServerForm(FIELDS);
@@ -113,11 +116,11 @@ export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: Webhook
     if (form.accept(answer)) onClose();
   };
   return (
-    <Modal opened onClose={onClose} title="Edit the endpoint" size="lg" closeOnClickOutside={false}>
+    <Modal opened onClose={onClose} title="Edit endpoint" size="lg" closeOnClickOutside={false}>
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
         <EndpointFields form={form} url={url ?? endpoint.url} setUrl={setUrl} events={events ?? endpoint.events} setEvents={setEvents} />
         <Text size="sm" c="dimmed">
-          What happened before the events are changed is not sent any more.
+          New events apply from now on. Earlier events are not sent.
         </Text>
       </DialogForm>
     </Modal>
@@ -131,16 +134,16 @@ function chosenOf(values: readonly string[]): WebhookEvent[] {
 export function ShownSecret({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) {
   return (
     <Stack>
-      <Alert color="yellow" variant="light" title="Copy it now: it is shown this once" role="status">
-        Your program checks with it that a message is from here. The gateway does not show it again; it can be replaced by another.
+      <Alert color="yellow" variant="light" title="Copy this signing secret now. You won’t be able to see it again." role="status">
+        Your program verifies with it that messages come from this gateway. You can rotate the secret at any time.
       </Alert>
       <div className="card" data-webhook-secret>
-        <Copyable value={secret} label="the secret" />
+        <Copyable value={secret} label="signing secret" />
       </div>
-      <Text fw={600}>Check a message</Text>
+      <Text fw={600}>Verify a message</Text>
       <Snippet code={verification(secret)} label="Example for Node" />
       <Group justify="flex-end">
-        <Button onClick={onClose}>I have copied it</Button>
+        <Button onClick={onClose}>Done</Button>
       </Group>
     </Stack>
   );
@@ -151,6 +154,6 @@ function verification(secret: string): string {
 import { Webhook } from "standardwebhooks";
 
 const webhook = new Webhook("${secret}");
-// The body as text, as it came. Throws for what is not from here.
+// Pass the raw body as text. Throws when the signature is invalid.
 const { type, data } = webhook.verify(body, request.headers);`;
 }

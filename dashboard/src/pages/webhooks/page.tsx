@@ -1,4 +1,4 @@
-/** Endpoints that are told what happens to the account, and what each was sent. */
+/** Webhook endpoints of the account and their deliveries. */
 import { Alert, Anchor, Badge, Button, Group, Modal, Stack, Table, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
@@ -41,7 +41,7 @@ export function Component() {
   return id === undefined ? <Endpoints /> : <OneEndpoint id={id} />;
 }
 
-/** An empty list names no endpoint, and would not be asked for anew when the first is added. */
+/** An empty result names no type, so the cache needs this hint to refetch the list when the first endpoint is added. */
 const OF_ENDPOINTS = { additionalTypenames: ["WebhookEndpoint"] };
 
 function Endpoints() {
@@ -52,21 +52,21 @@ function Endpoints() {
   return (
     <Page
       title="Webhooks"
-      description="Your program is told what happens: a message goes to each endpoint as soon as something does, and is tried again for some hours when it does not arrive."
-      actions={<Button onClick={add}>Add an endpoint</Button>}
+      description="Receive events of your account at your own URL. Failed deliveries are retried for some hours."
+      actions={<Button onClick={add}>Add endpoint</Button>}
     >
       <NewEndpoint
         isOpen={search.has("new")}
         onClose={() => setSearch({}, { replace: true })}
-        onMade={(id) => navigate(`${addressOf("webhooks")}/${encodeURIComponent(id)}`, { replace: true })}
+        onCreated={(id) => navigate(`${addressOf("webhooks")}/${encodeURIComponent(id)}`, { replace: true })}
       />
       <Card>
         <QueryView answer={answer} loading={<Loading rows={3} height={40} />}>
           {({ me }) => {
             const endpoints = me?.webhookEndpoints?.nodes ?? [];
             return endpoints.length === 0 ? (
-              <Empty title="You have no endpoints yet" action={<Button onClick={add}>Add an endpoint</Button>}>
-                Add the address of a program of yours to have it told of charges, keys and a low balance.
+              <Empty title="No endpoints yet" action={<Button onClick={add}>Add endpoint</Button>}>
+                Add a URL of your program to receive events about charges, keys and a low balance.
               </Empty>
             ) : (
               <EndpointTable endpoints={endpoints} />
@@ -80,7 +80,7 @@ function Endpoints() {
 
 function EndpointTable({ endpoints }: { readonly endpoints: readonly WebhookEndpointRowFragment[] }) {
   return (
-    <WideTable label="Your endpoints" columns={["Address", "State", "Is told", "Added"]} highlightOnHover>
+    <WideTable label="Your endpoints" columns={["URL", "Status", "Events", "Added"]} highlightOnHover>
       {endpoints.map((endpoint) => (
         <Table.Tr key={endpoint.id}>
           <Table.Td miw={200} maw={440}>
@@ -110,11 +110,11 @@ function namesOf({ events }: WebhookEndpointRowFragment): readonly string[] {
 function State({ endpoint: { isEnabled, disabledReason, failingSince } }: EndpointProps) {
   const [label, color] = isEnabled
     ? failingSince === null
-      ? ["listening", "green"]
-      : ["failing", "orange"]
+      ? ["Enabled", "green"]
+      : ["Failing", "orange"]
     : disabledReason === null
-      ? ["paused", "gray"]
-      : ["switched off", "red"];
+      ? ["Paused", "gray"]
+      : ["Disabled", "red"];
   return (
     <Badge color={color} variant="light">
       {label}
@@ -131,7 +131,7 @@ function OneEndpoint({ id }: { readonly id: string }) {
       answer={answer}
       name="endpoint"
       above={ABOVE}
-      why="It may have been deleted, or belong to another account."
+      why="It may have been deleted, or it belongs to another account."
       all="All endpoints"
     >
       {({ node }) => node?.__typename === "WebhookEndpoint" && <EndpointDetails endpoint={node} />}
@@ -162,17 +162,17 @@ function EndpointDetails({ endpoint }: EndpointProps) {
       }
     >
       {isEditing && <EditEndpoint endpoint={endpoint} onClose={() => setEditing(false)} />}
-      <Trouble endpoint={endpoint} />
-      <Card title="Endpoint" actions={<SecretAndEnd endpoint={endpoint} />}>
+      <FailureNotice endpoint={endpoint} />
+      <Card title="Endpoint" actions={<EndpointActions endpoint={endpoint} />}>
         <Facts>
-          <Fact label="State">
+          <Fact label="Status">
             <State endpoint={endpoint} />
           </Fact>
-          <Fact label="Is told">
+          <Fact label="Events">
             <span className="mono">{namesOf(endpoint).join(", ")}</span>
           </Fact>
-          <Fact label="Id">
-            <Copyable value={endpoint.restId} label="the id" />
+          <Fact label="ID">
+            <Copyable value={endpoint.restId} label="ID" />
           </Fact>
           <Fact label="Added">
             <When value={endpoint.createdAt} />
@@ -184,19 +184,19 @@ function EndpointDetails({ endpoint }: EndpointProps) {
   );
 }
 
-function Trouble({ endpoint: { isEnabled, disabledReason, failingSince } }: EndpointProps) {
+function FailureNotice({ endpoint: { isEnabled, disabledReason, failingSince } }: EndpointProps) {
   if (!isEnabled && disabledReason !== null) {
     return (
-      <Alert color="red" variant="light" title="The gateway has switched it off">
-        {disabledReason === "GONE" ? "It answered 410, which asks to be told nothing any more." : "Every try has failed for three days."}{" "}
-        Mend it, then resume. What happened meanwhile is not sent.
+      <Alert color="red" variant="light" title="The gateway has disabled this endpoint">
+        {disabledReason === "GONE" ? "It responded with 410 Gone." : "All deliveries have failed for three days."} Fix the endpoint, then
+        resume it. Events that happen meanwhile are not sent.
       </Alert>
     );
   }
   if (isEnabled && failingSince !== null) {
     return (
-      <Alert color="orange" variant="light" title="It does not answer as it should">
-        Every try has failed, first <When value={failingSince} />. After three days of it the endpoint is switched off.
+      <Alert color="orange" variant="light" title="Deliveries are failing">
+        All attempts have failed, the first one <When value={failingSince} />. After three days the endpoint is disabled.
       </Alert>
     );
   }
@@ -208,18 +208,18 @@ function TestButton({ id, isEnabled }: { readonly id: string; readonly isEnabled
   const send = async () => {
     const answer = await test({ input: { endpointId: id } });
     if (answer.error) return;
-    toast({ message: "A test event is on its way." });
+    toast({ message: "Test event queued." });
     await refetchQuery(WebhooksDeliveriesDocument, { id });
   };
   return (
     <>
       {error && (
         <Text size="sm" c="red" role="alert" className="any-wrap">
-          {error.graphQLErrors[0]?.message ?? "The gateway cannot be reached."}
+          {error.graphQLErrors[0]?.message ?? "Cannot reach the gateway."}
         </Text>
       )}
-      <Button onClick={send} loading={fetching} disabled={!isEnabled} title={isEnabled ? undefined : "Resume it first"}>
-        Send a test event
+      <Button onClick={send} loading={fetching} disabled={!isEnabled} title={isEnabled ? undefined : "Resume the endpoint first"}>
+        Send test event
       </Button>
     </>
   );
@@ -240,7 +240,7 @@ function PauseButton({ endpoint: { id, isEnabled } }: EndpointProps) {
   return (
     <Confirm
       title="Pause this endpoint?"
-      action="Pause the endpoint"
+      action="Pause endpoint"
       color="blue"
       onConfirm={async () => (await update({ input: { id, isEnabled: false } })).error}
       trigger={(open) => (
@@ -249,24 +249,24 @@ function PauseButton({ endpoint: { id, isEnabled } }: EndpointProps) {
         </Button>
       )}
     >
-      <Text>It is sent nothing until you resume it. What is on its way has failed, and what happens meanwhile is not sent later.</Text>
+      <Text>No events are sent until you resume it. Pending deliveries fail, and events that happen meanwhile are not sent later.</Text>
     </Confirm>
   );
 }
 
-function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
+function EndpointActions({ endpoint: { id, url } }: EndpointProps) {
   const [, rotate] = useMutation(WebhooksRotateDocument);
   const [, remove] = useMutation(WebhooksDeleteDocument);
   const [secret, setSecret] = useState<string | null>(null);
   const navigate = useNavigate();
   return (
     <Group gap="xs">
-      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="The new secret" size="lg" closeOnClickOutside={false}>
+      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="Secret rotated" size="lg" closeOnClickOutside={false}>
         {secret !== null && <ShownSecret secret={secret} onClose={() => setSecret(null)} />}
       </Modal>
       <Confirm
-        title="Replace the secret?"
-        action="Replace the secret"
+        title="Rotate secret?"
+        action="Rotate secret"
         color="blue"
         onConfirm={async () => {
           const { data, error } = await rotate({ input: { id } });
@@ -275,17 +275,15 @@ function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
         }}
         trigger={(open) => (
           <Button variant="default" size="compact-sm" onClick={open}>
-            Replace the secret
+            Rotate secret
           </Button>
         )}
       >
-        <Text>
-          For 24 hours messages are signed with both, the one of now and the new one: so long your program has to learn the new one.
-        </Text>
+        <Text>For 24 hours, messages are signed with both the current and the new secret. Update your program within that time.</Text>
       </Confirm>
       <Confirm
         title="Delete this endpoint?"
-        action="Delete the endpoint"
+        action="Delete endpoint"
         onConfirm={async () => {
           const { error } = await remove({ input: { id } });
           if (error) return error;
@@ -301,7 +299,7 @@ function SecretAndEnd({ endpoint: { id, url } }: EndpointProps) {
       >
         <Stack gap="xs">
           <Text>
-            <bdi>{url}</bdi> is told nothing any more. Its log goes with it, and so does what still waits to be sent.
+            <bdi>{url}</bdi> will receive no more events. Its deliveries are deleted, including pending ones.
           </Text>
         </Stack>
       </Confirm>

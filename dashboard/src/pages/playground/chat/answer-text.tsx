@@ -1,4 +1,4 @@
-/** The text of an answer: its blocks that are whole are drawn once, its end as it grows. */
+/** Text of an answer. Complete blocks render once, only the growing end renders again. */
 import { memo, Suspense } from "react";
 import { lazyWithRetry } from "../../../ui/lazy-with-retry.js";
 import { blocksOf } from "./blocks.js";
@@ -9,8 +9,8 @@ function AsWritten({ text }: { readonly text: string }) {
   return <div className="plain">{text}</div>;
 }
 
-/** Longer ends are shown as they are until they are whole: reading them anew for every piece would be felt. */
-const TAIL_READ_MAX = 4_000;
+/** Longer ends are shown as plain text until they are complete: parsing them again for every piece would be slow. */
+const TAIL_PARSED_MAX = 4_000;
 
 const Block = memo(function Block({ text }: { readonly text: string }) {
   return (
@@ -40,7 +40,7 @@ export function GrowingAnswer({ blocks, tail }: { readonly blocks: readonly stri
 function Tail({ text }: { readonly text: string }) {
   const [, code] = /^ {0,3}(?:`{3,}|~{3,})[^\n]*\n([\s\S]*)$/.exec(text) ?? [];
   if (code !== undefined && !/\n {0,3}(?:`{3,}|~{3,})\s*$/.test(text)) return <pre>{code}</pre>;
-  return text.length > TAIL_READ_MAX ? <AsWritten text={text} /> : <Block text={text} />;
+  return text.length > TAIL_PARSED_MAX ? <AsWritten text={text} /> : <Block text={text} />;
 }
 
 export const AnswerText = memo(function AnswerText({ text }: { readonly text: string }) {

@@ -1,4 +1,4 @@
-/** One model's answer, while it comes and afterwards: its text, thoughts, calls of tools, what it costs, and what became of it. */
+/** Answer of one model, streaming or complete: text, reasoning, tool calls, cost and errors. */
 import { Alert, Anchor, Button, Group, Text, Textarea } from "@mantine/core";
 import { type FormEvent, memo, useState, useSyncExternalStore } from "react";
 import { Link } from "react-router";
@@ -12,9 +12,9 @@ import type { Run, RunView } from "./run.js";
 export interface AnswerViewProps {
   readonly answer: Answer;
   readonly run: Run | null;
-  /** Credits for what has come, as far as they can be told. */
+  /** Estimated cost so far, in credits. */
   readonly estimate: (charactersOut: number) => string | null;
-  /** Null: it is not the last one. */
+  /** Null for all answers but those of the last turn. */
   readonly onRetry: (() => void) | null;
   readonly onResults: ((results: Readonly<Record<string, string>>) => void) | null;
 }
@@ -35,11 +35,11 @@ function Live({ run, estimate }: { readonly run: Run; readonly estimate: AnswerV
   const cost = estimate(charactersOut);
   return (
     <>
-      <Thoughts text={reasoning} isOpen={blocks.length === 0 && tail === ""} />
+      <Reasoning text={reasoning} isOpen={blocks.length === 0 && tail === ""} />
       <GrowingAnswer blocks={blocks} tail={tail} />
       <Calls calls={toolCalls} />
       <Text size="xs" c="dimmed" mt={6} mih={18} data-estimate={cost ?? ""}>
-        {charactersOut === 0 ? "Waiting for the first words" : "Answering"}
+        {charactersOut === 0 ? "Waiting for the first token" : "Generating"}
         {cost !== null && `: about ${formatCredits(cost)} credits so far`}
       </Text>
     </>
@@ -50,19 +50,19 @@ function Finished({ answer, onRetry, onResults }: Pick<AnswerViewProps, "answer"
   const { text, reasoning, toolCalls, state, failure, finishReason, receipt } = answer;
   return (
     <>
-      <Thoughts text={reasoning} isOpen={false} />
+      <Reasoning text={reasoning} isOpen={false} />
       {text !== "" && <AnswerText text={text} />}
       <Calls calls={toolCalls} />
       {state === "failed" && (
-        <Alert color="red" variant="light" role="alert" title={text === "" ? "There was no answer" : "The answer broke off"} mt="xs">
+        <Alert color="red" variant="light" role="alert" title={text === "" ? "No answer" : "Answer interrupted"} mt="xs">
           <Group justify="space-between" align="flex-start" gap="xs">
             <Text size="sm" className="any-wrap" maw="100%">
               {failure}
-              {text !== "" && " What had come is kept, and is charged."}
+              {text !== "" && " The partial answer is kept and charged."}
             </Text>
             {onRetry && (
               <Button size="compact-sm" variant="default" onClick={onRetry}>
-                Ask again
+                Try again
               </Button>
             )}
           </Group>
@@ -70,16 +70,16 @@ function Finished({ answer, onRetry, onResults }: Pick<AnswerViewProps, "answer"
       )}
       {(state === "stopped" || state === "running") && (
         <Text size="sm" c="dimmed" mt={6}>
-          {state === "stopped" ? "Stopped." : "Left before it was finished."}{" "}
+          {state === "stopped" ? "Stopped." : "Interrupted before it was complete."}{" "}
           {onRetry && (
             <Button size="compact-xs" variant="default" onClick={onRetry}>
-              Ask again
+              Try again
             </Button>
           )}
         </Text>
       )}
-      {finishReason === "LENGTH" && <Note>It ends here because it may be no longer: raise the length, or ask to go on.</Note>}
-      {finishReason === "CONTENT_FILTER" && <Note>The upstream kept the rest to itself.</Note>}
+      {finishReason === "LENGTH" && <Note>The answer reached its length limit. Raise Max tokens, or ask the model to continue.</Note>}
+      {finishReason === "CONTENT_FILTER" && <Note>A content filter of the upstream removed the rest of the answer.</Note>}
       {receipt?.warnings.map((warning) => (
         <Note key={warning}>{warning}</Note>
       ))}
@@ -101,15 +101,15 @@ function Spent({ answer: { modelId, cost, generationId, receipt } }: { readonly 
   if (generationId === null) return null;
   const parts = receipt
     ? [
-        `${receipt.usage.inputTextTokens + receipt.usage.inputCachedTokens} tokens in`,
-        `${receipt.usage.outputTextTokens + receipt.usage.outputReasoningTokens} out`,
+        `${receipt.usage.inputTextTokens + receipt.usage.inputCachedTokens} input tokens`,
+        `${receipt.usage.outputTextTokens + receipt.usage.outputReasoningTokens} output tokens`,
         `${(receipt.responseMs / 1_000).toFixed(1)} s`,
-        ...(receipt.modelUsedId === modelId ? [] : [`answered by ${receipt.modelUsedId}`]),
+        ...(receipt.modelUsedId === modelId ? [] : [`fallback ${receipt.modelUsedId}`]),
       ]
     : [];
   return (
     <Text size="xs" c="dimmed" mt={6} className="any-wrap" data-cost={cost ?? ""}>
-      {cost === null ? "Its cost is on its way" : <Credits value={cost} unit />}
+      {cost === null ? "Cost pending" : <Credits value={cost} unit />}
       {parts.length > 0 && ` · ${parts.join(" · ")}`}
       {cost !== null && (
         <>
@@ -123,11 +123,11 @@ function Spent({ answer: { modelId, cost, generationId, receipt } }: { readonly 
   );
 }
 
-function Thoughts({ text, isOpen }: { readonly text: string; readonly isOpen: boolean }) {
+function Reasoning({ text, isOpen }: { readonly text: string; readonly isOpen: boolean }) {
   if (text === "") return null;
   return (
     <details className="thinking" open={isOpen}>
-      <summary>What it thought</summary>
+      <summary>Reasoning</summary>
       <div className="plain">{text}</div>
     </details>
   );
@@ -137,7 +137,7 @@ function Calls({ calls }: { readonly calls: readonly ToolCall[] }) {
   return calls.map(({ id, name, arguments: given }, index) => (
     <div key={id || index}>
       <Text size="sm" fw={600} mt="xs" className="any-wrap">
-        Calls <span className="mono">{name}</span>
+        Tool call: <span className="mono">{name}</span>
       </Text>
       <div className="code">
         <div className="plain">{indentedJson(given)}</div>
@@ -163,7 +163,7 @@ function Results({
       {calls.map(({ id, name }) => (
         <Textarea
           key={id}
-          label={`What ${name} answers`}
+          label={`Result of ${name}`}
           autosize
           minRows={1}
           maxRows={8}
@@ -173,7 +173,7 @@ function Results({
         />
       ))}
       <Button type="submit" size="compact-sm" variant="default" mt="xs">
-        Send what the tools answer
+        Send tool results
       </Button>
     </form>
   );

@@ -1,11 +1,11 @@
 /**
- * A text that grows, cut into blocks of Markdown at blank lines outside of code. What is before the last block never changes, so that of a
- * long answer only its end is read and drawn anew.
+ * Growing text, split into Markdown blocks at blank lines outside code fences. Complete blocks never change, so only the end of a long answer
+ * is parsed and rendered again.
  */
 export class GrowingText {
   #blocks: readonly string[] = [];
   #tail = "";
-  /** Up to where the tail's lines have been looked at. */
+  /** Position in the tail up to which lines have been scanned. */
   #seen = 0;
   #fence: string | null = null;
   #length = 0;
@@ -29,17 +29,17 @@ export class GrowingText {
   append(piece: string): void {
     this.#length += piece.length;
     this.#tail += piece;
-    const whole: string[] = [];
+    const complete: string[] = [];
     for (let end = this.#tail.indexOf("\n", this.#seen); end !== -1; end = this.#tail.indexOf("\n", this.#seen)) {
       const line = this.#tail.slice(this.#seen, end);
       this.#seen = end + 1;
       this.#turnFence(line);
       if (this.#fence !== null || line.trim() !== "") continue;
-      whole.push(this.#tail.slice(0, this.#seen));
+      complete.push(this.#tail.slice(0, this.#seen));
       this.#tail = this.#tail.slice(this.#seen);
       this.#seen = 0;
     }
-    if (whole.length > 0) this.#blocks = [...this.#blocks, ...whole];
+    if (complete.length > 0) this.#blocks = [...this.#blocks, ...complete];
   }
 
   #turnFence(line: string): void {

@@ -1,4 +1,4 @@
-/** Chat: a conversation with one model, or with two side by side. */
+/** Chat with one model, or with two side by side. */
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -63,10 +63,10 @@ export default function Chat() {
   const chat = useChat({
     models: models.flatMap((chosen) => (chosen ? [chosen.restId] : [])),
     settings,
-    onRefused: (met, said) => {
-      setError(met);
-      form.accept({ error: met });
-      if (said !== null) setText((typed) => (typed.trim() === "" ? said : typed));
+    onRefused: (failure, message) => {
+      setError(failure);
+      form.accept({ error: failure });
+      if (message !== null) setText((typed) => (typed.trim() === "" ? message : typed));
     },
     onAccepted: () => {
       setError(undefined);
@@ -78,20 +78,20 @@ export default function Chat() {
   useEffect(() => save(turns), [save, turns]);
   useCosts(turns, setCost);
 
-  const asked = search.get("conversation");
+  const shownId = search.get("conversation");
   useEffect(() => {
-    if (account === null || asked === id.current) return;
-    id.current = asked;
+    if (account === null || shownId === id.current) return;
+    id.current = shownId;
     setError(undefined);
-    if (asked === null) return show([]);
-    void readItem(account, "chat", asked).then((found) => {
-      if (id.current !== asked) return;
+    if (shownId === null) return show([]);
+    void readItem(account, "chat", shownId).then((found) => {
+      if (id.current !== shownId) return;
       show(found?.content.turns ?? []);
       if (!found) return;
       setSettings({ ...NO_SETTINGS, ...found.content.settings });
       set({ model: found.models[0] ?? null, with: found.models[1] ?? null });
     });
-  }, [account, asked, show, set]);
+  }, [account, shownId, show, set]);
 
   const startNew = () => {
     id.current = null;
@@ -100,10 +100,10 @@ export default function Chat() {
     set({ conversation: null });
   };
   const blockedReason = models.includes(null)
-    ? "Choose a model first."
+    ? "Select a model first."
     : toolsProblem(settings.tools) === null
       ? null
-      : "The tools are no JSON that can be sent: mend them first.";
+      : "Fix the tools in the settings first.";
   const send = () => {
     if (id.current === null) {
       id.current = newId();
@@ -111,7 +111,7 @@ export default function Chat() {
     }
     setError(undefined);
     setText("");
-    chat.say(text);
+    chat.send(text);
   };
   const costs = useMemo(() => turns.flatMap(({ answers }) => answers.flatMap((answer) => (answer?.cost ? [answer.cost] : []))), [turns]);
   const request = () => {
@@ -121,8 +121,8 @@ export default function Chat() {
       text.trim() === "" && last
         ? messagesFor(turns, last.id, 0, settings.systemPrompt)
         : messagesFor([...turns, draft], "draft", 0, settings.systemPrompt);
-    const isSound = toolsProblem(settings.tools) === null;
-    return chatRequest(toInput(model?.restId ?? "MODEL", messages, isSound ? settings : { ...settings, tools: "" }));
+    const areToolsValid = toolsProblem(settings.tools) === null;
+    return chatRequest(toInput(model?.restId ?? "MODEL", messages, areToolsValid ? settings : { ...settings, tools: "" }));
   };
   const aside = (
     <>
@@ -149,13 +149,13 @@ export default function Chat() {
             <>
               <ModelPicker
                 modality="TEXT"
-                label="Beside it"
+                label="Second model"
                 model={secondModel}
                 requestedId={requestedSecondId}
                 onChange={(chosen) => set({ with: chosen })}
               />
               <Button variant="default" size="compact-sm" onClick={() => set({ with: null })} w="fit-content">
-                One model only
+                Stop comparing
               </Button>
             </>
           )}
@@ -167,11 +167,11 @@ export default function Chat() {
     </>
   );
   return (
-    <Workbench summary={model?.restId ?? "choose a model"} aside={aside}>
+    <Workbench summary={model?.restId ?? "select a model"} aside={aside}>
       <div className="chat">
         <Group gap="xs" justify="space-between">
           <Text size="sm" c="dimmed" data-total={costs.length > 0 ? sumOfCredits(costs) : ""}>
-            {costs.length > 0 ? `This conversation: ${formatCredits(sumOfCredits(costs))} credits` : "Nothing spent yet"}
+            {costs.length > 0 ? `This conversation: ${formatCredits(sumOfCredits(costs))} credits` : "No credits spent yet"}
           </Text>
           <Group gap="xs">
             <Button variant="default" size="compact-sm" onClick={startNew} disabled={turns.length === 0}>
@@ -194,8 +194,8 @@ export default function Chat() {
           models={models}
           systemPrompt={settings.systemPrompt}
           empty={
-            <Empty title={requestedSecondId === null ? "Ask a model something" : "Ask both models the same"}>
-              Answers stream in as they are written. What they cost is shown with them, and is taken from your balance.
+            <Empty title={requestedSecondId === null ? "Start a conversation" : "Compare two models"}>
+              Answers stream in as they are generated. Each shows its cost, which is charged to your balance.
             </Empty>
           }
         />

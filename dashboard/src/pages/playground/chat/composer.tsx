@@ -1,4 +1,4 @@
-/** Where a message is typed. Enter sends it, Shift and Enter begin another line. */
+/** Message input. Enter sends the message, Shift+Enter starts a new line. */
 import { PaperAirplaneIcon, StopIcon } from "@heroicons/react/24/outline";
 import { Button, Group, Textarea } from "@mantine/core";
 import type { FormEvent, KeyboardEvent } from "react";
@@ -9,7 +9,7 @@ export interface ComposerProps {
   readonly text: string;
   readonly onText: (text: string) => void;
   readonly isRunning: boolean;
-  /** Why nothing can be sent. */
+  /** Why sending is impossible now. */
   readonly blockedReason: string | null;
   readonly error: CombinedError | undefined;
   readonly onErrorClose: () => void;
@@ -24,7 +24,7 @@ export function Composer({ text, onText, isRunning, blockedReason, error, onErro
     if (canSend) onSend();
   };
   const keyDown = (event: KeyboardEvent) => {
-    // Who writes with an input method ends a word by Enter.
+    // With an input method editor, Enter confirms a word.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     if (canSend) onSend();
@@ -35,7 +35,7 @@ export function Composer({ text, onText, isRunning, blockedReason, error, onErro
       <Group align="flex-end" gap="xs" wrap="nowrap" mt={error ? "xs" : 0}>
         <Textarea
           aria-label="Message"
-          placeholder="Ask the model something"
+          placeholder="Type a message"
           description={blockedReason ?? undefined}
           inputWrapperOrder={["input", "description"]}
           autosize

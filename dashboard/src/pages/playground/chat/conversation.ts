@@ -1,4 +1,4 @@
-/** A conversation: turns of a person, each with what one model, or two beside each other, have answered. */
+/** Conversation data: turns of the user, each with the answers of one or two models. */
 import type {
   ChatCompletionInput,
   ChatMessageInput,
@@ -12,7 +12,7 @@ import { findJsonFault } from "./json-fault.js";
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text, as far as it has come. */
+  /** JSON text, incomplete while it streams. */
   readonly arguments: string;
 }
 
@@ -21,24 +21,24 @@ export interface Answer {
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** How it ended: "running" is also what a reload found unfinished. */
+  /** After a reload, "running" means that the answer was interrupted. */
   readonly state: "running" | "done" | "stopped" | "failed";
   readonly finishReason: string | null;
-  /** Why it failed, in the gateway's words. */
+  /** Error message of the gateway. */
   readonly failure: string | null;
   readonly generationId: string | null;
   readonly receipt: PlaygroundReceiptFragment | null;
-  /** Exact, once it is known; of a stopped answer the account's feed tells it. */
+  /** Exact cost, null while unknown. For stopped answers it comes from the account's feed. */
   readonly cost: string | null;
 }
 
 export interface Turn {
   readonly id: string;
-  /** What the person said; null where the turn brings results of tools. */
+  /** Message of the user, null in a turn with tool results. */
   readonly text: string | null;
-  /** By the id of the call. */
+  /** Tool results by the id of the call. */
   readonly results: Readonly<Record<string, string>> | null;
-  /** One for each side; null where that side was not asked. */
+  /** One per side, null for a side without a request. */
   readonly answers: readonly (Answer | null)[];
 }
 
@@ -51,7 +51,7 @@ export interface Settings {
   readonly presencePenalty: number | string;
   readonly frequencyPenalty: number | string;
   readonly reasoningEffort: ReasoningEffort | null;
-  /** One a line. */
+  /** One sequence per line. */
   readonly stop: string;
   /** JSON text. */
   readonly tools: string;
@@ -87,7 +87,7 @@ export function emptyAnswer(modelId: string): Answer {
   };
 }
 
-/** The conversation as one side has seen it, up to the turn and without its answer. */
+/** Messages of one side up to a turn, without the answer to that turn. */
 export function messagesFor(turns: readonly Turn[], upTo: string, side: number, systemPrompt: string): ChatMessageInput[] {
   const messages: ChatMessageInput[] = systemPrompt.trim() === "" ? [] : [{ role: "SYSTEM", content: systemPrompt }];
   for (const { id, text, results, answers } of turns) {
@@ -111,7 +111,7 @@ function toMessage({ text, toolCalls }: Answer): ChatMessageInput {
   };
 }
 
-/** What is left empty is not sent: the model, or the gateway, decides. */
+/** Omits empty settings, so that the defaults of the model or the gateway apply. */
 export function toInput(model: string, messages: readonly ChatMessageInput[], settings: Settings): ChatCompletionInput {
   const { temperature, topP, maxTokens, seed, presencePenalty, frequencyPenalty, reasoningEffort, toolChoice } = settings;
   const tools = readTools(settings.tools);
@@ -131,7 +131,6 @@ export function toInput(model: string, messages: readonly ChatMessageInput[], se
   };
 }
 
-/** As programs ask for it. */
 export function chatRequest(input: ChatCompletionInput): Request {
   const { messages, tools, ...rest } = input;
   return {
@@ -166,18 +165,18 @@ function toWire({ role, content, toolCalls, toolCallId }: ChatMessageInput) {
   };
 }
 
-/** As OpenAI writes them, or functions by themselves. Throws where the text is no list of functions in JSON, and says where. */
+/** Reads tools in OpenAI's format, or plain functions. Throws with the position of the error. */
 function readTools(text: string): ChatToolInput[] {
   if (text.trim() === "") return [];
   const fault = findJsonFault(text);
-  if (fault) throw new TypeError(`This is no JSON at line ${fault.line}, column ${fault.column}: ${fault.expected} is expected there.`);
+  if (fault) throw new TypeError(`Invalid JSON at line ${fault.line}, column ${fault.column}: expected ${fault.expected}.`);
   const list: unknown = JSON.parse(text);
-  if (!Array.isArray(list)) throw new TypeError("Tools are a list: [ ... ]");
+  if (!Array.isArray(list)) throw new TypeError("Tools must be a list: [ ... ]");
   return list.map((item: unknown, index) => {
     const given = isObject(item) && isObject(item.function) ? item.function : item;
     if (!isObject(given) || typeof given.name !== "string") throw new TypeError(`Tool ${index + 1} needs a "name".`);
     if (given.parameters !== undefined && !isObject(given.parameters)) {
-      throw new TypeError(`The "parameters" of tool ${index + 1} are a JSON Schema: { ... }`);
+      throw new TypeError(`The "parameters" of tool ${index + 1} must be a JSON Schema: { ... }`);
     }
     return {
       function: {
@@ -190,13 +189,13 @@ function readTools(text: string): ChatToolInput[] {
   });
 }
 
-/** Why the text is no list of tools; null where it is one. */
+/** Error message for an invalid list of tools, null for a valid one. */
 export function toolsProblem(text: string): string | null {
   try {
     readTools(text);
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : "This is no list of tools.";
+    return error instanceof Error ? error.message : "This is not a list of tools.";
   }
 }
 
@@ -208,4 +207,4 @@ export function charactersOf(messages: readonly ChatMessageInput[]): number {
   return messages.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
 }
 
-export const titleOf = (turns: readonly Turn[]): string => (turns[0]?.text ?? "").trim().slice(0, 200) || "Without words";
+export const titleOf = (turns: readonly Turn[]): string => (turns[0]?.text ?? "").trim().slice(0, 200) || "Untitled";

@@ -1,8 +1,7 @@
-/** Where a text stops being JSON: browsers tell it in words of their own, and not always. */
+/** Position of the first JSON syntax error. Browsers report it differently, and some not at all. */
 export interface JsonFault {
   readonly line: number;
   readonly column: number;
-  /** What may stand there. */
   readonly expected: string;
 }
 
@@ -19,9 +18,9 @@ type Expected =
   | '"," or "]"'
   | '"," or "}"'
   | "the end"
-  | "a text whose quotes end";
+  | "a closing quote";
 
-/** Null: it is JSON. */
+/** Null for valid JSON. */
 export function findJsonFault(text: string): JsonFault | null {
   const open: ("[" | "{")[] = [];
   let at = 0;
@@ -47,7 +46,7 @@ export function findJsonFault(text: string): JsonFault | null {
       const isName = expected.startsWith("a name");
       const end = isName && next !== '"' ? null : endOf(SCALAR, text, at);
       const isTakingText = isName || expected.startsWith("a value");
-      if (end === null || !isTakingText) return placeOf(text, at, isTakingText && next === '"' ? "a text whose quotes end" : expected);
+      if (end === null || !isTakingText) return placeOf(text, at, isTakingText && next === '"' ? "a closing quote" : expected);
       at = end;
       expected = isName ? '":"' : afterValue();
       continue;

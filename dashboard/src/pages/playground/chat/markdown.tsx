@@ -1,4 +1,4 @@
-/** Markdown as models write it. What it holds is a stranger's: no HTML of its own, no pictures from elsewhere, links that tell nobody where from. */
+/** Renders Markdown of models, which is untrusted: no raw HTML, no remote images, links without a referrer. */
 import { Box } from "@mantine/core";
 import type { ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
@@ -6,23 +6,23 @@ import ReactMarkdown, { type Components } from "react-markdown";
 const heading = ({ children }: { readonly children?: ReactNode }) => <h3>{children}</h3>;
 const smallHeading = ({ children }: { readonly children?: ReactNode }) => <h4>{children}</h4>;
 
-const Elsewhere = ({ href, children }: { readonly href?: string | undefined; readonly children?: ReactNode }) => (
+const ExternalLink = ({ href, children }: { readonly href?: string | undefined; readonly children?: ReactNode }) => (
   <a href={href} target="_blank" rel="noopener noreferrer nofollow">
     {children}
   </a>
 );
 
 const COMPONENTS: Components = {
-  a: ({ href, children }) => <Elsewhere href={href}>{children}</Elsewhere>,
-  img: ({ src, alt }) => <Elsewhere href={typeof src === "string" ? src : undefined}>Picture: {alt || "without words"}</Elsewhere>,
-  // The page's own headings stand above these.
+  a: ({ href, children }) => <ExternalLink href={href}>{children}</ExternalLink>,
+  img: ({ src, alt }) => <ExternalLink href={typeof src === "string" ? src : undefined}>Image: {alt || "no description"}</ExternalLink>,
+  // The page has headings of levels 1 and 2.
   h1: heading,
   h2: heading,
   h3: smallHeading,
   h4: smallHeading,
   h5: smallHeading,
   h6: smallHeading,
-  // Reached by the keyboard, because it may scroll sideways.
+  // Focusable, so that a keyboard can scroll it.
   pre: ({ children }) => (
     <Box component="pre" tabIndex={0}>
       {children}
@@ -30,7 +30,7 @@ const COMPONENTS: Components = {
   ),
 };
 
-/** Of bars: shown as it was written, where its columns stand below each other. */
+/** Tables are shown as source text in a monospaced font. */
 function isTable(text: string): boolean {
   const lines = text.trim().split("\n");
   return lines.length > 1 && lines.every((line) => line.trimStart().startsWith("|"));

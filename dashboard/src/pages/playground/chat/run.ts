@@ -1,4 +1,4 @@
-/** A streaming answer. Pieces are gathered and shown once per frame of the screen, however many come. */
+/** Streaming answer. It notifies its view at most once per animation frame, however many pieces arrive. */
 import type { CombinedError } from "urql";
 import { streamGeneration } from "../../../client/generate.js";
 import { type ChatCompletionInput, PlaygroundChatDocument, type PlaygroundChatSubscription } from "../../../client/generated/graphql.js";
@@ -11,11 +11,11 @@ export interface RunView {
   readonly tail: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** Characters that have come, thinking included. */
+  /** Characters received, including reasoning and tool calls. */
   readonly charactersOut: number;
 }
 
-/** A tab in the background has no frames. */
+/** Background tabs have no animation frames. */
 const BACKGROUND_MS = 250;
 
 export class Run {
@@ -30,7 +30,6 @@ export class Run {
 
   constructor(
     modelId: string,
-    /** With how it ended; an error that came before any piece is the request's rather than the answer's. */
     private readonly onEnd: (answer: Answer, error: CombinedError | undefined) => void,
   ) {
     this.#answer = emptyAnswer(modelId);
@@ -47,13 +46,13 @@ export class Run {
     );
   }
 
-  /** What was generated until now is charged. */
+  /** Stops the generation. The part generated so far is charged. */
   stop(): void {
     this.#leave();
     this.#finish("stopped");
   }
 
-  /** Leaves, without a word to anybody. */
+  /** Stops without calling `onEnd` and returns the partial answer. */
   abandon(): Answer {
     this.#leave();
     return this.#whole("stopped");

@@ -1,10 +1,10 @@
-/** How the model shall answer. What is left empty is the model's own; what may be chosen is said by the gateway. */
+/** Settings of a chat request. Empty settings use the model's defaults, and the gateway validates the values. */
 import { NumberInput, Select, SimpleGrid, Stack, Textarea } from "@mantine/core";
 import type { ReasoningEffort } from "../../../client/generated/graphql.js";
 import type { ServerForm } from "../../../ui/server-form.js";
 import { type Settings, toolsProblem } from "./conversation.js";
 
-/** As the graph's input names them; the server's messages come back by these names. */
+/** Names in the GraphQL input, to which field errors refer. */
 export const SETTING_FIELDS = [
   "temperature",
   "topP",
@@ -19,12 +19,12 @@ export const SETTING_FIELDS = [
 ];
 
 const EFFORTS: readonly { readonly value: ReasoningEffort; readonly label: string }[] = [
-  { value: "NONE", label: "not at all" },
-  { value: "MINIMAL", label: "as little as it can" },
-  { value: "LOW", label: "a little" },
-  { value: "MEDIUM", label: "as usual" },
-  { value: "HIGH", label: "long" },
-  { value: "XHIGH", label: "as long as it can" },
+  { value: "NONE", label: "None" },
+  { value: "MINIMAL", label: "Minimal" },
+  { value: "LOW", label: "Low" },
+  { value: "MEDIUM", label: "Medium" },
+  { value: "HIGH", label: "High" },
+  { value: "XHIGH", label: "Extra high" },
 ];
 
 const NUMBERS = [
@@ -54,7 +54,7 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
     <Stack gap="sm">
       <Textarea
         label="System prompt"
-        description="How the model shall behave."
+        description="How the model should behave."
         autosize
         minRows={2}
         maxRows={10}
@@ -65,7 +65,7 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
           <NumberInput
             key={field}
             label={label}
-            placeholder="model's own"
+            placeholder="Default"
             step={step}
             {...form.input(field, settings[field], (value: string | number) => set(field, value))}
             stepHoldDelay={400}
@@ -74,18 +74,18 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
         ))}
       </SimpleGrid>
       <Select
-        label="Thinking"
-        placeholder="model's own"
+        label="Reasoning effort"
+        placeholder="Default"
         clearable
         data={EFFORTS}
         {...form.input("reasoningEffort", settings.reasoningEffort, (value: string | null) =>
           set("reasoningEffort", EFFORTS.find((effort) => effort.value === value)?.value ?? null),
         )}
       />
-      <Textarea label="Texts that end the answer" description="One a line." autosize minRows={1} maxRows={4} {...text("stop")} />
+      <Textarea label="Stop sequences" description="One per line." autosize minRows={1} maxRows={4} {...text("stop")} />
       <Textarea
-        label="Tools as JSON"
-        description="Functions that the model may call. You answer the calls yourself."
+        label="Tools (JSON)"
+        description="Functions that the model can call. You enter their results yourself."
         placeholder={TOOLS_EXAMPLE}
         autosize
         minRows={4}
@@ -97,13 +97,13 @@ export function SettingsForm({ settings, onChange, form }: SettingsFormProps) {
       />
       {settings.tools.trim() !== "" && (
         <Select
-          label="Calling tools"
-          placeholder="model's own"
+          label="Tool choice"
+          placeholder="Default"
           clearable
           data={[
-            { value: "auto", label: "when it wants to" },
-            { value: "required", label: "always" },
-            { value: "none", label: "never" },
+            { value: "auto", label: "Auto" },
+            { value: "required", label: "Required" },
+            { value: "none", label: "None" },
           ]}
           {...form.input("toolChoice", settings.toolChoice, (value: string | null) => set("toolChoice", value))}
         />

@@ -1,4 +1,4 @@
-/** The conversation: it follows its end while the reader is there, and stays where the reader is otherwise. */
+/** List of turns. It scrolls along with a growing answer unless the user has scrolled up. */
 import { Box, Button, Group, Stack, Text, Textarea, VisuallyHidden } from "@mantine/core";
 import { type FormEvent, memo, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { estimateCost } from "../estimate.js";
@@ -40,11 +40,11 @@ export function Thread({ chat, models, systemPrompt, empty }: ThreadProps) {
       </Box>
       {!isAtEnd && isRunning && (
         <Button size="compact-sm" variant="default" onClick={toEnd} style={{ alignSelf: "center" }}>
-          Follow the answer
+          Scroll to bottom
         </Button>
       )}
       <VisuallyHidden role="status">
-        {isRunning ? "The model is answering." : turns.length > 0 ? "The answer has ended." : ""}
+        {isRunning ? "The model is answering." : turns.length > 0 ? "The answer is complete." : ""}
       </VisuallyHidden>
     </>
   );
@@ -61,12 +61,12 @@ function TurnView({ turn, turns, isLast, chat, models, systemPrompt }: TurnViewP
   return (
     <section className="turn" aria-label={`Turn ${turns.indexOf(turn) + 1}`}>
       {turn.text !== null ? (
-        <Said turnId={turn.id} text={turn.text} onEdit={edit} />
+        <UserMessage turnId={turn.id} text={turn.text} onEdit={edit} />
       ) : (
         Object.entries(turn.results ?? {}).map(([call, result]) => (
-          <div key={call} className="said">
+          <div key={call} className="message">
             <Text size="xs" c="dimmed" fw={600}>
-              The tool has answered
+              Tool result
             </Text>
             <div className="plain">{result}</div>
           </div>
@@ -124,7 +124,7 @@ function SideView({ turn, turns, side, answer, run, model, systemPrompt, retry, 
   return <AnswerView answer={answer} run={run} estimate={estimate} onRetry={onRetry} onResults={onResults} />;
 }
 
-const Said = memo(function Said({
+const UserMessage = memo(function UserMessage({
   turnId,
   text,
   onEdit,
@@ -142,7 +142,7 @@ const Said = memo(function Said({
   };
   if (draft !== null) {
     return (
-      <form onSubmit={submit} className="said">
+      <form onSubmit={submit} className="message">
         <Textarea
           label="Your message"
           autosize
@@ -155,20 +155,20 @@ const Said = memo(function Said({
         />
         <Group justify="flex-end" gap="xs" mt="xs">
           <Text size="xs" c="dimmed" mr="auto">
-            What follows it is replaced.
+            All later messages are replaced.
           </Text>
           <Button size="compact-sm" variant="default" onClick={() => setDraft(null)}>
             Cancel
           </Button>
           <Button size="compact-sm" type="submit">
-            Send again
+            Resend
           </Button>
         </Group>
       </form>
     );
   }
   return (
-    <Group className="said" justify="space-between" align="flex-start" wrap="nowrap" gap="xs">
+    <Group className="message" justify="space-between" align="flex-start" wrap="nowrap" gap="xs">
       <Stack gap={0} miw={0}>
         <Text size="xs" c="dimmed" fw={600}>
           You
@@ -182,7 +182,7 @@ const Said = memo(function Said({
   );
 });
 
-/** Pixels from the end at which a reader still is at it. */
+/** Distance from the end, in pixels, that still counts as the end. */
 const END = 48;
 
 function useFollowedEnd() {
@@ -198,7 +198,7 @@ function useFollowedEnd() {
     const note = () => {
       const { scrollTop, scrollHeight, clientHeight } = scrolled;
       if (scrollHeight - scrollTop - clientHeight < END) follows.current = true;
-      // Growing moves the end away, not the reader: only who has gone up has left it.
+      // A growing answer moves the end, too. Only scrolling up stops the following.
       else if (scrollTop < before) follows.current = false;
       before = scrollTop;
       setAtEnd(follows.current);

@@ -1,4 +1,4 @@
-/** What a conversation can do: send, edit, try again, bring results of tools, stop. Whatever fails, nothing that was typed is lost. */
+/** State and actions of a conversation. A rejected message returns to the input. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
 import { newId } from "../history.js";
@@ -6,13 +6,13 @@ import { type Answer, emptyAnswer, messagesFor, type Settings, type Turn, toInpu
 import { Run } from "./run.js";
 
 export interface ChatOptions {
-  /** Of each side. */
+  /** Model ids, one per side. */
   readonly models: readonly string[];
   readonly settings: Settings;
-  /** A turn that was refused as a whole is taken back: its text goes back to where it was typed. */
+  /** Called when the gateway rejects a request. `text` is the message if all sides failed and the turn was removed. */
   readonly onRefused: (error: CombinedError, text: string | null) => void;
   readonly onAccepted: () => void;
-  /** The page is left while something was answered: these are the turns with as much as had come. */
+  /** Called when the user leaves during an answer, with the partial answers. */
   readonly onLeft: (turns: readonly Turn[]) => void;
 }
 
@@ -45,7 +45,7 @@ export function useChat(options: ChatOptions) {
     [putTurns],
   );
 
-  const ask = useCallback(
+  const generate = useCallback(
     (turnId: string, side: number) => {
       const { models, settings } = now.current.options;
       const model = models[side];
@@ -77,22 +77,22 @@ export function useChat(options: ChatOptions) {
     }
   }, [putAnswer, putRun]);
 
-  /** Everything behind the turn goes; it is then asked with the text. */
-  const say = useCallback(
+  /** Appends a message to the turns in `before`. */
+  const send = useCallback(
     (text: string, before: readonly Turn[] = now.current.turns) => {
       leaveAll();
       const { models } = now.current.options;
       const turn: Turn = { id: newId(), text, results: null, answers: models.map(() => null) };
       putTurns([...before, turn]);
-      for (const side of models.keys()) ask(turn.id, side);
+      for (const side of models.keys()) generate(turn.id, side);
     },
-    [ask, leaveAll, putTurns],
+    [generate, leaveAll, putTurns],
   );
 
   const edit = useCallback(
     (turnId: string, text: string) => {
       leaveAll();
-      say(
+      send(
         text,
         now.current.turns.slice(
           0,
@@ -100,27 +100,25 @@ export function useChat(options: ChatOptions) {
         ),
       );
     },
-    [leaveAll, say],
+    [leaveAll, send],
   );
 
-  /** Of the last turn: earlier ones are edited. */
-  const retry = useCallback((turnId: string, side: number) => ask(turnId, side), [ask]);
+  const retry = useCallback((turnId: string, side: number) => generate(turnId, side), [generate]);
 
   const sendToolResults = useCallback(
     (side: number, results: Readonly<Record<string, string>>) => {
       const { models } = now.current.options;
       const turn: Turn = { id: newId(), text: null, results, answers: models.map(() => null) };
       putTurns([...now.current.turns, turn]);
-      ask(turn.id, side);
+      generate(turn.id, side);
     },
-    [ask, putTurns],
+    [generate, putTurns],
   );
 
   const stop = useCallback(() => {
     for (const run of [...now.current.running.values()]) run.stop();
   }, []);
 
-  /** Shows another conversation, or a new one. */
   const show = useCallback(
     (next: readonly Turn[]) => {
       for (const run of now.current.running.values()) run.abandon();
@@ -133,12 +131,12 @@ export function useChat(options: ChatOptions) {
 
   const setCost = useCallback(
     (generationId: string, cost: string) => {
-      const isMeant = (answer: Answer | null) => answer?.generationId === generationId && answer.cost === null;
-      if (!now.current.turns.some(({ answers }) => answers.some(isMeant))) return;
+      const isPending = (answer: Answer | null) => answer?.generationId === generationId && answer.cost === null;
+      if (!now.current.turns.some(({ answers }) => answers.some(isPending))) return;
       putTurns(
         now.current.turns.map((turn) => ({
           ...turn,
-          answers: turn.answers.map((answer) => (answer && isMeant(answer) ? { ...answer, cost } : answer)),
+          answers: turn.answers.map((answer) => (answer && isPending(answer) ? { ...answer, cost } : answer)),
         })),
       );
     },
@@ -159,10 +157,10 @@ export function useChat(options: ChatOptions) {
   }, [leaveAll]);
 
   const runOf = useCallback((turnId: string, side: number) => running.get(keyOf(turnId, side)) ?? null, [running]);
-  return { turns, isRunning: running.size > 0, runOf, say, edit, retry, sendToolResults, stop, show, setCost };
+  return { turns, isRunning: running.size > 0, runOf, send, edit, retry, sendToolResults, stop, show, setCost };
 }
 
-/** Every side has failed before it had said anything. */
+/** Whether every side failed before its first piece. */
 function isRefused({ answers }: Turn): boolean {
   return answers.every((answer) => answer !== null && answer.state === "failed" && answer.generationId === null);
 }

@@ -1,6 +1,6 @@
 /**
- * What answers have cost that ended without a receipt, because they were stopped or broke off. The account's feed tells it; where the
- * connection was lost meanwhile, or the page was, it is asked for until it has been charged.
+ * Costs of answers without a receipt, because they were stopped or interrupted. They come from the account's feed. After a lost connection or
+ * a reload they are polled until the charge is stored.
  */
 import { useEffect, useState } from "react";
 import { onReconnect } from "../../../client/connection.js";
@@ -9,7 +9,7 @@ import { refetchQuery } from "../../../client/graphql.js";
 import { useLive } from "../../../shell/live.js";
 import type { Turn } from "./conversation.js";
 
-/** Charges are written down in the background, within seconds. */
+/** Delays between polls. Charges are stored in the background, within seconds. */
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000, 16_000];
 
 export function useCosts(turns: readonly Turn[], setCost: (generationId: string, cost: string) => void): void {
@@ -28,19 +28,19 @@ export function useCosts(turns: readonly Turn[], setCost: (generationId: string,
     if (unknown === "") return;
     let isLeft = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const ask = async (tries: number) => {
+    const poll = async (attempt: number) => {
       for (const id of unknown.split(" ")) {
         const { data } = await refetchQuery(PlaygroundCostDocument, { id });
         const record = data?.me?.usageRecord;
         if (record) setCost(record.restId, record.cost);
       }
-      if (!isLeft) askLater(tries + 1);
+      if (!isLeft) schedule(attempt + 1);
     };
-    const askLater = (tries: number) => {
-      const pause = WAITS_MS[tries];
-      if (pause !== undefined) timer = setTimeout(() => void ask(tries), pause);
+    const schedule = (attempt: number) => {
+      const pause = WAITS_MS[attempt];
+      if (pause !== undefined) timer = setTimeout(() => void poll(attempt), pause);
     };
-    askLater(0);
+    schedule(0);
     return () => {
       isLeft = true;
       clearTimeout(timer);
