@@ -211,6 +211,31 @@ describe("what is refused", () => {
   });
 });
 
+describe("a client that says more than the protocol knows", () => {
+  const raw = () => createClient(url.origin, app.key);
+
+  it.each([
+    ["a field of its own", { ...ping, trace: "x" }, {}],
+    ["no parameters, in words", { ...ping, params: null }, {}],
+  ])("is answered: %s", async (_name, message, result) => {
+    expect((await raw().post("/mcp", message)).json()).toEqual({ jsonrpc: "2.0", id: 1, result });
+  });
+
+  it("may call a tool with null for its arguments", async () => {
+    const params = { name: "list_models", arguments: null, more: 1 };
+
+    const answer = (await raw().post("/mcp", { ...ping, method: "tools/call", params, more: 1 })).json<{ result: CallToolResult }>();
+
+    expect(answer.result).toMatchObject({ isError: false, structuredContent: { count: expect.any(Number) } });
+  });
+
+  it("may notify it of what it does not know", async () => {
+    const { status } = await raw().post("/mcp", { jsonrpc: "2.0", method: "notifications/tomorrow", params: { a: 1 }, more: 1 });
+
+    expect(status).toBe(202);
+  });
+});
+
 describe("a call that nobody waits for any more", () => {
   it.each(["told", "left"])("has its generation finished and charged when the client has %s, and keeps nothing held", async (how) => {
     const leaving = await connect(app.key);

@@ -29,7 +29,7 @@ const SESSION_ID = /^[\x21-\x7e]{1,128}$/;
 const REQUEST_ID_CHARS_MAX = 256;
 const TOOL_NAME_CHARS_MAX = 128;
 
-const callParams = z.object({ name: z.string().max(TOOL_NAME_CHARS_MAX), arguments: z.record(z.string(), z.unknown()).default({}) });
+const callParams = z.object({ name: z.string().max(TOOL_NAME_CHARS_MAX), arguments: z.record(z.string(), z.unknown()).nullish() });
 const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(REQUEST_ID_CHARS_MAX)]) });
 
 export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Services, "mcp">): void {
@@ -73,7 +73,7 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
       );
     };
     try {
-      const call = { name: asked.name, arguments: asked.arguments, id: sessionId === null ? null : { sessionId, requestId: id } };
+      const call = { name: asked.name, arguments: asked.arguments ?? {}, id: sessionId === null ? null : { sessionId, requestId: id } };
       return { ...(await mcp.callTool(ctx, call, progressToken !== undefined && isStreamed ? report : null)) };
     } catch (error) {
       // Whoever gave a call up expects no answer; a stream can end without one.
@@ -84,12 +84,24 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
   const transport = new Transport({ enableJsonResponse: !isStreamed, keepAliveMs: SSE_KEEP_ALIVE_MS });
   await server.connect(transport as Parameters<typeof server.connect>[0]);
   try {
-    const response = await transport.handleRequest(toWebRequest(exchange), { parsedBody: body });
+    const response = await transport.handleRequest(toWebRequest(exchange), { parsedBody: toMessage(body) });
     if (body.method === "initialize" && response.ok) exchange.setHeaders({ "Mcp-Session-Id": randomUUID() });
     await send(exchange, response);
   } finally {
     await server.close();
   }
+}
+
+/** What the protocol knows of a message: its server refuses any other field, which clients may have reasons for. */
+function toMessage({ jsonrpc, id, method, params, result, error }: JsonObject): JsonObject {
+  return {
+    jsonrpc,
+    method,
+    ...(id !== undefined && { id }),
+    ...(params != null && { params }),
+    ...(result !== undefined && { result }),
+    ...(error !== undefined && { error }),
+  };
 }
 
 /** Loaded by the first request that needs it. */
