@@ -1,5 +1,5 @@
 /**
- * Steps that cost nothing and come after the paid one: a look at a job, the download of what it made, the fetch of a picture that an
+ * Steps that cost nothing and come after the paid one: a look at a job, the download of its file, the fetch of a picture that an
  * answer names. Trouble there would lose what has been paid for, so they are repeated; the paid step itself never is.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** Ranges of every file that the gateway answers: one table, whoever keeps the bytes (RFC 9110, 14). */
+/** Ranges of every file that the gateway answers: one table for all places that keep bytes (RFC 9110, 14). */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { booksWith, CREDIT, createPayer, type Payer } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -131,7 +131,7 @@ it.each(NAMES)("%s is answered whole under a condition that does not hold", asyn
   }
 });
 
-it("charges what was made once, however many ranges of it are read", async () => {
+it("charges a file once, however many ranges of it are read", async () => {
   await booksWith(app, payer, 2);
 });
 

@@ -90,12 +90,12 @@ export class FetchSession {
     headers.set("accept-encoding", "identity");
     const body = await toBytes(init.body, headers);
     const url = this.toUpstreamUrl(input instanceof Request ? input.url : String(input));
-    // Packages pay with a POST. What they GET is a look at a job, or what came of it.
+    // Packages pay with a POST. A GET is a look at a job, or fetches its result.
     if (method === "GET") return this.repeat(() => this.follow(url, method, headers, body));
     return this.follow(url, method, headers, body);
   };
 
-  /** What is still in trouble at the last attempt is answered as it is: the package knows what it means. */
+  /** The answer of the last attempt is passed on, of any status: the package knows its meaning. */
   private repeat(attempt: () => Promise<Response>): Promise<Response> {
     let attempts = 0;
     return repeatFreeStep(this.signal, async () => {

@@ -74,7 +74,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     );
   }
 
-  /** What each look tells, until the job has ended. A few failed looks in a row do not lose a job that is running all the same. */
+  /** Yields the job at each look, until it has ended. A few failed looks in a row do not lose a job that is running all the same. */
   private async *follow(created: VideoJob, { signal, onProgress }: VideoCall): AsyncGenerator<VideoJob> {
     let job = created;
     let reported = 0;

@@ -61,7 +61,7 @@ export function showResult({ isError, content, structuredContent }: McpToolResul
   return { text: isError ? `The tool failed: ${text}` : text, images, sounds: heard.flatMap((block) => soundOf(block) ?? []) };
 }
 
-/** What is said in the place of a result. */
+/** A result that says why there is none. */
 export function failedResult(reason: string): ShownResult {
   return { text: `The tool failed: ${cut(reason, TOOL_RESULT_CHARS_MAX)}`, images: [], sounds: [] };
 }

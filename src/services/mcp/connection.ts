@@ -70,7 +70,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 const DRAINED_BYTES_MAX = 64 * 1024;
 const NEW_SESSION: McpSession = { id: "", protocolVersion: undefined };
 
-/** The greeting that the protocol begins with. A version that the gateway does not know is taken: what it knows of it is used. */
+/** The greeting that the protocol begins with. A version that the gateway does not know is accepted. */
 export function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
   return exchange(address, NEW_SESSION, options, async (connection) => {
     const params = { protocolVersion: MCP_PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT_INFO };
@@ -146,7 +146,7 @@ class Connection implements McpRequests {
   private bytes = 0;
   private drained: Promise<void> | undefined;
   private served = 0;
-  /** Ends what is under way. */
+  /** Aborts the requests under way. */
   private readonly cut = new AbortController();
 
   constructor(
@@ -183,7 +183,7 @@ class Connection implements McpRequests {
     this.close();
   }
 
-  /** Tells the server of the request that nobody waits for any more, then ends it. */
+  /** Cancels the request under way at the server, then closes its connection. */
   async giveUp(): Promise<void> {
     const { pending } = this;
     if (pending !== null)

@@ -1,6 +1,6 @@
 /**
  * JSON-RPC messages of an MCP server, read as far as they are understood: fields that the gateway does not know are passed over, and
- * what is no message is none.
+ * values that are no messages are skipped.
  */
 import { isRecord } from "../../lib/json.js";
 import { jsonExcess } from "../../lib/json-bounds.js";

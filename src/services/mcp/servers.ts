@@ -174,7 +174,7 @@ export class McpServers implements McpToolServers {
   }
 }
 
-/** Those that models and agents are shown as what they are; any other is shown as its JSON. */
+/** Types that models are shown in a form of their own; a block of any other type is shown as its JSON. */
 const CONTENT_TYPES: ReadonlySet<string> = new Set(["text", "image", "audio", "resource", "resource_link"]);
 /** Of a tool that states none. */
 const NO_ARGUMENTS = { type: "object", properties: {} } as const;
@@ -182,7 +182,7 @@ const NO_ARGUMENTS = { type: "object", properties: {} } as const;
 const OWN_SESSION: McpSession = { id: "", protocolVersion: undefined };
 const NEVER = new AbortController().signal;
 
-/** A tool that cannot be read is left out, and `leaveOut` is told its name. */
+/** Leaves out tools that cannot be read, and calls `leaveOut` with the name of each. */
 async function listAll(requests: McpRequests, leaveOut: (name: string) => void): Promise<readonly McpTool[]> {
   const tools: McpTool[] = [];
   let cursor: string | undefined;
@@ -201,7 +201,7 @@ async function listAll(requests: McpRequests, leaveOut: (name: string) => void):
   throw new Error(`The list of tools has more than ${MCP_TOOL_PAGES_MAX} pages.`);
 }
 
-/** Null for what can neither be offered to a model nor called. */
+/** Null for a tool that can neither be offered to a model nor called. */
 function toTool(item: unknown): McpTool | null {
   if (!isRecord(item)) return null;
   const { name, description, inputSchema = NO_ARGUMENTS } = item;
@@ -221,7 +221,7 @@ async function callOnce(requests: McpRequests, name: string, args: Readonly<Reco
   }
 }
 
-/** All of it that says something, in whatever form: a block that is no object, and a structured result that is none, become JSON. */
+/** Reads a result of any shape: a block that is no object, and a structured result that is none, become a text of their JSON. */
 function toToolResult({ content, structuredContent, isError, toolResult }: RpcFields): McpToolResult {
   const blocks = Array.isArray(content) ? content : content === undefined || content === null ? [] : [content];
   // The name of the first revision of the protocol.

@@ -142,7 +142,7 @@ const VENDOR_JOBS = {
 const JOBS: readonly [VendorName, JobCase][] = Object.entries(VENDOR_JOBS) as [keyof typeof VENDOR_JOBS, JobCase][];
 
 describe.each(JOBS)("a job of %s", (vendor, { run, begun, look, done, fetched }) => {
-  it("goes on after words that its package does not know, each of which is told", async () => {
+  it("goes on after words that its package does not know, and notes each", async () => {
     upstream.replyNext(...begun("NOT_START"), look("reticulating", false), look(done, true), ...fetched());
 
     await expect(run(connect(vendor))).resolves.toBeDefined();
@@ -150,7 +150,7 @@ describe.each(JOBS)("a job of %s", (vendor, { run, begun, look, done, fetched })
     expect(noted).toEqual(["job-status reticulating"]);
   });
 
-  it("survives passing trouble of a look and of what is fetched", async () => {
+  it("survives passing trouble of a look and of a download", async () => {
     const last = fetched();
     const troubles = [errorReply(503), closeSocket()];
     upstream.replyNext(...begun("queued"), ...troubles, look(done, true), ...(last.length > 0 ? [errorReply(404), ...last] : []));

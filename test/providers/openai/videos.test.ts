@@ -168,7 +168,7 @@ describe("a job", () => {
     ["NOT_START", { status: "NOT_START" }, null],
     ["2", { status: 2 }, "2"],
     ["(undefined)", {}, "(undefined)"],
-  ])("of the status %s is looked at again, and the word is told when it is not known", async (_name, body, word) => {
+  ])("of the status %s is looked at again, and an unknown word is noted", async (_name, body, word) => {
     upstream.replyNext(
       job({ id: "v1", ...body }),
       job({ id: "v1", ...body }),

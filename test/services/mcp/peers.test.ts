@@ -117,7 +117,7 @@ describe("a greeting", () => {
     ["a version of tomorrow", { protocolVersion: "2031-01-01" }, "2031-01-01"],
     ["no server's name, and capabilities of its own", { serverInfo: null, capabilities: { smell: true }, more: [1] }, "2025-06-18"],
     ["a version that is none", { protocolVersion: 7 }, "2025-11-25"],
-  ])("with %s begins a session of what the server says", async (_name, greeting, version) => {
+  ])("with %s begins a session", async (_name, greeting, version) => {
     const peer = await startPeer(({ id }, res) => sendJson(res, { jsonrpc: "2.0", id, result: { content: [] } }), greeting);
 
     await serversWith(peer).callTool("ada", "any", {}, run);

@@ -46,7 +46,7 @@ export function createImageTool(images: Pick<Images, "generate">): GatewayTool<z
   };
 }
 
-/** Of at most three bytes a character in JSON: without what is escaped there. */
+/** Cuts a prompt, and removes the characters that JSON escapes: three bytes are the most for one that is left. */
 function shorten(prompt: string): string {
   return prompt
     .slice(0, MCP_REVISED_PROMPT_CHARS_MAX)
