@@ -1,6 +1,6 @@
 /**
  * Steps that cost nothing and come after the paid one: a look at a job, the download of its file, the fetch of a picture that an
- * answer names. Trouble there would lose what has been paid for, so they are repeated; the paid step itself never is.
+ * answer names. Trouble there would lose work that has been paid for, so they are repeated; the paid step itself never is.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { OutboundError } from "../lib/outbound-guard.js";

@@ -17,11 +17,11 @@ export interface StoredFile {
   readonly sizeBytes: number;
   /** Null when the file was removed meanwhile. */
   readonly open: (range: { readonly start: number; readonly end: number }) => Promise<Readable | Uint8Array | null>;
-  /** Made for this very request, which has paid for it: it is sent whatever is known of an older one. */
+  /** Made for this very request, which has paid for it: it is sent even when the caller has an older one. */
   readonly isNew?: boolean;
 }
 
-/** `fileHeaders` say what it is and who may keep it. Rejects with NOT_FOUND while nothing has been sent. */
+/** `fileHeaders` hold its type and its caching. Rejects with NOT_FOUND while nothing has been sent. */
 export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileHeaders: OutgoingHttpHeaders): Promise<void> {
   const { req } = exchange;
   const { etag, sizeBytes, isNew = false } = file;
@@ -67,9 +67,9 @@ async function sendStream({ res }: Exchange, bytes: Readable): Promise<void> {
 
 // What the GET routes of media answer: a file that is kept or made, whole, or the range of it that a player asks for (RFC 9110, 14).
 // A range is of kept bytes alone, so that the next one is of the same bytes and costs nothing. What each request makes anew
-// (`no-cache=true`, a seed of -1, more than the content cache takes) comes whole and says so, and nobody pays for it range by range.
+// (`no-cache=true`, a seed of -1, more than the content cache takes) comes whole and says so, so that no caller pays for it range by range.
 
-/** GET, and HEAD, which generates nothing: of what is not kept it tells what is known beforehand. */
+/** Answers GET, and HEAD, which generates nothing: of an answer that is not kept it has the headers known beforehand. */
 export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Promise<void> {
   const { method, headers } = exchange.req;
   const kept = method === "HEAD" || headers.range !== undefined ? await asked.find() : null;

@@ -38,7 +38,7 @@ describe.skipIf(python === null)(`the SDK of MCP for Python (left out where it i
     return JSON.parse(stdout);
   }
 
-  it("gets what it was charged for: a long speech as a link, and files up to the bound in the result", async () => {
+  it("gets each result that it pays for: a long speech as a link, and files up to the bound in the result", async () => {
     const png = Buffer.concat([await picture(), Buffer.alloc(MCP_INLINE_BYTES_MAX)]);
     const pictures = (bytes: number) => json(imagesObject([png.subarray(0, bytes / 2), png.subarray(0, bytes - bytes / 2)]));
     app.upstream.replyNext(pictures(MCP_INLINE_BYTES_MAX), pictures(MCP_INLINE_BYTES_MAX + 2));

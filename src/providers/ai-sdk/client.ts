@@ -56,7 +56,7 @@ export class AiSdkClient {
     }
   }
 
-  /** As `call`, but whoever gets the result ends the session. */
+  /** As `call`, but the receiver of the result ends the session. */
   async open<Result>(signal: AbortSignal, work: (models: VendorModels, session: FetchSession) => Promise<Result>): Promise<Result> {
     const session = this.upstreamFetch.begin(signal, { isStreamed: true, bytesMax: UPSTREAM_STREAM_BYTES_MAX });
     try {

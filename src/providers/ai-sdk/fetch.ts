@@ -1,6 +1,6 @@
 /**
  * The `fetch` that vendors' packages are given, so that addresses, time-outs and credentials are ours: requests for a vendor's
- * own address go to the upstream's base URL, silence ends them, and nobody but the vendor is told the key.
+ * own address go to the upstream's base URL, silence ends them, and the key goes to the vendor alone.
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
 import { FREE_STEP_ATTEMPTS_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";

@@ -116,7 +116,7 @@ async function toImage(image: string | Uint8Array) {
   return { bytes, contentType, revisedPrompt: null };
 }
 
-/** Null unless every request reported what it took. */
+/** Null unless every request reported its usage. */
 function sumUsage(usages: readonly (ImageModelV3Usage | undefined)[]): UsageQuantities | null {
   let inputTextTokens = 0;
   let outputImageTokens = 0;

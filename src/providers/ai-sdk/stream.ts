@@ -85,7 +85,7 @@ export class ChunkReducer {
     if (part.type === "reasoning-start") return [];
     this.openThoughts.delete(part.id);
     if (thought.metadata === undefined) return [];
-    // Whole, because only the whole goes with what it was signed with.
+    // Whole, because the signature is of the whole.
     return this.send({ reasoning_details: [toReasoningDetail(this.thoughts++, thought.text, thought.metadata)] });
   }
 

@@ -42,7 +42,7 @@ export class EndpointVideoProvider implements VideoProvider {
     return item.url.startsWith("data:") ? fromBase64(Buffer.from(item.url)) : this.fetchVideo(item.url, signal);
   }
 
-  /** Without the credential: whoever keeps the file is not whom it is for. */
+  /** Without the credential, which is not for the host of the file. */
   private async fetchVideo(url: string, signal: AbortSignal): Promise<MediaFile> {
     try {
       const options = { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal };
@@ -55,7 +55,7 @@ export class EndpointVideoProvider implements VideoProvider {
   }
 }
 
-/** Only what was asked for; lengths and shapes both as OpenAI names them and as everybody else does. */
+/** The stated options alone; lengths and shapes both by OpenAI's names and by the common ones. */
 function toRequest(call: VideoCall): Record<string, unknown> {
   const { size, aspectRatio, seconds, images } = call;
   const pictures = images.map(toDataUrl);

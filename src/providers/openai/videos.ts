@@ -1,7 +1,7 @@
 /**
  * Video over OpenAI's `/videos` jobs (docs/spec/video.md#upstreams): created, polled until it is completed or has failed, fetched.
  *
- * The format knows `prompt`, `seconds`, `size` and one `input_reference`; everything else that a caller may ask for is told in
+ * The format knows `prompt`, `seconds`, `size` and one `input_reference`; every other option that a caller states is named in
  * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
  */
 import { closedTypeOf } from "../../lib/content-types.js";
@@ -31,7 +31,7 @@ const POLL_AFTER_HEADER = "openai-poll-after-ms";
 const ID_CHARS_MAX = 500;
 /** OpenAI's own two orientations of 720p. */
 const SIZE_OF_RATIO = { "16:9": "1280x720", "9:16": "720x1280" } as const;
-/** Error codes of a failed job that say no to what was asked for: another upstream is not tried, and the caller is told why. */
+/** Error codes of a failed job that refuse the request itself: no other upstream is tried, and the caller gets the reason. */
 const REFUSAL_CODE = /moderation|content_policy|content_filter|safety|invalid_(?:prompt|request)/i;
 
 /** What of a video job matters here. */
@@ -111,7 +111,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     return { bytes: await response.readAll(VIDEO_BYTES_MAX), contentType: closedTypeOf(contentTypeOf(response)) };
   }
 
-  /** Nobody will fetch it. Whether the upstream can still stop it is its own affair. */
+  /** Asks the upstream to delete the job. It may be too late to stop it. */
   private discard(id: string): void {
     const signal = AbortSignal.timeout(VIDEO_DISCARD_TIMEOUT_MS);
     this.client
@@ -169,7 +169,7 @@ async function toMultipart(form: FormData): Promise<{ body: Uint8Array; contentT
   return { body: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get("content-type") ?? "multipart/form-data" };
 }
 
-/** A seed of 0 is the default of the GET routes (docs/spec/generation.md#seeds): nobody asked for it. */
+/** A seed of 0 is the default of the GET routes (docs/spec/generation.md#seeds): no caller stated it. */
 function warningsOf(call: VideoCall): string[] {
   const warnings: string[] = [];
   if (call.hasAudio) warnings.push("audio: this upstream has no such option; whether the video has sound is up to the model.");

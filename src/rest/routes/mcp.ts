@@ -1,6 +1,6 @@
 /**
  * POST /mcp: the gateway as an MCP server over Streamable HTTP. Nothing is kept between two requests: each has a protocol server of its
- * own, and a session is only a name by which a client's calls are told apart from those of others who use the same key. There is no
+ * own, and a session is only a name that distinguishes a client's calls from those of other clients with the same key. There is no
  * stream of the server's own and no session to end, so GET and DELETE are 405, as the protocol says.
  */
 import { randomUUID } from "node:crypto";
@@ -35,7 +35,7 @@ const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(R
 export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Services, "mcp">): void {
   route("/mcp", {
     POST: endpoint({
-      // What it must be the protocol's own server says.
+      // The protocol's own server checks the rest.
       body: z.looseObject({}),
       handler: async (ctx, { body, exchange }) => {
         mcp.assertOrigin(exchange.req.headers.origin);
@@ -76,7 +76,7 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
       const call = { name: asked.name, arguments: asked.arguments ?? {}, id: sessionId === null ? null : { sessionId, requestId: id } };
       return { ...(await mcp.callTool(ctx, call, progressToken !== undefined && isStreamed ? report : null)) };
     } catch (error) {
-      // Whoever gave a call up expects no answer; a stream can end without one.
+      // A client that cancelled its call expects no answer; a stream can end without one.
       if (error instanceof ToolCallCancelled && isStreamed) await server.close();
       return toErrorResult(error, exchange);
     }
@@ -114,7 +114,7 @@ async function loadSdk() {
   return { ...server, ...transport, McpError: types.McpError, ErrorCode: types.ErrorCode };
 }
 
-/** As much of the request as the transport looks at; its body has been read. Whoever takes events is asked of no more. */
+/** As much of the request as the transport looks at; its body has been read. A client that takes events need not accept JSON. */
 function toWebRequest(exchange: Exchange): Request {
   const headers = new Headers({ accept: "application/json, text/event-stream", "content-type": "application/json" });
   const version = exchange.req.headers["mcp-protocol-version"];

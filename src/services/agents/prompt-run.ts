@@ -2,7 +2,7 @@
  * A prompt agent at work on one call (docs/spec/agents.md#prompt-agents).
  *
  * 1. Its tools are listed; a server that is not set up ends the run before anything is asked.
- * 2. The model is asked with the agent's system prompt before the caller's messages, and what it says is passed on.
+ * 2. The model is asked with the agent's system prompt before the caller's messages, and its answer is passed on.
  * 3. Tools that it calls are called, all of a step at once, and what they answer is said to the model in the next step.
  * 4. The last step, and every one after the last tool call, is one in which the model may call no tool: it has to answer in words.
  */
@@ -92,7 +92,7 @@ async function* lastOnly(deltas: StepDeltas): StepDeltas {
   }
 }
 
-/** What steps say is told apart by an empty line. */
+/** Separates the texts of steps by an empty line. */
 async function* apart(deltas: StepDeltas, hasText: boolean): StepDeltas {
   let isDue = hasText;
   try {

@@ -33,7 +33,7 @@ type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
 export interface McpSession {
   /** Empty for a server that keeps none. */
   readonly id: string;
-  /** What was agreed on; undefined where nobody has asked, for the latest. */
+  /** The version agreed on; undefined where none was negotiated, for the newest that the gateway knows. */
   readonly protocolVersion: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface McpExchangeOptions {
   /** Of all answers of the exchange together. */
   readonly bytesMax: number;
   readonly timeoutMs: number;
-  /** Its reason is thrown when it is aborted; the server is told. */
+  /** Its reason is thrown when it is aborted; the server gets a cancellation. */
   readonly signal: AbortSignal;
 }
 

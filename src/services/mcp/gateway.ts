@@ -21,7 +21,7 @@ export interface GatewayToolEntry {
 export interface GatewayToolCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** By what the client gives it up: its session and its request's id; null for one that has no session. */
+  /** Identifies the call in a cancellation: its session and its request's id; null for one that has no session. */
   readonly id: ClientCallId | null;
 }
 
@@ -64,7 +64,7 @@ export class McpGateway {
   }
 
   /**
-   * Streamable HTTP, "Security Warning": pages of other sites may not ask, whatever they hold. Those of this machine may, where tools
+   * Streamable HTTP, "Security Warning": pages of other sites may not ask, with or without a key. Those of this machine may, where tools
    * for developers run. Throws FORBIDDEN.
    */
   assertOrigin(origin: string | undefined): void {
@@ -80,7 +80,7 @@ function principalOf(ctx: RequestContext): Pick<ToolCallId, "accountId" | "princ
   return { accountId: caller.accountId, principalId: caller.kind === "key" ? caller.apiKeyId : caller.sessionId };
 }
 
-/** Models that must fill in every field say null for what they do not want. */
+/** Models that must fill in every field send null for a field that they do not use. */
 function withoutNulls(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }

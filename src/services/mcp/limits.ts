@@ -5,7 +5,7 @@ export const MCP_CONNECT_TIMEOUT_MS = 5_000;
 export const MCP_LIST_TIMEOUT_MS = 15_000;
 /** Unspecified: one tool call. An agent's own time, the 300 s of every generation, is mostly over sooner. */
 export const MCP_CALL_TIMEOUT_MS = 120_000;
-/** Unspecified: how long a server is told of a cancelled call or an ended session, when nobody waits for it any more. */
+/** Unspecified: how long the cancellation of a call, or the end of a session, may take to reach a server. */
 export const MCP_FAREWELL_MS = 2_000;
 
 /** Unspecified: tools of one server; models take 128 at once. */

@@ -1,5 +1,5 @@
 /**
- * This gateway as its agents reach it: over its own HTTP server, so that whatever holds for callers holds for agents too. The
+ * This gateway as its agents reach it: over its own HTTP server, so that the rules for callers hold for agents too. The
  * connection goes to where this process listens; the Host header says BASE_URL's host, for the media host and the authorization host
  * may be told apart by that header and share the port (docs/spec/mcp.md#gateway).
  */
@@ -51,7 +51,7 @@ export class LoopbackClient {
     return fetch(this.urlOf(url.href), { redirect: "manual", ...init, dispatcher: this.agent });
   }
 
-  /** Breaks off what is under way: call when nothing is generated any more. */
+  /** Closes all connections: call when nothing is generated any more. */
   close(): Promise<void> {
     return this.agent.destroy();
   }

@@ -98,7 +98,7 @@ export class McpServers implements McpToolServers {
     this.sessions.endRun(runToken);
   }
 
-  /** Breaks off what is under way. */
+  /** Closes all connections, with the calls on them. */
   async close(): Promise<void> {
     await this.sessions.close();
     await this.agent.destroy();
@@ -117,7 +117,7 @@ export class McpServers implements McpToolServers {
     return { url: new URL(url), headers, fetch: (target, init) => fetch(target, { ...init, dispatcher: this.agent }) };
   }
 
-  /** For everybody who waits for it, so that nobody's leaving ends it. */
+  /** Shared by all callers that wait for it: none of their signals ends it. */
   private async fetchTools(server: McpServerId, address: McpServerAddress): Promise<readonly McpTool[]> {
     const exchange = { bytesMax: MCP_LIST_BYTES_MAX, timeoutMs: this.timeouts.listMs, signal: NEVER };
     const session = server === "sluice" ? OWN_SESSION : await openSession(address, exchange);

@@ -7,7 +7,7 @@ import type { Events } from "../../store/events.js";
 /** A call, as its client names it. */
 export interface ToolCallId {
   readonly accountId: string;
-  /** A key's or a session's: nobody else's call is meant. */
+  /** The id of a key or a session. */
   readonly principalId: string;
   /** The MCP session, which tells the callers of one key apart. */
   readonly sessionId: string;
@@ -46,7 +46,7 @@ export class ToolCalls {
     }
   }
 
-  /** One that is unknown, or over, is nobody's. */
+  /** Has no effect on a call that is unknown or over. */
   cancel(id: ToolCallId): void {
     this.events.publish("tool-call-cancelled", { accountId: id.accountId, call: keyOf(id) });
   }

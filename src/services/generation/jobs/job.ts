@@ -45,7 +45,7 @@ export interface JobResult {
   readonly contentType: GeneratedType;
 }
 
-/** What is kept in the row's `request`. */
+/** The row's `request`. */
 export interface StoredRequest {
   /** As the service takes it. */
   readonly input: object;
@@ -87,7 +87,7 @@ export function statusOf({ status }: Pick<GenerationJobModel, "status">): JobSta
   return status === "queued" ? "running" : status;
 }
 
-/** 100 is told when it has been charged, not before. */
+/** 100 only when it has been charged. */
 export function progressOf({ status, progress }: Pick<GenerationJobModel, "status" | "progress">): number {
   return status === "succeeded" ? 100 : Math.min(progress, 99);
 }

@@ -4,7 +4,7 @@
  *
  * 1. `start`: the generation is prepared, admitted and held as any other; every refusal is the caller's at once. When the hold is
  *    committed the job's row is written, and the caller has its id.
- * 2. The upstream is called, with a signal that nobody's connection decides over.
+ * 2. The upstream is called, with a signal of the job's own, which no connection aborts.
  * 3. The answer is stored, then the row says so, then it is charged, then the job has succeeded. After the row has said so it cannot be
  *    cancelled any more. A job that was cancelled before is finished without its caller if its upstream has begun, is charged, and its
  *    answer kept from everybody.
@@ -79,7 +79,7 @@ export class GenerationJobs {
     this.stopListening();
   }
 
-  /** Concludes jobs that nobody works on, and forgets those whose time is up. */
+  /** Concludes abandoned jobs, and removes expired ones. */
   sweep(): Promise<void> {
     return this.sweeps.now();
   }

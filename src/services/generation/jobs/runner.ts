@@ -41,7 +41,7 @@ interface JobRunnerDependencies {
 export type Prepare<Answer> = (ctx: RequestContext, onProgress: (percent: number) => void) => PreparedGeneration<Answer>;
 
 interface RunningJob {
-  /** Nobody waits for it any more: it is finished if its upstream has begun, and charged. */
+  /** The caller does not wait any more: the job is finished and charged if its upstream has begun. */
   readonly cancel: () => void;
   /** It ends at once, at no cost, and has failed for that reason. */
   readonly stop: (reason: AppError) => void;
@@ -221,7 +221,7 @@ export class JobRunner {
   }
 }
 
-/** What the caller is told; the rest is for the log. PostgreSQL's text holds no NUL. */
+/** The error that the caller gets; the rest is for the log. PostgreSQL's text holds no NUL. */
 function toJobError(error: unknown): JobError {
   if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
   const { code, message, details } = error;
@@ -252,7 +252,7 @@ class LatestOnly<Value> {
 
 function ignore(): void {}
 
-/** Ready to run: `Generations.run` admits, holds, calls, meters and charges it, whoever waits for the answer. */
+/** Ready to run: `Generations.run` admits, holds, calls, meters and charges it. */
 export interface PreparedGeneration<Answer> {
   readonly plan: GenerationPlan;
   readonly work: GenerationWork<Answer>;

@@ -1,4 +1,4 @@
-/** `generate_text`: a chat completion for one prompt. A client that asks for progress is told the text as it comes. */
+/** `generate_text`: a chat completion for one prompt. A client that asks for progress gets the text as it comes. */
 import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/plan.js";
@@ -28,7 +28,7 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
   return {
     name: "generate_text",
     title: "Generate text",
-    description: "Asks a text model and answers what it says.",
+    description: "Asks a text model and returns its answer.",
     input,
     isReadOnly: false,
     call: async (ctx, { prompt, system, json, ...options }, report) => {
@@ -43,7 +43,7 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
   };
 }
 
-/** Whoever leaves pays for what was told, and no more. */
+/** A caller who leaves pays for the text delivered by then. */
 async function follow(
   texts: Texts,
   ctx: RequestContext,

@@ -1,4 +1,4 @@
-/** `generate_video`: a clip for a prompt. It takes minutes, is told about while it is made, and comes as a link. */
+/** `generate_video`: a clip for a prompt. It takes minutes, reports its progress, and comes as a link. */
 import * as z from "zod";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { Generations } from "../../generation/generations.js";
@@ -41,7 +41,7 @@ export function createVideoTool(
       let url = "";
       const { receipt } = await generations.run(ctx, plan, {
         ...work,
-        // Before it is charged: what was paid for is there.
+        // Before it is charged, so that a charged clip has a link.
         meter: async (made) => {
           const metered = await work.meter(made);
           url = (await mediaLinks.publish(ctx, toFile(made))).url;

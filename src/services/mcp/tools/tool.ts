@@ -23,7 +23,7 @@ export interface GatewayTool<Input = unknown> {
   readonly input: z.ZodType<Input>;
   /** It changes nothing and costs nothing. */
   readonly isReadOnly: boolean;
-  /** `report`: null when nobody wants to know how far it is. */
+  /** `report` is null when the client asked for no progress. */
   call(ctx: RequestContext, input: Input, report: Report | null): Promise<McpToolResult>;
 }
 
@@ -55,7 +55,7 @@ export function toReceiptJson(receipt: Receipt): Record<string, unknown> {
 
 const isTime = (kind: string) => kind.endsWith("Milliseconds");
 
-/** `inputTextTokens` is the column `input_text_tokens`; time is told in seconds. */
+/** `inputTextTokens` is the column `input_text_tokens`; times are in seconds. */
 function toColumn(kind: string): string {
   return kind.replace(/Milliseconds$/, "Seconds").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
