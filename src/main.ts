@@ -4,7 +4,7 @@ import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
 import { type ConfigRead, readConfig } from "./config/environment.js";
 import { type OpenedLog, openLog } from "./lib/log.js";
-import { StartError } from "./lib/start-error.js";
+import { reportStartFailure } from "./lib/start-error.js";
 import { LEAVING, STOPPING } from "./lib/stop-words.js";
 import { startThriftily } from "./lib/thrifty-start.js";
 
@@ -97,7 +97,5 @@ function greet(baseUrl: string, newOwnerKey: string | null): void {
 }
 
 main().catch((error: unknown) => {
-  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error);
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
+  process.exit(reportStartFailure(error));
 });

@@ -1,6 +1,6 @@
 /** How a server takes a port, and what an operator is told when that fails. */
 import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from "node:net";
-import { StartError } from "../lib/start-error.js";
+import { PassingStartError, StartError } from "../lib/start-error.js";
 
 /**
  * Node accepts one connection from a socket in each turn of its event loop. Under load a turn takes many milliseconds, so that who comes
@@ -59,7 +59,10 @@ type Place = ListenOptions & { readonly host: string; readonly port: number; rea
 
 function listen(server: Server, place: Place): Promise<void> {
   return new Promise((resolve, reject) => {
-    const onError = (error: NodeJS.ErrnoException) => reject(new StartError(sentenceOf(error, place), { cause: error }));
+    const onError = (error: NodeJS.ErrnoException) => {
+      const Failure = OPERATORS_CODES.has(error.code ?? "") ? StartError : PassingStartError;
+      reject(new Failure(sentenceOf(error, place), { cause: error }));
+    };
     server.once("error", onError);
     server.listen(place, () => {
       server.off("error", onError);
@@ -67,6 +70,9 @@ function listen(server: Server, place: Place): Promise<void> {
     });
   });
 }
+
+/** The others may pass: another process ends, a network comes up. */
+const OPERATORS_CODES: ReadonlySet<string> = new Set(["EACCES", "ENOTFOUND"]);
 
 function sentenceOf({ code, message }: NodeJS.ErrnoException, { host, port }: Place): string {
   switch (code) {

@@ -16,7 +16,7 @@ import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { StartError } from "../lib/start-error.js";
+import { PassingStartError, StartError } from "../lib/start-error.js";
 import { WORKERS_MAX } from "../limits.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
@@ -42,7 +42,7 @@ export interface DataDir {
 }
 
 /** Another living process has the directory. */
-export class DataDirInUse extends StartError {
+export class DataDirInUse extends PassingStartError {
   override readonly name: string = "DataDirInUse";
 }
 

@@ -8,11 +8,10 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../errors.js";
-import { StartError } from "../lib/start-error.js";
 import { startEmbedded, startMaintenance, WASM_TIERING } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
 import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf } from "./pool-sizes.js";
-import { assertSameDatabase, findMissingTimeouts, Sessions } from "./pooler.js";
+import { assertSameDatabase, findMissingTimeouts, Sessions, toStartError } from "./pooler.js";
 
 /** The embedded database answers one query at a time: more connections only hide the way there and back. */
 const EMBEDDED_CONNECTIONS_MAX = 4;
@@ -113,7 +112,7 @@ async function openShared(
   const database = connect(config, { isExclusive: false, connectionsMax: poolConnectionsMax, log, sessions, direct });
   try {
     await database.ping().catch((error: Error) => {
-      throw new StartError(`The database at DATABASE_URL does not answer: ${error.message}`, { cause: error });
+      throw toStartError("DATABASE_URL", error);
     });
     const isPooled = await database.pool.connect().then((client) => {
       client.release();

@@ -6,11 +6,13 @@ import { fileURLToPath } from "node:url";
 import type { MigrationList } from "@prisma/schema-engine-wasm/schema_engine_bg";
 import type pg from "pg";
 import type { Logger } from "pino";
-import { StartError } from "../lib/start-error.js";
+import { PassingStartError, StartError } from "../lib/start-error.js";
 import type { Database } from "./database.js";
 
 /** The key of the lock that Prisma's own tools take, so that they and every starting process wait for each other. */
 const MIGRATION_LOCK = 72_707_369;
+/** SQLSTATE classes of what has nothing to do with the migration: connections, deadlocks, resources, locks, shutdowns. */
+const PASSING_CODE = /^(?:08|40|53|55|57)/;
 
 /** No table and no enum is managed by somebody else. */
 export const NO_FILTERS = { externalTables: [], externalEnums: [] };
@@ -153,7 +155,8 @@ async function applyAll(session: pg.Pool, migrations: readonly Migration[], dire
       await engine.applyMigrations({ migrationsList, filters: NO_FILTERS });
     } catch (error) {
       const cause = explain(error);
-      throw new StartError(`The migration ${migration.name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+      const Failure = PASSING_CODE.test((cause as pg.DatabaseError).code ?? "") ? PassingStartError : StartError;
+      throw new Failure(`The migration ${migration.name} failed: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
   }
 }

@@ -3,7 +3,7 @@
  * may meet another session of the server, so that nothing of a session can be relied on beyond it.
  */
 import type pg from "pg";
-import { StartError } from "../lib/start-error.js";
+import { PassingStartError, StartError } from "../lib/start-error.js";
 
 /**
  * jit: every statement here is short, compiling it costs more than it saves. The time-outs free the locks of a process that hangs in
@@ -53,7 +53,7 @@ export async function findMissingTimeouts(pool: pg.Pool): Promise<string | null>
 /** Rejects with a StartError when what a direct connection reaches is another database than the one that the pool is connected to. */
 export async function assertSameDatabase(pool: pg.Pool, direct: pg.Pool): Promise<void> {
   const client = await direct.connect().catch((error: Error) => {
-    throw new StartError(`The database at DATABASE_DIRECT_URL does not answer: ${error.message}`, { cause: error });
+    throw toStartError("DATABASE_DIRECT_URL", error);
   });
   try {
     const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
@@ -62,4 +62,12 @@ export async function assertSameDatabase(pool: pg.Pool, direct: pg.Pool): Promis
   } finally {
     client.release();
   }
+}
+
+/** SQLSTATE of a name, a password or a database that is wrong. */
+const REFUSED_CODE = /^(?:28...|3D000)$/;
+
+export function toStartError(variable: string, error: Error & { readonly code?: string }): StartError {
+  const Failure = REFUSED_CODE.test(error.code ?? "") ? StartError : PassingStartError;
+  return new Failure(`The database at ${variable} does not answer: ${error.message}`, { cause: error });
 }

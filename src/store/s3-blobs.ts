@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { PutObjectCommand, PutObjectCommandInput, S3Client } from "@aws-sdk/client-s3";
 import { type AppError, serviceUnavailable } from "../errors.js";
 import type { S3Settings } from "../lib/settings.js";
-import { StartError } from "../lib/start-error.js";
+import { PassingStartError, StartError } from "../lib/start-error.js";
 import { type BlobDrafts, type Draft, readableRange } from "./blob-drafts.js";
 import {
   type BlobDraft,
@@ -321,7 +321,9 @@ export function toStartError(error: unknown, { bucket, endpoint, region }: S3Set
   }
   if (status === 301 || status === 400)
     return new StartError(`S3_BUCKET: ${bucket} cannot be reached at ${where}. Check S3_REGION and S3_ENDPOINT.`);
-  return isTransient(error) ? new StartError(`S3_ENDPOINT: the store at ${where} does not answer (${code ?? status ?? name}).`) : null;
+  return isTransient(error)
+    ? new PassingStartError(`S3_ENDPOINT: the store at ${where} does not answer (${code ?? status ?? name}).`)
+    : null;
 }
 
 function ignore(): void {}

@@ -4,7 +4,7 @@ import { type App, createApp } from "../app.js";
 import { readConfig } from "../config/environment.js";
 import { systemClock } from "../lib/clock.js";
 import { openLog } from "../lib/log.js";
-import { StartError } from "../lib/start-error.js";
+import { reportStartFailure } from "../lib/start-error.js";
 import { startThriftily } from "../lib/thrifty-start.js";
 import type { WorkerSeat } from "./messages.js";
 import { PrimaryLink } from "./primary-link.js";
@@ -62,7 +62,5 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  const text = error instanceof StartError ? error.message : error instanceof Error ? error.stack : String(error);
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
+  process.exit(reportStartFailure(error));
 });

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { addressesOf, type Config } from "../config/config.js";
 import { systemClock } from "../lib/clock.js";
+import { EXIT_CONFIG } from "../lib/start-error.js";
 import { LEAVING, STOPPING } from "../lib/stop-words.js";
 import { resolveWorkerFile } from "../lib/worker-file.js";
 import { DRAIN_TIMEOUT_MS } from "../limits.js";
@@ -227,7 +228,7 @@ class Primary {
     }
     if (!this.hasServed) {
       // It has said on standard error why, and so would every other.
-      this.exitCode = 1;
+      this.exitCode = code === EXIT_CONFIG ? EXIT_CONFIG : 1;
       this.isStopping = true;
       this.connections.stop();
       return this.endWhenEmpty();

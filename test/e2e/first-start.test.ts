@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { rm, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -11,10 +11,11 @@ import { runSluice } from "../../scripts/sluice/run.js";
 import { createApp } from "../../src/app.js";
 import { parseConfig } from "../../src/config/config.js";
 import { isWellFormedApiKey } from "../../src/lib/api-key-format.js";
-import { createTestApp, type TestApp } from "../support/app.js";
+import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
 import { createEmptyDir, createTestDataDir, silentLog } from "../support/database.js";
 import { readLoadedPackageFiles } from "../support/loaded-packages.js";
-import { createSuiteDatabase } from "../support/suite-server.js";
+import { isPostgresInstalled } from "../support/postgres.js";
+import { createPostgresDatabase, createSuiteDatabase, createTestPool } from "../support/suite-server.js";
 
 /** An address of this machine that nobody else listens at. */
 const ownHost = () => `127.${randomInt(2, 250)}.${randomInt(1, 250)}.${randomInt(1, 250)}`;
@@ -172,30 +173,97 @@ describe("A first start", () => {
     await rm(directory, { recursive: true });
   });
 
-  it.each<[string, Record<string, string>, RegExp, RegExp?]>([
-    ["an address of another machine", { HOST: "192.0.2.1" }, /^HOST 192\.0\.2\.1 is no address of this machine: /],
-    [
-      "the embedded database, which no workers can share",
-      { HOST: "192.0.2.1", WORKERS: "3" },
-      /^HOST 192\.0\.2\.1 is no address of this machine: /,
-      /"WORKERS is 3, but the embedded database serves one process, so one runs: set DATABASE_URL to a PostgreSQL database to run more, or unset WORKERS\."/,
-    ],
-    [
-      "an owner's key that is cut off",
-      { OWNER_API_KEY: "sk_short" },
-      /OWNER_API_KEY: is not whole: .* `npm run -s sluice -- key generate` prints/,
-    ],
-  ])("with %s says what to do", async (_what, env, words, logged = /^$/) => {
-    const directory = await createEmptyDir();
-    const ended = await start(
-      { env: {}, directory, remove: async () => undefined },
-      { PORT: "0", DATA_DIR: join(directory, "data"), ...env },
-    );
-    await rm(directory, { recursive: true });
+  it("with the embedded database, which no workers can share, says that one runs", async () => {
+    const { ended } = await startOn({ HOST: "192.0.2.1", WORKERS: "3" });
 
-    expect(ended).toEqual({ code: 1, out: expect.stringMatching(logged), error: expect.stringMatching(words) });
-    expect(ended.error).not.toMatch(/\n\s+at /);
+    expect(ended.out).toContain(
+      "WORKERS is 3, but the embedded database serves one process, so one runs: set DATABASE_URL to a PostgreSQL database to run more, or unset WORKERS.",
+    );
   });
+
+  describe("that cannot be says what to do, and whether to try again", () => {
+    const NO_DATABASE = "postgresql://nobody@127.0.0.1:1/none";
+    const MODELS = '{ "models": [{ "id": "x" }] }';
+    const upstreams = { upstreams: [], models: [] };
+
+    it.each<[string, number, RegExp, Record<string, string>, Record<string, string>?]>([
+      [
+        "an owner's key that is cut off",
+        78,
+        /OWNER_API_KEY: is not whole: .* `npm run -s sluice -- key generate` prints/,
+        { OWNER_API_KEY: "sk_short" },
+      ],
+      ["a variable that is not valid", 78, /PORT: must be a whole number/, { PORT: "many" }],
+      [
+        "a variable without its partner",
+        78,
+        /DATABASE_URL: is needed when DATABASE_DIRECT_URL is set/,
+        { DATABASE_DIRECT_URL: NO_DATABASE },
+      ],
+      ["a line of .env that is none", 78, /\.env is not valid:\n {2}line 1: must read NAME=value/, {}, { ".env": "PORT 4000" }],
+      ["a models file that is not valid", 78, /models\.0/, { MODELS_FILE: "models.json" }, { "models.json": MODELS }],
+      ["a models file that is not there", 78, /none\.json/, { MODELS_FILE: "none.json" }],
+      ["a manifest of documents that is not valid", 78, /must map the SHA-256/, { GRAPHQL_PERSISTED_FILE: "p.json" }, { "p.json": "[]" }],
+      ["secrets that are damaged", 78, /secrets\.json is damaged/, {}, { "data/secrets.json": "{" }],
+      ["an address of another machine", 1, /^HOST 192\.0\.2\.1 is no address of this machine: /, { HOST: "192.0.2.1" }],
+      ["a database that does not answer", 1, /^The database at DATABASE_URL does not answer: /, { DATABASE_URL: NO_DATABASE }],
+      [
+        "a database that does not answer its workers",
+        1,
+        /^The database at DATABASE_URL does not answer: /,
+        { DATABASE_URL: NO_DATABASE, WORKERS: "2" },
+      ],
+      [
+        "a valid models file, and no database",
+        1,
+        /^The database at/,
+        { MODELS_FILE: "m.json", DATABASE_URL: NO_DATABASE },
+        { "m.json": JSON.stringify(upstreams) },
+      ],
+    ])("%s: exit code %i", async (_what, code, words, env, files = {}) => {
+      const { ended } = await startOn(env, files);
+
+      expect(ended).toMatchObject({ code, error: expect.stringMatching(words) });
+      expect(ended.error).not.toMatch(/\n\s+at /);
+    });
+
+    it.skipIf(!isPostgresInstalled).each([
+      ["one process", "1"],
+      ["several workers", "2"],
+    ])(
+      "another deployment's ENCRYPTION_KEY, a database that is not there and an owner's key that was revoked, of %s: exit code 78",
+      async (_who, WORKERS) => {
+        const database = await createPostgresDatabase();
+        const env = { DATABASE_URL: database.url, ENCRYPTION_KEY: "the key of this database", WORKERS };
+        const owner = { ...env, OWNER_API_KEY: OWNER_KEY };
+        const { ended: first } = await startOn(owner);
+        const pool = createTestPool(database.url, 1);
+        await pool.query("UPDATE api_key SET revoked_at = now()");
+        await pool.end();
+
+        const { ended: foreign } = await startOn({ ...env, ENCRYPTION_KEY: "the key of another one" });
+        const { ended: revoked } = await startOn(owner);
+        await database.drop();
+        const { ended: gone } = await startOn(env);
+
+        expect([first.code, foreign.code, revoked.code, gone.code]).toEqual([0, 78, 78, 78]);
+        expect(foreign.error).toContain("is not the one that this database's API keys were made with.");
+        expect(revoked.error).toContain("OWNER_API_KEY was revoked at");
+        expect(gone.error).toMatch(/^The database at DATABASE_URL does not answer: database .* does not exist/);
+      },
+    );
+  });
+
+  /** In a directory of its own with these files. */
+  async function startOn(env: Record<string, string>, files: Record<string, string> = {}): Promise<{ readonly ended: Ended }> {
+    const directory = await createEmptyDir();
+    await mkdir(join(directory, "data"));
+    for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+    const place: Place = { env: { PATH: process.env.PATH ?? "" }, directory, remove: async () => undefined };
+    const ended = await start(place, { PORT: "0", DATA_DIR: join(directory, "data"), ...env });
+    await rm(directory, { recursive: true });
+    return { ended };
+  }
 });
 
 describe("sluice owner key", () => {

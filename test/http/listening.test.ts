@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { listenWidelyAt, type StopListening } from "../../src/http/listening.js";
-import { StartError } from "../../src/lib/start-error.js";
+import { PassingStartError } from "../../src/lib/start-error.js";
 
 const HOST = "127.0.0.1";
 const CALLERS = 64;
@@ -72,7 +72,7 @@ describe("a port at which many come at once", () => {
 });
 
 describe("a port that another has", () => {
-  const refusal = (port: number) => new StartError(`Port ${port} is in use: stop what listens there, or set PORT to another one.`);
+  const refusal = (port: number) => new PassingStartError(`Port ${port} is in use: stop what listens there, or set PORT to another one.`);
 
   it("is not shared with another gateway", async () => {
     const first = createServer();

@@ -10,6 +10,7 @@ import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { S3Settings } from "../../src/lib/settings.js";
+import { EXIT_CONFIG } from "../../src/lib/start-error.js";
 import { BlobDrafts } from "../../src/store/blob-drafts.js";
 import { BlobExists, type BlobInfo, type BlobStore, BlobTooLarge } from "../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../src/store/directory-blobs.js";
@@ -276,16 +277,22 @@ describe.skipIf(!isS3Installed)("a bucket", () => {
   });
 
   it.each([
-    ["is not there", { bucket: "no-such-bucket" }, /S3_BUCKET: there is no bucket no-such-bucket at http/],
-    ["is not ours", { credentials: { accessKeyId: "tests", secretAccessKey: "wrong" } }, /S3_BUCKET: .* refuses access to tests-1/],
+    ["is not there", { bucket: "no-such-bucket" }, /S3_BUCKET: there is no bucket no-such-bucket at http/, EXIT_CONFIG],
+    [
+      "is not ours",
+      { credentials: { accessKeyId: "tests", secretAccessKey: "wrong" } },
+      /S3_BUCKET: .* refuses access to tests-1/,
+      EXIT_CONFIG,
+    ],
     [
       "does not answer",
       { endpoint: "http://127.0.0.1:9" },
       /S3_ENDPOINT: the store at http:\/\/127.0.0.1:9 does not answer \(ECONNREFUSED\)/,
+      1,
     ],
-  ])("that %s stops the start with words for the operator", async (_, settings, message) => {
+  ])("that %s stops the start with words for the operator", async (_, settings, message, exitCode) => {
     await expect(openBucket(settings)).rejects.toThrow(message);
-    await expect(openBucket(settings)).rejects.toMatchObject({ name: "StartError" });
+    await expect(openBucket(settings)).rejects.toMatchObject({ exitCode });
   });
 
   it("that goes away answers callers 503", async () => {
