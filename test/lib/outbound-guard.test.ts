@@ -313,6 +313,28 @@ describe("a fetched file", () => {
   });
 });
 
+describe("a failure", () => {
+  const failureOf = async (url: string, how = guard) => {
+    const error = await how.fetchGuarded(url, options).catch((reason: unknown) => reason);
+    return { isPassing: (error as OutboundError).isPassing, status: (error as OutboundError).status };
+  };
+
+  it("has the status of an answer, and may pass when a connection failed, not when it was refused", async () => {
+    const { guard: refusing } = withDns(["127.0.0.1"]);
+    answer = (_req, res) => res.writeHead(404).end();
+    const missing = await failureOf(local());
+    answer = (_req, res) => void res.destroy();
+    const broken = await failureOf(local());
+
+    expect([missing, broken]).toEqual([
+      { isPassing: false, status: 404 },
+      { isPassing: true, status: undefined },
+    ]);
+    expect(await failureOf(`https://private.example:${port}/`, refusing)).toEqual({ isPassing: false, status: undefined });
+    await refusing.close();
+  });
+});
+
 describe("an address", () => {
   it.each(["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001:800::200e", "::ffff:8.8.8.8"])(
     "%s is public",

@@ -420,8 +420,11 @@ describe("a video of one call", () => {
     signal: new AbortController().signal,
   };
   const fetched: string[] = [];
+  const troubles: Error[] = [];
   const fetchFile: FetchFile = async (url) => {
     fetched.push(url);
+    const trouble = troubles.shift();
+    if (trouble) throw trouble;
     if (url.includes("private")) throw new OutboundError("host", "not public");
     return { bytes: await readClip(3), contentType: "video/mp4" };
   };
@@ -431,6 +434,17 @@ describe("a video of one call", () => {
     if (!video) throw new Error("no video");
     return video.generate(asked);
   }
+
+  it("that lies elsewhere is fetched again after passing trouble, and made once", async () => {
+    const before = upstream.requests.length;
+    troubles.push(new OutboundError("answer", "busy", undefined, 503), new OutboundError("answer", "not yet", undefined, 404));
+    upstream.replyNext(json({ url: "https://files.example/late.mp4", status: "dozing", error: {} }));
+
+    await expect(generate()).resolves.toMatchObject({ contentType: "video/mp4" });
+
+    expect(fetched.splice(0)).toEqual(Array(3).fill("https://files.example/late.mp4"));
+    expect(upstream.requests.length - before).toBe(1);
+  });
 
   it("asks for what the caller stated, at the exact address", async () => {
     upstream.replyNext(raw(await readClip(3), { headers: { "content-type": "video/webm; x=y" } }));

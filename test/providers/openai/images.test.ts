@@ -1,6 +1,6 @@
 /** Pictures over OpenAI's wire format: the exact requests, and every form in which an answer comes. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { OutboundGuard } from "../../../src/lib/outbound-guard.js";
+import { OutboundError, OutboundGuard } from "../../../src/lib/outbound-guard.js";
 import type { ImageCall } from "../../../src/providers/media.js";
 import { toImageUsage } from "../../../src/providers/openai/images.js";
 import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
@@ -18,6 +18,8 @@ let png: Buffer;
 /** What the provider asked to be fetched, and what it is given. */
 let fetched: string[];
 let file: Uint8Array | Error;
+/** What its next attempts fail with, in order. */
+let troubles: Error[];
 
 beforeAll(async () => {
   upstream = await startFakeUpstream();
@@ -28,6 +30,8 @@ beforeAll(async () => {
     timeouts,
     fetchFile: async (url) => {
       fetched.push(url);
+      const trouble = troubles.shift();
+      if (trouble) throw trouble;
       if (file instanceof Error) throw file;
       return { bytes: file, contentType: "text/html" };
     },
@@ -35,6 +39,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   fetched = [];
+  troubles = [];
   file = png;
 });
 afterAll(async () => {
@@ -219,6 +224,28 @@ describe("the answer", () => {
       await expect(generate()).rejects.toMatchObject({ name: "ProviderError", kind });
     });
   }
+
+  it("whose URL fails in passing is fetched again, and drawn once", async () => {
+    const before = upstream.requests.length;
+    troubles = [new OutboundError("answer", "not yet", undefined, 404), new OutboundError("host", "away", new Error("ECONNRESET"))];
+    upstream.replyNext(json(imagesObject(["https://files.example/late.png"])));
+
+    const { images } = await generate();
+
+    expect(Buffer.from(images[0]?.bytes ?? []).equals(png)).toBe(true);
+    expect(fetched).toEqual(Array(3).fill("https://files.example/late.png"));
+    expect(upstream.requests.length - before).toBe(1);
+  });
+
+  it("whose URL is refused is not fetched again", async () => {
+    troubles = [new OutboundError("host", "not public"), new OutboundError("answer", "no", undefined, 403)];
+    upstream.replyNext(json(imagesObject(["https://files.example/a.png"])), json(imagesObject(["https://files.example/b.png"])));
+
+    await expect(generate()).rejects.toMatchObject({ kind: "invalid-response" });
+    await expect(generate()).rejects.toMatchObject({ kind: "invalid-response" });
+
+    expect(fetched).toEqual(["https://files.example/a.png", "https://files.example/b.png"]);
+  });
 
   it("whose URL cannot be fetched, or gives something else, is a failure", async () => {
     upstream.replyNext(json(imagesObject(["https://files.example/a"])), json(imagesObject(["https://files.example/b"])));
