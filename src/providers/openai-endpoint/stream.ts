@@ -8,7 +8,7 @@ import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai/errors.js";
 import { parseObject } from "../openai/json.js";
-import { type StreamFormat, toChunk } from "../openai/stream.js";
+import { isForeign, type StreamFormat, toChunk } from "../openai/stream.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -38,8 +38,9 @@ export class ResponsesEvents implements StreamFormat {
     private readonly warnings: readonly string[],
   ) {}
 
-  take({ data, event: name, bytes }: SseEvent, batch: ChatChunk[]): boolean {
-    if (data === "" || data.trim() === DONE) return false;
+  take(received: SseEvent, batch: ChatChunk[]): boolean {
+    const { data, event: name, bytes } = received;
+    if (data === "" || data.trim() === DONE || isForeign(received)) return false;
     const event = parseObject(bytes, data);
     if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.secrets);
     if (event === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");

@@ -35,7 +35,7 @@ export class ChatChunkEvents implements StreamFormat {
     }
     const { data } = event;
     if (data === DONE || data.trim() === DONE) return true;
-    if (data === "") return false;
+    if (data === "" || isForeign(event)) return false;
     const object = parseObject(event.bytes, data);
     if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.secrets);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
@@ -232,6 +232,11 @@ export function toChunks(completion: ChatCompletion): readonly ChatChunk[] {
   }
   if (usage !== undefined && usage !== null) chunks.push(toChunk({ ...base, choices: [], usage }));
   return chunks;
+}
+
+/** Whether an event is none of the format's: one of another name that holds no object, such as an upstream's own keep-alive. */
+export function isForeign({ event, data }: SseEvent): boolean {
+  return event !== null && event !== "message" && event !== "error" && !data.trimStart().startsWith("{");
 }
 
 /** A chunk with its bytes and what usage it carries. */

@@ -394,6 +394,14 @@ describe("an answer of the Responses format", () => {
     expect(await failureOf(collect(chunks))).toMatchObject(expected);
   });
 
+  it("passes over events of another name in a stream", async () => {
+    upstream.replyNext(sse([event("tick", "ping"), ...responseEvents(responseObject([textItem("Hello, world.")])), event("[1]", "stats")]));
+
+    const chunks = await collect(await chatOf("responses").stream(call()));
+
+    expect(joined(chunks)).toMatchObject({ content: "Hello, world.", finish: "stop" });
+  });
+
   it("is a failure by its status, the credential redacted", async () => {
     upstream.replyNext(errorReply(422, `bad token ${TOKEN}`, "input"));
     expect(await failureOf(chatOf("responses").stream(call()))).toMatchObject({

@@ -138,7 +138,7 @@ describe("a good stream", () => {
   });
 
   it("passes over empty data and objects that are no chunks", async () => {
-    upstream.replyNext(sse([event(""), event({ type: "ping" }), ...chatChunks(["a"])]));
+    upstream.replyNext(sse([event(""), event({ type: "ping" }), event("tick", "ping"), event("[1]", "stats"), ...chatChunks(["a"])]));
 
     const { chunks, error } = await drain(await open());
 
