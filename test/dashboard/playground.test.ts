@@ -272,7 +272,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await visit.open("playground/image");
 
     await page.getByLabel("Prompt", { exact: true }).fill("A blue field");
-    await page.getByLabel("Number of images").fill("2");
+    await page.getByLabel("Images", { exact: true }).fill("2");
     await page.getByText("About 0.08 credits").waitFor();
     await page.getByRole("button", { name: "Generate image" }).click();
 
@@ -294,10 +294,10 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await screenshot(page, "playground-image");
     expect(await seriousFindings(page)).toEqual([]);
     await page.getByRole("button", { name: "Remove http://127.0.0.1/hat.png" }).click();
-    await page.getByLabel("Number of images").fill("11");
+    await page.getByLabel("Images", { exact: true }).fill("11");
     await page.getByRole("button", { name: "Edit images" }).click();
     await page.locator("input[aria-invalid=true]").waitFor();
-    expect(await page.getByLabel("Number of images").getAttribute("aria-invalid")).toBe("true");
+    expect(await page.getByLabel("Images", { exact: true }).getAttribute("aria-invalid")).toBe("true");
 
     await page.reload();
     await page.getByRole("img", { name: "A blue field" }).first().waitFor();
@@ -364,7 +364,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
 
     await visit.open("playground/music");
     await page.getByLabel("Prompt", { exact: true }).fill("A slow waltz");
-    await page.getByLabel("Duration in seconds").fill("4");
+    await page.getByLabel("Duration (s)").fill("4");
     await page.getByRole("button", { name: "Generate music" }).click();
     await page.getByRole("link", { name: "Download" }).waitFor();
     await expect.poll(seconds).toBeGreaterThan(0);

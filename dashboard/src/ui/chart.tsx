@@ -31,7 +31,6 @@ export interface StackedBarsProps {
 const SERIES_COLORS = ["#2f7fd1", "#e08a1e", "#1a9e77", "#c65a9a", "#8a63d2", "#b8a21d", "#5aa9c9", "#8b95a3"];
 
 const LABEL = { fill: "var(--soft)", fontSize: 11, fontFamily: "var(--font)" };
-/** Next index by key. */
 const NEXT = new Map<string, (at: number, last: number) => number>([
   ["ArrowLeft", (at) => at - 1],
   ["ArrowRight", (at) => at + 1],

@@ -53,7 +53,6 @@ export function useEdited<T extends Fields>(current: T, labels: Readonly<Partial
   };
 }
 
-/** Warning above a form. */
 export function ChangedElsewhere({ changes }: { readonly changes: readonly Change[] }) {
   if (changes.length === 0) return <div role="status" />;
   return (

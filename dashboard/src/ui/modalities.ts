@@ -1,4 +1,3 @@
-/** Labels of modalities. */
 import type { Modality } from "../client/generated/graphql.js";
 
 export const MODALITIES: ReadonlyMap<Modality, string> = new Map([

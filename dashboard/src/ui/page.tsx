@@ -8,7 +8,6 @@ export interface PageProps {
   /** Title of the tab, needed where `title` is no string. */
   readonly tabTitle?: string;
   readonly description?: ReactNode;
-  /** Breadcrumbs. */
   readonly above?: readonly { readonly label: string; readonly to: string }[];
   readonly actions?: ReactNode;
   readonly children: ReactNode;

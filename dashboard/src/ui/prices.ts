@@ -18,7 +18,6 @@ export interface KindTraits {
   readonly unit: "tokens" | "seconds" | "images" | "characters";
 }
 
-/** In display order. */
 export const KINDS: ReadonlyMap<PricedKind, KindTraits> = new Map([
   ["inputTextTokens", { label: "Text input", unit: "tokens" }],
   ["inputCachedTokens", { label: "Cached input", unit: "tokens" }],
@@ -79,7 +78,6 @@ export function fromPerMillion(text: string): string | null {
   return AMOUNT.test(text) ? fromPicocredits(toPicocredits(text) / MILLION) : null;
 }
 
-/** Typed amount or price. */
 const AMOUNT = /^\d{1,12}(?:\.\d{1,12})?$/;
 
 /** Cost of the amounts, rounded once, half up, as the gateway does. Invalid amounts count as zero. */

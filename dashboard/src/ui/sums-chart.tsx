@@ -26,9 +26,7 @@ export interface SumsChartProps {
   readonly sums: readonly TimeSum[];
   readonly times: Times;
   readonly height?: number;
-  /** Content above the chart. */
   readonly children?: ReactNode;
-  /** Shown instead of the chart when there was no usage. */
   readonly empty?: ReactNode;
   readonly onSelect?: (from: string, to: string) => void;
 }

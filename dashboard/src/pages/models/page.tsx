@@ -165,7 +165,7 @@ function Filters({
       />
       <Select
         label="Health"
-        placeholder="Healthy or unknown"
+        placeholder="Reliable"
         data={toOptions(HEALTH)}
         value={query.get("health")}
         onChange={(health) => set({ health })}

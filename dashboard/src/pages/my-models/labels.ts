@@ -1,4 +1,3 @@
-/** Labels of kinds, tools, safety checks and prices. */
 import type { ContentKind, McpServer, Modality, SafetyFeature } from "../../client/generated/graphql.js";
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import type { Kind, PriceField } from "./draft.js";

@@ -131,7 +131,7 @@ export default function Images() {
             set("outputFormat", FORMATS.find((known) => known === value) ?? null),
           )}
         />
-        <NumberInput label="Number of images" {...numberField("n")} />
+        <NumberInput label="Images" {...numberField("n")} />
         <NumberInput label="Seed" placeholder="Random" {...numberField("seed")} />
       </SimpleGrid>
       <TextInput label="Negative prompt" {...textField("negativePrompt")} />

@@ -70,7 +70,7 @@ export default function Music() {
   const settings = (
     <>
       <Group grow align="flex-start">
-        <NumberInput label="Duration in seconds" placeholder="Default" {...numberField("duration")} />
+        <NumberInput label="Duration (s)" placeholder="Default" {...numberField("duration")} />
         <NumberInput label="Seed" placeholder="Random" {...numberField("seed")} />
       </Group>
       <Select

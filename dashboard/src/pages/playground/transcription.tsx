@@ -84,7 +84,7 @@ export default function Transcription() {
   });
   const settings = (
     <>
-      <TextInput label="Language" description="For example en or de. Leave empty to detect it." {...textField("language")} />
+      <TextInput label="Language" description="For example en. Leave empty to detect it." {...textField("language")} />
       <Textarea
         label="Prompt"
         description="Names and terms in the audio, or the preceding text."

@@ -125,7 +125,7 @@ export default function Video() {
   const settings = (
     <>
       <SimpleGrid cols={2} spacing="sm">
-        <NumberInput label="Duration in seconds" placeholder="Default" {...numberField("duration")} />
+        <NumberInput label="Duration (s)" placeholder="Default" {...numberField("duration")} />
         <Select
           label="Aspect ratio"
           placeholder="Default"

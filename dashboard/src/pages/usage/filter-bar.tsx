@@ -68,7 +68,7 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
     <Group gap="sm" align="flex-end" component="search">
       <FilterInput
         label="Search"
-        placeholder="Model, key or request id"
+        placeholder="Model, key or request ID"
         type="search"
         value={query.get("q") ?? ""}
         onChange={(q) => set({ q }, true)}

@@ -9,7 +9,6 @@ export interface ComposerProps {
   readonly text: string;
   readonly onText: (text: string) => void;
   readonly isRunning: boolean;
-  /** Why sending is impossible now. */
   readonly blockedReason: string | null;
   readonly error: CombinedError | undefined;
   readonly onErrorClose: () => void;
