@@ -14,7 +14,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
 import { BodyAborted, readFormBody, readTextBody } from "../http/body.js";
-import { authenticate, HttpRequestContext, readCounted, readToken } from "../http/context.js";
+import { authenticate, HttpRequestContext, isFromAgent, readCounted, readToken } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
 import { explain, headersOf, sendError, sendRefusal, statusOf } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
@@ -27,6 +27,7 @@ import { setOwnValue } from "../lib/own-values.js";
 import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, GRAPHQL_BODY_BYTES_MAX, GRAPHQL_JSON_BOUNDS } from "../limits.js";
 import { LiveConnections } from "../services/access/live-connections.js";
+import { beyondAgents } from "../services/access/permissions.js";
 import { type Credential, watchCaller } from "../services/access/revocation-watch.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import type { Services } from "../services/services.js";
@@ -72,7 +73,7 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
   // Every live subscription listens to it.
   setMaxListeners(0, stopping.signal);
   const yoga = createYogaServer();
-  const isSchemaOpenTo = ({ kind }: Caller) => kind !== "anonymous" || config.graphql.introspection;
+  const isSchemaOpenTo = (caller: Caller) => (caller.kind === "anonymous" ? config.graphql.introspection : !caller.run);
   const face: Face = {
     yoga,
     services,
@@ -96,7 +97,7 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
       if (path !== GRAPHQL_PATH && path !== SCHEMA_PATH && !isForExplorer) return next();
       const exchange = new Exchange(req, res, log);
       if (path === SCHEMA_PATH) return void http.sendSchema(exchange);
-      if (!isForExplorer) return void http.handle(exchange);
+      if (!isForExplorer || isFromAgent(exchange)) return void http.handle(exchange);
       explorer?.answer(exchange, path).catch((error: unknown) => sendFailure(exchange, error));
     },
     upgrade: webSocket.upgrade,
@@ -182,6 +183,7 @@ class HttpFace {
         throw new AppError("METHOD_NOT_ALLOWED", `The schema is read with GET, not ${req.method}.`, { allow: SCHEMA_METHODS });
       }
       const { caller } = await this.identify(exchange);
+      if (caller.kind !== "anonymous" && caller.run) throw beyondAgents();
       if (!this.face.isSchemaOpenTo(caller)) throw new AppError("UNAUTHORIZED", "Send a key as Authorization: Bearer to read the schema.");
       this.schemaFile ??= toSchemaFile();
       const { text, etag } = this.schemaFile;

@@ -9,6 +9,7 @@ import type { RequestEnd, RequestNote } from "../lib/request-note.js";
 import type { LiveConnections } from "../services/access/live-connections.js";
 import type { Services } from "../services/services.js";
 import type { GraphQLContext } from "./context.js";
+import { useAgentReach } from "./plugins/use-agent-reach.js";
 import { maskRequestError, useAppErrors } from "./plugins/use-app-errors.js";
 import { useIdempotency } from "./plugins/use-idempotency.js";
 import { useDocumentLimits } from "./plugins/use-limits.js";
@@ -61,6 +62,7 @@ export function createYogaServer(): Yoga {
       useRequestRules(),
       usePersistedDocuments(),
       useDocumentLimits(),
+      useAgentReach(),
       useOperations(),
       useLiveConnections(),
       useAppErrors(),

@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Caller, Leaving, RequestContext } from "../context.js";
 import { invalidInput, wrongField } from "../errors.js";
-import { isRunToken, isWellFormedApiKey } from "../lib/api-key-format.js";
+import { isRunToken, isWellFormedApiKey, isWellFormedRunToken } from "../lib/api-key-format.js";
 import { setOwnValue } from "../lib/own-values.js";
 import type { RequestNote } from "../lib/request-note.js";
 import { unstorableIn } from "../lib/storable-text.js";
@@ -100,6 +100,19 @@ export function readToken(req: IncomingMessage, source: { readonly query: Query 
   if (header === undefined) return source.query.key === "" ? null : source.query.key;
   assertOneAuthorization(req.rawHeaders);
   return readBearer(header);
+}
+
+/**
+ * True for a request with what looks like the token of an agent at work: whether it is good is found out where credentials are looked at,
+ * which not every route does.
+ */
+export function isFromAgent(exchange: { readonly req: IncomingMessage; readonly query: Query }): boolean {
+  try {
+    return isWellFormedRunToken(readToken(exchange.req, exchange) ?? "");
+  } catch {
+    // A credential that cannot be read is refused there, too.
+    return false;
+  }
 }
 
 /** What `read` finds of a credential. Whoever sends one that cannot be read is counted like one who sends none. */

@@ -22,6 +22,14 @@ const QUOTED = /^["'`\u2018\u2019\u201c\u201d]/;
 /** What the token of an agent at work begins with. */
 export const RUN_TOKEN_PREFIX = "ag_";
 
+/** See services/agents/run-tokens.ts. */
+const RUN_TOKEN = /^ag_[0-9A-Za-z_-]{106}$/;
+
+/** True when it could be a run token: prefix, length and alphabet fit. */
+export function isWellFormedRunToken(text: string): boolean {
+  return RUN_TOKEN.test(text);
+}
+
 /** True for what can only be a run token, good or not. */
 export function isRunToken(text: string): boolean {
   return text.startsWith(RUN_TOKEN_PREFIX);

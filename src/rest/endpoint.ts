@@ -20,6 +20,7 @@ import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idemp
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
+import { letAgentsReach } from "./agent-reach.js";
 import type { RouteHandler } from "./route.js";
 
 export interface EndpointOptions<Body, Query> {
@@ -30,6 +31,8 @@ export interface EndpointOptions<Body, Query> {
    * that nobody is told what is wrong with a request that they may not make. Any key or session unless said.
    */
   readonly requires?: Requirement;
+  /** An agent at work may ask for it: it generates, or lists models. */
+  readonly isForAgents?: boolean;
   /** The JSON body; without it no body is read. */
   readonly body?: z.ZodType<Body>;
   /** The multipart/form-data body: instead of a JSON one, or beside it when there is `body` too. */
@@ -63,8 +66,8 @@ export function createEndpoint(
   bodies: BodyBudget,
   idempotency?: Idempotency,
 ): Endpoint {
-  return ({ isPublic = false, requires = requireCaller, isGeneration = false, body, form, query, handler }) =>
-    async (exchange) => {
+  return ({ isPublic = false, requires = requireCaller, isForAgents = false, isGeneration = false, body, form, query, handler }) => {
+    const answer: RouteHandler = async (exchange) => {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
@@ -101,6 +104,8 @@ export function createEndpoint(
         allowance?.release();
       }
     };
+    return isForAgents ? letAgentsReach(answer) : answer;
+  };
 }
 
 const PRIVATE = { "Cache-Control": "private, no-store" };

@@ -2,9 +2,12 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import type { Logger } from "pino";
 import { AppError, invalidInput } from "../errors.js";
+import { isFromAgent } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
 import { codeOfRefusal } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
+import { beyondAgents } from "../services/access/permissions.js";
+import { isReachableByAgents } from "./agent-reach.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
 
 export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
@@ -35,11 +38,15 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
     if (get !== undefined && !handlers.has("HEAD")) handlers.set("HEAD", get);
     const allow = [...handlers.keys(), "OPTIONS"];
     const name = toTemplate(prefix + path);
+    const beyondReach = new Set([...handlers.values()].filter((handler) => !isReachableByAgents(handler)));
     const answer = (req: Request, res: Response) => {
       const exchange = new Exchange(req, res, log);
       exchange.note.route = name;
       const handler = handlers.get(req.method);
-      if (handler !== undefined) return handler(exchange);
+      if (handler !== undefined) {
+        if (beyondReach.has(handler) && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
+        return handler(exchange);
+      }
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
       const message = sentences(`This path answers ${allow.join(", ")}.`, unknown?.methodHint(req.method, exchange.path));
       return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", message, { allow }), "/");

@@ -15,7 +15,7 @@ import { EndpointSecrets } from "../../src/services/webhooks/sender.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { secretBoxOf } from "../support/secrets.js";
 import { type Cast, createAppsKey, createCast, databaseOf, type MatrixCaller } from "./support/matrix-callers.js";
-import { createThings, expectedOf, outcomesOf, unknownEdges, walkOf } from "./support/matrix-edges.js";
+import { createThings, expectedOf, outcomesOf, unknownEdges, type Walked, walkOf } from "./support/matrix-edges.js";
 import { ELSEWHERE, NOBODY, OPERATIONS, type Operation, type Target } from "./support/matrix-operations.js";
 
 let app: TestApp;
@@ -195,7 +195,7 @@ function rubbishInput(field: string): Record<string, unknown> {
     [field]?.args.find(({ name }) => name === "input");
   const type = argument && getNamedType(argument.type);
   if (!isInputObjectType(type)) throw new Error(`${field} takes no input.`);
-  const values: Readonly<Record<string, unknown>> = { String: "\0".repeat(3), Int: -1, Float: -1, Credits: "-1", Price: "-1" };
+  const values: Readonly<Record<string, unknown>> = { String: " ".repeat(1_000), Int: -1, Float: -1, Credits: "-1", Price: "-1" };
   return Object.fromEntries(
     Object.values(type.getFields()).flatMap(({ name, type: its }) => {
       const value = values[getNamedType(its).name];
@@ -308,20 +308,34 @@ describe("a credential that is no key", () => {
   });
 });
 
+async function walk({ headers }: MatrixCaller, query: string): Promise<Walked> {
+  const answer = await fetch(`${app.baseUrl}/graphql`, {
+    method: "POST",
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  return (await answer.json()) as Walked;
+}
+
 describe("the graph", () => {
   it("leads each caller as far as it may see, along every edge of everything that has an id", async () => {
     const callers = [...cast.callers, await createAppsKey(app, cast.accountId)];
     const thingsOf = await createThings(app, cast.accountId, callers);
 
-    for (const caller of callers) {
+    for (const caller of callers.filter(({ kind }) => kind !== "agent")) {
       const things = thingsOf(caller);
-      const answer = await fetch(`${app.baseUrl}/graphql`, {
-        method: "POST",
-        headers: { ...caller.headers, "content-type": "application/json" },
-        body: JSON.stringify({ query: walkOf(things) }),
-      });
-      expect(outcomesOf(things, await answer.json()), caller.name).toEqual(expectedOf(things, caller, isAllowed));
+      expect(outcomesOf(things, await walk(caller, walkOf(things))), caller.name).toEqual(expectedOf(things, caller, isAllowed));
     }
+  });
+
+  it("leads agents at work to models by their names, and to nothing by its id", async () => {
+    const agent = cast.callers.find(({ kind }) => kind === "agent");
+    if (!agent) throw new Error("no agent at work");
+    const things = (await createThings(app, cast.accountId, [agent]))(agent);
+    const models = things.filter(({ type }) => type === "Model");
+
+    expect(await walk(agent, walkOf(things))).toMatchObject({ errors: [{ extensions: { code: "FORBIDDEN" } }] });
+    expect(outcomesOf(models, await walk(agent, walkOf(models, "name")))).toEqual(expectedOf(models, agent, isAllowed));
   });
 
   it("has no edge that the matrix leaves out", () => {

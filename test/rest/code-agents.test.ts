@@ -303,10 +303,50 @@ describe("a code agent", () => {
     });
   });
 
+  it("makes no account, signs nobody in and begins no device flow", async () => {
+    const agent = await deploy(`
+      const post = (body) => ({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+      const graphql = (query) => ["/graphql", post({ query })];
+      const who = 'input: { email: "made-by-an-agent@example.com", password: "correct horse battery" }';
+      const tries = {
+        signUp: graphql("mutation { signUp(" + who + ") { accountId } }"),
+        signIn: graphql("mutation { signIn(" + who + ") { accountId } }"),
+        device: graphql("mutation { createDeviceAuthorization(input: {}) { __typename } }"),
+        deviceCode: ["/api/device/code", post({})],
+        deviceToken: ["/api/device/token", post({ device_code: "x" })],
+        page: ["/sign-up"],
+        schema: ["/schema.graphql"],
+        introspection: graphql("{ __schema { queryType { name } } }"),
+        models: graphql("{ models(first: 1) { nodes { __typename } } }"),
+      };
+      const seen = {};
+      for (const [name, args] of Object.entries(tries)) {
+        const answer = await sluice(...args);
+        const text = await answer.text();
+        seen[name] = answer.status === 200 ? JSON.parse(text).errors?.[0].extensions.code ?? "OK" : answer.status;
+      }
+      ${say("seen")}`);
+
+    expect(JSON.parse(saidIn(await ask(agent.modelId)))).toEqual({
+      signUp: "FORBIDDEN",
+      signIn: "FORBIDDEN",
+      device: "FORBIDDEN",
+      deviceCode: 403,
+      deviceToken: 403,
+      page: 403,
+      schema: 403,
+      introspection: "BAD_REQUEST",
+      models: "OK",
+    });
+    const { prisma } = databaseOf(app);
+    expect(await prisma.account.count({ where: { email: "made-by-an-agent@example.com" } })).toBe(0);
+    expect(await prisma.deviceAuthorization.count()).toBe(0);
+  });
+
   it(`makes ${CODE_RUN_CALLS_MAX} calls, and not one more`, async () => {
     const agent = await deploy(`
       const seen = [];
-      for (let i = 0; i <= ${CODE_RUN_CALLS_MAX}; i++) seen.push(await sluice("/healthz").then((answer) => answer.status, (error) => error.message));
+      for (let i = 0; i <= ${CODE_RUN_CALLS_MAX}; i++) seen.push(await sluice("/v1/models").then((answer) => answer.status, (error) => error.message));
       ${say("seen")}`);
 
     const seen = JSON.parse(saidIn(await ask(agent.modelId))) as unknown[];

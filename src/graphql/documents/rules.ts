@@ -1,15 +1,7 @@
 /** Rules of the schema's own, beside those of graphql-js: for `@defer` and `@stream`, and for fields that stand once in an operation. */
-import {
-  type ASTVisitor,
-  GraphQLError,
-  type GraphQLObjectType,
-  getNullableType,
-  isListType,
-  Kind,
-  type SelectionSetNode,
-  type ValidationContext,
-} from "graphql";
+import { type ASTVisitor, GraphQLError, type GraphQLObjectType, getNullableType, isListType, Kind, type ValidationContext } from "graphql";
 import { ownValue } from "../../lib/own-values.js";
+import { rootFieldNames } from "./fragments.js";
 
 /** Clients find the parts of an answer by their labels. */
 export function IncrementalLabelRule(context: ValidationContext): ASTVisitor {
@@ -63,7 +55,9 @@ export function OnePerOperationRule(context: ValidationContext): ASTVisitor {
     OperationDefinition: (operation) => {
       const root = context.getSchema().getRootType(operation.operation);
       if (!root) return;
-      const guarded = rootFieldNames(context, operation.selectionSet).filter((name) => isOnePerOperation(root, name));
+      const guarded = rootFieldNames(operation.selectionSet, (name) => context.getFragment(name)).filter((name) =>
+        isOnePerOperation(root, name),
+      );
       if (guarded.length > 1) {
         context.reportError(
           new GraphQLError(`An operation may hold only one of ${[...new Set(guarded)].join(", ")}.`, { nodes: operation }),
@@ -75,17 +69,4 @@ export function OnePerOperationRule(context: ValidationContext): ASTVisitor {
 
 function isOnePerOperation(root: GraphQLObjectType, fieldName: string): boolean {
   return ownValue(root.getFields(), fieldName)?.extensions.isOnePerOperation === true;
-}
-
-/** Inside fragments too. A fragment counts once however often it is spread: its fields are answered once. */
-function rootFieldNames(context: ValidationContext, selectionSet: SelectionSetNode, entered = new Set<string>()): string[] {
-  return selectionSet.selections.flatMap((selection) => {
-    if (selection.kind === Kind.FIELD) return [selection.name.value];
-    if (selection.kind === Kind.INLINE_FRAGMENT) return rootFieldNames(context, selection.selectionSet, entered);
-    const name = selection.name.value;
-    if (entered.has(name)) return [];
-    entered.add(name);
-    const fragment = context.getFragment(name);
-    return fragment ? rootFieldNames(context, fragment.selectionSet, entered) : [];
-  });
 }

@@ -31,6 +31,7 @@ const CreateSpeechPayload = builder.objectRef<SpeechResult>("CreateSpeechPayload
 
 builder.mutationField("createSpeech", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateSpeechPayload,
     nullable: true,
     description: "Reads a text out. Priced by its characters; the charge is committed before the sound is given.",
@@ -66,6 +67,7 @@ const GenerateMusicPayload = builder.objectRef<MusicResult>("GenerateMusicPayloa
 
 builder.mutationField("generateMusic", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: GenerateMusicPayload,
     nullable: true,
     description: "Makes a piece of music. Priced by the seconds that came; the charge is committed before it is given.",
@@ -125,6 +127,7 @@ const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("Creat
 
 builder.mutationField("createTranscription", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateTranscriptionPayload,
     nullable: true,
     description: "Writes down what a recording says. Priced by its seconds; the charge is committed before the text is given.",
@@ -181,7 +184,7 @@ builder.subscriptionField("speech", (t) =>
     type: SpeechEvent,
     description:
       "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
-    extensions: { endsByItself: true },
+    extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));

@@ -227,6 +227,7 @@ const CreateChatCompletionPayload = builder.objectRef<ChatCompletionResult>("Cre
 
 builder.mutationField("createChatCompletion", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateChatCompletionPayload,
     nullable: true,
     description: "Answers a conversation. The charge is committed before the answer is given.",
@@ -305,7 +306,7 @@ builder.subscriptionField("chatCompletion", (t) =>
   t.field({
     type: ChatCompletionEvent,
     description: "Streams a generation. Unsubscribing stops it at once; what was generated until then is charged.",
-    extensions: { endsByItself: true },
+    extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation, and how it shall be answered." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));

@@ -60,6 +60,7 @@ const CreateEmbeddingsPayload = builder.objectRef<EmbeddingsResult>("CreateEmbed
 
 builder.mutationField("createEmbeddings", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateEmbeddingsPayload,
     nullable: true,
     description: "Turns texts into vectors. The charge is committed before the answer is given.",

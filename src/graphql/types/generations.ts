@@ -210,6 +210,7 @@ const StartVideoInput = builder.inputType("StartVideoInput", {
 
 builder.mutationField("startVideo", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: jobPayload("StartVideoPayload", "A video that is being made."),
     nullable: true,
     description: "Starts a video. It is admitted and its cost held before this answers; it is charged when it has been made.",
@@ -228,6 +229,7 @@ builder.mutationField("startVideo", (t) =>
 
 builder.mutationField("startMusic", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: jobPayload("StartMusicPayload", "A piece of music that is being made."),
     nullable: true,
     description: "As `generateMusic`, as a job: for pieces that take longer than a connection lasts.",
@@ -246,6 +248,7 @@ const StartImageInput = builder.inputType("StartImageInput", {
 
 builder.mutationField("startImage", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: jobPayload("StartImagePayload", "A picture that is being made."),
     nullable: true,
     description: "As `generateImage`, as a job that makes one picture: for models that take longer than a connection lasts.",
@@ -264,6 +267,7 @@ const CancelGenerationInput = builder.inputType("CancelGenerationInput", {
 
 builder.mutationField("cancelGeneration", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: jobPayload("CancelGenerationPayload", "A job that was given up, unless it was too late."),
     nullable: true,
     description:
@@ -280,6 +284,7 @@ function findJob(ctx: GraphQLContext, info: GraphQLResolveInfo, id: string): Pro
 
 builder.queryField("generationJob", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: GenerationJob,
     nullable: true,
     description: "A job of the account; a publishable key sees those that it has started itself.",
@@ -290,6 +295,7 @@ builder.queryField("generationJob", (t) =>
 
 builder.queryField("generation", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: GenerationJob,
     nullable: true,
     description: "A job of the account; a publishable key sees those that it has started itself.",
@@ -335,6 +341,7 @@ builder.prismaObjectField(Account, "generations", (t) =>
 
 builder.subscriptionField("generationProgress", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: GenerationJob,
     description: "A job as it is, then each time that it got further, until it is finished. Unsubscribing does not stop it.",
     args: { id: t.arg.id({ required: true, description: "Which job." }) },

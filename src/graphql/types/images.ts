@@ -138,6 +138,7 @@ const EditImagePayload = payload("EditImagePayload");
 
 builder.mutationField("generateImage", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: GenerateImagePayload,
     nullable: true,
     description: "Makes pictures from a prompt. The charge is committed before they are given.",
@@ -152,6 +153,7 @@ builder.mutationField("generateImage", (t) =>
 
 builder.mutationField("editImage", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: EditImagePayload,
     nullable: true,
     description: "Makes pictures from pictures and a prompt. The charge is committed before they are given.",

@@ -303,6 +303,7 @@ const ModelOrder = builder.inputType("ModelOrder", {
 
 builder.queryField("models", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: builder.connectionObject(
       { type: Model, name: "ModelConnection", description: "Models, page by page." },
       { name: "ModelEdge", description: "A model, and its place in the list." },
@@ -330,6 +331,7 @@ builder.queryField("models", (t) =>
 
 builder.queryField("model", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: Model,
     nullable: true,
     description: "One model. Needs no key.",

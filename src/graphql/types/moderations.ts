@@ -97,6 +97,7 @@ const CreateModerationPayload = builder.objectRef<ModerationsResult>("CreateMode
 
 builder.mutationField("createModeration", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateModerationPayload,
     nullable: true,
     description: "Judges texts and pictures. The charge is committed before the answer is given.",

@@ -118,6 +118,7 @@ const CreateResponsePayload = builder.objectRef<CreatedResponse>("CreateResponse
 
 builder.mutationField("createResponse", (t) =>
   t.field({
+    extensions: { isForAgents: true },
     type: CreateResponsePayload,
     nullable: true,
     description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
@@ -154,7 +155,7 @@ builder.subscriptionField("response", (t) =>
   t.field({
     type: ResponseEventType,
     description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
-    extensions: { endsByItself: true },
+    extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));

@@ -27,6 +27,7 @@ import { sendSpeechEvents } from "../streaming.js";
 export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick<Services, "audio">): void {
   route("/audio/*text", {
     GET: endpoint({
+      isForAgents: true,
       query: audioQuery,
       handler: (ctx, { query, exchange }) => sendGenerated(exchange, audio.ask(ctx, exchange.parameter("text"), query)),
     }),
@@ -37,6 +38,7 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
 export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pick<Services, "speech">): void {
   route("/v1/audio/speech", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: speechInput,
       handler: (ctx, { body, exchange }) => {
@@ -137,6 +139,7 @@ const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
 export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { transcriptions }: Pick<Services, "transcriptions">): void {
   route("/v1/audio/transcriptions", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       form: {
         fields: transcriptionForm,

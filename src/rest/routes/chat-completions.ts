@@ -9,6 +9,7 @@ import { sendChatStream } from "../streaming.js";
 export function addChatCompletionRoutes(route: Route, endpoint: Endpoint, { chat }: Pick<Services, "chat">): void {
   route("/v1/chat/completions", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: chatCompletionInput,
       handler: async (ctx, { body, exchange }) => {

@@ -8,6 +8,7 @@ import type { Route } from "../route.js";
 export function addEmbeddingRoutes(route: Route, endpoint: Endpoint, { embeddings }: Pick<Services, "embeddings">): void {
   route("/v1/embeddings", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: embeddingsInput,
       handler: async (ctx, { body, exchange }) => {

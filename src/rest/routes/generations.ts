@@ -9,7 +9,7 @@ import { sendStoredFile } from "../stored-file.js";
 
 export function addGenerationRoutes(route: Route, endpoint: Endpoint, { jobs }: Pick<Services, "jobs">): void {
   route("/generations/:generation/content", {
-    GET: endpoint({ handler: (ctx, { exchange }) => sendJobContent(jobs, ctx, exchange) }),
+    GET: endpoint({ isForAgents: true, handler: (ctx, { exchange }) => sendJobContent(jobs, ctx, exchange) }),
   });
 }
 

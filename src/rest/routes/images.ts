@@ -18,6 +18,7 @@ const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
 export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pick<Services, "images">): void {
   route("/v1/images/generations", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: imageGenerationInput,
       handler: async (ctx, { body, exchange }) => {
@@ -29,6 +30,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   });
   route("/v1/images/edits", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: imageEditInput,
       form: {
@@ -46,6 +48,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   });
   route("/image/*prompt", {
     GET: endpoint({
+      isForAgents: true,
       query: imageQuery,
       handler: (ctx, { query, exchange }) => sendGenerated(exchange, images.ask(ctx, promptOf(exchange), query)),
     }),

@@ -35,6 +35,7 @@ const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(R
 export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Services, "mcp">): void {
   route("/mcp", {
     POST: endpoint({
+      isForAgents: true,
       // The protocol's own server checks the rest.
       body: z.looseObject({}),
       handler: async (ctx, { body, exchange }) => {

@@ -31,6 +31,7 @@ const LISTS: Readonly<Record<string, readonly Modality[] | undefined>> = {
 export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pick<Services, "catalog">): void {
   route("/v1/models", {
     GET: endpoint({
+      isForAgents: true,
       isPublic: true,
       query: modelsQuery,
       handler: async (ctx, { query }) => {
@@ -42,6 +43,7 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
   // Ids hold a slash, which may come raw or encoded.
   route("/v1/models/*id", {
     GET: endpoint({
+      isForAgents: true,
       isPublic: true,
       handler: async (ctx, { exchange }) => toOpenAiModel(await catalog.get(ctx, exchange.parameter("id"))),
     }),
@@ -49,6 +51,7 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
   for (const [path, modalities] of Object.entries(LISTS)) {
     route(path, {
       GET: endpoint({
+        isForAgents: true,
         isPublic: true,
         query: modelsQuery,
         handler: async (ctx, { query }) =>

@@ -8,6 +8,7 @@ import type { Route } from "../route.js";
 export function addModerationRoutes(route: Route, endpoint: Endpoint, { moderations }: Pick<Services, "moderations">): void {
   route("/v1/moderations", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: moderationsInput,
       handler: async (ctx, { body, exchange }) => {

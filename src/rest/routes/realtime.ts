@@ -54,6 +54,7 @@ const BETA_PROTOCOL = "openai-beta.realtime-v1";
 export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
   route(REALTIME_PATH, {
     GET: endpoint({
+      isForAgents: true,
       isPublic: true,
       query: realtimeQuery,
       handler: () => {

@@ -9,6 +9,7 @@ import { sendResponseStream } from "../streaming.js";
 export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses }: Pick<Services, "responses">): void {
   route("/v1/responses", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: responseInput,
       handler: async (ctx, { body, exchange }) => {

@@ -13,6 +13,7 @@ import { sendChatStream } from "../streaming.js";
 export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<Services, "text">): void {
   route("/text", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: chatCompletionInput,
       handler: (ctx, { body, exchange }) => answerText(text, ctx, exchange, body),
@@ -20,6 +21,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
   });
   route("/text/*prompt", {
     GET: endpoint({
+      isForAgents: true,
       query: textQuery,
       handler: async (ctx, { query, exchange }) => {
         const prompt = promptOf(exchange);
@@ -31,6 +33,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
     }),
     // Unspecified: the key and the parameters are checked as with GET, and nothing is generated.
     HEAD: endpoint({
+      isForAgents: true,
       query: textQuery,
       handler: (_ctx, { exchange }) => {
         promptOf(exchange);

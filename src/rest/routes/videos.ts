@@ -17,6 +17,7 @@ import { sendJobContent } from "./generations.js";
 export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, videos }: Pick<Services, "images" | "videos">): void {
   route("/video/*prompt", {
     GET: endpoint({
+      isForAgents: true,
       query: imageQuery,
       handler: (ctx, { query, exchange }) => {
         const prompt = exchange.parameter("prompt");
@@ -33,6 +34,7 @@ const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
 export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, videos }: Pick<Services, "jobs" | "videos">): void {
   route("/v1/videos", {
     POST: endpoint({
+      isForAgents: true,
       isGeneration: true,
       body: videoBody,
       form: {
@@ -50,8 +52,12 @@ export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, v
     }),
   });
   route("/v1/videos/:generation", {
-    GET: endpoint({ handler: async (ctx, { exchange }) => toVideoJson(onlyVideo(await jobs.get(ctx, exchange.parameter("generation")))) }),
+    GET: endpoint({
+      isForAgents: true,
+      handler: async (ctx, { exchange }) => toVideoJson(onlyVideo(await jobs.get(ctx, exchange.parameter("generation")))),
+    }),
     DELETE: endpoint({
+      isForAgents: true,
       handler: async (ctx, { exchange }) => {
         const { id } = onlyVideo(await jobs.get(ctx, exchange.parameter("generation")));
         await jobs.remove(ctx, id);
@@ -61,6 +67,7 @@ export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, v
   });
   route("/v1/videos/:generation/content", {
     GET: endpoint({
+      isForAgents: true,
       handler: async (ctx, { exchange }) => {
         const { variant = "video" } = exchange.query.parameters;
         if (variant !== "video") throw wrongField("variant", "must be video: nothing else is kept");

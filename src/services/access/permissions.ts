@@ -1,7 +1,7 @@
 /** Who may do what on an account: the first line of every account method (docs/spec/keys.md#permissions). */
 import type * as z from "zod";
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
-import { permissionDenied, unauthenticated } from "../../errors.js";
+import { type AppError, permissionDenied, unauthenticated } from "../../errors.js";
 import { parseInput } from "../requests/input.js";
 
 /** One of the checks below: throws UNAUTHORIZED or FORBIDDEN for who may not ask. */
@@ -68,6 +68,11 @@ export function requireSession(ctx: RequestContext): SessionCaller {
   refuseAgents(caller);
   if (caller.kind === "session") return caller;
   throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
+}
+
+/** Of what an agent at work does not reach. */
+export function beyondAgents(): AppError {
+  return permissionDenied("An agent at work may generate and list models, and nothing else.");
 }
 
 /** What an agent does for somebody is generating, and never their account (docs/spec/agents.md#run-tokens). */

@@ -9,7 +9,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
-import { RUN_TOKEN_PREFIX } from "../../lib/api-key-format.js";
+import { isWellFormedRunToken, RUN_TOKEN_PREFIX } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { RUN_TOKEN_MS } from "../../limits.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
@@ -20,7 +20,6 @@ import type { BoundedRun } from "./run-limits.js";
 
 type Principal = KeyCaller | SessionCaller;
 
-const FORMAT = /^ag_[0-9A-Za-z_-]{106}$/;
 const KINDS: readonly Principal["kind"][] = ["key", "session"];
 const ID_BYTES = 16;
 const TIME_BYTES = 6;
@@ -51,7 +50,7 @@ export class RunTokens {
    * token that is made up or too old, and when the caller's key or session is not good any more.
    */
   resolve(token: string): Principal | Promise<Principal> {
-    if (!FORMAT.test(token)) throw runTokenRefused();
+    if (!isWellFormedRunToken(token)) throw runTokenRefused();
     const bytes = Buffer.from(token.slice(RUN_TOKEN_PREFIX.length), "base64url");
     const claims = bytes.subarray(0, CLAIMS_BYTES);
     if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw runTokenRefused();

@@ -15,7 +15,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
-import { requireKeyManager, requireSession } from "../access/permissions.js";
+import { admitAnybody, requireKeyManager, requireSession } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";
 import { EventQueue } from "../accounts/live.js";
 import {
@@ -125,6 +125,7 @@ export class DeviceAuthorizations {
 
   /** Step 1; open to all. Throws OAuthError (`invalid_client`, `invalid_scope`) and RATE_LIMITED. */
   async create(ctx: RequestContext, { clientId, scope }: CreateDeviceAuthorizationInput): Promise<NewDevice> {
+    admitAnybody(ctx);
     const { apps, codes, verificationUri } = this.deps;
     const app = clientId ? await apps.findByKey(clientId) : null;
     if (clientId && !app) throw new OAuthError("invalid_client", INVALID_CLIENT, "client_id");
@@ -152,7 +153,8 @@ export class DeviceAuthorizations {
   }
 
   /** As `redeem`, for those who take a refusal for an answer. */
-  async poll(_ctx: RequestContext, { deviceCode, clientId }: RedeemDeviceCodeInput): Promise<DeviceTokenAnswer> {
+  async poll(ctx: RequestContext, { deviceCode, clientId }: RedeemDeviceCodeInput): Promise<DeviceTokenAnswer> {
+    admitAnybody(ctx);
     const { apps, codes, events, redemption } = this.deps;
     const client = clientId ? await apps.findByKey(clientId) : null;
     if (clientId && !client) return refuse("invalid_client", INVALID_CLIENT);

@@ -13,7 +13,7 @@ import { type AppError, conflict, invalidInput, permissionDenied, unauthenticate
 import { createId } from "../../lib/ids.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
-import { requireOperator, requireSession } from "../access/permissions.js";
+import { admitAnybody, requireOperator, requireSession } from "../access/permissions.js";
 import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
 import { chooseHandle } from "../accounts/profiles.js";
 import { storableText } from "../requests/input.js";
@@ -105,6 +105,7 @@ export class SignIn {
 
   /** Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED. */
   async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
+    admitAnybody(ctx);
     const { limits, passwords, isSignUpOpen } = this.parts;
     if (!isSignUpOpen) throw signUpClosed();
     await limits.countSignUp(ctx.clientAddress);
@@ -129,6 +130,7 @@ export class SignIn {
 
   /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
   async signIn(ctx: RequestContext, input: SignInInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
+    admitAnybody(ctx);
     const { limits, library } = this.parts;
     await limits.countSignIn(ctx.clientAddress, input.email);
     const { api } = await library();

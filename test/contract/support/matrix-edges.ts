@@ -16,7 +16,7 @@ type EdgeNeeds = "shown" | "none" | "started" | Needs;
 
 /**
  * private: shown to everybody of the account, an agent at work included, and to nobody else. started: a job, which every secret key of the
- * account may see, and a publishable one only when it has started it. open: shown to every account, but to no agent at work.
+ * account may see, and a publishable one only when it has started it. open: shown to every account.
  */
 type ThingNeeds = "private" | "started" | "open" | Needs;
 
@@ -242,16 +242,17 @@ function bytesOf(id: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(id.replaceAll("-", ""), "hex"));
 }
 
-/** One document that goes along every edge of all of the things. */
-export function walkOf(things: readonly Thing[]): string {
+/** One document that goes along every edge of all of the things; of models alone, by their names, where nothing is found by its global id. */
+export function walkOf(things: readonly Thing[], by: "id" | "name" = "id"): string {
   const walks = things.map(({ type, id, edges }, index) => {
     const selections = Object.keys(edges).map((edge) => `${edge}_${type}: ${edge} { __typename }`);
-    return `t${index}: node(id: "${toGlobalId(type, id)}") { id ... on ${type} { __typename ${selections.join(" ")} } }`;
+    const start = by === "id" ? `node(id: "${toGlobalId(type, id)}")` : `model(id: "${id}")`;
+    return `t${index}: ${start} { id ... on ${type} { __typename ${selections.join(" ")} } }`;
   });
   return `{ ${walks.join(" ")} }`;
 }
 
-interface Walked {
+export interface Walked {
   readonly data?: Readonly<Record<string, Readonly<Record<string, unknown>> | null>>;
   readonly errors?: readonly { readonly path?: readonly (string | number)[]; readonly extensions: { readonly code: string } }[];
 }
@@ -289,9 +290,9 @@ function outcomeOfThing(needs: ThingNeeds, caller: MatrixCaller, isAllowed: (nee
   const { kind, isOwn } = caller;
   if (needs === "private") return isOwn ? "shown" : "none";
   if (kind === "nobody") return "UNAUTHORIZED";
-  if (needs === "open") return kind === "agent" ? "FORBIDDEN" : "shown";
-  if (needs === "started") return isOwn && kind !== "publishable" && kind !== "agent" ? "shown" : "none";
-  if (kind === "agent" || !isAllowed(needs, caller)) return "FORBIDDEN";
+  if (needs === "open") return "shown";
+  if (needs === "started") return isOwn && kind !== "publishable" ? "shown" : "none";
+  if (!isAllowed(needs, caller)) return "FORBIDDEN";
   return isOwn ? "shown" : "none";
 }
 

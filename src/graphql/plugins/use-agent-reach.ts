@@ -1,0 +1,43 @@
+/**
+ * What an agent at work may ask for over GraphQL (docs/spec/agents.md#run-tokens): root fields that are marked `isForAgents`, and no other.
+ * An operation that holds another is refused as a whole, before any of it runs.
+ */
+import { type ExecutionArgs, type GraphQLObjectType, getOperationAST } from "graphql";
+import type { Plugin } from "graphql-yoga";
+import { ownValue } from "../../lib/own-values.js";
+import { beyondAgents } from "../../services/access/permissions.js";
+import type { GraphQLContext } from "../context.js";
+import { fragmentsOf, rootFieldNames } from "../documents/fragments.js";
+import { toPublicError } from "../public-errors.js";
+
+const TYPE_NAME = "__typename";
+
+type Args = ExecutionArgs & { readonly contextValue: GraphQLContext };
+
+export function useAgentReach(): Plugin<GraphQLContext, GraphQLContext> {
+  const refuse = ({
+    args,
+    setResultAndStopExecution,
+  }: {
+    readonly args: Args;
+    readonly setResultAndStopExecution: (result: { errors: ReturnType<typeof toPublicError>[] }) => void;
+  }) => {
+    const { caller } = args.contextValue;
+    if (caller.kind === "anonymous" || !caller.run || !isBeyond(args)) return;
+    setResultAndStopExecution({ errors: [toPublicError(beyondAgents(), args.contextValue)] });
+  };
+  return { onExecute: refuse, onSubscribe: refuse };
+}
+
+/** Fields that a directive leaves out count like the others. */
+function isBeyond({ schema, document, operationName }: Args): boolean {
+  const operation = getOperationAST(document, operationName);
+  const root = operation && schema.getRootType(operation.operation);
+  if (!root) return false;
+  const fragments = fragmentsOf(document);
+  return rootFieldNames(operation.selectionSet, (name) => fragments.get(name)).some((name) => !isForAgents(root, name));
+}
+
+function isForAgents(root: GraphQLObjectType, fieldName: string): boolean {
+  return fieldName === TYPE_NAME || ownValue(root.getFields(), fieldName)?.extensions.isForAgents === true;
+}
