@@ -46,6 +46,8 @@ export const UPSTREAM_IDLE_TIMEOUT_MS = 60_000;
 export const UPSTREAM_CONNECT_TIMEOUT_MS = 3_000;
 /** Unspecified: how often the log says of an upstream that it refuses the gateway's credential. */
 export const REFUSED_CREDENTIAL_LOG_MS = 300_000;
+/** Unspecified: how often the log says of a model that its upstream reports more usage than is plausible. */
+export const BOUNDED_USAGE_LOG_MS = 300_000;
 /** A comment line while nothing is sent (docs/spec/http.md#streams). */
 export const SSE_KEEP_ALIVE_MS = 15_000;
 /** How long an answer's status waits for the upstream's first byte, so that early errors keep their own status. */

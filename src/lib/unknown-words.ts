@@ -4,7 +4,7 @@
  */
 import type { Logger } from "pino";
 
-export const UNKNOWN_WORD_KINDS = ["job-status", "mcp-tool", "mcp-content"] as const;
+export const UNKNOWN_WORD_KINDS = ["job-status", "mcp-tool", "mcp-content", "usage-name"] as const;
 export type UnknownWordKind = (typeof UNKNOWN_WORD_KINDS)[number];
 
 /** Receives an unknown word of one source. */

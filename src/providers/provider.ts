@@ -73,7 +73,10 @@ export interface ChatChunk {
   readonly object: ChatChunkObject;
   /** The whole event as it goes on to the caller: `data: <json>\n\n`. */
   readonly bytes: Uint8Array;
+  /** What the upstream reports in it: it covers what came up to here. */
   readonly usage: ReportedUsage | null;
+  /** The same as it came, to go on to the caller. */
+  readonly report?: unknown;
   /** All that it says, of one that says a text and nothing else; the others are looked at. */
   readonly text?: string;
   /** How its event differs from others of its frame; `bytes` and `object` are made for whoever asks. */

@@ -77,6 +77,7 @@ import { Moderations } from "./generation/moderations.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import type { Upstreams } from "./generation/upstreams.js";
+import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency/idempotency.js";
 import { connectionLink, DevelopmentBroker } from "./integrations/development-broker.js";
@@ -126,6 +127,7 @@ export function createServices(
   const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
+  const boundedUsage = new BoundedUsage(log, metrics, clock);
   const healthReporter: HealthReporter = {
     succeeded: (caller, model) => modelHealth.succeeded(caller, model),
     failed: (caller, model) => modelHealth.failed(caller, model),
@@ -137,6 +139,7 @@ export function createServices(
       metrics.upstreamFailed(model, error);
       refusedCredentials.note(model, error);
     },
+    usageBounded: (model, report) => boundedUsage.note(model, report),
   };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;

@@ -32,7 +32,7 @@ export interface LedgerRecord {
   readonly responseTimeMs: number;
   readonly timeToFirstTokenMs: number | null;
   readonly status: "ok" | "cancelled";
-  readonly usageSource: "provider" | "estimated" | "partial";
+  readonly usageSource: "provider" | "estimated" | "partial" | "bounded";
   readonly parentRequestId: string | null;
   /** Absent while it is under way, and of what a dead process has left. */
   readonly course?: RecordedCourse | undefined;

@@ -24,6 +24,7 @@ beforeAll(async () => {
       // Every kind that states no price of its own costs what its base costs; a stated 0 is free.
       model("acme/plain", { prices: { promptTextPrice: "0.000001", promptCachedPrice: "0", completionTextPrice: "0.000002" } }),
       model("acme/asked", { prices: { promptTextPrice: "0.000007", completionTextPrice: "0.000011" }, fallbacks: ["acme/cheap"] }),
+      model("acme/read", { prices: { promptTextPrice: "0.00002", completionTextPrice: "0.000001" } }),
       model("acme/cheap", { prices: { promptTextPrice: "0.000001", completionTextPrice: "0.000001" } }),
     ],
   });
@@ -138,12 +139,12 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     [3, 0, 2n],
     [0, 1, 0n],
     [2, 1, 1n],
-    // 2,000,000 x 0.5 + 1,000,000 x 0.499
-    [2_000_000, 1_000_000, 1_499_000n],
+    // 1,000 x 0.5 + 1,000,000 x 0.499
+    [1_000, 1_000_000, 499_500n],
   ])(
     "is rounded once, half up: %i prompt and %i completion tokens at half a nanocredit and less cost %i",
     async (prompt, completion, expected) => {
-      const { cost } = await costOf("acme/tiny", wireUsage(prompt, completion));
+      const { cost } = await costOf("acme/tiny", wireUsage(prompt, completion), completion === 0 ? "" : undefined);
 
       expect(cost).toBe(expected);
     },
@@ -158,8 +159,8 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     expect(usage).toMatchObject({ prompt_tokens: PROMPT_TOKENS, completion_tokens: 4 });
   });
 
-  it("is 0 when the upstream reports zeros", async () => {
-    const { cost, row } = await costOf("acme/chat", wireUsage(0, 0));
+  it("is 0 when the upstream reports zeros and said nothing", async () => {
+    const { cost, row } = await costOf("acme/chat", wireUsage(0, 0), "");
 
     expect(cost).toBe(0n);
     expect(row).toMatchObject({ usageSource: "provider", meterSource: "pack", inputTextTokens: 0, outputTextTokens: 0 });
@@ -183,10 +184,11 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
   });
 
   it("never counts a detail for more than its total leaves", async () => {
-    const { cost, row } = await costOf("acme/chat", { ...wireUsage(100, 0), prompt_tokens_details: { cached_tokens: 1_000 } });
+    const { cost, row } = await costOf("acme/chat", { ...wireUsage(100, 4), prompt_tokens_details: { cached_tokens: 1_000 } });
 
     expect(row).toMatchObject({ inputTextTokens: 0, inputCachedTokens: 100 });
-    expect(cost).toBe(50_000n);
+    // 100 x 500 + 4 x 2,000
+    expect(cost).toBe(58_000n);
   });
 
   it("is at the price of the model that was asked for when a fallback answers", async () => {
@@ -200,19 +202,19 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
   });
 
   it("is more than was held when the answer is, as far as the account goes", async () => {
-    const payer = await createPayer(app, { pack: 20_000_000n });
+    const payer = await createPayer(app, { pack: 5_000_000n });
 
-    const { cost, generationId } = await run(payer, "acme/chat", wireUsage(0, 15_000));
+    const { cost, generationId } = await run(payer, "acme/read", wireUsage(1_000, 4));
 
-    // 15,000 x 2,000 = 30,000,000 of which 20,000,000 are there.
-    expect(cost).toBe(0.02);
+    // 1,000 x 20,000 + 4 x 1,000 = 20,004,000 of which 5,000,000 are there.
+    expect(cost).toBe(0.005);
     const { rows, account } = await closeBooks(app, payer);
-    expect(rows[0]?.costNanocredits).toBe(20_000_000n);
+    expect(rows[0]?.costNanocredits).toBe(5_000_000n);
     expect(account.buckets.pack).toBe(0n);
     expect(await readEntries(poolOf(app), generationId)).toEqual([
-      ["pack", -20_000_000n],
-      ["write_off", -10_000_000n],
-      ["revenue", 30_000_000n],
+      ["pack", -5_000_000n],
+      ["write_off", -15_004_000n],
+      ["revenue", 20_004_000n],
     ]);
   });
 

@@ -66,7 +66,8 @@ const sum = (a: unknown, b: unknown, id = `call_${a}`) => ({ id, name: SUM, argu
 const call = (name: string, json = "{}", id = "call_1") => ({ id, name, arguments: json });
 const toolChunk = ({ id, name, arguments: text }: ReturnType<typeof call>) =>
   chatChunk({ tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: text } }] });
-const calling = (...toolCalls: readonly ReturnType<typeof call>[]): Reply => json(chatCompletion({ content: null, toolCalls }));
+const calling = (...toolCalls: readonly ReturnType<typeof call>[]): Reply =>
+  json(chatCompletion({ content: null, toolCalls, usage: wireUsage(10, 20) }));
 const saying = (content: string): Reply => json(chatCompletion({ content }));
 
 /** The agent's id to be called by. */
@@ -146,13 +147,12 @@ describe("a prompt agent", () => {
     expect(agent?.inputTextTokens).toBeGreaterThan(0);
     expect(agent?.outputTextTokens).toBeGreaterThan(0);
     expect(answer.headers.get("x-cost")).toBe("0");
-    expect(answer.headers.get("x-child-cost")).toBe("0.000036");
-    // 10 tokens in and 4 out at acme/chat's prices, twice.
+    expect(answer.headers.get("x-child-cost")).toBe("0.000068");
     expect(children).toHaveLength(2);
-    for (const child of children) {
-      expect(child).toMatchObject({ model: "acme/chat", parentRequestId: agent?.id, apiKeyId: member.keyId, costNanocredits: 18_000n });
-    }
-    expect(key.spent).toBe(36_000n);
+    for (const child of children) expect(child).toMatchObject({ model: "acme/chat", parentRequestId: agent?.id, apiKeyId: member.keyId });
+    // 10 tokens in at acme/chat's prices, and 20 and 4 out.
+    expect(new Set(children.map((child) => child.costNanocredits))).toEqual(new Set([50_000n, 18_000n]));
+    expect(key.spent).toBe(68_000n);
   });
 
   it("streams what its model says, between tools too, and sends no call on", async () => {
@@ -166,7 +166,7 @@ describe("a prompt agent", () => {
         piece({ function: { arguments: called.arguments.slice(0, 4) } }),
         piece({ function: { arguments: called.arguments.slice(4) } }),
         chatChunk({}, "tool_calls"),
-        usageChunk(wireUsage(10, 4)),
+        usageChunk(wireUsage(10, 20)),
       ]),
       sse(chatChunks(["It is ", "5."])),
     );
@@ -177,7 +177,7 @@ describe("a prompt agent", () => {
       content: "Let me see.\n\nIt is 5.",
       finishReason: "stop",
       isDone: true,
-      usage: { cost: 0, child_cost: 0.000032, prompt_tokens: expect.any(Number) },
+      usage: { cost: 0, child_cost: 0.000064, prompt_tokens: expect.any(Number) },
     });
     expect(answer.text).not.toContain("tool_calls");
     const [first] = parseEvents(answer.text);
@@ -203,7 +203,7 @@ describe("a prompt agent", () => {
 
     expect(response.json()).toMatchObject({
       status: "completed",
-      usage: { child_cost: 0.000036 },
+      usage: { child_cost: 0.000068 },
       output: [{ content: [{ text: "It is 5." }] }],
     });
     const texts = live.map((answer) => ok(answer).chatCompletion).map((event) => ("content" in event ? event.content : ""));
@@ -219,7 +219,7 @@ describe("a prompt agent", () => {
 
     expect([first.text, again.text]).toEqual(["It is 5.", "It is 5."]);
     expect([first, again].map(({ headers }) => [headers.get("x-cache"), headers.get("x-child-cost")])).toEqual([
-      ["MISS", "0.000036"],
+      ["MISS", "0.000068"],
       ["HIT", null],
     ]);
     expect(requests()).toHaveLength(2);
@@ -523,19 +523,21 @@ describe("a run that does not come to its end", () => {
   });
 
   it("stops where its key's budget ends: a status before the first byte, an event after it", async () => {
+    member = await createMember(app, { credits: 100 });
+    client = createClient(app.baseUrl, member.key);
     const model = await createAgent({ baseModel: "acme/dear", mcpServers: ["search"] });
-    const budgeted = await createKey({ creditBudget: 6 });
+    const budgeted = await createKey({ creditBudget: 60 });
     const books = (rows: number) => booksWith(app, { ...payer(), apiKeyId: budgeted.id }, rows);
     // A credit for each token of the answer.
-    const step = chatCompletion({ content: null, toolCalls: [sum(2, 3)], usage: wireUsage(10, 4) });
+    const step = chatCompletion({ content: null, toolCalls: [sum(2, 3)], usage: wireUsage(10, 40) });
     app.upstream.replyNext(json(step));
 
     // All of the budget is the run's.
-    const unbounded = { "X-Max-Cost": "6" };
-    const whole = await chat(model, { max_tokens: 4 }, budgeted.key, unbounded);
+    const unbounded = { "X-Max-Cost": "60" };
+    const whole = await chat(model, { max_tokens: 40 }, budgeted.key, unbounded);
     expectEnvelope(whole, 402, "KEY_BUDGET_EXHAUSTED");
     const { key, rows } = await books(1);
-    expect(key.spent).toBe(4_000_000_000n);
+    expect(key.spent).toBe(40_000_000_000n);
     expect(rows[0]?.parentRequestId).not.toBeNull();
 
     app.upstream.replyNext(
@@ -543,12 +545,12 @@ describe("a run that does not come to its end", () => {
         chatChunk({ role: "assistant", content: "Let me see." }),
         toolChunk(sum(1, 1)),
         chatChunk({}, "tool_calls"),
-        usageChunk(wireUsage(10, 2)),
+        usageChunk(wireUsage(10, 20)),
       ]),
     );
-    const streamed = await chat(model, { stream: true, max_tokens: 2 }, budgeted.key, unbounded);
+    const streamed = await chat(model, { stream: true, max_tokens: 20 }, budgeted.key, unbounded);
     expect(summarize(streamed.text)).toMatchObject({ content: "Let me see.", isDone: false, error: { code: "KEY_BUDGET_EXHAUSTED" } });
-    expect((await books(3)).key.spent).toBe(6_000_000_000n);
+    expect((await books(3)).key.spent).toBe(60_000_000_000n);
   });
 
   it("asks no agent that its model has become, and no model that has become private", async () => {

@@ -445,9 +445,9 @@ describe("usage that an upstream reports", () => {
     const absurd = [await ask(null), await ask(wireUsage(-5, 4)), await ask(wireUsage(1e12, 1e12)), await ask(wireUsage(1.5, 2))];
 
     expect(honest).toMatchObject({ cost_usd: 0.00004, usage_source: "provider", input_text_tokens: 10, output_text_tokens: 4 });
-    expect(nothing).toMatchObject({ cost_usd: 0, usage_source: "provider", input_text_tokens: 0, output_text_tokens: 0 });
+    expect(nothing).toMatchObject({ cost_usd: 0.000036, usage_source: "estimated", input_text_tokens: 8, output_text_tokens: 4 });
     for (const row of lies) {
-      expect(row?.usage_source).toBe("estimated");
+      expect(row?.usage_source).toBe("bounded");
       expect(row?.cost_usd).toBeGreaterThan(0);
       expect(row?.cost_usd).toBeLessThanOrEqual(held);
     }

@@ -43,6 +43,9 @@ function somewhere(): Record<string, string> {
   return { "X-Forwarded-For": `198.51.100.${addresses}` };
 }
 
+/** A vendor may find 11,000 tokens in it. */
+const LONG = { messages: [{ role: "user", content: "hill ".repeat(5_500) }], max_tokens: 100 };
+
 function chat(key: string, headers: Record<string, string>, body: object = {}): Promise<Answer> {
   return client.post(
     "/v1/chat/completions",
@@ -194,9 +197,9 @@ describe("a publishable key", () => {
     const key = await publishableKey();
     const headers = somewhere();
     // 0.001 credits an hour, ten hours' worth: 0.01.
-    app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(9_998, 0) })), json(chatCompletion({ usage: wireUsage(1_002, 0) })));
+    app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(9_990, 4) })), json(chatCompletion({ usage: wireUsage(994, 4) })));
 
-    expect((await chat(key, headers)).headers.get("x-cost")).toBe("0.009998");
+    expect((await chat(key, headers, LONG)).headers.get("x-cost")).toBe("0.009998");
     expect((await chat(key, headers)).headers.get("x-cost")).toBe("0.001002");
     const refused = await chat(key, headers);
 
@@ -208,9 +211,9 @@ describe("a publishable key", () => {
   it("pays for streams too, whole or left", async () => {
     const key = await publishableKey();
     const headers = somewhere();
-    app.upstream.replyNext(sse(chatChunks(["Hi"], { usage: wireUsage(11_000, 0) })));
+    app.upstream.replyNext(sse(chatChunks(["Hi"], { usage: wireUsage(10_998, 1) })));
 
-    expect((await chat(key, headers, { stream: true })).text).toContain("[DONE]");
+    expect((await chat(key, headers, { ...LONG, stream: true })).text).toContain("[DONE]");
 
     expectLimited(await chat(key, headers, { stream: true }), 3_601);
   });

@@ -71,6 +71,12 @@ async function lastForm(): Promise<FormData> {
   return new Response(new Uint8Array(request.body), { headers: { "content-type": request.headers["content-type"] ?? "" } }).formData();
 }
 
+async function rowOf(answer: Answered): Promise<Record<string, unknown> | undefined> {
+  const response = await fetch(`${app.baseUrl}/account/usage?limit=1000`, { headers: { authorization: `Bearer ${app.key}` } });
+  const { usage } = (await response.json()) as UsageJson;
+  return usage.find((row) => row.request_id === answer.headers.get("x-generation-id"));
+}
+
 async function rowsCount(): Promise<number> {
   const response = await fetch(`${app.baseUrl}/account/usage?limit=1000`, { headers: { authorization: `Bearer ${app.key}` } });
   return ((await response.json()) as UsageJson).count;
@@ -206,12 +212,24 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(((await lastForm()).get("file") as File).name).toBe("audio.wav");
   });
 
-  it("believes an upstream that heard clearly more than was measured", async () => {
-    app.upstream.replyNext(json({ ...VERBOSE, duration: 60 }));
-    const answer = await post(recording(1), { response_format: "verbose_json" });
-    expect(answer.headers.get("x-cost")).toBe("0.006");
+  it.each([
+    ["hours", { duration: 10_800 }],
+    ["milliseconds", { duration: 1_000 }],
+    ["a usage of seconds", { usage: { type: "duration", seconds: 60 } }],
+  ])("charges a second more than was measured of an upstream that heard more than that, and says so: %s", async (_, heard) => {
+    app.upstream.replyNext(json({ ...VERBOSE, duration: undefined, ...heard }));
 
+    const answer = await post(recording(1), { response_format: "verbose_json" });
+
+    expect(answer.headers.get("x-cost")).toBe("0.0002");
+    expect(answer.headers.get("x-usage-input-audio-seconds")).toBe("2");
+    expect(answer.headers.get("x-warnings")).toContain("more usage than is plausible");
+    expect(await rowOf(answer)).toMatchObject({ usage_source: "bounded", cost_usd: 0.0002 });
+  });
+
+  it("charges what was measured where an upstream heard no more than a second more", async () => {
     app.upstream.replyNext(json({ text: "Hello.", usage: { type: "duration", seconds: 2 } }));
+
     expect((await post(recording(1))).headers.get("x-cost")).toBe("0.0001");
   });
 

@@ -40,8 +40,9 @@ export const UsageSourceEnum = builder.enumType("UsageSource", {
   description: "Who counted what was consumed and made.",
   values: describedValues<UsageSource>({
     provider: "The upstream reported it.",
-    estimated: "The gateway counted, because the upstream reported nothing.",
+    estimated: "The gateway counted, because the upstream reported nothing, or less than it delivered.",
     partial: "The gateway counted up to where the answer was cut.",
+    bounded: "The upstream reported more than is plausible for the request. The most that is plausible was charged.",
   }),
 });
 

@@ -50,8 +50,11 @@ export function toRequest(body: ChatBody, vendor: Vendor, model: string): ChatRe
     ...stopSequences(body),
     ...(chat.asksForJson && wantsAnyJson(body) ? {} : toResponseFormat(body)),
     ...toTools(body, notes),
-    providerOptions: { [optionsName]: ownOptions(body, vendor, model, notes) } as SharedV3ProviderOptions,
   };
+  const own = ownOptions(body, vendor, model, notes);
+  const bound = options.maxOutputTokens === undefined ? undefined : chat.thinkWithin?.(own, options.maxOutputTokens);
+  if (bound) options.maxOutputTokens = bound.answerTokens;
+  options.providerOptions = { [optionsName]: bound?.own ?? own } as SharedV3ProviderOptions;
   return { options, warnings: notes };
 }
 

@@ -5,6 +5,7 @@ import type { NoteUnknownWord, UnknownWordKind } from "../../lib/unknown-words.j
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
 import { redactSecrets } from "../openai/errors.js";
+import type { NoteUnknown } from "../openai/usage.js";
 import type { UpstreamTimeouts } from "../provider.js";
 import { toError } from "./errors.js";
 import { type FetchSession, UpstreamFetch } from "./fetch.js";
@@ -70,6 +71,11 @@ export class AiSdkClient {
   close(): Promise<void> {
     return this.upstreamFetch.close();
   }
+
+  /** Names in a usage report that are not known. */
+  readonly noteUnknownUsage: NoteUnknown = (names) => {
+    for (const name of names) this.noteUnknown("usage-name", name);
+  };
 
   private noteUnknown(kind: UnknownWordKind, word: string): void {
     this.upstream.noteUnknown?.(kind, redactSecrets(word, this.apiKey));

@@ -1,13 +1,16 @@
 /** The package's report of tokens as the `usage` object of OpenAI's format, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
 import { isRecord } from "../../lib/json.js";
+import { type NoteUnknown, unknownNames } from "../openai/usage.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
 
-/** Null when the upstream reported nothing. */
-export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits): Record<string, unknown> | null {
+/** Null when the upstream reported nothing. `noteUnknown` is told of names in the vendor's own report that are not known. */
+export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, noteUnknown?: NoteUnknown): Record<string, unknown> | null {
   const { inputTokens: input, outputTokens: output, raw } = usage;
+  const unknown = raw === undefined || !traits.usageNames ? [] : unknownNames(raw, traits.usageNames);
+  if (unknown.length > 0) noteUnknown?.(unknown);
   const cached = input.cacheRead ?? 0;
   const written = input.cacheWrite ?? 0;
   const inputTotal = input.total ?? (input.noCache === undefined ? undefined : input.noCache + cached + written);
@@ -20,7 +23,7 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits): Record
     completion_tokens: outputTotal,
     total_tokens: promptTokens + outputTotal,
     prompt_tokens_details: {
-      cached_tokens: cached,
+      cached_tokens: Math.max(cached, details.cached ?? 0),
       cache_write_tokens: written,
       ...(details.hourCacheWrite !== undefined && { cache_creation: { ephemeral_1h_input_tokens: details.hourCacheWrite } }),
       audio_tokens: details.inputAudio,
@@ -41,6 +44,12 @@ export function readAnthropicUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>
   const hour = kinds.ephemeral_1h_input_tokens;
   const none = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
   return typeof hour === "number" && hour >= 0 ? { ...none, hourCacheWrite: hour } : none;
+}
+
+// Cohere tells what it read from a cache, which the package leaves out.
+
+export function readCohereUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
+  return { ...NO_DETAILS, cached: amount(raw.cached_tokens) };
 }
 
 // Gemini's `usageMetadata` tells kinds of tokens apart that the package adds up.

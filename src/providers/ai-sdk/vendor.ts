@@ -9,6 +9,7 @@ import type {
   TranscriptionModelV3,
 } from "@ai-sdk/provider";
 import type { SpeechFormat } from "../media.js";
+import type { UsageTable } from "../openai/usage-dialects.js";
 import type { JobTraits } from "./job-words.js";
 
 /** The models of a vendor, by their names at the vendor. */
@@ -32,6 +33,8 @@ export type VendorOptions = Readonly<Record<string, unknown>>;
 export interface ChatTraits {
   /** What OpenAI's `reasoning_effort` means here; null when this model has no such thing. */
   readonly reasoning?: (effort: string, model: string) => VendorOptions | null;
+  /** Of a package that adds the tokens to think to those to answer: both of them, that together are no more than the call is bound to. */
+  readonly thinkWithin?: (own: VendorOptions, tokens: number) => BoundThinking;
   /** The option that `parallel_tool_calls: false` is. */
   readonly serialTools?: VendorOptions;
   /** The option that the caller's own user is told by. */
@@ -42,13 +45,22 @@ export interface ChatTraits {
   readonly hasCacheControl?: boolean;
   /** Tokens that the package's report leaves out of its totals, or does not tell apart. */
   readonly usageDetails?: (raw: NonNullable<LanguageModelV3Usage["raw"]>) => UsageDetails;
+  /** Every name that the vendor's report is known to have; absent where that is not looked at. */
+  readonly usageNames?: UsageTable;
 }
 
-/** Parts of the totals, none of them read from a cache; `extraInput` comes on top. */
+export interface BoundThinking {
+  readonly own: VendorOptions;
+  readonly answerTokens: number;
+}
+
+/** Parts of the totals; but for `cached` none of them is read from a cache, and `extraInput` comes on top. */
 export interface UsageDetails {
   /** Of what was written to the cache, what is kept for an hour; absent when the vendor does not tell. */
   readonly hourCacheWrite?: number;
   readonly extraInput: number;
+  /** Of the input, what was read from a cache, where the package does not tell. */
+  readonly cached?: number;
   readonly inputAudio: number;
   readonly inputImage: number;
   readonly outputAudio: number;

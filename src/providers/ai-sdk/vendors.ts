@@ -8,10 +8,11 @@ import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
+import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../openai/usage-dialects.js";
 import { ProviderError } from "../provider.js";
 import type { JobTraits } from "./job-words.js";
-import { readAnthropicUsage, readGoogleUsage } from "./usage.js";
-import type { Vendor, VendorOptions } from "./vendor.js";
+import { readAnthropicUsage, readCohereUsage, readGoogleUsage } from "./usage.js";
+import type { BoundThinking, Vendor, VendorOptions } from "./vendor.js";
 
 /**
  * ElevenLabs knows voices by ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices).
@@ -72,18 +73,20 @@ export const VENDORS = {
     load: async (settings) => (await import("@ai-sdk/anthropic")).createAnthropic(settings),
     chat: {
       reasoning: claudeReasoning,
+      thinkWithin: claudeThinkingWithin,
       serialTools: { disableParallelToolUse: true },
       user: (userId) => ({ metadata: { userId } }),
       asksForJson: true,
       hasCacheControl: true,
       usageDetails: readAnthropicUsage,
+      usageNames: ANTHROPIC_USAGE,
     },
   },
   google: {
     baseUrls: ["https://generativelanguage.googleapis.com/v1beta"],
     optionsName: "google",
     load: async (settings) => (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings),
-    chat: { reasoning: geminiReasoning, usageDetails: readGoogleUsage },
+    chat: { reasoning: geminiReasoning, usageDetails: readGoogleUsage, usageNames: GOOGLE_USAGE },
     // Gemini's models make one picture a request, Imagen's four.
     image: { shape: "aspect-ratio", countPerCall: (model) => (model.startsWith("gemini-") ? 1 : 4) },
     video: { takes: ["size", "aspectRatio", "seconds", "seed", "image"], negativePrompt: "negativePrompt", options: POLL },
@@ -104,7 +107,11 @@ export const VENDORS = {
     baseUrls: ["https://api.cohere.com/v2"],
     optionsName: "cohere",
     load: async (settings) => (await import("@ai-sdk/cohere")).createCohere(settings),
-    chat: { reasoning: (effort) => ({ thinking: { type: effort === "none" ? "disabled" : "enabled" } }) },
+    chat: {
+      reasoning: (effort) => ({ thinking: { type: effort === "none" ? "disabled" : "enabled" } }),
+      usageDetails: readCohereUsage,
+      usageNames: COHERE_USAGE,
+    },
     embedding: { dimensions: "outputDimension" },
   },
   elevenlabs: {
@@ -245,6 +252,19 @@ function claudeReasoning(effort: string, model: string): VendorOptions | null {
   if (budgetTokens === undefined) return null;
   if (BUDGETED_CLAUDES.test(model)) return { thinking: { type: "enabled", budgetTokens } };
   return { thinking: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort };
+}
+
+/** Anthropic's least. */
+const CLAUDE_BUDGET_MIN = 1_024;
+
+/** Half of what the call is bound to is left to answer with. */
+function claudeThinkingWithin(own: VendorOptions, tokens: number): BoundThinking {
+  const { thinking } = own;
+  if (!isRecord(thinking) || thinking.type !== "enabled") return { own, answerTokens: tokens };
+  const asked = typeof thinking.budgetTokens === "number" ? thinking.budgetTokens : CLAUDE_BUDGET_MIN;
+  const budgetTokens = Math.min(asked, Math.floor(tokens / 2));
+  if (budgetTokens < CLAUDE_BUDGET_MIN) return { own: { ...own, thinking: { type: "disabled" } }, answerTokens: tokens };
+  return { own: { ...own, thinking: { ...thinking, budgetTokens } }, answerTokens: tokens - budgetTokens };
 }
 
 const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {

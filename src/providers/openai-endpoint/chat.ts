@@ -1,5 +1,5 @@
 /** Chat over an upstream that speaks OpenAI's Responses format at an exact address: every body is rewritten both ways. */
-import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
+import type { ChatBody } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { UpstreamResponse } from "../http.js";
@@ -268,14 +268,15 @@ export class ResponsesChatProvider implements ChatProvider {
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, false);
     const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.signal });
-    const completion = await this.readCompletion(response);
-    return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toUsage(completion.usage), warnings };
+    const { completion, usage } = await this.readCompletion(response);
+    return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage, warnings };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, true);
     const body = JSON.stringify(fields);
-    const response = await this.client.send({
+    const { client } = this;
+    const response = await client.send({
       path: "",
       accept: "text/event-stream",
       body,
@@ -284,16 +285,18 @@ export class ResponsesChatProvider implements ChatProvider {
     });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, this.client.streamBytesMax, new ResponsesEvents(this.client.secrets, warnings));
+      return new ChatEventStream(response, client.streamBytesMax, new ResponsesEvents(client.secrets, warnings, client.noteUnknownUsage));
     }
     if (!isJson(response)) throw refuseAnswer(response, "The upstream answered a stream request with neither a stream nor JSON.");
-    const [first, ...others] = toChunks(await this.readCompletion(response));
+    const { completion, usage } = await this.readCompletion(response);
+    const [first, ...others] = toChunks(completion).map((chunk) => (chunk.usage === null ? chunk : { ...chunk, usage }));
     return once(first ? [{ ...first, warnings }, ...others] : []);
   }
 
-  private async readCompletion(response: UpstreamResponse): Promise<ChatCompletion> {
-    const answer = this.client.readObject(await response.readAll(this.client.answerBytesMax));
-    return toCompletion(answer, this.client.secrets);
+  private async readCompletion(response: UpstreamResponse): Promise<Pick<ChatAnswer, "completion" | "usage">> {
+    const { client } = this;
+    const answer = client.readObject(await response.readAll(client.answerBytesMax));
+    return { completion: toCompletion(answer, client.secrets), usage: toUsage(answer.usage, client.noteUnknownUsage) };
   }
 }
 

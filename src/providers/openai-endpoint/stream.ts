@@ -6,9 +6,11 @@
 import type { ChatCompletion } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
+import type { ReportedUsage } from "../../lib/usage.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai/errors.js";
 import { parseObject } from "../openai/json.js";
 import { isForeign, type StreamFormat, toChunk } from "../openai/stream.js";
+import { type NoteUnknown, toUsage } from "../openai/usage.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -36,6 +38,7 @@ export class ResponsesEvents implements StreamFormat {
   constructor(
     private readonly secrets: Secrets,
     private readonly warnings: readonly string[],
+    private readonly noteUnknown?: NoteUnknown,
   ) {}
 
   take(received: SseEvent, batch: ChatChunk[]): boolean {
@@ -130,7 +133,7 @@ export class ResponsesEvents implements StreamFormat {
     if (!this.hasText && refusal !== "") this.say(batch, { refusal });
     this.push(batch, { choices: [{ index: 0, delta: this.begin({}), finish_reason: reason }] });
     const usage = toUsageObject(response.usage);
-    if (usage.usage) this.push(batch, { choices: [], ...usage });
+    if (usage.usage) this.push(batch, { choices: [], ...usage }, toUsage(response.usage, this.noteUnknown));
   }
 
   private say(batch: ChatChunk[], delta: Loose, logprobs: readonly unknown[] = []): void {
@@ -144,8 +147,8 @@ export class ResponsesEvents implements StreamFormat {
     return { role: "assistant", ...delta };
   }
 
-  private push(batch: ChatChunk[], fields: Loose): void {
-    const chunk = toChunk({ ...this.head, object: "chat.completion.chunk", ...fields });
+  private push(batch: ChatChunk[], fields: Loose, usage: ReportedUsage | null = null): void {
+    const chunk = { ...toChunk({ ...this.head, object: "chat.completion.chunk", ...fields }), usage };
     batch.push(this.hasBegun || this.warnings.length === 0 ? chunk : { ...chunk, warnings: this.warnings });
     this.hasBegun = true;
   }

@@ -16,8 +16,10 @@ import {
   ProviderError,
 } from "../provider.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
+import { assertNotFailed } from "./errors.js";
 import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "./stream.js";
 import { toUsage } from "./usage.js";
+import { usageIn } from "./usage-dialects.js";
 
 export class OpenAiChatProvider implements ChatProvider {
   constructor(
@@ -33,12 +35,13 @@ export class OpenAiChatProvider implements ChatProvider {
     const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const completion = this.parseCompletion(bytes);
-    return { bytes, completion, usage: toUsage(completion.usage) };
+    return { bytes, completion, usage: toUsage(usageIn(completion), client.noteUnknownUsage) };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
     const body = JSON.stringify(this.toStreamedBody(call));
-    const response = await this.client.send({
+    const { client } = this;
+    const response = await client.send({
       path: this.path,
       accept: "text/event-stream",
       body,
@@ -47,10 +50,10 @@ export class OpenAiChatProvider implements ChatProvider {
     });
     // An upstream that names no type is taken to answer what it was asked for.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, this.client.streamBytesMax, new ChatChunkEvents(this.client.secrets));
+      return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.noteUnknownUsage));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
-    return once(toChunks(this.parseCompletion(await response.readAll(this.client.answerBytesMax))));
+    return once(toChunks(this.parseCompletion(await response.readAll(client.answerBytesMax)), client.noteUnknownUsage));
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {
@@ -67,6 +70,7 @@ export class OpenAiChatProvider implements ChatProvider {
 
   private parseCompletion(bytes: Buffer): ChatCompletion {
     const completion = this.client.readObject(bytes);
+    assertNotFailed(completion, this.client.secrets);
     if (!areChoices(completion.choices)) throw new ProviderError("invalid-response", "The upstream's answer has no readable choices.");
     return completion as ChatCompletion;
   }

@@ -10,8 +10,9 @@ import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
-import { hasErrorContent, toEmbeddedError, toStatusError } from "./errors.js";
+import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "./errors.js";
 import { parseObject } from "./json.js";
+import type { NoteUnknown } from "./usage.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
@@ -89,6 +90,8 @@ export class OpenAiClient {
   readonly streamBytesMax: number;
   /** What the host is known to call the bound to an answer's length. */
   readonly outputCapField: OutputCapField;
+  /** Told of names in its usage reports that are not known. */
+  readonly noteUnknownUsage: NoteUnknown;
   private readonly pool: UpstreamPool;
   private readonly pathname: string;
   private readonly search: string;
@@ -105,6 +108,9 @@ export class OpenAiClient {
     this.secrets = [...(apiKey === null ? [] : [apiKey]), ...(bounds ? queryValues(url) : [])];
     this.answerBytesMax = bounds?.answerBytesMax ?? UPSTREAM_BODY_BYTES_MAX;
     this.streamBytesMax = bounds?.streamBytesMax ?? UPSTREAM_STREAM_BYTES_MAX;
+    this.noteUnknownUsage = (names) => {
+      for (const name of names) upstream.noteUnknown?.("usage-name", redactSecrets(name, this.secrets));
+    };
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
     this.pathname = isExact ? url.pathname : withoutTrailing(url.pathname, "/");
     this.search = url.search;
@@ -141,7 +147,7 @@ export class OpenAiClient {
   ): Readonly<Record<string, unknown>> {
     const answer = parseObject(bytes, undefined, bounds);
     if (answer === null) throw new ProviderError("invalid-response", otherwise);
-    if (hasErrorContent(answer.error)) throw toEmbeddedError(answer.error, this.secrets);
+    if (hasErrorContent(answer.error)) throw toEmbeddedError(answer.error, this.secrets, hasChoices(answer));
     return answer;
   }
 

@@ -7,7 +7,7 @@ import { EMBEDDING_ANSWER_BOUNDS, EMBEDDING_ANSWER_BYTES_MAX } from "../../limit
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toUsage } from "./usage.js";
+import { toInputUsage } from "./usage.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 /** A vector is little-endian 32-bit floats. */
@@ -21,7 +21,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
     const answer = this.client.readObject(bytes, undefined, EMBEDDING_ANSWER_BOUNDS);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
-    const usage = toInputUsage(answer.usage);
+    const usage = toInputUsage(answer.usage, this.client.noteUnknownUsage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");
     const isAsAsked = isEncoded ? call.encodingFormat === "base64" : call.encodingFormat !== "base64" && !vectors.some(isText);
     return { vectors, usage, warnings: [], ...(isInOrder && isAsAsked && usage !== null && { document: { bytes, object: answer } }) };
@@ -64,12 +64,6 @@ function isVector(value: unknown): value is readonly number[] | string {
 
 function isText(vector: EmbeddingVector): boolean {
   return typeof vector === "string";
-}
-
-/** Embeddings put nothing out, and most upstreams report no output. */
-function toInputUsage(raw: unknown): EmbeddingAnswer["usage"] {
-  if (!isRecord(raw)) return null;
-  return toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 });
 }
 
 function invalid(message: string): ProviderError {

@@ -46,6 +46,9 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   overloaded_error: 503,
 };
 
+/** Statuses that blame the request. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 413, 415, 422]);
+
 /** What of an answer's headers tells of its error. */
 export interface ErrorHeaders {
   readonly "content-type"?: string | undefined;
@@ -63,9 +66,13 @@ export function toStatusError(status: number, headers: ErrorHeaders, body: strin
   });
 }
 
-/** An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. */
-export function toEmbeddedError(error: unknown, secrets: Secrets): ProviderError {
-  const status = embeddedStatus(error);
+/**
+ * An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. Beside or in
+ * choices it is the upstream's failure, whatever status it names: it took the request and began to answer.
+ */
+export function toEmbeddedError(error: unknown, secrets: Secrets, isBesideChoices = false): ProviderError {
+  const stated = embeddedStatus(error);
+  const status = isBesideChoices && REFUSALS.has(stated) ? 502 : stated;
   return new ProviderError("status", "The upstream reported an error in its answer.", {
     status,
     ...describe({ error }, status, secrets),
@@ -94,6 +101,29 @@ export function hasErrorContent(error: unknown, levels = CONTENT_LEVELS_MAX): bo
   if (typeof error !== "object" || error === null) return Boolean(error);
   if (levels === 0) return true;
   return Object.values(error).some((value) => hasErrorContent(value, levels - 1));
+}
+
+/** How a choice ends that the upstream gave up (OpenRouter and others). */
+const FAILED = "error";
+
+/** Throws the failure that a choice of an answer or of a chunk tells of, or Groq's note that it stopped a stream early. */
+export function assertNotFailed({ choices, x_groq: groq }: Readonly<Record<string, unknown>>, secrets: Secrets): void {
+  if (Array.isArray(choices)) {
+    for (const choice of choices) {
+      if (!isRecord(choice) || (choice.finish_reason !== FAILED && !hasErrorContent(choice.error))) continue;
+      throw toEmbeddedError(
+        hasErrorContent(choice.error) ? choice.error : { message: "The upstream gave up on its answer." },
+        secrets,
+        true,
+      );
+    }
+  }
+  if (isRecord(groq) && hasErrorContent(groq.error)) throw toEmbeddedError(groq.error, secrets, true);
+}
+
+/** Whether an answer has begun to answer. */
+export function hasChoices({ choices }: Readonly<Record<string, unknown>>): boolean {
+  return Array.isArray(choices) && choices.length > 0;
 }
 
 type Description = Pick<ProviderErrorOptions, "upstreamMessage" | "upstreamParam" | "upstreamCode">;

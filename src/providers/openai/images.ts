@@ -14,7 +14,7 @@ import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient } from "./client.js";
-import { toUsage } from "./usage.js";
+import { type NoteUnknown, toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 
@@ -64,7 +64,7 @@ export class OpenAiImageProvider implements ImageProvider {
     const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
-    return { images, usage: toImageUsage(answer.usage), warnings, release: () => giveBackMemory(whole) };
+    return { images, usage: toImageUsage(answer.usage, this.client.noteUnknownUsage), warnings, release: () => giveBackMemory(whole) };
   }
 
   private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {
@@ -164,8 +164,8 @@ function toItems(data: unknown): readonly unknown[] {
 }
 
 /** Image models report `output_tokens` without saying of which kind: they are of the picture. */
-export function toImageUsage(raw: unknown): UsageQuantities | null {
-  const usage = toUsage(raw);
+export function toImageUsage(raw: unknown, noteUnknown?: NoteUnknown): UsageQuantities | null {
+  const usage = toUsage(raw, noteUnknown);
   if (usage === null || !isRecord(raw) || isRecord(raw.output_tokens_details) || usage.outputImageTokens > 0) return usage;
   return { ...usage, outputImageTokens: usage.outputTextTokens, outputTextTokens: 0 };
 }

@@ -4,7 +4,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ModerationAnswer, ModerationCall, ModerationProvider, ModerationResult } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toUsage } from "./usage.js";
+import { toInputUsage } from "./usage.js";
 
 const UNREADABLE = "The upstream's answer holds no moderation results that can be read.";
 
@@ -16,10 +16,9 @@ export class OpenAiModerationProvider implements ModerationProvider {
     const response = await this.client.sendWhole({ path: "/moderations", body, signal: call.signal });
     const answer = this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX), UNREADABLE);
     if (!Array.isArray(answer.results) || answer.results.length === 0) throw invalid();
-    const { usage } = answer;
     return {
       results: answer.results.map(toResult),
-      usage: isRecord(usage) ? toUsage({ ...usage, completion_tokens: usage.completion_tokens ?? usage.output_tokens ?? 0 }) : null,
+      usage: toInputUsage(answer.usage, this.client.noteUnknownUsage),
       warnings: [],
     };
   }

@@ -7,9 +7,10 @@ import { createSseScanner, formatSseEvent, type RawLine, type SseEvent, SseEvent
 import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
-import { type Secrets, toEmbeddedError } from "./errors.js";
+import { assertNotFailed, hasChoices, hasErrorContent, type Secrets, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
-import { toUsage } from "./usage.js";
+import { type NoteUnknown, toUsage } from "./usage.js";
+import { usageIn } from "./usage-dialects.js";
 
 const DONE = "[DONE]";
 
@@ -20,7 +21,10 @@ export class ChatChunkEvents implements StreamFormat {
   private frame: ChunkFrame | null = null;
   private framesLeft = FRAMES_MAX;
 
-  constructor(private readonly secrets: Secrets) {}
+  constructor(
+    private readonly secrets: Secrets,
+    private readonly noteUnknown?: NoteUnknown,
+  ) {}
 
   /** Every choice was finished, and there was one. */
   get isWhole(): boolean {
@@ -39,17 +43,19 @@ export class ChatChunkEvents implements StreamFormat {
     const object = parseObject(event.bytes, data);
     if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.secrets);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
-    if (object.error !== undefined && object.error !== null) throw toEmbeddedError(object.error, this.secrets);
+    if (hasErrorContent(object.error)) throw toEmbeddedError(object.error, this.secrets, hasChoices(object));
+    assertNotFailed(object, this.secrets);
     // What is neither choices nor usage is an upstream's own kind of keep-alive.
-    if (isNothing(object.choices) && isNothing(object.usage)) return false;
+    const report = usageIn(object);
+    if (isNothing(object.choices) && isNothing(report)) return false;
     // The first chunk of a choice names who speaks, and the others do not.
     const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
-    if (!isFirst && event.line && this.framesLeft > 0) this.noteFrame(event.line, object);
-    const usage = isNothing(object.usage) ? null : toUsage(object.usage);
+    if (!isFirst && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
+    const usage = isNothing(report) ? null : toUsage(report, this.noteUnknown);
     // Clients read one line an event: data that came in several is written anew.
     const bytes = data.includes("\n") ? formatSseEvent(JSON.stringify(object)) : event.bytes;
-    batch.push({ object: object as ChatChunkObject, bytes, usage });
+    batch.push({ object: object as ChatChunkObject, bytes, usage, report: usage === null ? undefined : report });
     return false;
   }
 
@@ -221,8 +227,9 @@ function toProviderError(error: unknown): unknown {
 // A whole `chat.completion` as the stream that it would have been: for upstreams that ignore `stream: true`.
 
 /** Each choice's message in one chunk and its finish_reason in another; then usage, when the completion reports it. */
-export function toChunks(completion: ChatCompletion): readonly ChatChunk[] {
-  const { choices, usage, ...head } = completion;
+export function toChunks(completion: ChatCompletion, noteUnknown?: NoteUnknown): readonly ChatChunk[] {
+  const { choices, usage: _, ...head } = completion;
+  const usage = usageIn(completion);
   const base = { ...head, object: "chat.completion.chunk" };
   const chunks: ChatChunk[] = [];
   for (const [position, choice] of (choices ?? []).entries()) {
@@ -230,7 +237,7 @@ export function toChunks(completion: ChatCompletion): readonly ChatChunk[] {
     chunks.push(toChunk({ ...base, choices: [toContentChoice(choice, index)] }));
     chunks.push(toChunk({ ...base, choices: [{ index, delta: {}, finish_reason: choice.finish_reason ?? "stop" }] }));
   }
-  if (usage !== undefined && usage !== null) chunks.push(toChunk({ ...base, choices: [], usage }));
+  if (!isNothing(usage)) chunks.push(toChunk({ ...base, choices: [], usage }, noteUnknown));
   return chunks;
 }
 
@@ -240,8 +247,9 @@ export function isForeign({ event, data }: SseEvent): boolean {
 }
 
 /** A chunk with its bytes and what usage it carries. */
-export function toChunk(object: ChatChunkObject): ChatChunk {
-  return { object, bytes: formatSseEvent(JSON.stringify(object)), usage: toUsage(object.usage) };
+export function toChunk(object: ChatChunkObject, noteUnknown?: NoteUnknown): ChatChunk {
+  const usage = toUsage(object.usage, noteUnknown);
+  return { object, bytes: formatSseEvent(JSON.stringify(object)), usage, report: usage === null ? undefined : object.usage };
 }
 
 function toContentChoice(choice: ChatChoice, index: number): ChatChunkChoice {

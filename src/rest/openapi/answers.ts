@@ -146,7 +146,7 @@ const usageRow = z.looseObject({
   response_time_ms: amount,
   time_to_first_token_ms: amount.nullable(),
   status: z.enum(["ok", "cancelled"]),
-  usage_source: z.enum(["provider", "estimated", "partial"]),
+  usage_source: z.enum(["provider", "estimated", "partial", "bounded"]),
   request_id: z.string(),
   parent_request_id: nullableText,
 });

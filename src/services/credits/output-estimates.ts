@@ -31,7 +31,21 @@ interface OwnMean {
 
 const UNHEARD: OwnMean = { mean: 0, answers: 0 };
 
+/** Models that have once reported clearly more output than they showed, whatever their entries say: they reason in hidden. */
+class HiddenOutputs {
+  private readonly models = new LRUCache<string, true>(entriesMax(MODELS_MAX));
+
+  has(model: string): boolean {
+    return this.models.size > 0 && this.models.get(model) === true;
+  }
+
+  learn(model: string): void {
+    this.models.set(model, true);
+  }
+}
+
 export class OutputEstimates {
+  readonly hidden = new HiddenOutputs();
   private readonly own = new LRUCache<string, OwnMean>(entriesMax(ACCOUNT_MODELS_MAX));
   /** By model, then by account. */
   private readonly voices = new LRUCache<string, LRUCache<string, number>>(entriesMax(MODELS_MAX));

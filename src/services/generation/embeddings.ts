@@ -5,12 +5,13 @@ import { invalidInput } from "../../errors.js";
 import { AnswerName } from "../../lib/answer-name.js";
 import { withoutFields } from "../../lib/own-values.js";
 import { countTexts } from "../../lib/tokenizer.js";
-import { NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
+import { NO_USAGE } from "../../lib/usage.js";
 import { EMBEDDING_DIMENSIONS_MAX, EMBEDDING_INPUTS_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingVector } from "../../providers/media.js";
 import { parsedOften } from "../requests/input.js";
 import { isChecked, safeInput, toSafeText } from "../safety/features.js";
 import type { Generations, PricedPlan } from "./generations.js";
+import { inputTokensOf, isJudged, judged, judgedPrompt } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -75,7 +76,10 @@ export class Embeddings {
           dimensions,
           encodingFormat: format ?? null,
         }),
-      meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
+      meter: ({ usage }, model) => {
+        if (!usage) return { quantities: counted, source: "estimated" };
+        return isJudged(plan, model) ? judgedPrompt(usage, counted.inputTextTokens, () => texts) : judged(usage, usage);
+      },
       warnings: ({ warnings }) => warnings,
     });
     return { vectors: answer.vectors, bytes: () => toDocument(answer, receipt, format === "base64"), receipt };
@@ -130,8 +134,4 @@ function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage, usag
   }));
   const tokens = inputTokensOf(usage);
   return Buffer.from(JSON.stringify({ object: "list", data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } }));
-}
-
-function inputTokensOf(usage: UsageQuantities): number {
-  return usage.inputTextTokens + usage.inputCachedTokens + usage.inputCacheWriteTokens + usage.inputAudioTokens + usage.inputImageTokens;
 }

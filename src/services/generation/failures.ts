@@ -7,6 +7,7 @@ import type { Clock } from "../../lib/clock.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
 import { type CallEnd, ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
+import type { BoundedReport } from "./usage-reports.js";
 
 /**
  * The failures that speak against a model. What the caller did wrong, a refusal and a limit do not, nor what is not known to be the
@@ -44,6 +45,8 @@ export interface HealthReporter {
   generationFailed(caller: KeyCaller | SessionCaller, model: Model): void;
   /** Its upstream failed with that, whoever is to blame. */
   upstreamFailed(model: Model, error: unknown): void;
+  /** Its upstream reported more usage than is plausible. */
+  usageBounded(model: Model, report: BoundedReport): void;
 }
 
 // What a caller is told of an upstream's failure, and whether another upstream may be tried

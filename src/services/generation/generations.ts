@@ -31,7 +31,8 @@ export interface GenerationWork<Answer> {
   readonly safe?: string | null | undefined;
   /** `words` are those above, as far as they may be passed on. */
   readonly call: (model: Model, signal: AbortSignal, words: Words) => Promise<Answer>;
-  readonly meter: (answer: Answer) => Metered | Promise<Metered>;
+  /** `model` is the one that answered. */
+  readonly meter: (answer: Answer, model: Model) => Metered | Promise<Metered>;
   /** What the upstream or the gateway left out, one sentence each. */
   readonly warnings?: (answer: Answer) => readonly string[];
   /** What `admit` has answered already, for whoever asked it before the work was known. */
@@ -65,7 +66,7 @@ export class Generations {
     return run.answer<Answer>({
       call: (model) => work.call(model, signal, words),
       meter: async ({ model, answer }) => {
-        const metered = await work.meter(answer);
+        const metered = await work.meter(answer, model);
         return { ...metered, warnings: allInCallersWords(work.warnings?.(answer) ?? [], model) };
       },
       onHeld: work.onHeld,

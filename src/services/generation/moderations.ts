@@ -8,6 +8,7 @@ import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
 import type { Generations } from "./generations.js";
+import { isJudged, judged, judgedPrompt, PICTURE_TOKENS_MOST } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -72,7 +73,13 @@ export class Moderations {
           extra: words.extra,
           inputs: [...words.texts, ...((words.parts?.input ?? []) as typeof parts)],
         }),
-      meter: ({ usage }) => ({ quantities: usage ?? counted, source: usage ? "provider" : "estimated" }),
+      meter: ({ usage }, model) => {
+        if (!usage) return { quantities: counted, source: "estimated" };
+        if (!isJudged(plan, model)) return judged(usage, usage);
+        const pictures = parts.filter(({ type }) => type !== "text").length;
+        const written = () => inputs.map((input) => (typeof input === "string" ? input : String(input.text ?? "")));
+        return judgedPrompt(usage, counted.inputTextTokens + (pictures * PICTURE_TOKENS_MOST) / 2, written);
+      },
       warnings: ({ warnings }) => warnings,
     });
     const id = `modr-${receipt.generationId.replaceAll("-", "")}`;

@@ -4,7 +4,7 @@ import type { SafetyReport } from "../safety/safety.js";
 
 export type MeterSource = "tier" | "crypto" | "pack";
 export type UsageStatus = "ok" | "cancelled";
-export type UsageSource = "provider" | "estimated" | "partial";
+export type UsageSource = "provider" | "estimated" | "partial" | "bounded";
 
 /**
  * What becomes of a generation whose caller leaves once its upstream has begun

@@ -24,6 +24,7 @@ import { servable } from "../safety/features.js";
 import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { BOUNDED_WARNING } from "./plausible.js";
 import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
 import { type Progress, toCourse, toLedgerRecord, underWay } from "./usage-row.js";
 
@@ -58,6 +59,8 @@ export interface RunOptions {
 export interface Metered {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
+  /** What the upstream reported, where that was more than is plausible. */
+  readonly reported?: BillableQuantities | undefined;
 }
 
 /** How a generation ended that is to be charged. */
@@ -128,10 +131,11 @@ export class GenerationRun {
       this.noteSuccess(answered.model);
       if (!this.openCharge.isCommitted) await this.openCharge.held;
       const metering = meter(answered, this);
-      const { quantities, source, warnings, isCut } = metering instanceof Promise ? await metering : metering;
+      const { quantities, source, reported, warnings, isCut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const cancelPolicy = plan.isFree ? "stop" : "finish";
-      const receipt = await this.settle({ quantities, source, warnings, isCut, model: answered.model, status, cancelPolicy });
+      const { model } = answered;
+      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, model, status, cancelPolicy });
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
@@ -232,7 +236,7 @@ export class GenerationRun {
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
 
-  /** Resolves when the charge is committed. What an account's upstream reports is believed, but never beyond the hold. */
+  /** Resolves when the charge is committed. An account's upstream is never paid beyond the hold, whatever it reports. */
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
     const { model, status, warnings, isCut = false, cancelPolicy } = outcome;
@@ -240,7 +244,9 @@ export class GenerationRun {
     const charge = this.openCharge;
     const heldNanocredits = charge.heldAmount;
     const isCapped = outcome.isCappedToHold || model.isCommunity;
-    const { quantities, source } = isCapped ? capToHold(outcome, rates, heldNanocredits) : outcome;
+    const { quantities, source } = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;
+    const isBounded = source === "bounded";
+    if (isBounded) this.noteBounded(outcome, quantities);
     this.charged = quantities;
     const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
     const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course });
@@ -260,7 +266,7 @@ export class GenerationRun {
       upstreamMs: this.upstreamMs,
       responseMs: record.responseTimeMs,
       firstTokenMs: firstByteMs,
-      warnings: plan.notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(plan.notes, warnings),
+      warnings: warningsFor(plan.notes, warnings, isBounded),
       isCut,
       cancelPolicy,
       safety: plan.safety,
@@ -268,6 +274,17 @@ export class GenerationRun {
     this.hourly?.conclude(settlement.chargedNanocredits);
     deps.admission.concluded(plan, this.receipt);
     return this.receipt;
+  }
+
+  /** What an account's upstream reports beyond the hold is more than is plausible. */
+  private capped(outcome: Outcome, rates: RateCard, heldNanocredits: bigint): Metered {
+    const capped = capToHold(outcome, rates, heldNanocredits);
+    const isReport = outcome.source === "provider" && outcome.model.isCommunity;
+    return isReport && capped.quantities !== outcome.quantities ? { ...capped, source: "bounded" } : capped;
+  }
+
+  private noteBounded({ model, quantities, reported = quantities }: Outcome, charged: BillableQuantities): void {
+    this.deps.healthReporter.usageBounded(model, { generationId: this.plan.generationId, reported, charged });
   }
 
   /** Nothing was delivered, so nothing is charged and nothing recorded. Does nothing once it is charged or released. */
@@ -303,6 +320,11 @@ export class GenerationRun {
   private recordOf(progress: Progress) {
     return toLedgerRecord(this.plan, progress);
   }
+}
+
+function warningsFor(notes: readonly string[], warnings: readonly string[], isBounded: boolean): readonly string[] {
+  if (isBounded) return joinWarnings([BOUNDED_WARNING], notes, warnings);
+  return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
 }
 
 /**

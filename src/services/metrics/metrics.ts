@@ -134,6 +134,11 @@ export class Metrics {
     help: "Words of upstreams' and MCP servers' answers that the gateway does not know and reads past, by what they stand for. The log has each once.",
     labels: ["kind"],
   });
+  private readonly boundedUsages = new Counter({
+    name: "sluice_usage_bounded_total",
+    help: "Generations whose upstream reported more usage than is plausible, so that the bound was charged, by the model called.",
+    labels: ["model"],
+  });
   private readonly flushSeconds = new Histogram(
     { name: "sluice_settler_flush_duration_seconds", help: "What the database took to commit a batch of holds and settlements." },
     FLUSH_SECONDS,
@@ -148,7 +153,7 @@ export class Metrics {
   });
   private readonly instruments: Instrument[] = [
     ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
-    ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords],
+    ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords, this.boundedUsages],
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
   /** Labels of models that have all of their series. */
@@ -228,6 +233,10 @@ export class Metrics {
 
   unknownWord(kind: UnknownWordKind): void {
     this.unknownWords.at(kind).value += 1;
+  }
+
+  usageBounded(called: Pick<Model, "id" | "isCommunity">): void {
+    this.boundedUsages.at(labelOf(called)).value += 1;
   }
 
   /** A settlement was committed. */

@@ -233,17 +233,29 @@ describe("Anthropic", () => {
   it("thinks as hard as reasoning_effort says", async () => {
     upstream.replyAlways(json(anthropicMessage()));
     const chat = chatOf("anthropic");
-    await chat.complete(call({ ...BODY, reasoning_effort: "low" }, MODEL));
+    await chat.complete(call({ ...BODY, max_tokens: 5_000, reasoning_effort: "low" }, MODEL));
     await chat.complete(call({ ...BODY, reasoning_effort: "high" }, "claude-opus-5"));
 
-    expect((await upstream.nextRequest()).json).toMatchObject({ thinking: { type: "enabled", budget_tokens: 2_048 }, max_tokens: 2_148 });
+    expect((await upstream.nextRequest()).json).toMatchObject({ thinking: { type: "enabled", budget_tokens: 2_048 }, max_tokens: 5_000 });
     expect((await upstream.nextRequest()).json).toMatchObject({ thinking: { type: "adaptive" }, output_config: { effort: "high" } });
+  });
+
+  it.each([
+    [2_048, { thinking: { type: "enabled", budget_tokens: 1_024 }, max_tokens: 2_048 }],
+    [2_047, { thinking: { type: "disabled" }, max_tokens: 2_047 }],
+  ])("thinks and answers within what it is bound to: %i tokens", async (tokens, sent) => {
+    upstream.replyAlways(json(anthropicMessage()));
+
+    await chatOf("anthropic").complete(call({ ...BODY, max_tokens: tokens, reasoning_effort: "high" }, MODEL));
+
+    expect((await upstream.nextRequest()).json).toMatchObject(sent);
   });
 
   it("forces JSON without a schema in words, and takes options of its own", async () => {
     upstream.replyAlways(json(anthropicMessage()));
     const body = {
       ...BODY,
+      max_tokens: 3_000,
       response_format: { type: "json_object" },
       provider_options: { anthropic: { thinking: { type: "enabled", budgetTokens: 1_024 } } },
     };

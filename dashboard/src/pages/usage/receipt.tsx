@@ -43,8 +43,9 @@ const KINDS: readonly (readonly [field: Exclude<keyof Shown["usage"], "__typenam
 
 const SOURCES = new Map([
   ["PROVIDER", "Usage as reported by the upstream."],
-  ["ESTIMATED", "Usage estimated by the gateway, because the upstream reported none."],
+  ["ESTIMATED", "Usage estimated by the gateway, because the upstream reported none, or less than it delivered."],
   ["PARTIAL", "Usage estimated by the gateway up to the point where the response ended."],
+  ["BOUNDED", "The upstream reported more usage than is plausible; the most that is plausible was charged."],
 ]);
 const BUCKETS = new Map([
   ["TIER", "free credits"],

@@ -19,7 +19,17 @@ import type { Receipt } from "../receipt.js";
 export interface BegunStream {
   readonly first: Pulled<ChatChunkBatch>;
   readonly rest: PulledIterator<ChatChunkBatch>;
+  /** See `Bound`. */
+  readonly cap: number | null;
 }
+
+/** An answer, and the gateway's bound that its upstream was sent, in output tokens of one choice; null: none was. */
+interface Bound<Answer> {
+  readonly answer: Answer;
+  readonly cap: number | null;
+}
+
+export type BoundAnswer = Bound<ChatAnswer>;
 
 /** What every candidate is asked. */
 export interface ChatAttempt {
@@ -32,23 +42,24 @@ export interface ChatAttempt {
 }
 
 /** The answer bears `name`, the id of the model that was asked for, whoever gave it. */
-export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<ChatAnswer> {
-  return namedAnswer(await withinLimit(asked, model, (bounded) => provider.complete(bounded)), new AnswerName(name));
+export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<BoundAnswer> {
+  const { answer, cap } = await withinLimit(asked, model, (bounded) => provider.complete(bounded));
+  return { answer: namedAnswer(answer, new AnswerName(name)), cap };
 }
 
 /** `onAccepted` is told when the upstream has taken the request on, whatever comes of it. */
 export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
-  const batches = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
+  const { answer: batches, cap } = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
   onAccepted();
   const rest = batches[Symbol.asyncIterator]();
-  return { first: await pullFrom(rest), rest };
+  return { first: await pullFrom(rest), rest, cap };
 }
 
 /** Lengths that models commonly end at. */
 const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
-async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Answer> {
+async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Bound<Answer>> {
   const { body, cancellation, outputTokensMax, output } = asked;
   const { upstreamModel } = model;
   let smaller: number[] | null = null;
@@ -56,7 +67,7 @@ async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call:
     try {
       const answer = await ask({ upstreamModel, body, signal: cancellation, outputTokensMax: bound });
       if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
-      return answer;
+      return { answer, cap: bound };
     } catch (error) {
       if (bound === null || !isBoundRefused(error)) throw error;
       smaller ??= USUAL_LIMITS.filter((limit) => limit < (outputTokensMax ?? 0));

@@ -18,10 +18,11 @@ import { NO_WARNINGS, type Receipt } from "../receipt.js";
 import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered, type WholeWork } from "../run.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
-import { completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
-import { ChatMeter, holdDelivered, type MeteredUsage, outputTokensOf } from "./meter.js";
+import { type BoundAnswer, completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
+import { ChatMeter, holdDelivered, type MeteredUsage, tokensToLearn } from "./meter.js";
 import { ChatPassages } from "./passages.js";
 import { type ChatCompletionInput, type ChatPlan, planChat } from "./plan.js";
+import { plausibleFor } from "./plausible.js";
 import { type ChatCompletionStream, openChat } from "./stream.js";
 
 export interface ChatDependencies extends RunDependencies {
@@ -52,19 +53,20 @@ export class ChatCompletions {
     const plan = planning instanceof Promise ? await planning : planning;
     let bound: number | null | undefined;
     let passed: ChatAnswer | null = null;
-    const work: WholeWork<ChatAnswer> = {
+    const work: WholeWork<BoundAnswer> = {
       call: (model, { cancellation, heldNanocredits }) => {
         if (bound === undefined) bound = plan.hold.capFor(heldNanocredits);
         const { body, output } = plan;
         const asked = { body, outputTokensMax: bound, cancellation, output };
         return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
       },
-      meter: ({ model, answer }, run) => {
-        const { promptTokens, body, output } = plan;
+      meter: ({ model, answer: { answer, cap } }, run) => {
+        const { promptTokens, body, output, statedCap } = plan;
         const meter = new ChatMeter(promptTokens, body);
-        meter.readCompletion(answer.completion, answer.usage, model.isCommunity);
-        const metered = meter.complete();
-        output.learn(outputTokensOf(model, meter, metered.usage));
+        meter.readCompletion(answer.completion, answer.usage);
+        const metered = meter.complete(plausibleFor(plan, model, statedCap ?? cap));
+        if (metered.source === "provider" && meter.hidesOutput) estimates.hidden.learn(model.id);
+        output.learn(tokensToLearn(model, meter, metered.usage));
         const pass = (tokens: number | null) => {
           if (tokens !== null) passed = cutAnswer(answer, tokens);
           return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null);
@@ -74,7 +76,7 @@ export class ChatCompletions {
       },
     };
     const { answer, receipt } = await new GenerationRun(plan, this.deps).answer(work);
-    return withUsage(passed ?? answer, receipt);
+    return withUsage(passed ?? answer.answer, receipt);
   }
 
   /** See ChatCompletionStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
@@ -102,6 +104,7 @@ export class ChatCompletions {
           plan,
           includesUsage: input.stream_options?.include_usage === true,
           providerOf: (model) => deps.upstreams.chat(plan, model),
+          learnHidden: ({ id }) => deps.estimates.hidden.learn(id),
         }),
     });
     const { admitted, opened, events } = stream;
@@ -114,10 +117,10 @@ function toAsked(input: ChatCompletionInput, notes: readonly string[], generatio
 }
 
 /** What a whole answer is charged for; `tokens` is what it was bound or cut to, null for neither. */
-function toWhole(passed: ChatAnswer, model: Model, { usage, source }: MeteredUsage, tokens: number | null): WholeMetered {
+function toWhole(passed: ChatAnswer, model: Model, { usage, source, reported }: MeteredUsage, tokens: number | null): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
-  return { quantities: usage, source, warnings: isCut ? [...warnings, cutWarning(tokens)] : warnings, isCut };
+  return { quantities: usage, source, reported, warnings: isCut ? [...warnings, cutWarning(tokens)] : warnings, isCut };
 }
 
 function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {
@@ -129,9 +132,9 @@ function endsAtLength({ completion }: ChatAnswer): boolean {
   return completion.choices?.some((choice) => choice.finish_reason === "length") ?? false;
 }
 
-/** Clients read `usage`: where none was reported that was believed, it is what was charged for. Otherwise the bytes pass as they came. */
+/** Clients read `usage`: where none was reported there that was believed, it is what was charged for. Otherwise the bytes pass as they came. */
 function withUsage({ bytes, completion }: ChatAnswer, receipt: Receipt): ChatCompletionResult {
-  if (receipt.usageSource === "provider") return { bytes, completion, receipt };
+  if (receipt.usageSource === "provider" && completion.usage != null) return { bytes, completion, receipt };
   const told = { ...completion, usage: toReportedUsage(receipt.usage) };
   return { bytes: Buffer.from(JSON.stringify(told)), completion: told, receipt };
 }

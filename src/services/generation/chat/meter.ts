@@ -3,17 +3,18 @@
  * reports (docs/architecture.md#meter).
  */
 import type { ChatBody, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
-import { countTextTokens } from "../../../lib/tokenizer.js";
+import { isRecord } from "../../../lib/json.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer, ChatChunk } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
+import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";
 import type { UsageSource } from "../receipt.js";
 import type { GenerationRun } from "../run.js";
+import { DeliveredText } from "./delivered.js";
 import type { ChatPlan } from "./plan.js";
+import { type Plausible, UNBOUNDED } from "./plausible.js";
 
-/** A token of any text has at least about this many characters on average: dividing by it never counts too few. */
-const CHARS_PER_TOKEN_MIN = 2;
 /** OpenAI's "Audio and speech": a token of sound that a model makes is 50 ms; streamed sound is 16-bit mono at 24 kHz. */
 const SOUND_TOKENS_PER_SECOND = 20;
 const PCM_BYTES_PER_SECOND = 48_000;
@@ -31,10 +32,35 @@ const TOKENS_PER_PICTURE = 1_290;
 export interface MeteredUsage {
   readonly usage: ReportedUsage;
   readonly source: UsageSource;
+  /** The report that it was taken from, as it came: to be passed on where nothing was changed in it. */
+  readonly report?: unknown;
+  /** What was reported, where that was more than is plausible. */
+  readonly reported?: ReportedUsage | undefined;
 }
 
+/** A report of the upstream's: it covers what had been delivered when it came. */
+interface Report {
+  readonly usage: ReportedUsage;
+  readonly raw: unknown;
+  /** See `ChatMeter.delivery`. */
+  readonly delivery: number;
+}
+
+/** Vocabularies differ: a report of this part of our count, or of so many tokens less, may be of the same text. */
+const VOCABULARY_PART = 2;
+const VOCABULARY_TOKENS = 8;
+/** Characters of a token of most texts: a report of a token for so many need not be compared with a count. */
+const CHARS_PER_TOKEN_LIKELY = 6;
+/** Unspecified: a model whose report is more than this many times what it showed, and so many tokens more, reasons in hidden. */
+const HIDDEN_FACTOR = 2;
+const HIDDEN_TOKENS_MIN = 100;
+/** OpenAI's largest picture in high quality is 6,240 tokens, and grows with its area. */
+const TOKENS_PER_PICTURE_MOST = 16_640;
+
 export class ChatMeter {
-  private reported: ReportedUsage | null = null;
+  private last: Report | null = null;
+  /** Of the reports that another one followed, that of the most tokens: totals that run do not shrink. */
+  private largest: Report | null = null;
   private readonly text = new DeliveredText();
   private readonly reasoning = new DeliveredText();
   private soundChars = 0;
@@ -51,19 +77,17 @@ export class ChatMeter {
       this.text.add(chunk.text);
       return;
     }
-    if (chunk.usage) this.reported = chunk.usage;
     for (const choice of chunk.object.choices ?? []) if (choice.delta) this.readDelta(choice.delta);
+    if (chunk.usage) this.addReport(chunk.usage, chunk.report);
   }
 
-  /** A report of somebody who is not believed in everything is `isChecked`: the answer is read all the same. */
-  readCompletion(completion: ChatCompletion, usage: ReportedUsage | null, isChecked = false): void {
-    this.reported = usage;
-    if (usage && !isChecked) return;
+  readCompletion(completion: ChatCompletion, usage: ReportedUsage | null): void {
     for (const choice of completion.choices ?? []) if (choice.message) this.readDelta(choice.message);
+    if (usage) this.addReport(usage, completion.usage);
   }
 
   get hasOutput(): boolean {
-    return this.text.chars + this.reasoning.chars + this.soundChars + this.pictures > 0;
+    return this.delivery > 0;
   }
 
   /** More output tokens than this have not been delivered; cheap. */
@@ -81,16 +105,83 @@ export class ChatMeter {
     return this.counted(this.text.countWhole(), this.reasoning.countWhole());
   }
 
-  /** Of an answer that came to its end: the upstream's report, else counted and never 0 for lack of one. */
-  complete(): MeteredUsage {
-    if (this.reported) return { usage: this.reported, source: "provider" };
-    return { usage: this.delivered(), source: "estimated" };
+  /** Of an answer that came to its end: the upstream's report as far as it is believed, else what was delivered, counted. */
+  complete(plausible: Plausible | null = UNBOUNDED): MeteredUsage {
+    return this.metered("estimated", plausible);
   }
 
   /** Of an answer that was cut short. */
-  partial(): MeteredUsage {
-    if (this.reported) return { usage: this.reported, source: "provider" };
-    return { usage: this.delivered(), source: "partial" };
+  partial(plausible: Plausible | null = UNBOUNDED): MeteredUsage {
+    return this.metered("partial", plausible);
+  }
+
+  /** The model has put out clearly more than it showed. */
+  get hidesOutput(): boolean {
+    if (this.last === null) return false;
+    const { outputTextTokens, outputReasoningTokens } = this.last.usage;
+    const reported = outputTextTokens + outputReasoningTokens - HIDDEN_TOKENS_MIN;
+    if (reported <= this.text.tokensMax + this.reasoning.tokensMax) return false;
+    return reported > HIDDEN_FACTOR * (this.text.countWhole() + this.reasoning.countWhole());
+  }
+
+  /** Grows with all that is delivered. */
+  private get delivery(): number {
+    return this.text.chars + this.reasoning.chars + this.soundChars + this.pictures;
+  }
+
+  private addReport(usage: ReportedUsage, raw: unknown): void {
+    const { last, largest } = this;
+    if (last !== null && (largest === null || tokensIn(last) > tokensIn(largest))) this.largest = last;
+    this.last = { usage, raw, delivery: this.delivery };
+  }
+
+  private metered(countedAs: UsageSource, plausible: Plausible | null): MeteredUsage {
+    const { last } = this;
+    if (last === null) return { usage: this.delivered(), source: countedAs };
+    if (plausible === null) return { usage: last.usage, source: "provider", report: last.raw };
+    const believed = this.believes(last) ? last : this.largest !== null && this.believes(this.largest) ? this.largest : null;
+    if (believed === null) return this.bound(this.deliveredFor(), countedAs, plausible);
+    const isPromptCounted = countedAs === "partial" && inputTokensOf(believed.usage) === 0;
+    const usage = isPromptCounted ? { ...believed.usage, inputTextTokens: this.promptTokens } : believed.usage;
+    const source = isPromptCounted && outputTokensOf(usage) === 0 ? countedAs : "provider";
+    return this.bound(usage, source, plausible, isPromptCounted ? undefined : believed.raw);
+  }
+
+  /**
+   * A report that came before more was delivered is not less than all that was delivered; one that covers it all is not clearly less. Zeros
+   * are believed of nothing.
+   */
+  private believes({ usage, delivery }: Report): boolean {
+    if (!this.hasOutput) return true;
+    const reported = outputTokensOf(usage);
+    if (reported === 0) return false;
+    const chars = this.text.chars + this.reasoning.chars;
+    if (delivery < this.delivery)
+      return reported >= chars + this.soundTokens + this.pictures * TOKENS_PER_PICTURE || reported >= outputTokensOf(this.delivered());
+    if (reported * CHARS_PER_TOKEN_LIKELY >= chars) return true;
+    const counted = this.text.countWhole() + this.reasoning.countWhole();
+    return reported * VOCABULARY_PART >= counted || reported + VOCABULARY_TOKENS >= counted;
+  }
+
+  /** Of an answer none of whose reports is believed: what they say of the prompt may still be right. */
+  private deliveredFor(): ReportedUsage {
+    const { last, largest, promptTokens } = this;
+    const counted = this.delivered();
+    const report = [last, largest].find((each) => each !== null && inputTokensOf(each.usage) * VOCABULARY_PART >= promptTokens);
+    return report ? { ...report.usage, ...outputOf(counted) } : counted;
+  }
+
+  private bound(usage: ReportedUsage, source: UsageSource, plausible: Plausible, report?: unknown): MeteredUsage {
+    let bound = usage;
+    if (inputTokensOf(usage) > promptTokensMost(this.promptTokens)) bound = boundInput(bound, plausible.promptMost());
+    if (source === "provider" && outputTokensOf(usage) > plausible.outputMost) bound = boundOutput(bound, this.outputMost(plausible));
+    return bound === usage ? { usage, source, report } : { usage: bound, source: "bounded", reported: usage };
+  }
+
+  /** What has come is believed, be it more than the upstream was bound to. */
+  private outputMost({ outputMost }: Plausible): number {
+    const delivered = (BigInt(outputTokensOf(this.delivered())) * TOLERANCE_PERCENT) / 100n;
+    return Math.max(outputMost + this.pictures * TOKENS_PER_PICTURE_MOST, Number(delivered));
   }
 
   private counted(outputTextTokens: number, outputReasoningTokens: number): UsageQuantities {
@@ -124,6 +215,7 @@ export class ChatMeter {
     }
     if (Array.isArray(images)) this.pictures += images.length;
     this.text.add(delta.content);
+    if (Array.isArray(delta.content)) for (const part of delta.content) if (isRecord(part)) this.reasoning.add(part.thinking);
     this.text.add(delta.refusal);
     // Upstreams name it one way or the other; some send both.
     this.reasoning.add(delta.reasoning_content ?? delta.reasoning);
@@ -132,40 +224,6 @@ export class ChatMeter {
       this.text.add(call.function?.arguments);
       this.text.add(call.custom?.input);
     }
-  }
-}
-
-/** The pieces of one kind of output, and how many tokens they make. */
-class DeliveredText {
-  chars = 0;
-  private readonly pieces: string[] = [];
-  private countedPieces = 0;
-  private countedChars = 0;
-  private countedTokens = 0;
-
-  get tokensMax(): number {
-    return this.countedTokens + Math.ceil((this.chars - this.countedChars) / CHARS_PER_TOKEN_MIN);
-  }
-
-  /** Takes a string, or content parts of which some hold text. */
-  add(value: unknown): void {
-    if (typeof value === "string" && value !== "") {
-      this.pieces.push(value);
-      this.chars += value.length;
-    } else if (Array.isArray(value)) {
-      for (const part of value) if (part && typeof part === "object" && "text" in part) this.add(part.text);
-    }
-  }
-
-  countGrowth(): number {
-    if (this.countedPieces < this.pieces.length) this.countedTokens += countTextTokens(this.pieces.slice(this.countedPieces).join(""));
-    this.countedPieces = this.pieces.length;
-    this.countedChars = this.chars;
-    return this.countedTokens;
-  }
-
-  countWhole(): number {
-    return this.chars === 0 ? 0 : countTextTokens(this.pieces.join(""));
   }
 }
 
@@ -214,13 +272,9 @@ function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswe
 }
 
 /** What is learned of a model's answers: of an account's upstream what it has written, whatever it says. */
-export function outputTokensOf(model: Model, meter: ChatMeter, reported: UsageQuantities): number {
+export function tokensToLearn(model: Model, meter: ChatMeter, reported: UsageQuantities): number {
   const { outputTextTokens, outputReasoningTokens } = model.isCommunity ? meter.soFar() : reported;
   return outputTextTokens + outputReasoningTokens;
-}
-
-export function outputTokens({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities): number {
-  return outputTextTokens + outputReasoningTokens + outputAudioTokens + outputImageTokens;
 }
 
 /** How many of the tokens that came are not paid for by so much. */
@@ -228,7 +282,15 @@ export function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCa
   const cost = costOf(usage, rates);
   const outputCost = cost - costOf({ ...usage, ...NO_OUTPUT }, rates);
   if (cost <= held || outputCost === 0n) return 0;
-  return Number((BigInt(outputTokens(usage)) * (cost - held) + outputCost - 1n) / outputCost);
+  return Number((BigInt(outputTokensOf(usage)) * (cost - held) + outputCost - 1n) / outputCost);
 }
 
 const NO_OUTPUT = { outputTextTokens: 0, outputReasoningTokens: 0, outputAudioTokens: 0, outputImageTokens: 0 };
+
+function outputOf({ outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens }: UsageQuantities): typeof NO_OUTPUT {
+  return { outputTextTokens, outputReasoningTokens, outputAudioTokens, outputImageTokens };
+}
+
+function tokensIn({ usage }: Report): number {
+  return inputTokensOf(usage) + outputTokensOf(usage);
+}

@@ -30,8 +30,12 @@ export interface ChatPlan extends GenerationTask {
   readonly mean: number;
   /** How many answers were asked for. */
   readonly choices: number;
+  /** Output tokens that the caller lets one choice have; null: none were stated. */
+  readonly statedCap: number | null;
   /** The caller stated how long the answer may be, so the hold covers all of it. */
   readonly isCapped: boolean;
+  /** One of the candidates puts out what is not seen before its usage is reported. */
+  readonly isHidden: boolean;
   readonly hold: ChatHold;
 }
 
@@ -72,7 +76,8 @@ function planCounted(
   const output = estimates.of(caller.accountId, model.id);
   const { mean, limit } = output;
   const statedCap = outputCapOf(input);
-  const length = { model, candidates, isStreamed, statedCap, mean, limit };
+  const isHidden = candidates.some((candidate) => hidesOutput(candidate, estimates));
+  const length = { model, candidates, isReadAsItComes: isStreamed && !isHidden, statedCap, mean, limit };
   // Field by field: an object that is spread costs every request several microseconds.
   return {
     generationId: task.generationId,
@@ -90,7 +95,9 @@ function planCounted(
     output,
     mean,
     choices: input.n ?? 1,
+    statedCap,
     isCapped: statedCap !== null,
+    isHidden,
     hold: sizeHold(length, promptToHold(prompt, promptTokens), input),
   };
 }
@@ -132,8 +139,8 @@ interface ChatLength {
   readonly model: Model;
   /** All that may answer. */
   readonly candidates: readonly Model[];
-  /** It is read as it comes. */
-  readonly isStreamed: boolean;
+  /** Nothing of it is hidden until its end. */
+  readonly isReadAsItComes: boolean;
   /** Output tokens of one choice that the caller has stated at most; null: none. */
   readonly statedCap: number | null;
   /** Output tokens of one choice. */
@@ -143,7 +150,7 @@ interface ChatLength {
 }
 
 function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
-  const { model, candidates, isStreamed, statedCap, mean, limit } = length;
+  const { model, candidates, isReadAsItComes, statedCap, mean, limit } = length;
   const choices = input.n ?? 1;
   const kind = dearestOutput(model, input);
   const costWith = (tokens: number) => {
@@ -156,7 +163,7 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   };
   if (model.rates.isFree) return { ...fixed(statedCap ?? mean), estimate: 0n };
   if (statedCap !== null) return fixed(statedCap);
-  if (isStreamed && !candidates.some(isHidden)) return fixed(mean);
+  if (isReadAsItComes) return fixed(mean);
 
   return new UnstatedHold(costWith, length, choices, longestOutput(candidates, prompt, limit));
 }
@@ -203,9 +210,9 @@ class UnstatedHold implements ChatHold {
 /** A share of anything that can be free is below it. */
 const AS_MUCH_AS_IS_FREE = 2n ** 62n;
 
-/** A model some of whose output is not seen before its usage is reported. */
-export function isHidden(model: Model): boolean {
-  return model.capabilities.includes("reasoning") || model.outputModalities.includes("audio");
+/** A model some of whose output is not seen before its usage is reported: as its entry says, or as its reports have shown. */
+function hidesOutput({ id, capabilities, outputModalities }: Model, { hidden }: OutputEstimates): boolean {
+  return capabilities.includes("reasoning") || outputModalities.includes("audio") || hidden.has(id);
 }
 
 /** Tokens of one choice that none of the models writes more than; null when that is not known of one. */
@@ -237,7 +244,7 @@ const UNSEEN_FILE_TOKENS = 30_000;
 const UNSEEN_VIDEO_TOKENS = 60_000;
 /** Unspecified: base64 letters of a token, from a text in a document, sound of few bits and moving pictures of few bits. */
 const FILE_CHARS_PER_TOKEN = 8;
-const AUDIO_CHARS_PER_TOKEN = 40;
+export const AUDIO_CHARS_PER_TOKEN = 40;
 const VIDEO_CHARS_PER_TOKEN = 32;
 
 /**
@@ -289,7 +296,7 @@ function bounded(chars: number, charsPerToken: number, unseen: number): number {
 }
 
 /** Of what stands in the request itself; 0 for what is only named. */
-function dataChars(holder: unknown): number {
+export function dataChars(holder: unknown): number {
   if (typeof holder !== "object" || holder === null) return 0;
   const { data, file_data: fileData, url } = holder as Record<string, unknown>;
   for (const value of [data, fileData, url]) {

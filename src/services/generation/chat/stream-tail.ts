@@ -22,8 +22,6 @@ export interface ChatStreamBatch {
 export class ChatTail {
   /** As it was received, like `last`. */
   private withheld: ChatChunk | null = null;
-  /** The upstream's own usage object, as it came, when it is one that was believed. */
-  private reported: unknown = null;
   private last: ChatChunk | null = null;
   private readonly name: AnswerName;
   /** What was last made of a frame of chunks under this name. */
@@ -48,10 +46,7 @@ export class ChatTail {
     const passed: ChatChunk[] = [];
     for (const chunk of batch) {
       this.last = chunk;
-      if (!chunk.framed) {
-        if (chunk.usage) this.reported = chunk.object.usage;
-        if (isUsageOnly(chunk)) continue;
-      }
+      if (!chunk.framed && isUsageOnly(chunk)) continue;
       if (this.withheld) passed.push(this.withheld);
       this.withheld = !chunk.framed && isFinishing(chunk) ? chunk : null;
       if (!this.withheld) passed.push(chunk);
@@ -59,9 +54,9 @@ export class ChatTail {
     return passed.length === 0 ? null : new PassedBatch(passed, this.name, this.bytesOf(passed));
   }
 
-  /** The last batch of an answer that came to its end. */
-  close(receipt: Receipt): ChatStreamBatch {
-    const told = this.told(receipt);
+  /** The last batch of an answer that came to its end. `report`: the upstream's own, which it was charged by. */
+  close(receipt: Receipt, report?: unknown): ChatStreamBatch {
+    const told = this.told(receipt, report);
     const { withheld } = this;
     if (!this.includeUsage) return toBatch([rewritten(withFields(withheld ? this.name.inObject(withheld.object) : this.skeleton(), told))]);
     const finishing = withheld ? [withoutUsage(this.named(withheld))] : [];
@@ -69,9 +64,9 @@ export class ChatTail {
   }
 
   /** The last batch of an answer that was stopped because nobody pays for more of it, the last tokens of what has come among it. */
-  cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt): ChatStreamBatch {
+  cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt, report?: unknown): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
-    const cut = rewritten({ ...this.skeleton(), choices, ...this.told(receipt) });
+    const cut = rewritten({ ...this.skeleton(), choices, ...this.told(receipt, report) });
     const paid = passed && unpaidTokens > 0 ? withoutLast(passed.chunks, unpaidTokens).map(rewritten) : null;
     if (paid) return toBatch([...paid, cut]);
     return {
@@ -81,8 +76,8 @@ export class ChatTail {
   }
 
   /** What the last chunk tells. The upstream's report goes on when it is what was charged for. */
-  private told(receipt: Receipt): Pick<ChatChunkObject, "usage" | "receipt"> {
-    const usage = withCost(receipt.usageSource === "provider" ? this.reported : null, receipt);
+  private told(receipt: Receipt, report: unknown): Pick<ChatChunkObject, "usage" | "receipt"> {
+    const usage = withCost(receipt.usageSource === "provider" ? report : null, receipt);
     return { usage, receipt: toStreamReceipt(receipt) };
   }
 

@@ -13,12 +13,14 @@ import type { ChatChunkBatch, ChatProvider } from "../../../providers/provider.j
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";
+import { outputTokensOf } from "../plausible.js";
 import { type CancelPolicy, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
 import { type BegunStream, cutWarning, streamOf } from "./answer.js";
-import { ChatMeter, isFarBeyond, type MeteredUsage, outputTokens, outputTokensOf, tokensBeyond } from "./meter.js";
-import { type ChatPlan, isHidden, nextCheck } from "./plan.js";
+import { ChatMeter, isFarBeyond, type MeteredUsage, tokensBeyond, tokensToLearn } from "./meter.js";
+import { type ChatPlan, nextCheck } from "./plan.js";
+import { type Plausible, plausibleFor } from "./plausible.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
 
 export interface ChatCompletionStream {
@@ -53,13 +55,15 @@ interface StreamedChat {
   readonly includesUsage: boolean;
   /** Who answers for a model: its upstream, or the agent that it is. */
   readonly providerOf: (model: Model) => ChatProvider;
+  /** A model has reported clearly more output than it showed. */
+  readonly learnHidden: (model: Model) => void;
 }
 
 /** Calls the candidates until one sends its first batch. The run holds what is expected. */
 export async function openChat(chat: StreamedChat): Promise<ChatReader> {
   const { run, plan } = chat;
   const outputTokensMax = plan.hold.capFor(run.heldNanocredits);
-  const isReadToItsEnd = !plan.isFree && plan.candidates.some(isHidden);
+  const isReadToItsEnd = !plan.isFree && plan.isHidden;
   if (isReadToItsEnd) run.cancellation.outlast(STREAM_REST_MS);
   const reader = new ChatReader(chat, outputTokensMax, isReadToItsEnd);
   await reader.begin();
@@ -69,7 +73,7 @@ export async function openChat(chat: StreamedChat): Promise<ChatReader> {
 class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readonly meter: ChatMeter;
   private readonly tail: ChatTail;
-  private answered: Answered<Pick<BegunStream, "rest">> | null = null;
+  private answered: Answered<Pick<BegunStream, "rest" | "cap">> | null = null;
   /** Until it is read. */
   private first: Pulled<ChatChunkBatch> | null = null;
   private warnings: readonly string[] = [];
@@ -117,10 +121,10 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
           accepted = candidate;
         }),
       );
-      this.answered = { model, answer: { rest: answer.rest } };
+      this.answered = { model, answer: { rest: answer.rest, cap: answer.cap } };
       this.first = answer.first;
     } catch (error) {
-      if (accepted && run.cancellation.isCallerGone) await this.settle(accepted, this.unfinished(), "cancelled");
+      if (accepted && run.cancellation.isCallerGone) await this.settle(accepted, this.unfinished(null), "cancelled");
       throw error;
     }
   }
@@ -161,11 +165,18 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     Promise.resolve(answer.rest.return?.()).catch(() => undefined);
     if (run.isConcluded) return;
     if (this.meter.hasOutput || isCallerGone) {
-      await this.settle(model, isCallerGone ? this.unfinished() : toMetered(this.meter.partial()), "cancelled");
+      await this.settle(model, isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.partial(this.plausible)), "cancelled");
     } else await run.release();
   }
 
-  private get begun(): Answered<Pick<BegunStream, "rest">> {
+  /** What can be believed of a report. */
+  private get plausible(): Plausible | null {
+    const { plan } = this.chat;
+    const { model, answer } = this.begun;
+    return plausibleFor(plan, model, plan.statedCap ?? answer.cap);
+  }
+
+  private get begun(): Answered<Pick<BegunStream, "rest" | "cap">> {
     if (!this.answered) throw new Error("No upstream has begun to answer.");
     return this.answered;
   }
@@ -201,13 +212,14 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   };
 
   private async finish(): Promise<Delivery<ChatStreamBatch>> {
-    const { run, plan } = this.chat;
+    const { run, plan, learnHidden } = this.chat;
     const { model } = this.begun;
     run.noteSuccess(model);
     const { isCallerGone } = run.cancellation;
-    const metered = isCallerGone ? this.unfinished() : toMetered(this.meter.complete());
-    plan.output.learn(outputTokensOf(model, this.meter, metered.quantities));
-    return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok")), isLast: true };
+    const metered = isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.complete(this.plausible));
+    if (metered.source === "provider" && this.meter.hidesOutput) learnHidden(model);
+    plan.output.learn(tokensToLearn(model, this.meter, metered.quantities));
+    return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"), metered.report), isLast: true };
   }
 
   /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length. */
@@ -216,8 +228,8 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { model, answer } = this.begun;
     await answer.rest.return?.();
     const unpaidTokens = tokensBeyond(this.meter.soFar(), run.heldNanocredits, plan.model.rates);
-    const metered = { ...toMetered(this.meter.partial()), isCappedToHold: true };
-    return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(model, metered, "cancelled"));
+    const metered = { ...toMetered(this.meter.partial(this.plausible)), isCappedToHold: true };
+    return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(model, metered, "cancelled"), metered.report);
   }
 
   /** To the report of its usage, or as far as the hold and the time go. */
@@ -235,12 +247,12 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   }
 
   /** Of a caller who has left. Where a model thinks in hidden and has not reported, it is taken to have written what it usually does. */
-  private unfinished(): ChargedChat {
+  private unfinished(plausible: Plausible | null): ChargedChat {
     const { plan } = this.chat;
-    const metered = this.meter.partial();
-    if (!this.isReadToItsEnd || metered.source === "provider") return toMetered(metered);
+    const metered = this.meter.partial(plausible);
+    if (!this.isReadToItsEnd || metered.source !== "partial") return toMetered(metered);
     const usual = plan.mean * plan.choices;
-    const unseen = Math.max(0, usual - outputTokens(metered.usage));
+    const unseen = Math.max(0, usual - outputTokensOf(metered.usage));
     const quantities = { ...metered.usage, outputReasoningTokens: metered.usage.outputReasoningTokens + unseen };
     return { quantities, source: "partial", isCappedToHold: true };
   }
@@ -263,7 +275,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { model } = this.begun;
     const soFar = this.meter.soFar();
     const cost = costOf(soFar, plan.model.rates);
-    const tokens = outputTokens(soFar);
+    const tokens = outputTokensOf(soFar);
     // Reasoning may cost more than the text that was reckoned with. Nobody pays an account's upstream for more than they stated.
     const isBeyondCap = tokens > plan.hold.outputTokens;
     const isWithin = cost <= run.heldNanocredits;
@@ -278,19 +290,19 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { warnings, cancelPolicy, tail } = this;
     const cutAt = tail.endsAtLength ? this.outputTokensMax : null;
     const isCut = cutAt !== null;
-    const { quantities, source, isCappedToHold = false } = charged;
+    const { quantities, source, reported, isCappedToHold = false } = charged;
     const told = isCut ? [...warnings, cutWarning(cutAt)] : warnings;
-    return this.chat.run.settle({ model, quantities, source, isCappedToHold, status, cancelPolicy, isCut, warnings: told });
+    return this.chat.run.settle({ model, quantities, source, reported, isCappedToHold, status, cancelPolicy, isCut, warnings: told });
   }
 }
 
-type ChargedChat = Pick<Outcome, "quantities" | "source" | "isCappedToHold">;
+type ChargedChat = Pick<Outcome, "quantities" | "source" | "reported" | "isCappedToHold"> & Pick<MeteredUsage, "report">;
 
 /** A stream begins with what its upstream left out. */
 function warningsOf(first: BegunStream["first"] | null): readonly string[] {
   return !first || first.done ? [] : (first.value.find(({ warnings }) => warnings)?.warnings ?? []);
 }
 
-function toMetered({ usage, source }: MeteredUsage): ChargedChat {
-  return { quantities: usage, source };
+function toMetered({ usage, source, reported, report }: MeteredUsage): ChargedChat {
+  return { quantities: usage, source, reported, report };
 }

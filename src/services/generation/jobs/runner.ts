@@ -140,8 +140,8 @@ export class JobRunner {
           isStarted = true;
           onStarted(cancellation);
         },
-        meter: async (made) => {
-          const metered = await work.meter(made);
+        meter: async (made, model) => {
+          const metered = await work.meter(made, model);
           if (!ctx.signal.aborted) await this.keep(id, toFile(made));
           return metered;
         },

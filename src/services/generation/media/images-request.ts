@@ -2,12 +2,13 @@
 
 import { ownValue, withFields, withoutFields } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
-import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
+import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_SIDE_DEFAULT } from "../../../limits.js";
 import type { InputFile } from "../../../providers/media.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
 import { toSafeText } from "../../safety/features.js";
+import { boundInput, boundOutput, judged, promptTokensMost, vocabularyMargin } from "../plausible.js";
 import type { Metered } from "../run.js";
 import {
   IMAGE_SIZE_DEFAULT,
@@ -153,10 +154,40 @@ export function estimateImages(request: ImageRequest, count = request.count): Bi
   };
 }
 
+/** The table's dearest quality: what a picture comes to at most, at the size that was asked for. Models have a size of their own where less is asked. */
+const OUTPUT_TOKENS_MOST = 4_160;
+/** The largest of OpenAI's sizes, which a model may choose where none is asked for. */
+const UNSTATED_PIXELS = 1_536 * 1_024;
+/** OpenAI's "input fidelity": 6,240 tokens more for a picture of 1536x1024. */
+const INPUT_TOKENS_MOST = INPUT_TOKENS + 6_240;
+
 /** `count` pictures were delivered. */
-export function meterImages(model: Model, request: ImageRequest, count: number, usage: UsageQuantities | null): Metered {
-  if (usage !== null) return { quantities: { ...usage, imageRequests: count }, source: "provider" };
+export function meterImages(
+  model: Model,
+  request: ImageRequest,
+  count: number,
+  usage: UsageQuantities | null,
+  isReportJudged: boolean,
+): Metered {
+  if (usage !== null) {
+    const bound = isReportJudged && model.imagePricing === "tokens" ? boundImages(request, count, usage) : usage;
+    const told = judged(usage, bound);
+    return { ...told, quantities: { ...told.quantities, imageRequests: count } };
+  }
   // Priced by the picture, no token was charged, and the usage row claims none.
   const counted = model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count };
   return { quantities: counted, source: "estimated" };
+}
+
+function boundImages(
+  { prompt, negativePrompt, size, imageUrls, maskUrl, files }: ImageRequest,
+  count: number,
+  usage: ReportedUsage,
+): ReportedUsage {
+  const pixels = size === null ? UNSTATED_PIXELS : Math.max(size.width * size.height, OUTPUT_TOKENS_PIXELS);
+  const outputMost = count * Math.ceil((OUTPUT_TOKENS_MOST * pixels) / OUTPUT_TOKENS_PIXELS);
+  const texts = [prompt, negativePrompt ?? ""];
+  const pictures = imageUrls.length + files.images.length + Number(maskUrl !== null || files.mask !== null);
+  const counted = texts.reduce((sum, text) => sum + countTextTokens(text) + vocabularyMargin(text), 0);
+  return boundOutput(boundInput(usage, promptTokensMost(counted + pictures * INPUT_TOKENS_MOST)), outputMost);
 }

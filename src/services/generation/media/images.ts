@@ -27,6 +27,7 @@ import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
+import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery } from "./images-input.js";
@@ -68,7 +69,7 @@ export interface GeneratedImage {
 export interface GeneratedImages {
   readonly createdAt: Date;
   readonly images: readonly GeneratedImage[];
-  /** As the upstream reported it. */
+  /** As the upstream reported it, as far as that was believed. */
   readonly usage: UsageQuantities | null;
   readonly receipt: Receipt;
   /** See ImageAnswer. */
@@ -142,7 +143,8 @@ export class Images {
     const { plan, work } = this.prepare(ctx, request);
     if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
     const { answer, receipt } = await generations.run(ctx, plan, work);
-    const { images, usage, release } = answer;
+    const { images, release } = answer;
+    const usage = receipt.usageSource === "bounded" ? receipt.usage : answer.usage;
     return { createdAt: new Date(), images, usage, receipt, release };
   }
 
@@ -159,7 +161,7 @@ export class Images {
         preparing ??= this.readSources(ctx, request, prompt, signal);
         return this.call(ctx, model, { ...request, negativePrompt, extra }, await preparing, signal);
       },
-      meter: ({ images, usage }) => meterImages(plan.model, request, images.length, usage),
+      meter: ({ images, usage }, model) => meterImages(plan.model, request, images.length, usage, isJudged(plan, model)),
       warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
     };
     return { plan, work, toFile };

@@ -15,6 +15,7 @@ import type { BillableQuantities } from "../../catalog/pricing.js";
 import { queryFlag, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";
 import { expecting, type Generations } from "../generations.js";
+import { MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
@@ -67,10 +68,6 @@ export interface TranscriptionResult {
   readonly billedMs: number;
   readonly receipt: Receipt;
 }
-
-/** A recording is what it was measured to be, unless the upstream heard clearly more: a head can lie about what follows it. */
-const BELIEVED_FACTOR = 1.1;
-const BELIEVED_MARGIN_MS = 1_000;
 
 export class Transcriptions {
   constructor(
@@ -172,10 +169,11 @@ function timesWanted(format: TranscriptFormat, granularities: readonly ("segment
   return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
 }
 
+/** A recording is what it was measured to be, packet by packet. An upstream that heard more is charged for a second of it. */
 function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number): Metered {
-  const isMore = heardMs !== null && heardMs > measuredMs * BELIEVED_FACTOR + BELIEVED_MARGIN_MS;
-  const inputAudioMilliseconds = isMore ? heardMs : measuredMs;
-  return { quantities: { ...NO_USAGE, inputAudioMilliseconds }, source: isMore ? "provider" : "estimated" };
+  const mostMs = measuredMs + MORE_HEARD_MS_MAX;
+  if (heardMs === null || heardMs <= mostMs) return { quantities: lasting(measuredMs), source: "estimated" };
+  return { quantities: lasting(mostMs), source: "bounded", reported: lasting(heardMs) };
 }
 
 // A transcript as each `response_format` has it.

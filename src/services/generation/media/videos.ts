@@ -14,6 +14,7 @@ import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { AskedFields } from "../../catalog/asked-rates.js";
 import type { Catalog } from "../../catalog/catalog.js";
+import type { BillableQuantities } from "../../catalog/pricing.js";
 import { parseInput } from "../../requests/input.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
@@ -21,6 +22,7 @@ import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
+import { judged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
@@ -65,6 +67,11 @@ export interface SentWithVideo {
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
+interface MeasuredVideo extends VideoAnswer {
+  /** The length is the file's own, not what the upstream says. */
+  readonly isMeasured: boolean;
+}
+
 /** What a query asks for. */
 export interface VideoQueryRequest {
   readonly input: VideoInput;
@@ -93,19 +100,16 @@ export class Videos {
     ctx: RequestContext,
     input: VideoInput,
     { onProgress = ignore, ignored = [], files = [], extra = {} }: PrepareOptions = {},
-  ): PreparedGeneration<VideoAnswer> {
+  ): PreparedGeneration<MeasuredVideo> {
     const { generations, upstreams, references } = this.deps;
     const seconds = input.duration ?? null;
     const expectedMs = (seconds ?? VIDEO_SECONDS_MAX) * 1000;
-    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => ({
-      ...NO_USAGE,
-      outputVideoMilliseconds: expectedMs,
-    }));
+    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => lasting(expectedMs));
     references.check(input.image ?? []);
     const negativePrompt = input.negative_prompt ?? "";
     const seed = input.seed == null ? null : drawSeed(input.seed);
     let preparing: ReturnType<Videos["readSources"]> | undefined;
-    const work: GenerationWork<VideoAnswer> = {
+    const work: GenerationWork<MeasuredVideo> = {
       words: { texts: [input.prompt, negativePrompt], extra },
       safe: input.safe,
       call: async (model, signal, { texts: [prompt = "", negative = ""], extra }) => {
@@ -125,7 +129,7 @@ export class Videos {
           onProgress,
           signal,
         });
-        return this.believe(answer, plan.caller.accountId);
+        return this.measure(answer, plan.caller.accountId);
       },
       meter: (answer) => meter(answer, expectedMs),
       warnings: ({ warnings }) => [...warnings, ...ignored.map((name) => `${name}: has no effect on video.`)],
@@ -148,13 +152,14 @@ export class Videos {
   }
 
   /** Whatever the upstream calls it, what goes on to callers is a video, with the length that it has. */
-  private async believe(answer: VideoAnswer, accountId: string): Promise<VideoAnswer> {
+  private async measure(answer: VideoAnswer, accountId: string): Promise<MeasuredVideo> {
     const facts = await this.deps.inspector.video({ accountId, bytes: answer.bytes, isAnswer: true });
     if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a video.");
-    return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs ?? answer.durationMs };
+    const isMeasured = facts.durationMs !== null;
+    return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs ?? answer.durationMs, isMeasured };
   }
 
-  private async run(ctx: RequestContext, { plan, work, toFile }: PreparedGeneration<VideoAnswer>): Promise<GeneratedVideo> {
+  private async run(ctx: RequestContext, { plan, work, toFile }: PreparedGeneration<MeasuredVideo>): Promise<GeneratedVideo> {
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, work);
     return { file: toFile(answer), receipt };
   }
@@ -178,9 +183,15 @@ function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): Aske
   return withFields(extra, { size: size && `${size.width}x${size.height}` });
 }
 
-function meter({ durationMs }: VideoAnswer, expectedMs: number): Metered {
-  const billedMs = Math.min(durationMs ?? expectedMs, USAGE_AMOUNT_MAX);
-  return { quantities: { ...NO_USAGE, outputVideoMilliseconds: billedMs }, source: durationMs === null ? "estimated" : "provider" };
+/** What the upstream says of a file that does not tell its length is believed as far as what was asked for. */
+function meter({ durationMs, isMeasured }: MeasuredVideo, expectedMs: number): Metered {
+  if (durationMs === null) return { quantities: lasting(expectedMs), source: "estimated" };
+  const reported = lasting(Math.min(durationMs, USAGE_AMOUNT_MAX));
+  return isMeasured || durationMs <= expectedMs ? judged(reported, reported) : judged(reported, lasting(expectedMs));
+}
+
+function lasting(milliseconds: number): BillableQuantities {
+  return { ...NO_USAGE, outputVideoMilliseconds: milliseconds };
 }
 
 /** -1 is replaced by a random one (docs/spec/generation.md#seeds). */

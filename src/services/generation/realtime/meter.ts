@@ -3,10 +3,12 @@
  * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
  */
 import { RecentIds } from "../../../lib/bounded.js";
+import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
-import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
+import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, USAGE_KINDS, type UsageQuantities } from "../../../lib/usage.js";
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
+import { boundInput, boundOutput, inputTokensOf, outputTokensOf, PICTURE_TOKENS_MOST, promptTokensMost } from "../plausible.js";
 import type { Metered } from "../run.js";
 import { type EventReader, readEvent } from "./event-texts.js";
 
@@ -15,6 +17,8 @@ import { type EventReader, readEvent } from "./event-texts.js";
 
 export class RealtimeAudioBuffer {
   bytesPerSecond = PCM_BYTES_PER_SECOND;
+  /** All that the session was ever given. */
+  totalMilliseconds = 0;
   private bytes = 0;
   private startMs: number | null = null;
   private endMs: number | null = null;
@@ -25,6 +29,7 @@ export class RealtimeAudioBuffer {
 
   append(bytes: number): void {
     this.bytes += bytes;
+    this.totalMilliseconds += (bytes * 1_000) / this.bytesPerSecond;
   }
 
   noteSpeech({ startMs, endMs }: { readonly startMs?: number | undefined; readonly endMs?: number | undefined }): void {
@@ -55,6 +60,11 @@ export const INPUT_MS_PER_TOKEN = 100;
 const OUTPUT_TOKENS_PER_SECOND = 20;
 /** A picture of 1024 x 1024 in high detail, as the tokenizer counts it. */
 const IMAGE_TOKENS = 765;
+/** What counts for more where a vendor's count is not OpenAI's: 32 tokens for a second of sound (Google), and the most that a picture comes to. */
+const AUDIO_FACTOR_MOST = 3.2;
+const IMAGE_FACTOR_MOST = PICTURE_TOKENS_MOST / 2 / IMAGE_TOKENS;
+/** A report of this part of what was delivered may be of the same text and sound: vendors count both in ways of their own. */
+const DELIVERED_PART = 2;
 /** Reports that are remembered, so that one that comes twice counts once. */
 export const REPORTS_REMEMBERED = 1_000;
 /** Of answers that are asked for and neither begin nor are refused, as many are held for. */
@@ -74,6 +84,12 @@ interface AnswerUnderWay {
   isGivenUp: boolean;
 }
 
+/** What an upstream's report can be at most. */
+export interface RealtimeBounds {
+  /** Output tokens of one answer that the model writes at most; null: not known. */
+  readonly outputMost: number | null;
+}
+
 type TextCount = (answer: AnswerUnderWay) => number;
 const exactly: TextCount = ({ texts }) => (texts.length === 0 ? 0 : countTextTokens(texts.join("")));
 const atMost: TextCount = ({ textTokensMax }) => textTokensMax;
@@ -87,8 +103,21 @@ export class RealtimeMeter {
   private reported: UsageQuantities = NO_USAGE;
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private isEstimated = false;
+  /** What was reported beyond what is plausible. */
+  private beyond: UsageQuantities | null = null;
   private hasWork = false;
   private outputBytesPerSecond = PCM_BYTES_PER_SECOND;
+  /** What the caller has bound answers to, in output tokens: those of the session, and the most of single answers. */
+  private sessionCap: number | null = null;
+  private answerCap = 0;
+
+  /** `bounds`: null where reports are believed as they are. */
+  constructor(private readonly bounds: RealtimeBounds | null = null) {}
+
+  /** An answer has begun and is not reported. */
+  get isUnderWay(): boolean {
+    return this.answers.size > 0;
+  }
 
   /** Something has been delivered or reported. */
   get hasUsage(): boolean {
@@ -138,6 +167,7 @@ export class RealtimeMeter {
   /** An event of the caller's that is about to go on. */
   readCaller(event: Readonly<Record<string, unknown>>): void {
     if (event.type === "response.create") this.asked = [...this.asked, event.event_id].slice(-ASKED_MAX);
+    this.readCaps(event);
     if (event.type === "input_audio_buffer.append") {
       if (typeof event.audio === "string") this.buffer.append(base64Bytes(event.audio));
       return;
@@ -158,7 +188,11 @@ export class RealtimeMeter {
   report(reportId: string | null, usage: RealtimeUsage): void {
     if (reportId !== null && !this.reports.add(reportId)) return;
     this.hasWork = true;
-    this.reported = addUsage(this.reported, toQuantities(usage));
+    const quantities = toQuantities(usage);
+    this.reported = addUsage(
+      this.reported,
+      this.bounds ? this.bound(quantities, this.context.next(), Number.POSITIVE_INFINITY) : quantities,
+    );
   }
 
   /** The upstream knows of no such answer under way: what was delivered of it is all that there is. */
@@ -171,7 +205,8 @@ export class RealtimeMeter {
   /** Everything so far, the answers under way as they would be billed if the session ended now. */
   soFar(): Metered {
     const quantities = this.sum(exactly, 0);
-    if (this.answers.size > 0) return { quantities, source: "partial" };
+    if (this.beyond !== null) return { quantities, source: "bounded", reported: addUsage(quantities, this.beyond) };
+    if (this.isUnderWay) return { quantities, source: "partial" };
     return { quantities, source: this.isEstimated ? "estimated" : "provider" };
   }
 
@@ -187,7 +222,7 @@ export class RealtimeMeter {
 
   private sum(count: TextCount, asked: number): UsageQuantities {
     let sum = this.reported;
-    for (const answer of this.answers.values()) sum = addUsage(sum, answer.reported ?? this.counted(answer, count));
+    for (const answer of this.answers.values()) sum = addUsage(sum, this.soFarOf(answer, count));
     for (let left = asked; left > 0; left -= 1) sum = addUsage(sum, this.context.next());
     return sum;
   }
@@ -216,7 +251,9 @@ export class RealtimeMeter {
       this.report(reportId, usage);
     } else if (!this.reports.has(idOfResponse(responseId))) {
       this.hasWork = true;
-      this.answer(responseId).reported = toQuantities(usage);
+      const answer = this.answer(responseId);
+      const quantities = toQuantities(usage);
+      answer.reported = this.bounds ? this.bound(quantities, answer.input) : quantities;
     }
   }
 
@@ -229,22 +266,80 @@ export class RealtimeMeter {
     const isFirst = id === "" || this.reports.add(idOfResponse(id));
     // One that has begun anew is another one: not every upstream has ids of its own for each.
     if (!isFirst && !answer) return;
-    const told = usage ?? answer?.reported ?? null;
-    // One that failed before a word of it came is an upstream's error, and costs nothing.
-    if (told === null && status === "failed" && (answer?.texts.length ?? 0) === 0 && (answer?.audioBytes ?? 0) === 0) return;
+    const hasFailed = status === "failed";
+    // One that failed before a word of it came is an upstream's error, and costs nothing, whatever is reported of it.
+    if (hasFailed && !isDelivered(answer)) return;
     this.hasWork = true;
-    if (told === null) this.isEstimated = true;
-    const final = told ?? this.counted(answer ?? null, exactly);
+    const input = answer?.input ?? this.context.next();
+    const final = this.finalOf(answer, input, hasFailed ? null : usage);
     this.reported = addUsage(this.reported, final);
-    this.context.read(answer?.input ?? this.context.next(), final);
+    this.context.read(input, final);
+  }
+
+  /** A report that ends an answer is believed unless it is clearly less than was delivered; one that came before is not less than that. */
+  private finalOf(answer: AnswerUnderWay | undefined, input: UsageQuantities, usage: UsageQuantities | null): UsageQuantities {
+    if (usage !== null && this.believes(answer, usage)) return this.bounds ? this.bound(usage, input) : usage;
+    const final = answer ? this.soFarOf(answer, exactly) : this.counted(null, exactly);
+    if (final !== answer?.reported) this.isEstimated = true;
+    return final;
+  }
+
+  private believes(answer: AnswerUnderWay | undefined, usage: UsageQuantities): boolean {
+    if (!this.bounds || !answer || !isDelivered(answer)) return true;
+    const reported = outputTokensOf(usage);
+    // Not every vendor counts a transcript beside the sound.
+    const delivered = Math.max(exactly(answer), this.soundTokens(answer));
+    return reported > 0 && reported * DELIVERED_PART >= delivered;
+  }
+
+  /** The larger of its last report and what was counted. */
+  private soFarOf(answer: AnswerUnderWay, count: TextCount): UsageQuantities {
+    const { reported } = answer;
+    const counted = this.counted(answer, count);
+    if (reported === null || (this.bounds && outputTokensOf(reported) < outputTokensOf(counted))) return counted;
+    return reported;
+  }
+
+  private bound(usage: UsageQuantities, input: UsageQuantities, outputMost = this.outputMost): UsageQuantities {
+    const { inputCachedTokens, inputTextTokens, inputAudioTokens, inputImageTokens } = input;
+    const media = inputAudioTokens * AUDIO_FACTOR_MOST + inputImageTokens * IMAGE_FACTOR_MOST;
+    const promptMost = promptTokensMost(Math.ceil(inputCachedTokens + inputTextTokens + media));
+    const bound = amountsOf(boundOutput(boundInput(usage, promptMost), outputMost));
+    if (inputTokensOf(bound) < inputTokensOf(usage) || outputTokensOf(bound) < outputTokensOf(usage)) {
+      this.beyond = addUsage(this.beyond ?? NO_USAGE, lessOf(usage, bound));
+    }
+    return bound;
+  }
+
+  private get outputMost(): number {
+    const own = this.bounds?.outputMost ?? Number.POSITIVE_INFINITY;
+    return this.sessionCap === null ? own : Math.min(own, Math.max(this.sessionCap, this.answerCap));
+  }
+
+  private readCaps({ session, response }: Readonly<Record<string, unknown>>): void {
+    if (isRecord(session)) this.sessionCap = capIn(session) ?? this.sessionCap;
+    if (isRecord(response)) this.answerCap = Math.max(this.answerCap, capIn(response) ?? 0);
   }
 
   private counted(answer: AnswerUnderWay | null, count: TextCount): UsageQuantities {
     const input = answer?.input ?? this.context.next();
     if (!answer) return input;
-    const seconds = answer.audioBytes / this.outputBytesPerSecond;
-    return { ...input, outputTextTokens: count(answer), outputAudioTokens: Math.ceil(seconds * OUTPUT_TOKENS_PER_SECOND) };
+    return { ...input, outputTextTokens: count(answer), outputAudioTokens: this.soundTokens(answer) };
   }
+
+  private soundTokens({ audioBytes }: AnswerUnderWay): number {
+    return Math.ceil((audioBytes / this.outputBytesPerSecond) * OUTPUT_TOKENS_PER_SECOND);
+  }
+}
+
+function isDelivered(answer: AnswerUnderWay | undefined): boolean {
+  return answer !== undefined && (answer.texts.length > 0 || answer.audioBytes > 0);
+}
+
+/** In output tokens: of a session or an answer, by its general and its beta name; "inf" is none. */
+function capIn({ max_output_tokens: general, max_response_output_tokens: beta }: Readonly<Record<string, unknown>>): number | null {
+  const stated = general ?? beta;
+  return typeof stated === "number" && Number.isInteger(stated) && stated > 0 ? stated : null;
 }
 
 interface Said {
@@ -281,6 +376,12 @@ class Context {
 
 function idOfResponse(id: string): string {
   return `response:${id}`;
+}
+
+function lessOf(a: UsageQuantities, b: UsageQuantities): UsageQuantities {
+  const rest = amountsOf(a);
+  for (const kind of USAGE_KINDS) rest[kind] = Math.max(0, a[kind] - b[kind]);
+  return rest;
 }
 
 /** No sum exceeds what a usage row can hold. */

@@ -23,6 +23,7 @@ import { CallerGone } from "../cancellation.js";
 import { toCallerError } from "../failures.js";
 import type { Generations } from "../generations.js";
 import { addressesIn } from "../named-addresses.js";
+import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { GenerationRun } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
@@ -88,7 +89,7 @@ const ASKING: ReadonlySet<unknown> = new Set(["response.create", COMMIT]);
 
 export class RealtimeRun implements RealtimeSession {
   readonly events: AsyncIterableIterator<string>;
-  private readonly meter = new RealtimeMeter();
+  private readonly meter: RealtimeMeter;
   private readonly safety: RealtimeSafety | null;
   private readonly rules: RealtimeRules;
   private readonly ticking: NodeJS.Timeout;
@@ -116,6 +117,8 @@ export class RealtimeRun implements RealtimeSession {
     const { run, model, safe } = opened;
     const { plan } = run;
     this.times = timesOf(deps);
+    const outputMost = model.maxOutputTokens ?? model.contextLength;
+    this.meter = new RealtimeMeter(isJudged(plan, model) ? { outputMost } : null);
     this.safety = isChecked(plan.caller, plan.model, safe) ? new RealtimeSafety(plan, safe, deps.admission) : null;
     const { generations, catalog } = deps;
     const { totalMs } = this.times;
@@ -330,7 +333,7 @@ export class RealtimeRun implements RealtimeSession {
     if (this.failure !== null && !this.meter.hasUsage) return run.release();
     const metered = this.meter.soFar();
     run.noteUpstream();
-    const isWhole = !this.isCut && this.failure === null && metered.source !== "partial";
+    const isWhole = !this.isCut && this.failure === null && !this.meter.isUnderWay;
     await run.settle({ ...metered, model, status: isWhole ? "ok" : "cancelled", warnings: [], cancelPolicy: "read-to-usage" });
   }
 }

@@ -14,9 +14,10 @@ import { REALTIME_TRANSCRIPTION_MS_HELD } from "../../../limits.js";
 import type { RealtimeReading, RealtimeUsage } from "../../../providers/openai/realtime-events.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
-import { costOf } from "../../catalog/pricing.js";
+import { type BillableQuantities, costOf } from "../../catalog/pricing.js";
 import { NO_WORDS } from "../admission.js";
 import type { Generations } from "../generations.js";
+import { isJudged, MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { UsageStatus } from "../receipt.js";
 import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED, type RealtimeAudioBuffer } from "./meter.js";
@@ -33,6 +34,8 @@ class TranscriptMeter {
   private reportedMs = 0;
   private hasReport = false;
   private isEstimated = false;
+  /** What was reported beyond what is plausible. */
+  private beyondMs = 0;
 
   get isAwaited(): boolean {
     return this.expected.size > 0;
@@ -61,14 +64,20 @@ class TranscriptMeter {
     this.expect(itemId);
   }
 
-  /** A report that comes twice counts once; without one that can be believed, what was measured counts. */
-  finish(itemId: string, reportId: string | null, usage: RealtimeUsage | null): void {
-    const measured = this.measured.get(itemId) ?? 0;
+  /**
+   * A report that comes twice counts once; without one that can be believed, what was measured counts. `givenMs`: all of the session's audio,
+   * for an item that was not measured; null where reports are believed as they are.
+   */
+  finish(itemId: string, reportId: string | null, usage: RealtimeUsage | null, givenMs: number | null): void {
+    const measured = this.measured.get(itemId);
     this.forget(itemId);
     if (reportId !== null && !this.reports.add(reportId)) return;
     this.hasReport = true;
     if (usage === null) this.isEstimated = true;
-    this.reportedMs += usage === null ? measured : toMilliseconds(usage);
+    const heardMs = usage === null ? (measured ?? 0) : toMilliseconds(usage);
+    const mostMs = givenMs === null || usage === null ? heardMs : Math.ceil(measured ?? givenMs) + MORE_HEARD_MS_MAX;
+    this.reportedMs += Math.min(heardMs, mostMs);
+    this.beyondMs += Math.max(0, heardMs - mostMs);
   }
 
   fail(itemId: string): void {
@@ -85,9 +94,14 @@ class TranscriptMeter {
   soFar(more = 0): Metered {
     let milliseconds = this.reportedMs + more;
     for (const itemId of this.expected) milliseconds += this.measured.get(itemId) ?? 0;
-    const quantities = { ...NO_USAGE, inputAudioMilliseconds: Math.min(milliseconds, USAGE_AMOUNT_MAX) };
+    const quantities = lasting(milliseconds);
+    if (this.beyondMs > 0) return { quantities, source: "bounded", reported: lasting(milliseconds + this.beyondMs) };
     return { quantities, source: this.isAwaited ? "partial" : this.isEstimated ? "estimated" : "provider" };
   }
+}
+
+function lasting(milliseconds: number): BillableQuantities {
+  return { ...NO_USAGE, inputAudioMilliseconds: Math.min(milliseconds, USAGE_AMOUNT_MAX) };
 }
 
 /** Transcription is priced by the second. Tokens of audio, or of input where they are not told apart, are 100 ms each. */
@@ -177,15 +191,16 @@ export class RealtimeTranscription {
   /** False for usage that is not this model's, because none was named. */
   read(reading: RealtimeReading): boolean {
     if (!this.opened) return false;
+    const { buffer } = this.session;
     switch (reading.kind) {
       case "session":
         this.isOn = reading.session.isTranscribing ?? this.isWanted;
         break;
       case "transcribing":
-        this.meter.noteProgress(reading.itemId, this.session.buffer.milliseconds);
+        this.meter.noteProgress(reading.itemId, buffer.milliseconds);
         break;
       case "transcribed":
-        this.meter.finish(reading.itemId, reading.reportId, reading.usage);
+        this.meter.finish(reading.itemId, reading.reportId, reading.usage, this.isJudged ? buffer.totalMilliseconds : null);
         break;
       case "untranscribed":
         this.meter.fail(reading.itemId);
@@ -215,12 +230,16 @@ export class RealtimeTranscription {
     try {
       if (!this.meter.hasUsage) return await run.release();
       const metered = this.meter.soFar();
-      const status: UsageStatus = isCut || metered.source === "partial" ? "cancelled" : "ok";
+      const status: UsageStatus = isCut || this.meter.isAwaited ? "cancelled" : "ok";
       run.noteUpstream();
       await run.settle({ ...metered, model: run.plan.model, status, warnings: [], cancelPolicy: "read-to-usage" });
     } finally {
       run.end();
     }
+  }
+
+  private get isJudged(): boolean {
+    return this.opened !== null && isJudged(this.opened.plan, this.opened.plan.model);
   }
 
   private costAtRisk({ model }: GenerationPlan): bigint {

@@ -42,8 +42,8 @@ export function createVideoTool(
       const { receipt } = await generations.run(ctx, plan, {
         ...work,
         // Before it is charged, so that a charged clip has a link.
-        meter: async (made) => {
-          const metered = await work.meter(made);
+        meter: async (made, model) => {
+          const metered = await work.meter(made, model);
           url = (await mediaLinks.publish(ctx, toFile(made))).url;
           return metered;
         },

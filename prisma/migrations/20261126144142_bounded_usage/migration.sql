@@ -1,0 +1,2 @@
+-- AlterEnum
+ALTER TYPE "UsageSource" ADD VALUE 'bounded';

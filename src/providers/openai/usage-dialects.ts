@@ -1,0 +1,150 @@
+/**
+ * The names that servers give to the amounts of a `usage` object, and the places where they put it. One table for all of them: a server that
+ * reports in a way of its own is a line here, and `usage.ts` needs no change. An unknown name is told to the operator once.
+ *
+ * Sources: the vendors' API references and recorded answers; the vendor of a name stands beside it. Names without one are OpenAI's.
+ */
+import { isRecord } from "../../lib/json.js";
+
+/** What a name means. Amounts of the same meaning are the same amount, said twice: the larger one counts. */
+export type UsageMeaning =
+  | "promptTotal"
+  | "inputTotal"
+  | "output"
+  | "total"
+  | "cached"
+  /** As Anthropic has them at the top of its own format: beside `input_tokens`, not among them. */
+  | "cachedBeside"
+  | "written"
+  | "writtenBeside"
+  | "writtenShort"
+  | "writtenHour"
+  | "inputAudio"
+  | "inputImage"
+  | "inputVideo"
+  /** Sound of a prompt in seconds, whose tokens only the total counts. */
+  | "inputAudioSeconds"
+  | "inputMore"
+  | "reasoning"
+  /** At the top of the object, where some servers count it among the output and others beside it. */
+  | "reasoningAbove"
+  | "outputAudio"
+  | "outputImage";
+
+/** Known and of no interest: a part that follows from the others, a time, a cost, a tier. */
+export const UNREAD = "unread";
+/** An object whose names mean something of their own. */
+interface Holder {
+  readonly holds: UsageTable;
+}
+export type UsageTable = ReadonlyMap<string, UsageMeaning | typeof UNREAD | Holder>;
+
+type Names = Readonly<Partial<Record<UsageMeaning | typeof UNREAD, readonly string[]>>>;
+
+function table(names: Names, holders: readonly (readonly [UsageTable, readonly string[]])[] = []): UsageTable {
+  const meanings = new Map<string, UsageMeaning | typeof UNREAD | Holder>();
+  for (const [meaning, each] of Object.entries(names) as [UsageMeaning | typeof UNREAD, readonly string[]][]) {
+    for (const name of each) meanings.set(name, meaning);
+  }
+  for (const [holds, each] of holders) for (const name of each) meanings.set(name, { holds });
+  return meanings;
+}
+
+/** Tokens that are written to a cache, by how long they are kept: Anthropic's names, which Qwen and OpenRouter use as well. */
+const LIFETIMES = table({ writtenShort: ["ephemeral_5m_input_tokens"], writtenHour: ["ephemeral_1h_input_tokens"] });
+const LIFETIME_HOLDERS = [LIFETIMES, ["cache_creation", "cache_creation_token_details"]] as const;
+
+const INPUT_DETAILS = table(
+  {
+    cached: ["cached_tokens", "cache_read_input_tokens", "cache_read_tokens", "cached_read_tokens"],
+    written: [
+      "cache_write_tokens", // OpenRouter
+      "cache_creation_tokens", // LiteLLM
+      "cache_creation_input_tokens", // Qwen
+      "cached_write_tokens", // Envoy AI Gateway
+      "cached_creation_tokens", // New API
+      "cache_write_input_tokens",
+    ],
+    inputAudio: ["audio_tokens"],
+    inputImage: ["image_tokens"],
+    inputVideo: ["video_tokens"], // Qwen, OpenRouter
+    unread: ["text_tokens", "cache_type", "cached_tokens_details", "tool_tokens", "file_tokens", "audio_length_seconds", "character_count"],
+  },
+  [LIFETIME_HOLDERS],
+);
+
+const OUTPUT_DETAILS = table({
+  reasoning: ["reasoning_tokens", "thinking_tokens"],
+  outputAudio: ["audio_tokens"],
+  outputImage: ["image_tokens"],
+  unread: ["text_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens", "video_tokens"],
+});
+
+/** A `usage` object of OpenAI's formats. */
+export const USAGE: UsageTable = table(
+  {
+    promptTotal: ["prompt_tokens"],
+    // Responses, images and transcriptions; Anthropic.
+    inputTotal: ["input_tokens"],
+    output: ["completion_tokens", "output_tokens"],
+    total: ["total_tokens"],
+    cached: [
+      "prompt_cache_hit_tokens", // DeepSeek
+      "cached_tokens", // Moonshot, Together
+      "num_cached_tokens", // Mistral
+    ],
+    cachedBeside: ["cache_read_input_tokens"], // Anthropic, LiteLLM
+    written: ["cache_write_tokens", "cached_write_tokens"],
+    writtenBeside: ["cache_creation_input_tokens"], // Anthropic, LiteLLM, Qwen
+    writtenShort: ["claude_cache_creation_5_m_tokens"], // New API
+    writtenHour: ["claude_cache_creation_1_h_tokens"],
+    inputAudioSeconds: ["prompt_audio_seconds"], // Mistral
+    inputMore: ["citation_tokens"], // Perplexity bills them as input
+    reasoningAbove: ["reasoning_tokens"], // Perplexity beside the output, SGLang among it
+    unread: [
+      "prompt_cache_miss_tokens", // DeepSeek
+      ...["queue_time", "prompt_time", "completion_time", "total_time"], // Groq
+      ...["num_sources_used", "num_server_side_tools_used", "server_side_tool_usage_details", "context_details", "cost_in_usd_ticks"], // xAI
+      ...["cost", "cost_details", "is_byok", "server_tool_use_details"], // OpenRouter
+      ...["server_tool_use", "service_tier", "inference_geo", "iterations", "speed"], // Anthropic
+      ...["num_search_queries", "search_context_size"], // Perplexity
+      ...["extra_properties", "total_characters", "character_count", "request_count", "plugins"], // Google, MiniMax, Qwen
+      ...["type", "seconds", "usage_semantic", "usage_source", "estimated_cost", "pages_processed", "doc_size_bytes"],
+    ],
+  },
+  [
+    [INPUT_DETAILS, ["prompt_tokens_details", "input_tokens_details", "prompt_token_details", "input_token_details"]],
+    [OUTPUT_DETAILS, ["completion_tokens_details", "output_tokens_details", "completion_token_details", "output_token_details"]],
+    LIFETIME_HOLDERS,
+  ],
+);
+
+/**
+ * The `usage` object of a whole answer or of a chunk, wherever the server put it; undefined or null when it holds none: at the top, in a
+ * choice (Moonshot's streams), under `x_groq` (Groq's streams).
+ */
+export function usageIn(object: Readonly<Record<string, unknown>>): unknown {
+  const { usage, choices, x_groq: groq } = object;
+  if (usage !== undefined && usage !== null) return usage;
+  if (Array.isArray(choices)) {
+    for (const choice of choices) if (isRecord(choice) && choice.usage !== undefined && choice.usage !== null) return choice.usage;
+  }
+  return isRecord(groq) ? groq.usage : usage;
+}
+
+// Vendors whose packages read their formats (`providers/ai-sdk`): what the packages' own reports leave out.
+
+/** Anthropic tells what it keeps for five minutes from what it keeps for an hour, which its package adds up. */
+export const ANTHROPIC_USAGE: UsageTable = USAGE;
+
+/** Cohere's `usage`: what it bills, what the model read and wrote, and what of that came from a cache. */
+export const COHERE_USAGE: UsageTable = table({ unread: ["billed_units", "tokens", "cached_tokens"] });
+
+/** Gemini's `usageMetadata`. Lists by modality hold the kinds that the package adds up. */
+export const GOOGLE_USAGE: UsageTable = table({
+  unread: [
+    ...["promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"],
+    ...["toolUsePromptTokenCount", "trafficType", "serviceTier"],
+    ...["promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails", "toolUsePromptTokensDetails"],
+  ],
+});

@@ -1,0 +1,96 @@
+/** The most that a chat can have used, by what was asked and what was delivered (docs/spec/credits.md#reported-usage). */
+import type { ChatBody } from "../../../lib/chat-format.js";
+import { readChat } from "../../../lib/chat-prompt.js";
+import { isRecord } from "../../../lib/json.js";
+import { ChatCount } from "../../../lib/tokenizer.js";
+import { CALLER_TOOL_TYPES, canonicalName } from "../../catalog/billed-fields.js";
+import type { Model } from "../../catalog/model.js";
+import { isJudged, PICTURE_TOKENS_MOST, promptTokensMost, vocabularyMargin } from "../plausible.js";
+import { AUDIO_CHARS_PER_TOKEN, type ChatPlan, dataChars } from "./plan.js";
+
+export interface Plausible {
+  /** Tokens of the prompt. Worked out when a report is beyond what the plain count allows. */
+  promptMost(): number;
+  /** Output tokens, unless more were delivered. */
+  readonly outputMost: number;
+}
+
+/** A report is not cut, but is still not believed below what was delivered. */
+export const UNBOUNDED: Plausible = { promptMost: () => Number.POSITIVE_INFINITY, outputMost: Number.POSITIVE_INFINITY };
+
+/**
+ * Null: what is reported is believed as it is. `cap` is what the upstream was bound to, in output tokens of one choice; null: it was not, and
+ * the model's own limits count.
+ */
+export function plausibleFor(plan: ChatPlan, model: Model, cap: number | null): Plausible | null {
+  return isJudged(plan, model) ? new PlausibleChat(plan, model, cap) : null;
+}
+
+class PlausibleChat implements Plausible {
+  readonly outputMost: number;
+
+  constructor(
+    private readonly plan: ChatPlan,
+    private readonly model: Model,
+    cap: number | null,
+  ) {
+    const longest = cap ?? model.maxOutputTokens ?? model.contextLength;
+    this.outputMost = longest === null ? Number.POSITIVE_INFINITY : longest * plan.choices + predicted(plan.body);
+  }
+
+  promptMost(): number {
+    const { plan, model } = this;
+    const prompt = new ChatCount();
+    readChat(plan.body, prompt);
+    if (!isCountable(plan, model, prompt)) return model.contextLength ?? Number.POSITIVE_INFINITY;
+    let counted = plan.promptTokens;
+    for (const text of prompt.texts) counted += vocabularyMargin(text);
+    for (const part of prompt.parts) counted += mediaTokens(part);
+    for (const value of prompt.unknowns) counted += charsOf(value);
+    return promptTokensMost(counted);
+  }
+}
+
+/** A vendor bills what it did not use of a prediction as output. */
+function predicted({ prediction }: ChatBody): number {
+  return prediction == null ? 0 : JSON.stringify(prediction).length;
+}
+
+/**
+ * Whether the gateway can tell what the model reads: not where the vendor itself searches, runs tools or looks up what is stored with it, nor of
+ * documents, films and sound that are named or packed. There the model's context is the bound.
+ */
+function isCountable({ body, model: asked }: ChatPlan, { capabilities }: Model, { parts }: ChatCount): boolean {
+  if (capabilities.includes("search") || capabilities.includes("code_exec")) return false;
+  const { tools } = body;
+  if (Array.isArray(tools) && tools.some((tool) => !isRecord(tool) || !CALLER_TOOL_TYPES.has(String(tool.type)))) return false;
+  if (asked.pricedFields.size > 0) {
+    const stated = new Set(Object.keys(body).map(canonicalName));
+    if ([...asked.pricedFields.keys()].some((name) => stated.has(canonicalName(name)))) return false;
+  }
+  return parts.every(isCountablePart);
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+function isCountablePart(part: Part): boolean {
+  switch (part.type) {
+    case "image_url":
+      return true;
+    case "input_audio":
+      return dataChars(part.input_audio) > 0;
+    default:
+      return false;
+  }
+}
+
+/** Half of the most, because the bound is twice the count. */
+function mediaTokens(part: Part): number {
+  if (part.type === "image_url") return PICTURE_TOKENS_MOST / 2;
+  return part.type === "input_audio" ? Math.ceil(dataChars(part.input_audio) / AUDIO_CHARS_PER_TOKEN) : 0;
+}
+
+function charsOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  return typeof value === "object" && value !== null ? JSON.stringify(value).length : 0;
+}
