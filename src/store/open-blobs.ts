@@ -1,5 +1,6 @@
 /** The blob store that is configured: a bucket that processes share, or a directory of this one's own. */
 import { join } from "node:path";
+import type { Logger } from "pino";
 import type { S3Settings } from "../lib/settings.js";
 import { BlobDrafts } from "./blob-drafts.js";
 import type { BlobUrls } from "./blob-urls.js";
@@ -21,13 +22,14 @@ export async function openBlobs(
   s3: S3Settings | null,
   dataDir: Pick<DataDir, "path" | "workerNumber">,
   urls: BlobUrls,
+  log: Logger,
 ): Promise<OpenedBlobs> {
   const { path, workerNumber } = dataDir;
   // Drafts are one process's own. What a gateway of one process has left goes at the start of the next.
   const drafts = join(path, "blobs", ".drafts", ...(workerNumber === null ? [] : [String(workerNumber)]));
   if (s3 === null) return { blobs: await openDirectoryBlobs(path, urls, drafts), urls, origin: null, close: () => undefined };
   const { openS3Blobs } = await import("./s3-blobs.js");
-  const blobs = await openS3Blobs(s3, await BlobDrafts.open(drafts));
+  const blobs = await openS3Blobs(s3, await BlobDrafts.open(drafts), { log });
   return { blobs, urls: null, origin: bucketOrigin(s3), close: () => blobs.close() };
 }
 

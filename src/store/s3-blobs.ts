@@ -2,16 +2,17 @@
  * Blobs as objects of a bucket, which any number of processes share. The key of a blob is that of its object; `store-id` beside them
  * holds the store's UUID. An object is there whole or not at all, so what is on its way in waits on this process's disk.
  */
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { PutObjectCommand, PutObjectCommandInput, S3Client } from "@aws-sdk/client-s3";
+import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../errors.js";
 import type { S3Settings } from "../lib/settings.js";
 import { PassingStartError, StartError } from "../lib/start-error.js";
-import { type BlobDrafts, type Draft, readableRange } from "./blob-drafts.js";
+import { type BlobDrafts, readableRange } from "./blob-drafts.js";
 import {
   type BlobDraft,
   BlobExists,
@@ -26,57 +27,97 @@ import {
 } from "./blobs.js";
 import {
   S3_ATTEMPTS_MAX,
-  S3_CONNECT_TIMEOUT_MS,
   S3_CONNECTIONS_MAX,
   S3_IDLE_TIMEOUT_MS,
+  S3_PROBE_MS,
   S3_RETRY_AFTER_SECONDS,
   S3_RETRY_DELAY_MS,
+  S3_SILENCE_MS,
+  S3_SILENT_ATTEMPTS,
+  S3_START_SILENCE_MS,
 } from "./limits.js";
+import { StoreSilence, StoreSilent } from "./store-silence.js";
 
 const ID_KEY = "store-id";
 const ID_PATTERN = /^[0-9a-f-]{36}$/;
 /** A condition that must be met, and sent: the object is the first of its name. */
 const NEW_ONLY = { IfNoneMatch: "*" } as const;
 
+/** Bytes that are in memory are sent in pieces of this size, so that their progress is seen. */
+const PIECE_BYTES = 256 * 1024;
+
 interface Upload extends PutOptions {
   readonly isNew?: boolean;
+}
+
+/** What an object is to hold, from its beginning as often as it is opened. */
+interface Content {
+  readonly sizeBytes: number;
+  /** In hexadecimal, where it is known: the store then refuses bytes that changed on the way. */
   readonly sha256?: string;
+  open(): Readable;
+}
+
+export interface S3Options {
+  readonly log?: Logger;
+  /** Milliseconds that the store may be silent while it is waited for. */
+  readonly silenceMs?: number;
 }
 
 /** Opens the store. Throws a StartError when the bucket is not there, not ours, or not answering. */
-export async function openS3Blobs(settings: S3Settings, drafts: BlobDrafts): Promise<BlobStore & { close(): void }> {
+export async function openS3Blobs(
+  settings: S3Settings,
+  drafts: BlobDrafts,
+  options: S3Options = {},
+): Promise<BlobStore & { close(): void }> {
+  const { log, silenceMs = S3_SILENCE_MS } = options;
   const s3 = await loadS3();
   const client = await createS3Client(settings);
+  const probe = (abortSignal: AbortSignal) => client.send(new s3.HeadBucketCommand({ Bucket: settings.bucket }), { abortSignal });
+  const start = new StoreSilence({ probe, silenceMs: S3_START_SILENCE_MS, probeMs: S3_PROBE_MS });
   try {
-    await client.send(new s3.HeadBucketCommand({ Bucket: settings.bucket }));
-    return new S3Blobs(s3, client, settings.bucket, drafts, await readStoreId(s3, client, settings.bucket));
+    await start.call(probe);
+    const id = await start.call((signal) => readStoreId(s3, client, settings.bucket, signal));
+    const silence = new StoreSilence({ probe, silenceMs, probeMs: S3_PROBE_MS, onChange: (isAway) => tellOfSilence(log, isAway) });
+    // Connections of their own: downloads whose readers take their time keep nothing else waiting.
+    return new S3Blobs(s3, client, await createS3Client(settings), settings.bucket, drafts, id, silence);
   } catch (error) {
     client.destroy();
     throw toStartError(error, settings) ?? error;
+  } finally {
+    start.close();
   }
+}
+
+function tellOfSilence(log: Logger | undefined, isAway: boolean): void {
+  if (isAway) log?.error("the bucket does not answer: what needs it is refused");
+  else log?.info("the bucket answers again");
 }
 
 class S3Blobs implements BlobStore {
   constructor(
     private readonly s3: S3Module,
     private readonly client: S3Client,
+    private readonly downloads: S3Client,
     private readonly bucket: string,
     private readonly drafts: BlobDrafts,
     readonly id: string,
+    private readonly silence: StoreSilence,
   ) {}
 
   async put(key: string, content: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions = {}): Promise<number> {
     splitBlobKey(key);
     if (content instanceof Uint8Array) {
-      await this.asked(this.client.send(this.putCommand(key, content, content.byteLength, options)));
+      const sha256 = createHash("sha256").update(content).digest("hex");
+      await this.send(key, { sizeBytes: content.byteLength, sha256, open: () => Readable.from(piecesOf(content)) }, options);
       return content.byteLength;
     }
-    const draft = await this.drafts.write(content, false);
+    const { path, sizeBytes } = await this.drafts.write(content, false);
     try {
-      await this.send(key, draft, options);
-      return draft.sizeBytes;
+      await this.send(key, { sizeBytes, open: () => createReadStream(path) }, options);
+      return sizeBytes;
     } finally {
-      await rm(draft.path, { force: true });
+      await rm(path, { force: true });
     }
   }
 
@@ -87,7 +128,7 @@ class S3Blobs implements BlobStore {
       save: async (key, options = {}) => {
         splitBlobKey(key);
         try {
-          await this.send(key, draft, { ...options, sha256: draft.sha256 });
+          await this.send(key, draft, options);
         } finally {
           await draft.discard();
         }
@@ -96,7 +137,8 @@ class S3Blobs implements BlobStore {
   }
 
   async head(key: string): Promise<BlobInfo | null> {
-    const found = await this.find(this.client.send(new this.s3.HeadObjectCommand(this.named(key))));
+    const command = () => new this.s3.HeadObjectCommand(this.named(key));
+    const found = await this.find((abortSignal) => this.client.send(command(), { abortSignal }));
     if (!found) return null;
     const { ContentLength, LastModified, ContentType } = found;
     return { key, sizeBytes: ContentLength ?? 0, writtenAt: LastModified ?? new Date(0), contentType: ContentType ?? null };
@@ -105,25 +147,42 @@ class S3Blobs implements BlobStore {
   async open(key: string, range?: ByteRange): Promise<Readable | null> {
     const { start, end } = readableRange(range);
     const part = start === undefined ? {} : { Range: `bytes=${start}-${end}` };
-    const found = await this.find(this.client.send(new this.s3.GetObjectCommand({ ...this.named(key), ...part })));
-    return (found?.Body as Readable | undefined) ?? null;
+    const command = () => new this.s3.GetObjectCommand({ ...this.named(key), ...part });
+    // What ends the call must not end the body that it has given.
+    const found = await this.find((abortSignal) => this.downloads.send(command(), { abortSignal }));
+    return found?.Body ? this.silence.watch(found.Body as Readable) : null;
   }
 
   async read(key: string): Promise<Buffer | null> {
-    const found = await this.find(this.client.send(new this.s3.GetObjectCommand(this.named(key))));
-    return found?.Body ? Buffer.from(await this.asked(found.Body.transformToByteArray())) : null;
+    const body = await this.open(key);
+    if (!body) return null;
+    const chunks: Uint8Array[] = [];
+    const collected = (async () => {
+      for await (const chunk of body) chunks.push(chunk);
+    })();
+    await this.asked(collected);
+    return Buffer.concat(chunks);
   }
 
   async delete(key: string): Promise<void> {
-    await this.find(this.client.send(new this.s3.DeleteObjectCommand(this.named(key))));
+    const command = () => new this.s3.DeleteObjectCommand(this.named(key));
+    await this.find((abortSignal) => this.client.send(command(), { abortSignal }));
   }
 
   async *list(folder: string): AsyncGenerator<BlobInfo> {
-    const pages = this.s3.paginateListObjectsV2({ client: this.client }, { Bucket: this.bucket, Prefix: `${folder}/` });
-    for await (const { Contents: objects = [] } of pages) {
+    const { ListObjectsV2Command } = this.s3;
+    for (let token: string | undefined, isLast = false; !isLast; ) {
+      const page = { Bucket: this.bucket, Prefix: `${folder}/`, ContinuationToken: token };
+      const {
+        Contents: objects = [],
+        IsTruncated,
+        NextContinuationToken,
+      } = await this.ask((abortSignal) => this.client.send(new ListObjectsV2Command(page), { abortSignal }));
       for (const { Key: key, Size: sizeBytes = 0, LastModified: writtenAt = new Date(0) } of objects) {
         if (key !== undefined) yield { key, sizeBytes, writtenAt, contentType: null };
       }
+      token = NextContinuationToken;
+      isLast = !IsTruncated || token === undefined;
     }
   }
 
@@ -151,27 +210,38 @@ class S3Blobs implements BlobStore {
   }
 
   close(): void {
+    this.silence.close();
     this.client.destroy();
+    this.downloads.destroy();
   }
 
-  /** A file to an object. The SDK cannot repeat what it reads from a stream, so that is done here, from the file's beginning. */
-  private async send(key: string, draft: Draft, upload: Upload): Promise<void> {
+  /** The SDK cannot repeat what it reads from a stream, so that is done here, from the content's beginning. */
+  private async send(key: string, content: Content, upload: Upload): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
-      const body = createReadStream(draft.path);
       try {
-        await this.client.send(this.putCommand(key, body, draft.sizeBytes, upload));
+        await this.silence.call((signal, noteProgress) => this.sendOnce(key, content, upload, signal, noteProgress));
         return;
       } catch (error) {
         if (upload.isNew && isTaken(error)) throw new BlobExists(`There is a blob ${key} already.`);
-        if (attempt === S3_ATTEMPTS_MAX || !isTransient(error)) throw toCallersError(error);
+        if (attempt === S3_ATTEMPTS_MAX || error instanceof StoreSilent || !isTransient(error)) throw toCallersError(error);
         await delay(S3_RETRY_DELAY_MS * 2 ** (attempt - 1));
-      } finally {
-        body.destroy();
       }
     }
   }
 
-  private putCommand(key: string, body: NonNullable<PutObjectCommandInput["Body"]>, sizeBytes: number, upload: Upload): PutObjectCommand {
+  private async sendOnce(key: string, content: Content, upload: Upload, abortSignal: AbortSignal, noteProgress: () => void): Promise<void> {
+    const body = Readable.from(noting(content.open(), noteProgress), { objectMode: false });
+    const failed = new Promise<never>((_, reject) => body.once("error", reject));
+    const sent = this.client.send(this.putCommand(key, body, content, upload), { abortSignal });
+    await Promise.race([sent, failed]).finally(() => body.destroy());
+  }
+
+  private putCommand(
+    key: string,
+    body: NonNullable<PutObjectCommandInput["Body"]>,
+    { sizeBytes, sha256 }: Content,
+    upload: Upload,
+  ): PutObjectCommand {
     const command = new this.s3.PutObjectCommand({
       ...this.named(key),
       Body: body,
@@ -179,9 +249,8 @@ class S3Blobs implements BlobStore {
       ...(upload.contentType !== undefined && { ContentType: upload.contentType }),
       ...(upload.isNew && NEW_ONLY),
     });
-    const { sha256 } = upload;
     if (sha256 !== undefined) {
-      // The store then refuses bytes that changed on the way, and the SDK need not hash them again.
+      // The SDK need not hash them again.
       command.middlewareStack.add(
         (next) => (args) => {
           (args.request as { headers: Record<string, string> }).headers["x-amz-content-sha256"] = sha256;
@@ -199,8 +268,12 @@ class S3Blobs implements BlobStore {
   }
 
   /** Null for an object that is not there. */
-  private find<Result>(work: Promise<Result>): Promise<Result | null> {
-    return this.asked(work.catch((error: unknown) => (isMissing(error) ? null : Promise.reject(error))));
+  private find<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result | null> {
+    return this.ask((signal) => send(signal).catch((error: unknown) => (isMissing(error) ? null : Promise.reject(error))));
+  }
+
+  private ask<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    return this.asked(this.silence.call(send, S3_SILENT_ATTEMPTS));
   }
 
   private asked<Result>(work: Promise<Result>): Promise<Result> {
@@ -208,11 +281,22 @@ class S3Blobs implements BlobStore {
   }
 }
 
+function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < bytes.byteLength; start += PIECE_BYTES) yield bytes.subarray(start, start + PIECE_BYTES);
+}
+
+async function* noting(chunks: AsyncIterable<Uint8Array>, note: () => void): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    note();
+    yield chunk;
+  }
+}
+
 /** Of processes that open an empty bucket at once, one writes the id; every one reads what was written. */
-async function readStoreId(s3: S3Module, client: S3Client, bucket: string): Promise<string> {
+async function readStoreId(s3: S3Module, client: S3Client, bucket: string, abortSignal: AbortSignal): Promise<string> {
   const read = async () => {
     try {
-      const { Body: body } = await client.send(new s3.GetObjectCommand({ Bucket: bucket, Key: ID_KEY }));
+      const { Body: body } = await client.send(new s3.GetObjectCommand({ Bucket: bucket, Key: ID_KEY }), { abortSignal });
       return (await body?.transformToString())?.trim() ?? "";
     } catch (error) {
       if (isMissing(error)) return null;
@@ -224,7 +308,7 @@ async function readStoreId(s3: S3Module, client: S3Client, bucket: string): Prom
   const condition = known === null ? NEW_ONLY : {};
   const body = `${randomUUID()}\n`;
   await client
-    .send(new s3.PutObjectCommand({ Bucket: bucket, Key: ID_KEY, Body: body, ContentType: "text/plain", ...condition }))
+    .send(new s3.PutObjectCommand({ Bucket: bucket, Key: ID_KEY, Body: body, ContentType: "text/plain", ...condition }), { abortSignal })
     .catch((error: unknown) => (isTaken(error) ? null : Promise.reject(error)));
   return (await read()) ?? body.trim();
 }
@@ -264,12 +348,14 @@ export async function createS3Client({ endpoint, region, credentials }: S3Settin
     ...(credentials && { credentials }),
     // Stores other than AWS are seldom reached by a host name for each bucket.
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    logger: SILENT,
     maxAttempts: S3_ATTEMPTS_MAX,
+    // A store that ignores it would be waited for in vain before each upload.
+    expectContinueHeader: false,
     // Trailing checksums are AWS's own; a presigned upload would be signed for the checksum of nothing.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: {
-      connectionTimeout: S3_CONNECT_TIMEOUT_MS,
       socketTimeout: S3_IDLE_TIMEOUT_MS,
       httpAgent: agent,
       httpsAgent: agent,
@@ -294,6 +380,7 @@ export function isTaken(error: unknown): boolean {
 export function isTransient(error: unknown): boolean {
   const { name, code, $metadata } = error as S3Failure;
   const status = $metadata?.httpStatusCode;
+  if (error instanceof StoreSilent) return true;
   if (status !== undefined && status !== 200) return status >= 500 || status === 429 || status === 408 || status === 409;
   return name === "TimeoutError" || /^(?:ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)/.test(code ?? "");
 }

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { PutObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { S3Settings } from "../../src/lib/settings.js";
 import { EXIT_CONFIG } from "../../src/lib/start-error.js";
 import { BlobDrafts } from "../../src/store/blob-drafts.js";
@@ -18,6 +18,7 @@ import { bucketOrigin } from "../../src/store/open-blobs.js";
 import { createS3Client, openS3Blobs } from "../../src/store/s3-blobs.js";
 import { compile } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { isS3Installed, S3_ABSENT, startS3, type TestS3 } from "../support/s3.js";
 
 let dataDir: string;
@@ -305,6 +306,86 @@ describe.skipIf(!isS3Installed)("a bucket", () => {
     await expect(draft.save("media/a")).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
     expect(await readdir(join(dataDir, "other-drafts"))).toEqual([]);
     store.close();
+  });
+});
+
+describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
+  /** More than sockets hold on their way. */
+  const large = Buffer.alloc(48 * 1024 * 1024, "x");
+  let other: TestS3;
+  let store: Awaited<ReturnType<typeof openS3Blobs>>;
+
+  beforeAll(async () => {
+    other = (await startS3()) as TestS3;
+    const drafts = await BlobDrafts.open(join(dataDir, "hanging-drafts"));
+    store = await openS3Blobs(await other.createBucket(), drafts, { silenceMs: 1_000 });
+    await store.put("media/large", large);
+  });
+  afterEach(() => other.thaw());
+  afterAll(async () => {
+    store.close();
+    await other.stop();
+  });
+  const back = () => eventually(async () => expect(await store.head("media/large")).not.toBeNull());
+  const openLarge = async () => ((await store.open("media/large")) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  const AWAY = { code: "SERVICE_UNAVAILABLE", message: "The file store does not answer." };
+
+  it("fails whatever is asked of it, and answers again afterwards", async () => {
+    await back();
+    const draft = await store.receive(inPieces("abc"), { sizeBytesMax: 3 });
+    other.freeze();
+
+    const asked = await Promise.allSettled([
+      store.head("media/large"),
+      store.open("media/large"),
+      store.read("media/large"),
+      store.put("media/small", Buffer.from("abc")),
+      store.put("media/pieces", inPieces("abc")),
+      store.delete("media/small"),
+      listed(store, "media"),
+      draft.save("media/draft"),
+    ]);
+    const later = await Promise.allSettled([store.head("media/large")]);
+
+    expect([...asked, ...later]).toEqual(Array(9).fill({ status: "rejected", reason: expect.objectContaining(AWAY) }));
+    other.thaw();
+    await back();
+    expect(await readdir(join(dataDir, "hanging-drafts"))).toEqual([]);
+  });
+
+  it("fails an upload that it stops taking, and a download that it stops giving", async () => {
+    await back();
+    const chunks = await openLarge();
+    await chunks.next();
+    const pieces = async function* () {
+      yield large.subarray(0, 1024);
+      other.freeze();
+      yield large.subarray(1024);
+    };
+    const draft = await store.receive(pieces(), { sizeBytesMax: large.length });
+    const rest = async () => {
+      while (!(await chunks.next()).done);
+    };
+
+    await expect(Promise.all([draft.save("media/more"), "saved"])).rejects.toMatchObject(AWAY);
+    await expect(rest()).rejects.toThrow("The store");
+    other.thaw();
+    await back();
+    expect(await store.head("media/more")).toBeNull();
+  });
+
+  it("is not waited for while a reader takes their time", async () => {
+    await back();
+    const chunks = await openLarge();
+    let size = ((await chunks.next()).value as Buffer).length;
+    other.freeze();
+    await expect(store.head("media/large")).rejects.toMatchObject(AWAY);
+    other.thaw();
+    await back();
+
+    for (let next = await chunks.next(); !next.done; next = await chunks.next()) size += next.value.length;
+
+    expect(size).toBe(large.length);
   });
 });
 

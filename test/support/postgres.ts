@@ -34,6 +34,9 @@ export interface TestPostgres {
   kill9(): Promise<void>;
   /** Starts it again after `kill9`; resolves when it accepts connections. */
   restart(): Promise<void>;
+  /** Stops all of its processes where they are: connections stand and are made, and nothing is answered, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
   /** Stops it and removes its files. */
   stop(): Promise<void>;
 }
@@ -109,6 +112,15 @@ export async function startPostgres({ connectionsMax = 100 } = {}): Promise<Test
     },
     restart: async () => {
       server = await startServer();
+    },
+    freeze: () => {
+      // The parent first, so that it starts no further child.
+      server.kill("SIGSTOP");
+      for (const child of childrenOf(server.pid)) process.kill(child, "SIGSTOP");
+    },
+    thaw: () => {
+      for (const child of childrenOf(server.pid)) process.kill(child, "SIGCONT");
+      server.kill("SIGCONT");
     },
     stop: async () => {
       // A pool's end() resolves while its connections are still saying goodbye; a server that cut them off then would have each

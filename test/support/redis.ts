@@ -21,6 +21,9 @@ export interface TestRedis {
   kill9(): Promise<void>;
   /** Starts it again on the same port after `kill9`. */
   restart(): Promise<void>;
+  /** Stops the process where it is: connections stand and are made, and nothing is answered, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
   /** Stops it and removes its files. */
   stop(): Promise<void>;
 }
@@ -72,6 +75,8 @@ export async function startRedis({ password }: TestRedisOptions = {}): Promise<T
     restart: async () => {
       server = await startServer();
     },
+    freeze: () => void server.kill("SIGSTOP"),
+    thaw: () => void server.kill("SIGCONT"),
     stop: async () => {
       await end();
       rmSync(directory, { recursive: true, force: true });

@@ -15,6 +15,9 @@ export interface TestS3 {
   readonly directory: string;
   /** Makes one, and says how it is reached. */
   createBucket(): Promise<S3Settings>;
+  /** Stops the process where it is: connections stand and are made, and nothing is answered, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
   /** Stops it and removes its files. */
   stop(): Promise<void>;
 }
@@ -52,6 +55,8 @@ export async function startS3(): Promise<TestS3 | null> {
       client.destroy();
       return { bucket, endpoint, region: REGION, credentials: CREDENTIALS };
     },
+    freeze: () => void server.kill("SIGSTOP"),
+    thaw: () => void server.kill("SIGCONT"),
     stop: async () => {
       process.off("exit", onExit);
       if (server.exitCode === null && server.signalCode === null) {

@@ -163,7 +163,7 @@ export async function openInfrastructure(
   const dataDir = await (worker ? openWorkerDir(settings.dataDir, worker.number) : openDataDir(settings.dataDir));
   const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
   const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
-  const opened = await openStore(settings, dataDir, blobUrls);
+  const opened = await openStore(settings, dataDir, blobUrls, log);
   const database = await openMigrated(settings, dataDir, log);
   const pepper = await pepperOf(deriveSecret, database);
   const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
@@ -266,9 +266,9 @@ export async function openInfrastructure(
   };
 }
 
-async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls): Promise<OpenedBlobs> {
+async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls, log: Logger): Promise<OpenedBlobs> {
   try {
-    return await openBlobs(settings.s3, dataDir, urls);
+    return await openBlobs(settings.s3, dataDir, urls, log);
   } catch (error) {
     await dataDir.release();
     throw error;

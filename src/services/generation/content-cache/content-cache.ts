@@ -4,6 +4,9 @@
  *
  * 1. What is stored is answered. 2. Else whoever comes first makes it and pays, and everybody who comes meanwhile is given the same
  * answer at no cost. 3. It is stored before anybody has it, so that the next request finds it.
+ *
+ * The store is waited for only so long. What it does not find in time is made; what it does not take in time is answered from memory until
+ * it has.
  */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -83,6 +86,11 @@ export const CONTENT_CACHE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 export const CONTENT_CACHE_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Content cache, unspecified: models change behind their names, so nothing is answered for ever. */
 export const CONTENT_CACHE_HOURS = 24 * 7;
+/** Content cache, unspecified: milliseconds that a request waits for an answer to be found, and for one to be stored. */
+export const CONTENT_CACHE_FIND_MS = 1_000;
+export const CONTENT_CACHE_STORE_MS = 1_000;
+/** Content cache, unspecified: what waits in memory for a store that takes its time; beyond that, answers are not stored. */
+export const CONTENT_CACHE_UNSTORED_BYTES_MAX = 128 * 1024 * 1024;
 /** Content cache, unspecified: how often the last use of answers is written down. A crash forgets that much of their order. */
 export const CONTENT_CACHE_NOTE_MS = 5_000;
 
@@ -172,10 +180,23 @@ export interface AnswerStore {
   store(key: Key, answer: CacheableAnswer): Promise<void>;
 }
 
+export interface ContentCacheTimes {
+  readonly findMs: number;
+  readonly storeMs: number;
+}
+
+const TIMES: ContentCacheTimes = { findMs: CONTENT_CACHE_FIND_MS, storeMs: CONTENT_CACHE_STORE_MS };
+
 export class ContentCache {
   private readonly work = new SharedWork<Made>();
+  /** Answers that are being stored, by the name of their key. */
+  private readonly unstored = new Map<string, CacheableAnswer>();
+  private unstoredBytes = 0;
 
-  constructor(private readonly answers: AnswerStore) {}
+  constructor(
+    private readonly answers: AnswerStore,
+    private readonly times: ContentCacheTimes = TIMES,
+  ) {}
 
   /** See `get`. */
   ask(
@@ -213,7 +234,8 @@ export class ContentCache {
     const startedAt = performance.now();
     const { accountId } = requireCaller(ctx);
     if (query.noCache || query.parameters.seed === RANDOM_SEED) return null;
-    const stored = await orNothing(ctx, this.answers.find(keyOf(query, accountId)));
+    const key = keyOf(query, accountId);
+    const stored = this.unstored.get(nameOf(key)) ?? (await this.orNothing(ctx, this.answers.find(key)));
     if (!stored) return null;
     return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
@@ -226,7 +248,7 @@ export class ContentCache {
 
   private async open(ctx: RequestContext, query: CacheQuery): Promise<KeptAnswer | null> {
     const startedAt = performance.now();
-    const kept = await orNothing(ctx, this.answers.open(keyOf(query, requireCaller(ctx).accountId)));
+    const kept = await this.orNothing(ctx, this.answers.open(keyOf(query, requireCaller(ctx).accountId)));
     return kept && { ...kept, receipt: hitReceipt(ctx, kept.receipt, startedAt), version: versionOf(kept.receipt) };
   }
 
@@ -237,7 +259,7 @@ export class ContentCache {
   ): Promise<CachedAnswer> {
     const startedAt = performance.now();
     const payer = payerOf(ctx);
-    const name = Buffer.from(key).toString("hex");
+    const name = nameOf(key);
     for (;;) {
       const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
         return this.findOrMake(deriveContext(ctx, { signal }), key, produce).catch((error: unknown) => {
@@ -257,32 +279,61 @@ export class ContentCache {
   }
 
   private async findOrMake(ctx: RequestContext, key: Key, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<Made> {
-    const stored = await orNothing(ctx, this.answers.find(key));
+    const unstored = this.unstored.get(nameOf(key));
+    if (unstored) return { ...unstored, wasStored: true, isKept: false };
+    const stored = await this.orNothing(ctx, this.answers.find(key));
     if (stored) return { ...stored, wasStored: true, isKept: true };
     const answer = await produce(ctx);
     return { ...answer, wasStored: false, isKept: await this.remember(ctx, key, answer) };
   }
 
-  /** Whether the next one who asks is given it. */
+  /** Whether the next one who asks is given it from the store. */
   private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
     // What one caller's credits cut short is no answer to others.
-    if (answer.receipt.isCut || answer.file.bytes.byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return false;
+    const { byteLength } = answer.file.bytes;
+    if (answer.receipt.isCut || byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return false;
+    if (this.unstoredBytes + byteLength > CONTENT_CACHE_UNSTORED_BYTES_MAX) return false;
+    const isStored = await within(this.times.storeMs, this.store(ctx, key, answer));
+    return isStored ?? false;
+  }
+
+  private async store(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
+    const name = nameOf(key);
+    this.unstored.set(name, answer);
+    this.unstoredBytes += answer.file.bytes.byteLength;
     try {
       await this.answers.store(key, answer);
       return true;
     } catch (error) {
       ctx.log.warn({ err: error }, "could not write the content cache");
       return false;
+    } finally {
+      if (this.unstored.get(name) === answer) this.unstored.delete(name);
+      this.unstoredBytes -= answer.file.bytes.byteLength;
     }
+  }
+
+  /** A cache that does not work, or not in time, is a cache without the answer, and no failure of the request. */
+  private async orNothing<Found>(ctx: RequestContext, looking: Promise<Found | null>): Promise<Found | null> {
+    const found = looking.catch((error: unknown) => {
+      ctx.log.warn({ err: error }, "could not read the content cache");
+      return null;
+    });
+    return (await within(this.times.findMs, found)) ?? null;
   }
 }
 
-/** A cache that does not work is a slow cache, and no failure of the request. */
-function orNothing<Found>(ctx: RequestContext, looking: Promise<Found | null>): Promise<Found | null> {
-  return looking.catch((error: unknown) => {
-    ctx.log.warn({ err: error }, "could not read the content cache");
-    return null;
+/** Undefined when the time is up first. */
+async function within<Result>(milliseconds: number, work: Promise<Result>): Promise<Result | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeUp = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), milliseconds);
   });
+  return Promise.race([work, timeUp]).finally(() => clearTimeout(timer));
+}
+
+function nameOf(key: Key): string {
+  return Buffer.from(key).toString("hex");
 }
 
 /** By the generation that made it, whose id is nobody's business but its payer's. */

@@ -11,16 +11,19 @@ import { BlobGc } from "../../../../src/services/files/blob-gc.js";
 import { ORPHAN_AGE_MS } from "../../../../src/services/files/limits.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "../../../../src/services/generation/content-cache/cached-answers.js";
 import {
+  type AnswerStore,
   type CacheableAnswer,
   type CacheQuery,
   CONTENT_CACHE_ANSWER_BYTES_MAX,
   CONTENT_CACHE_HOURS,
+  CONTENT_CACHE_UNSTORED_BYTES_MAX,
   ContentCache,
 } from "../../../../src/services/generation/content-cache/content-cache.js";
 import type { Receipt } from "../../../../src/services/generation/receipt.js";
 import type { BlobStore } from "../../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../../src/store/directory-blobs.js";
 import { silentLog, type TestDatabase } from "../../../support/database.js";
+import { eventually } from "../../../support/eventually.js";
 import { createAnyTestDatabase } from "../../../support/shared-database.js";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -193,6 +196,76 @@ describe("what is kept", () => {
     const { produce } = producer();
 
     expect(textOf(await cache.get(context(), query(), produce))).toBe("picture 1");
+  });
+});
+
+describe("a store that takes its time", () => {
+  /** The real one, behind a gate; `asked` says how often it was written to. */
+  function openSlowCache(gated: "find" | "store") {
+    const { answers } = openCache();
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const slow: AnswerStore = {
+      find: async (key) => (gated === "find" ? opened : Promise.resolve()).then(() => answers.find(key)),
+      open: async (key) => (gated === "find" ? opened : Promise.resolve()).then(() => answers.open(key)),
+      store: async (key, answer) => (gated === "store" ? opened : Promise.resolve()).then(() => answers.store(key, answer)),
+    };
+    return { cache: new ContentCache(slow, { findMs: 20, storeMs: 20 }), open };
+  }
+
+  it("that does not find in time is not waited for", async () => {
+    const asked = query();
+    const { produce, made } = producer();
+    await openCache().cache.get(context(), asked, produce);
+    const { cache } = openSlowCache("find");
+
+    const answer = await cache.get(context(), asked, produce);
+
+    expect([textOf(answer), answer.isHit, made()]).toEqual(["picture 2", false, 2]);
+    expect(await cache.find(context(), asked)).toBeNull();
+    expect(await cache.ask(context(), asked, "image/png", produce).find()).toBeNull();
+  });
+
+  it("that does not store in time is not waited for, and what it takes meanwhile is answered at no cost", async () => {
+    const asked = query();
+    const { produce, made } = producer();
+    const { cache, open } = openSlowCache("store");
+
+    const first = await cache.get(context(), asked, produce);
+    const second = await cache.get(context(), asked, produce);
+    open();
+
+    expect([first.isHit, first.version]).toEqual([false, null]);
+    expect([textOf(second), second.isHit, second.version, second.receipt.costNanocredits]).toEqual(["picture 1", true, null, 0n]);
+    const stored = await eventually(async () => {
+      const found = await openCache().cache.find(context(), asked);
+      expect(found).not.toBeNull();
+      return found;
+    });
+    expect([stored?.isHit, stored?.version === null, made()]).toEqual([true, false, 1]);
+  });
+
+  it("is given no more than memory has room for", async () => {
+    const bytes = Buffer.alloc(CONTENT_CACHE_ANSWER_BYTES_MAX);
+    let fail: (error: Error) => void = () => undefined;
+    const full = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    const nothing = async () => null;
+    const cache = new ContentCache({ find: nothing, open: nothing, store: () => full }, { findMs: 1_000, storeMs: 20 });
+    let made = 0;
+    const produce = async (): Promise<CacheableAnswer> => {
+      made += 1;
+      return { file: { bytes, contentType: "image/png" }, receipt };
+    };
+    const queries = Array.from({ length: CONTENT_CACHE_UNSTORED_BYTES_MAX / CONTENT_CACHE_ANSWER_BYTES_MAX + 1 }, () => query());
+
+    for (const asked of [...queries, ...queries]) await cache.get(context(), asked, produce);
+    fail(new Error("The disk is full."));
+
+    expect(made).toBe(queries.length + 1);
   });
 });
 
