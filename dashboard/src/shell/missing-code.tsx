@@ -4,7 +4,7 @@
  */
 import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useEffect, useState } from "react";
-import { onReconnect } from "../client/connection.js";
+import { onReconnect, waitForRetry } from "../client/connection.js";
 import { Page } from "../ui/page.js";
 import { Loading } from "../ui/states.js";
 
@@ -12,6 +12,9 @@ export class MissingCode extends Error {}
 
 /** Shortest time between reloads. Two versions of the gateway behind one load balancer would otherwise cause a reload loop. */
 const RELOAD_INTERVAL_MS = 60_000;
+/** Waits between attempts while the gateway cannot be reached: the first, doubled up to the last. */
+const AWAY_RETRY_MIN_MS = 1000;
+const AWAY_RETRY_MAX_MS = 30_000;
 const RELOADED_AT = "sluice-reloaded-at";
 
 type State = "checking" | "away" | "broken";
@@ -34,6 +37,12 @@ export function PageNotLoaded() {
       forget();
     };
   }, [check]);
+  useEffect(() => {
+    if (state !== "away") return;
+    const left = new AbortController();
+    void reloadWhenReached(left.signal);
+    return () => left.abort();
+  }, [state]);
   if (state === "checking") return <Loading rows={6} />;
   const isAway = state === "away";
   return (
@@ -52,6 +61,14 @@ export function PageNotLoaded() {
       </div>
     </Page>
   );
+}
+
+/** A browser says that it is online before its requests succeed, so the event alone is no reason to stop asking. */
+async function reloadWhenReached(left: AbortSignal): Promise<void> {
+  for (let waitMs = AWAY_RETRY_MIN_MS; !left.aborted; waitMs = Math.min(2 * waitMs, AWAY_RETRY_MAX_MS)) {
+    await waitForRetry(waitMs);
+    if (!left.aborted && (await newestEntry()) !== null) return reload();
+  }
 }
 
 /** Path of the entry script that the gateway serves now. Null when the gateway is unreachable. */
