@@ -37,6 +37,8 @@ export const UPSTREAM_JSON_BOUNDS: JsonBounds = { ...JSON_BOUNDS, keysMax: 2_000
 export const UPSTREAM_STREAM_BYTES_MAX = 1024 * 1024 * 1024;
 /** Unspecified: one server-sent event; a picture as a data URL fits. */
 export const SSE_EVENT_BYTES_MAX = 32 * 1024 * 1024;
+/** Unspecified: what an upstream's stream may carry between two pieces of content; a comment of 30 bytes each 100 ms for an hour. */
+export const SSE_SILENT_BYTES_MAX = 1024 * 1024;
 /** Unspecified: a GraphQL document with its variables; one that carries a chat may be as large as a REST body. */
 export const GRAPHQL_BODY_BYTES_MAX = JSON_BODY_BYTES_MAX;
 

@@ -36,13 +36,15 @@ export interface SseScanner {
   readonly lastEventId: string | null;
   /** The last value of a `retry` field, in milliseconds; null when there was none. */
   readonly retryMs: number | null;
+  /** How much was pushed since this was last asked that is no data: comments, empty lines, other fields. A short field counts as some bytes more. */
+  takeSilentBytes(): number;
 }
 
 export class SseEventTooLargeError extends Error {
   override readonly name = "SseEventTooLargeError";
 
-  constructor(readonly eventBytesMax: number) {
-    super(`A server-sent event is larger than ${eventBytesMax} bytes.`);
+  constructor(bound: string) {
+    super(`A server-sent event is larger than ${bound}.`);
   }
 }
 
@@ -76,6 +78,10 @@ const DATA_BEGINS = "data: ";
 const DATA_PREFIX = Buffer.from(DATA_BEGINS);
 const LINE_FEED = Buffer.from("\n");
 const EVENT_END = Buffer.from("\n\n");
+/** Of one event: each line is kept by itself until the event is whole. */
+const EVENT_LINES_MAX = 65_536;
+/** A line that is no data, however short it is. */
+const SILENT_LINE_BYTES_MIN = 16;
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 
 /** An event as it came. Its text is decoded for whoever asks. */
@@ -118,6 +124,7 @@ class Scanner implements SseScanner {
   /** The last chunk ended in CR: a LF that begins the next one belongs to it. */
   private skipsLineFeed = false;
   private failure: SseEventTooLargeError | null = null;
+  private silentBytes = 0;
 
   constructor(private readonly eventBytesMax: number) {}
 
@@ -130,10 +137,15 @@ class Scanner implements SseScanner {
       if (chunk[0] === LF) at = 1;
     }
     if (this.isBetweenEvents) at = this.takeWhole(chunk, at, events);
-    if (at === chunk.length) return events;
-    let lf = chunk.indexOf(LF, at);
-    let cr = chunk.indexOf(CR, at);
-    while (lf !== -1 || cr !== -1) {
+    // -1 is none, and what lies behind is looked for again.
+    let lf = -2;
+    let cr = -2;
+    for (;;) {
+      if (this.partsBytes === 0) at = this.skipSilence(chunk, at);
+      if (at >= chunk.length) return events;
+      if (lf !== -1 && lf < at) lf = chunk.indexOf(LF, at);
+      if (cr !== -1 && cr < at) cr = chunk.indexOf(CR, at);
+      if (lf === -1 && cr === -1) break;
       if (lf !== -1 && (cr === -1 || lf < cr)) {
         this.takeLine(chunk.subarray(at, lf), events);
         at = lf + 1;
@@ -144,10 +156,8 @@ class Scanner implements SseScanner {
         else if (chunk[at] === LF) at += 1;
       }
       if (this.failure) return this.deliverThenFail(events);
-      if (lf !== -1 && lf < at) lf = chunk.indexOf(LF, at);
-      if (cr !== -1 && cr < at) cr = chunk.indexOf(CR, at);
     }
-    if (at < chunk.length) this.keepPart(chunk.subarray(at));
+    this.keepPart(chunk.subarray(at));
     return this.failure ? this.deliverThenFail(events) : events;
   }
 
@@ -158,6 +168,35 @@ class Scanner implements SseScanner {
     if (this.failure) throw this.failure;
     this.dispatch(events);
     return events;
+  }
+
+  takeSilentBytes(): number {
+    const { silentBytes } = this;
+    this.silentBytes = 0;
+    return silentBytes;
+  }
+
+  /** Crosses comments, and empty lines between events, without making a line of each. Answers where something else begins. */
+  private skipSilence(chunk: Buffer, from: number): number {
+    const { length } = chunk;
+    const isBetween = this.values.length === 0 && this.eventName === null;
+    let at = from;
+    while (at < length) {
+      const first = chunk[at];
+      let end = at;
+      if (first === COLON) while (end < length && chunk[end] !== LF && chunk[end] !== CR) end += 1;
+      else if (!isBetween || (first !== LF && first !== CR)) break;
+      // The end of a comment has not come yet, or it is too long for a line.
+      if (end === length || end - at > this.eventBytesMax) break;
+      at = end + 1;
+      if (chunk[end] === CR) {
+        if (at === length) this.skipsLineFeed = true;
+        else if (chunk[at] === LF) at += 1;
+      }
+    }
+    if (at > from) this.isFirstLine = false;
+    this.silentBytes += at - from;
+    return at;
   }
 
   /** Nothing of an event is left over. */
@@ -183,7 +222,7 @@ class Scanner implements SseScanner {
   private keepPart(part: Buffer): void {
     this.parts.push(part);
     this.partsBytes += part.length;
-    if (this.dataBytes + this.partsBytes > this.eventBytesMax) this.failure = new SseEventTooLargeError(this.eventBytesMax);
+    if (this.dataBytes + this.partsBytes > this.eventBytesMax) this.failure = new SseEventTooLargeError(`${this.eventBytesMax} bytes`);
   }
 
   /** A line is complete: `rest` is its end, what was kept is its beginning. */
@@ -191,7 +230,7 @@ class Scanner implements SseScanner {
     let line = rest;
     let whole: Buffer | null = null;
     if (this.dataBytes + this.partsBytes + rest.length > this.eventBytesMax) {
-      this.failure = new SseEventTooLargeError(this.eventBytesMax);
+      this.failure = new SseEventTooLargeError(`${this.eventBytesMax} bytes`);
       return;
     }
     if (this.partsBytes > 0) {
@@ -217,7 +256,11 @@ class Scanner implements SseScanner {
       this.whole = whole !== null && this.values.length === 0 && startsWith(line, DATA_PREFIX) ? whole : null;
       this.values.push(fieldValue(line, DATA));
       this.dataBytes += line.length;
-    } else if (isField(line, EVENT)) {
+      if (this.values.length > EVENT_LINES_MAX) this.failure = new SseEventTooLargeError(`${EVENT_LINES_MAX} lines`);
+      return;
+    }
+    this.silentBytes += Math.max(line.length, SILENT_LINE_BYTES_MIN);
+    if (isField(line, EVENT)) {
       this.eventName = fieldValue(line, EVENT).toString() || null;
     } else if (isField(line, ID)) {
       this.lastEventId = fieldValue(line, ID).toString() || null;

@@ -187,6 +187,51 @@ describe("size", () => {
   });
 });
 
+describe("silence", () => {
+  const silentBytes = (chunks: readonly string[]) => {
+    const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX });
+    for (const chunk of chunks) scanner.push(Buffer.from(chunk));
+    return scanner.takeSilentBytes();
+  };
+
+  it.each([
+    ["comments", ": hi\n:\r\n:\r", 10],
+    ["empty lines", "\n\r\r\n\n", 5],
+    ["a comment that is not over", ": hi", 0],
+    ["data", "data: a\n\ndata: b\n\n", 0],
+    ["short fields, each for sixteen", "x\ne\nid\n", 48],
+    ["comments within an event", "data: a\n: hi\ndata: b\n\n", 5],
+  ])("counts %s", (_what, text, bytes) => {
+    expect(silentBytes([text])).toBe(bytes);
+  });
+
+  it("is told once", () => {
+    const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX });
+    scanner.push(Buffer.from(":\n:\n"));
+
+    expect([scanner.takeSilentBytes(), scanner.takeSilentBytes()]).toEqual([4, 0]);
+  });
+
+  it("changes no event, wherever chunks end", () => {
+    const line = fc.constantFrom(":", ": hi", "data: a", "data:", "", "event: x", "x", "\uFEFF");
+    const ending = fc.constantFrom("\n", "\r", "\r\n");
+    const text = fc.array(fc.tuple(line, ending).map((parts) => parts.join(""))).map((lines) => lines.join(""));
+    fc.assert(
+      fc.property(text, fc.integer({ min: 1, max: 7 }), (stream, size) => {
+        const pieces = stream.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+        const plain = stream.replace(/(^\uFEFF|^|\r\n|\r|\n)(?::[^\r\n]*(?:\r\n|\r|\n))+/g, "$1");
+        expect(dataOf(pieces)).toEqual(dataOf([stream]));
+        expect(dataOf([stream])).toEqual(dataOf([plain]));
+      }),
+    );
+  });
+});
+
+it("refuses an event of more lines than any has", () => {
+  expect(() => scan(["data:\n".repeat(65_537)])).toThrow(SseEventTooLargeError);
+  expect(scan(["data:\n".repeat(65_536)])).toHaveLength(1);
+});
+
 describe("formatSseEvent", () => {
   it("writes one line, several lines and a name", () => {
     expect(formatSseEvent("a").toString()).toBe("data: a\n\n");

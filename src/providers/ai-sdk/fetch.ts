@@ -3,7 +3,8 @@
  * own address go to the upstream's base URL, silence ends them, and the key goes to the vendor alone.
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
-import { FREE_STEP_ATTEMPTS_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
+import { RawSseSilence, SseSilenceError } from "../../lib/sse-silence.js";
+import { FREE_STEP_ATTEMPTS_MAX, SSE_SILENT_BYTES_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
 import { isPassingStatus, repeatFreeStep } from "../free-steps.js";
 import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http.js";
 import type { FetchFile } from "../openai/client.js";
@@ -160,12 +161,15 @@ export class FetchSession {
     });
     this.hasBegun = true;
     const bare = [204, 205, 304].includes(response.status) || response.body === null;
-    const read = bare ? null : this.read(response.body as ReadableStream<Uint8Array>);
+    const isEvents = response.headers.get("content-type")?.toLowerCase().startsWith("text/event-stream") ?? false;
+    const read = bare
+      ? null
+      : this.read(response.body as ReadableStream<Uint8Array>, isEvents ? new RawSseSilence(SSE_SILENT_BYTES_MAX) : null);
     return new Response(read, { status: response.status, headers: [...response.headers] });
   }
 
   /** The body, as far as it may go, its troubles in our terms. */
-  private read(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  private read(body: ReadableStream<Uint8Array>, silence: RawSseSilence | null): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     let bytes = 0;
     return new ReadableStream<Uint8Array>(
@@ -176,8 +180,10 @@ export class FetchSession {
           });
           if (next.done) return controller.close();
           bytes += next.value.length;
-          if (bytes > this.bytesMax) {
-            const failure = new ProviderError("invalid-response", `The upstream's answer is larger than ${this.bytesMax} bytes.`);
+          const excess =
+            bytes > this.bytesMax ? `The upstream's answer is larger than ${this.bytesMax} bytes.` : excessOf(silence, next.value);
+          if (excess !== null) {
+            const failure = new ProviderError("invalid-response", excess);
             await reader.cancel(failure);
             throw failure;
           }
@@ -193,6 +199,17 @@ export class FetchSession {
     if (this.signal.aborted) return this.signal.reason;
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     return cause instanceof Error ? toProviderError(cause, stage(cause)) : unreachable(error);
+  }
+}
+
+/** What is wrong with a stream that goes on like this; null for nothing. */
+function excessOf(silence: RawSseSilence | null, bytes: Uint8Array): string | null {
+  try {
+    silence?.push(bytes);
+    return null;
+  } catch (error) {
+    if (error instanceof SseSilenceError) return error.message;
+    throw error;
   }
 }
 

@@ -4,7 +4,8 @@ import { ChunkFrame, type Framed, textOfFilling } from "../../lib/chunk-frame.js
 import { isRecord } from "../../lib/json.js";
 import type { PulledIterator } from "../../lib/pull.js";
 import { createSseScanner, formatSseEvent, type RawLine, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
-import { SSE_EVENT_BYTES_MAX } from "../../limits.js";
+import { SseSilence, SseSilenceError } from "../../lib/sse-silence.js";
+import { SSE_EVENT_BYTES_MAX, SSE_SILENT_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
 import { assertNotFailed, hasChoices, hasErrorContent, type Secrets, toEmbeddedError } from "./errors.js";
@@ -132,6 +133,7 @@ const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 /** Iterable once. Nothing is read from the socket beyond a small read-ahead unless the iterator is pulled. */
 export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined>, PulledIterator<ChatChunkBatch> {
   private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
+  private readonly silence = new SseSilence(SSE_SILENT_BYTES_MAX);
   private bytesRead = 0;
   private hasEnded = false;
   /** Thrown by the next pull: what came before it was still good. */
@@ -197,9 +199,14 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     if (this.bytesRead > this.bytesMax) {
       throw new ProviderError("invalid-response", `The upstream's stream is larger than ${this.bytesMax} bytes.`);
     }
-    for (const event of this.scanner.push(bytes)) {
+    const events = this.scanner.push(bytes);
+    this.silence.add(this.scanner.takeSilentBytes());
+    for (const event of events) {
       if (this.hasEnded) return;
+      const said = batch.length;
       this.hasEnded = this.format.take(event, batch);
+      if (batch.length > said) this.silence.end();
+      else this.silence.addEvent(event.data.length);
     }
   }
 
@@ -221,7 +228,8 @@ export function cut(): ProviderError {
 }
 
 function toProviderError(error: unknown): unknown {
-  return error instanceof SseEventTooLargeError ? new ProviderError("invalid-response", error.message, { cause: error }) : error;
+  const isBound = error instanceof SseEventTooLargeError || error instanceof SseSilenceError;
+  return isBound ? new ProviderError("invalid-response", error.message, { cause: error }) : error;
 }
 
 // A whole `chat.completion` as the stream that it would have been: for upstreams that ignore `stream: true`.

@@ -11,6 +11,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RequestInit, Response } from "undici";
 import { isRecord } from "../../lib/json.js";
 import { createSseScanner, type SseEvent, type SseScanner } from "../../lib/sse.js";
+import { SseSilence } from "../../lib/sse-silence.js";
+import { SSE_SILENT_BYTES_MAX } from "../../limits.js";
 import {
   MCP_FAREWELL_MS,
   MCP_REDIRECTS_MAX,
@@ -261,8 +263,12 @@ class Connection implements McpRequests {
   private async readEvents(response: Response, scanner: SseScanner, id: RpcId): Promise<{ readonly result: unknown } | null> {
     const reader = response.body?.getReader();
     if (!reader) return null;
+    const silence = new SseSilence(SSE_SILENT_BYTES_MAX);
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      const found = this.takeEvents(scanner.push(Buffer.from(this.count(read.value))), id);
+      const events = scanner.push(Buffer.from(this.count(read.value)));
+      silence.add(scanner.takeSilentBytes());
+      if (events.length > 0) silence.end();
+      const found = this.takeEvents(events, id);
       if (found === null) continue;
       this.drained = drain(reader);
       return found;

@@ -15,7 +15,7 @@ import {
   VENDOR_KEY,
 } from "../../support/ai-sdk.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
-import { closeSocket, hang, json, raw, sse } from "../../support/upstream-replies.js";
+import { bytes, closeSocket, hang, json, raw, sse } from "../../support/upstream-replies.js";
 
 const WEATHER = {
   type: "function",
@@ -302,6 +302,15 @@ describe("Anthropic", () => {
     expect(await failureOf(chat.complete(call(BODY, MODEL)))).toMatchObject({ kind: "invalid-response" });
     expect(await failureOf(hasty.complete(call(BODY, MODEL)))).toMatchObject({ kind: "timeout" });
     expect(await failureOf(hasty.stream(call(BODY, MODEL)))).toMatchObject({ kind: "timeout" });
+  });
+
+  it("reports a stream that carries nothing but comments", async () => {
+    const silence = bytes(":\n".repeat(32_768));
+    upstream.replyNext(sse([...Array(64).fill(silence)], { done: false, end: "hang" }));
+
+    const failure = await failureOf(chatOf("anthropic").stream(call(BODY, MODEL)).then(readAll));
+
+    expect(failure).toMatchObject({ kind: "invalid-response", message: expect.stringContaining("1048576 bytes without content") });
   });
 
   it("reports a stream that breaks, falls silent or is refused on its way", async () => {

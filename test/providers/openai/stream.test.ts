@@ -304,6 +304,36 @@ describe("a broken stream", () => {
     }
   });
 
+  it.each([
+    ["comments", ":\n"],
+    ["comments that end in CR", ":\r"],
+    ["empty lines", "\n"],
+    ["fields without data", "id: 1\n"],
+    ["events without a name or data", "event: ping\n\n"],
+    ["events without data", "data:\n\n"],
+    ["events that are no chunks", 'data: {"type":"ping"}\n\n'],
+  ])("is invalid when %s go on and on, after what came before", async (_what, unit) => {
+    const block = unit.repeat(Math.ceil(65_536 / unit.length));
+    upstream.replyNext(sse([...begun, ...Array(64).fill(bytes(block))], { end: "hang" }));
+
+    const { chunks, error } = await drain(await open());
+    await (await upstream.nextRequest()).closedByClient;
+
+    expect(contentOf(chunks)).toBe("a");
+    expect(error).toMatchObject({ kind: "invalid-response", message: expect.stringContaining("1048576 bytes without content") });
+  });
+
+  it("may say nothing for a long time in many comments, as often as it likes", async () => {
+    const processing = bytes(": OPENROUTER PROCESSING\n\n".repeat(40_000));
+    const sent = chatChunks(["a", "b", "c"]);
+    upstream.replyNext(sse(sent.flatMap((chunk) => [processing, event(chunk)])));
+
+    const { chunks, error } = await drain(await open());
+
+    expect(error).toBeUndefined();
+    expect(contentOf(chunks)).toBe("abc");
+  });
+
   it("times out when it falls silent, after what came before", async () => {
     const hasty = createOpenAiChatProvider({ baseUrl: upstream.baseUrl, apiKey: null, timeouts: { ...TIMEOUTS, idleMs: 300 } });
     upstream.replyNext(sse(begun, { end: "hang" }));

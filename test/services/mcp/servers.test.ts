@@ -149,7 +149,7 @@ describe("servers that do not do what they should", () => {
     });
   });
 
-  it.each(["too-much", "breaks-off", "ends-early", "nonsense"])("are UPSTREAM_ERROR: %s", async (tool) => {
+  it.each(["too-much", "only-comments", "breaks-off", "ends-early", "nonsense"])("are UPSTREAM_ERROR: %s", async (tool) => {
     await expect(servers.callTool("ffmpeg", tool, {}, run("ag_a"))).rejects.toMatchObject({ code: "UPSTREAM_ERROR" });
   });
 
@@ -240,6 +240,11 @@ function answerOddly({ tool, id }: McpRequestNote, _req: IncomingMessage, res: S
   if (tool === "nonsense") {
     const body = { jsonrpc: "2.0", id, result: "roses" };
     res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(body));
+    return true;
+  }
+  if (tool === "only-comments") {
+    res.writeHead(200, { "Content-Type": "text/event-stream" });
+    res.write(":\n".repeat(1024 * 1024));
     return true;
   }
   if (tool !== "breaks-off" && tool !== "ends-early") return false;
