@@ -1,5 +1,7 @@
 /** Keyset pages, newest first: the shape that every list service answers and both faces present. */
 
+import { isUuid } from "./ids.js";
+
 export interface PageRequest<Position = PagePosition> {
   /** How many items at most. */
   readonly first: number;
@@ -54,6 +56,7 @@ export function decodeCursor(cursor: string, list: string): PagePosition | null 
   const match = CURSOR_PATTERN.exec(Buffer.from(cursor, "base64url").toString("latin1"));
   if (match?.[1] !== list || Number(match[2]) > TIMESTAMP_MAX) return null;
   const position = { timestamp: new Date(Number(match[2])), id: match[3] as string };
+  if (!isUuid(position.id)) return null;
   // Node reads over what is not base64url.
   return encodeCursor(position, list) === cursor ? position : null;
 }

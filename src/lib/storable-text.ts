@@ -11,9 +11,17 @@ export function unstorableIn(text: string): string | null {
   return text.isWellFormed() ? null : "must not hold half of a surrogate pair (a character that was cut in two)";
 }
 
+/** Characters that turn the direction of the text around them (Unicode Standard Annex 9, 2). */
+export const BIDI_CONTROL = /\p{Bidi_Control}/u;
+
 /** The text without what cannot be stored: for texts that others than the caller wrote. */
 export function toStorable(text: string): string {
   return unstorableIn(text) === null ? text : text.toWellFormed().replaceAll("\0", "\uFFFD");
+}
+
+/** A name that others than the caller wrote, as `shownText` would take it. */
+export function toShown(name: string): string {
+  return toStorable(name).replace(/\p{Bidi_Control}/gu, "");
 }
 
 /** Valid JSON that was valid UTF-8 holds no text that cannot be stored unless it holds this. */

@@ -7,7 +7,7 @@ import { AppError } from "../../errors.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireAccount, requireSession } from "../access/permissions.js";
-import { storableText } from "../requests/input.js";
+import { shownText } from "../requests/input.js";
 import { HANDLE_CHARS_MAX, PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "./limits.js";
 
 // Handles: what an account is called in community model ids, `community/<handle>/<name>`. Unspecified: GitHub's rules for user names.
@@ -74,7 +74,7 @@ function toStem(source: string): string {
 /** Only the fields that are sent change. */
 export const updateProfileInput = z
   .strictObject({
-    name: storableText
+    name: shownText
       .trim()
       .min(1)
       .max(PROFILE_NAME_CHARS_MAX)

@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
+import { toStorable } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
 import type { AgentRunOutcome } from "../../store/generated/prisma/enums.js";
 import type { AgentRunModel } from "../../store/generated/prisma/models.js";
@@ -132,7 +133,6 @@ async function write({ prisma }: Database, runs: readonly AgentRunModel[]): Prom
 
 /** As a database takes it. Null: nothing. */
 function toText(said: string | null): string | null {
-  const text = (said ?? "").slice(0, CODE_RUN_LOG_BYTES_MAX).replaceAll("\0", "\ufffd");
-  // Half of a character becomes the sign for what cannot be shown.
-  return text === "" ? null : Buffer.from(text).toString();
+  const text = toStorable((said ?? "").slice(0, CODE_RUN_LOG_BYTES_MAX));
+  return text === "" ? null : text;
 }

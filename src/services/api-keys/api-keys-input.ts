@@ -4,13 +4,13 @@ import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
 import { ApiKeyOrigin, ApiKeyType } from "../../store/generated/prisma/enums.js";
 import { creditsAmount } from "../credits/credits-amount.js";
-import { storableText } from "../requests/input.js";
+import { shownText, storableText } from "../requests/input.js";
 import { checkboxes, creditsText, dayCount } from "./grant-terms.js";
 import { redirectUrls } from "./redirect-url.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
 const editableFields = {
-  name: storableText
+  name: shownText
     .trim()
     .min(1)
     .max(API_KEY_NAME_CHARS_MAX)

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX, REQUIRED_SAFETY_FEATURES_MAX } from "../../limits.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
-import { distinct, storableText } from "../requests/input.js";
+import { distinct, shownText, storableText } from "../requests/input.js";
 
 /** Of a text that is trimmed before it is measured. */
 const NOT_BLANK = { allOf: [{ pattern: "\\S" }] };
@@ -19,7 +19,7 @@ export const modelName = z
   .max(MODEL_NAME_CHARS_MAX)
   .regex(NAME_PATTERN, "may only hold letters, digits and the characters . _ : -");
 
-export const modelTitle = storableText.trim().min(1).max(MODEL_TITLE_CHARS_MAX).meta(NOT_BLANK);
+export const modelTitle = shownText.trim().min(1).max(MODEL_TITLE_CHARS_MAX).meta(NOT_BLANK);
 
 /** Null when there is none: an empty text and null both say so. */
 export const modelDescription = storableText

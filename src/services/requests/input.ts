@@ -6,7 +6,7 @@ import * as z from "zod";
 import { AppError } from "../../errors.js";
 import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../../lib/issue-words.js";
 import { ownValue } from "../../lib/own-values.js";
-import { unstorableIn } from "../../lib/storable-text.js";
+import { BIDI_CONTROL, unstorableIn } from "../../lib/storable-text.js";
 
 /** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
 const FINDINGS_MAX = 20;
@@ -35,6 +35,11 @@ export const storableText = z
     if (problem !== null) issues.addIssue({ code: "custom", message: problem, input: text });
   })
   .meta({ pattern: "^[^\\u0000]*$" });
+
+/** A name or a title, which others see among words of ours: text that turns their direction around would let it look like another. */
+export const shownText = storableText
+  .refine((text) => !BIDI_CONTROL.test(text), "must not hold characters that change the direction of text (such as U+202E)")
+  .meta({ pattern: "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$" });
 
 /** Text that says something; what an upstream is to read. */
 export const nonBlankText = storableText.refine((text) => text.trim() !== "", "must not be empty").meta({ allOf: [{ pattern: "\\S" }] });

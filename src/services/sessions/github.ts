@@ -9,7 +9,9 @@ import type { OAuth2Tokens, OAuth2UserInfo, OAuthProvider } from "better-auth";
 import * as z from "zod";
 import { type AppError, conflict, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { GitHubSettings } from "../../lib/settings.js";
+import { toShown } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
+import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
 import { EMAIL_CHARS_MAX, GITHUB_TIMEOUT_MS } from "./limits.js";
 
 export const GITHUB = "github";
@@ -104,7 +106,7 @@ async function readPerson({ apiUrl }: GitHubSettings, accessToken: string): Prom
   return {
     id: String(user.id),
     user: {
-      name: user.name || user.login,
+      name: toShown((user.name ?? "").slice(0, PROFILE_NAME_CHARS_MAX)).trim() || user.login,
       email: email.data,
       emailVerified: true,
       githubUsername: user.login,

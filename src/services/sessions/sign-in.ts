@@ -16,7 +16,7 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import { admitAnybody, requireOperator, requireSession } from "../access/permissions.js";
 import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
 import { chooseHandle } from "../accounts/profiles.js";
-import { storableText } from "../requests/input.js";
+import { shownText } from "../requests/input.js";
 import type { SessionCookie } from "./csrf-tokens.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./limits.js";
 import type { Passwords, SignInLimits } from "./passwords.js";
@@ -44,7 +44,7 @@ export const passwordInput = z.string().min(1, "must not be empty").max(PASSWORD
 export const signUpInput = z.strictObject({
   email: emailInput,
   password: newPasswordInput,
-  name: storableText.trim().max(PROFILE_NAME_CHARS_MAX).nullish(),
+  name: shownText.trim().max(PROFILE_NAME_CHARS_MAX).nullish(),
 });
 export type SignUpInput = z.output<typeof signUpInput>;
 

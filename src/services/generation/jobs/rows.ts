@@ -5,6 +5,7 @@
 import type { Clock } from "../../../lib/clock.js";
 import { isUuid } from "../../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type PageRequest } from "../../../lib/pagination.js";
+import { toStorable } from "../../../lib/storable-text.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { Prisma } from "../../../store/generated/prisma/client.js";
@@ -38,7 +39,7 @@ export class JobRows {
   /** False when the account has as many running jobs as it may. The lock makes counting and adding one act. */
   async add({ id, accountId, apiKeyId, modality, model, input, parentRequestId }: NewJob): Promise<boolean> {
     const { prisma } = this.database;
-    const request = JSON.stringify({ input, parentRequestId } satisfies StoredRequest, withoutNul);
+    const request = JSON.stringify({ input, parentRequestId } satisfies StoredRequest, storable);
     const now = this.clock.now();
     const [, added] = await prisma.$transaction([
       prisma.$queryRaw`SELECT pg_advisory_xact_lock(${COUNT_LOCK_CLASS}::int, hashtext(${accountId}))::text`,
@@ -73,7 +74,7 @@ export class JobRows {
     const { now, expiresAt } = this.finishTimes();
     await this.database.prisma.$executeRaw`
       UPDATE generation_job SET status = 'succeeded', progress = 100, result_key = ${blobKeyOf(id)}, result_content_type = ${contentType},
-        receipt = ${JSON.stringify(toStoredReceipt(receipt))}::jsonb, error_code = NULL, error_message = NULL,
+        receipt = ${JSON.stringify(toStoredReceipt(receipt), storable)}::jsonb, error_code = NULL, error_message = NULL,
         finished_at = ${now}, updated_at = ${now}, expires_at = ${expiresAt}
       WHERE id = ${id}::uuid AND status <> 'succeeded'`;
   }
@@ -81,7 +82,7 @@ export class JobRows {
   /** What was charged for a job that was cancelled when its upstream had begun. */
   async noteCharge(id: string, receipt: Receipt): Promise<void> {
     await this.database.prisma.$executeRaw`
-      UPDATE generation_job SET receipt = ${JSON.stringify(toStoredReceipt(receipt))}::jsonb, updated_at = ${this.clock.now()}
+      UPDATE generation_job SET receipt = ${JSON.stringify(toStoredReceipt(receipt), storable)}::jsonb, updated_at = ${this.clock.now()}
       WHERE id = ${id}::uuid AND status = 'cancelled'`;
   }
 
@@ -89,7 +90,7 @@ export class JobRows {
   async fail(id: string, error: JobError): Promise<boolean> {
     const { now, expiresAt } = this.finishTimes();
     const { details } = error;
-    const more = JSON.stringify(details ? ({ failure: { details } } satisfies Partial<StoredRequest>) : {}, withoutNul);
+    const more = JSON.stringify(details ? ({ failure: { details } } satisfies Partial<StoredRequest>) : {}, storable);
     const changed = await this.database.prisma.$executeRaw`
       UPDATE generation_job SET status = 'failed', progress = least(progress, 99), error_code = ${error.code}, error_message = ${error.message},
         request = request || ${more}::jsonb, finished_at = ${now}, updated_at = ${now}, expires_at = ${expiresAt}
@@ -146,9 +147,9 @@ export class JobRows {
   }
 }
 
-/** PostgreSQL's JSON holds no NUL character. */
-function withoutNul(_name: string, value: unknown): unknown {
-  return typeof value === "string" ? value.replaceAll("\0", "") : value;
+/** For JSON.stringify: an upstream's words may be what PostgreSQL does not store. */
+function storable(_name: string, value: unknown): unknown {
+  return typeof value === "string" ? toStorable(value) : value;
 }
 
 /** Which blobs are results of generation jobs: what the search for orphans asks. */

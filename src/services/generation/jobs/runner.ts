@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
 import type { Clock } from "../../../lib/clock.js";
+import { toStorable } from "../../../lib/storable-text.js";
 import {
   HEARTBEAT_DEAD_MS,
   JOB_RETRY_MS,
@@ -221,11 +222,11 @@ export class JobRunner {
   }
 }
 
-/** The error that the caller gets; the rest is for the log. PostgreSQL's text holds no NUL. */
+/** The error that the caller gets, storable; the rest is for the log. */
 function toJobError(error: unknown): JobError {
   if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
   const { code, message, details } = error;
-  return { code, message: message.replaceAll("\0", ""), ...(details && { details }) };
+  return { code, message: toStorable(message), ...(details && { details }) };
 }
 
 /** Hands values on one at a time; of those that come meanwhile only the latest. What fails is not repeated. */
