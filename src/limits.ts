@@ -18,8 +18,8 @@ export const JSON_DEPTH_MAX = 100;
 export const JSON_KEYS_MAX = 20_000;
 /** Unspecified: values of a body; embeddings of 300,000 tokens as numbers fit. */
 export const JSON_VALUES_MAX = 400_000;
-/** Unspecified: texts and names of fields of a body; V8 takes 50 ms and more to parse 400,000 short ones that differ. */
-export const JSON_TEXTS_MAX = 200_000;
+/** Unspecified: texts and names of fields of a body; V8 takes 50 ms and more to parse 200,000 short ones that differ. */
+export const JSON_TEXTS_MAX = 100_000;
 /** What JSON of callers may hold, beside its bytes. */
 export const JSON_BOUNDS: JsonBounds = {
   depthMax: JSON_DEPTH_MAX,

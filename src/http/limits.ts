@@ -7,3 +7,5 @@ export const FORM_FIELD_NAME_BYTES_MAX = 200;
 /** Forms, unspecified: `a[b][c]` is 2 deep. */
 export const FORM_FIELD_DEPTH_MAX = 2;
 export const FORM_LIST_ITEMS_MAX = 64;
+/** Forms: the parser's own bound of a part's head, with its name and its type. */
+export const FORM_PART_HEAD_BYTES_MAX = 16 * 1024;

@@ -13,7 +13,14 @@ import { ownValue, setOwnValue } from "../lib/own-values.js";
 import { findUnstorable, unstorableIn } from "../lib/storable-text.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { assertPlain, BodyAborted, declaredBytesOf } from "./body.js";
-import { FORM_FIELD_BYTES_MAX, FORM_FIELD_DEPTH_MAX, FORM_FIELD_NAME_BYTES_MAX, FORM_FIELDS_MAX, FORM_LIST_ITEMS_MAX } from "./limits.js";
+import {
+  FORM_FIELD_BYTES_MAX,
+  FORM_FIELD_DEPTH_MAX,
+  FORM_FIELD_NAME_BYTES_MAX,
+  FORM_FIELDS_MAX,
+  FORM_LIST_ITEMS_MAX,
+  FORM_PART_HEAD_BYTES_MAX,
+} from "./limits.js";
 
 /** A file as it came. Its bytes are no property, so that nothing which walks through an input walks through them. */
 export class UploadedFile {
@@ -158,6 +165,9 @@ async function readParts(req: IncomingMessage, rules: FormRules, storage: Storag
       fieldSize: FORM_FIELD_BYTES_MAX,
       fieldNameSize: FORM_FIELD_NAME_BYTES_MAX,
       fields: FORM_FIELDS_MAX,
+      // Of the first file too many of a field, that field is told.
+      files: filesMax(rules) + 1,
+      parts: partsMax(rules) + 2,
       fieldNestingDepth: FORM_FIELD_DEPTH_MAX,
       fieldArrayIndexLimit: FORM_LIST_ITEMS_MAX - 1,
     },
@@ -186,6 +196,14 @@ async function readParts(req: IncomingMessage, rules: FormRules, storage: Storag
   }
   if (!source.body) throw invalidInput("The form is empty.");
   return { fields: source.body, files: Array.isArray(source.files) ? source.files : [] };
+}
+
+function filesMax({ files }: FormRules): number {
+  return Object.values(files).reduce((sum, { countMax }) => sum + countMax, 0);
+}
+
+function partsMax(rules: FormRules): number {
+  return FORM_FIELDS_MAX + filesMax(rules);
 }
 
 /** Stands between the request and the parser: counts bytes, and ends when the parser has given up. */
@@ -300,10 +318,14 @@ function groupByField(files: readonly MulterFile[]): UploadedFiles {
   return grouped;
 }
 
+/** busboy's for both. */
+const MALFORMED_HEAD = "Malformed part header";
+
 /** multer's and busboy's words in ours. */
-function toFormError(error: unknown, { fileBytesMax }: FormRules): unknown {
+function toFormError(error: unknown, rules: FormRules): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   const { code, field } = error as Partial<MulterError>;
+  const { fileBytesMax } = rules;
   switch (code) {
     case "LIMIT_FILE_SIZE":
       return new AppError("PAYLOAD_TOO_LARGE", `The file is larger than ${fileBytesMax} bytes.`, field ? { param: bareName(field) } : {});
@@ -315,7 +337,18 @@ function toFormError(error: unknown, { fileBytesMax }: FormRules): unknown {
       return invalidInput(`The form has more than ${FORM_FIELDS_MAX} fields.`);
     case "LIMIT_FIELD_KEY":
       return invalidInput(`The form has a field whose name is longer than ${FORM_FIELD_NAME_BYTES_MAX} bytes.`);
+    case "LIMIT_FIELD_NESTING":
+      return wrongField(field ?? "", `may be nested at most ${FORM_FIELD_DEPTH_MAX} levels deep`);
+    case "LIMIT_FIELD_ARRAY_INDEX":
+      return wrongField(field ?? "", `may have at most ${FORM_LIST_ITEMS_MAX} items, numbered from 0`);
+    case "LIMIT_FILE_COUNT":
+      return invalidInput(`The form has more than ${filesMax(rules)} files.`);
+    case "LIMIT_PART_COUNT":
+      return invalidInput(`The form has more than ${partsMax(rules)} parts.`);
     case undefined:
+      if (error.message === MALFORMED_HEAD) {
+        return invalidInput(`The form is malformed: the head of a part is broken, or longer than ${FORM_PART_HEAD_BYTES_MAX} bytes.`);
+      }
       // busboy's own: it names what is wrong with the syntax, and quotes nothing.
       return new AppError("BAD_REQUEST", `The form is malformed: ${error.message}.`, {
         details: { fieldErrors: {}, formErrors: [error.message] },

@@ -11,7 +11,9 @@ export function ownValue<Value>(object: { readonly [name: string]: Value }, name
 
 /** Gives the object a value of its own, whatever it is called. */
 export function setOwnValue<Value>(object: { [name: string]: Value }, name: string, value: Value): void {
-  Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+  // No other name has a setter that every object inherits, and to assign is ten times as fast.
+  if (name !== "__proto__") object[name] = value;
+  else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /**
@@ -36,8 +38,7 @@ export function withoutFields(
   for (const name of Object.keys(fields)) {
     const value = names.has(name) ? undefined : ownValue(fields, name);
     if (value === undefined || !isKept(value)) continue;
-    if (name === "__proto__") setOwnValue(others, name, value);
-    else others[name] = value;
+    setOwnValue(others, name, value);
   }
   return others;
 }

@@ -86,6 +86,30 @@ describe("a form", () => {
     });
   });
 
+  it.each([
+    ["parts", "text", 1_000, `The form has more than ${FORM_FIELDS_MAX} fields.`],
+    ["files", "file", 1_000, "image: takes at most 2 files"],
+    ["nested names", "deep", 1, "a[b][c][d]: may be nested at most 2 levels deep"],
+    ["items of a list", "far", 1, "a[64]: may have at most 64 items, numbered from 0"],
+    ["bytes of a part's head", "head", 1, "The form is malformed: the head of a part is broken, or longer than 16384 bytes."],
+  ])("tells how many %s there may be", async (_what, kind, count, message) => {
+    const heads: Readonly<Record<string, (index: number) => string>> = {
+      text: (index) => `name="f${index}"`,
+      file: (index) => `name="image[]"; filename="${index}"`,
+      deep: () => 'name="a[b][c][d]"',
+      far: () => 'name="a[64]"',
+      head: () => `name="a"\r\nX: ${"x".repeat(16 * 1024)}`,
+    };
+    const parts = Array.from(
+      { length: count },
+      (_, index) => `--b\r\nContent-Disposition: form-data; ${heads[kind]?.(index)}\r\n\r\nx\r\n`,
+    );
+
+    const answer = await post(`${parts.join("")}--b--\r\n`, "/form", { "content-type": "multipart/form-data; boundary=b" });
+
+    expect(answer).toMatchObject({ status: 400, body: { error: { code: "BAD_REQUEST", message } } });
+  });
+
   it("refuses a NUL in a text, and names its field", async () => {
     const data = form({ model: "m", "list[]": ["a", "b\0"], file: file(3) });
 

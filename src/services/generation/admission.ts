@@ -4,13 +4,14 @@
  * task: all that later steps want to know of the request.
  */
 
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { entriesMax } from "../../lib/bounded.js";
 import { readChat } from "../../lib/chat-prompt.js";
 import { createId } from "../../lib/ids.js";
 import { copyJson } from "../../lib/json.js";
-import { ownValue } from "../../lib/own-values.js";
+import { ownValue, withFields } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import { requireCaller } from "../access/permissions.js";
 import type { HourlyHold, RateLimits } from "../access/rate-limits.js";
@@ -141,6 +142,7 @@ export class Admission {
       if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
       if (!isRead) return { task, body: null };
       const body = copyJson(content.body);
+      if (ctx.hasLargeInput) await nextTurn();
       const safety = await this.check(task, (into) => content.read(body, into), content.safe);
       return { task: { ...task, safety }, body };
     })();
@@ -178,10 +180,11 @@ export class Admission {
   async pass(ctx: RequestContext, task: GenerationTask, words: Words, safe: SafeInput): Promise<Admitted> {
     const { limitedAs, caller, model, candidates } = task;
     await this.limits.admit(limitedAs, caller, model);
-    const addresses = candidates.every(fetchesNothing) ? [] : addressesIn({ ...words.extra, ...words.parts });
+    const addresses = candidates.every(fetchesNothing) ? [] : addressesIn(withFields(words.extra, words.parts ?? {}));
     if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
     if (!isChecked(caller, model, safe)) return { words, safety: null };
     const copy = copyJson(words);
+    if (ctx.hasLargeInput) await nextTurn();
     const safety = await this.check(task, (into) => readWords(copy, into), safe);
     return { words: copy, safety };
   }

@@ -10,7 +10,6 @@
  * 3. What a process left when it died was charged or not, which its generation's id tells. Not charged: the key is free. Charged: the
  *    answer is lost, and the caller is told so with the id, and not billed again.
  */
-import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -25,6 +24,7 @@ import { requireCaller } from "../access/permissions.js";
 import { ReservedId } from "../generation/admission.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
+import { fingerprintOf } from "./fingerprint.js";
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
 
 // Why a request with an Idempotency-Key is not answered with what was answered before.
@@ -122,7 +122,7 @@ export class Idempotency {
     parseInput(idempotencyKey, { "Idempotency-Key": key });
     // What an agent asks belongs to its run: whatever keys it chooses, they are not its caller's.
     const scopeId = caller.run?.parentRequestId ?? (caller.kind === "key" ? caller.apiKeyId : caller.accountId);
-    const fingerprint = canonicalHash([operation, input]);
+    const fingerprint = await fingerprintOf([operation, input], ctx.hasLargeInput ?? false);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const run = await this.claim(scopeId, key, caller.accountId, fingerprint);
       if (run) return { kind: "new", run };
@@ -338,26 +338,4 @@ export class IdempotentRun {
     this.concluded ??= this.store.omit(this.id);
     return this.concluded;
   }
-}
-
-// SHA-256 of a value whatever the order of its keys: of JSON, and of files, which are hashed by their bytes.
-
-function canonicalHash(value: unknown): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(
-    createHash("sha256")
-      .update(JSON.stringify(canonical(value)))
-      .digest(),
-  );
-}
-
-function canonical(value: unknown): unknown {
-  if (typeof value === "bigint") return `${value}n`;
-  if (typeof value !== "object" || value === null || value instanceof Date) return value;
-  if (value instanceof Uint8Array) return { sha256: createHash("sha256").update(value).digest("hex") };
-  if (Array.isArray(value)) return value.map(canonical);
-  const entries = Object.entries(value).filter(([, field]) => field !== undefined);
-  // The bytes of an uploaded file may be no property of its own.
-  if ("bytes" in value && !Object.hasOwn(value, "bytes")) entries.push(["bytes", value.bytes]);
-  // Pairs, not an object: in an object numbers would come first, and `__proto__` not at all.
-  return { fields: entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, field]) => [name, canonical(field)]) };
 }

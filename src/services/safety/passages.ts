@@ -145,7 +145,7 @@ export class Passages {
   /** A tool, a function or a form for the answer, whose names have to stay. */
   declaration(param: string, value: unknown, holder: object, key: string | number): void {
     const passage = new Passage(param);
-    addValue(passage, value, writerOf(holder, key), { isSchema: true, isFixed: false, depth: 0 });
+    addValue(passage, value, holder, key, { isSchema: true, isFixed: false, depth: 0 });
     this.all.push(passage);
   }
 
@@ -160,7 +160,7 @@ export class Passages {
       this.all.push(this.rest);
     }
     if (typeof key === "string") this.rest.add(key, null, { glue: BESIDE });
-    addValue(this.rest, value, writerOf(holder, key), { isSchema: false, isFixed: isFixed || REFERENCES.has(String(key)), depth: 0 });
+    addValue(this.rest, value, holder, key, { isSchema: false, isFixed: isFixed || REFERENCES.has(String(key)), depth: 0 });
   }
 
   /** A picture, sound, film or file: what is no content and no address of one is looked at. */
@@ -180,28 +180,30 @@ interface Place {
   readonly depth: number;
 }
 
-function addValue(passage: Passage, value: unknown, write: Write, { isSchema, isFixed, depth }: Place, isOpaque = false): void {
+/** `holder[key]` is the value. */
+function addValue(passage: Passage, value: unknown, holder: object, key: string | number, place: Place, isOpaque = false): void {
+  const { isSchema, isFixed, depth } = place;
   if (value === "") return;
   if (typeof value === "string") {
     const isJudged = !(isOpaque && !NOT_OPAQUE.test(value));
-    passage.add(value, isFixed || !isJudged ? null : write, { glue: APART, isJudged });
+    passage.add(value, isFixed || !isJudged ? null : writerOf(holder, key), { glue: APART, isJudged });
   } else if (typeof value === "number") {
     const digits = String(value);
-    if (digits.length >= TOLD_DIGITS_MIN && Number.isInteger(value)) passage.add(digits, isFixed ? null : write, { glue: APART });
+    if (digits.length >= TOLD_DIGITS_MIN && Number.isInteger(value))
+      passage.add(digits, isFixed ? null : writerOf(holder, key), { glue: APART });
   } else if (typeof value !== "object" || value === null) {
     return;
   } else if (depth > JSON_DEPTH_MAX) {
     throw new Unredactable(passage.param);
   } else if (Array.isArray(value)) {
-    for (let index = 0; index < value.length; index += 1) {
-      addValue(passage, value[index], writerOf(value, index), { isSchema, isFixed, depth: depth + 1 }, isOpaque);
-    }
+    const inner = { isSchema, isFixed, depth: depth + 1 };
+    for (let index = 0; index < value.length; index += 1) addValue(passage, value[index], value, index, inner, isOpaque);
   } else {
     for (const name of Object.keys(value)) {
       passage.add(name, null, { glue: BESIDE });
       const isOwnFixed = isSchema ? SCHEMA_WORDS.has(name) || (name === "name" && depth < TOOL_NAME_LEVELS) : REFERENCES.has(name);
-      const place = { isSchema, isFixed: isFixed || isOwnFixed, depth: depth + 1 };
-      addValue(passage, ownValue(value as Fields, name), writerOf(value, name), place, !isSchema && OPAQUE_NAMES.has(name));
+      const inner = { isSchema, isFixed: isFixed || isOwnFixed, depth: depth + 1 };
+      addValue(passage, ownValue(value as Fields, name), value, name, inner, !isSchema && OPAQUE_NAMES.has(name));
     }
   }
 }
