@@ -3,10 +3,15 @@
  * time is compared with reference work that is measured in the same run: no figure here is one of a machine's.
  */
 import { openSync, readSync } from "node:fs";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
 
 /** Garbage is collected and code is compiled in some turn or other: the best of so many runs counts. */
-const RUNS = 4;
+const RUNS = 6;
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** A body at both limits of its structure. */
 const LARGEST = JSON.stringify({
@@ -38,6 +43,8 @@ export interface Held<Result> {
 export async function bestHold<Result>(work: () => Promise<Result>, enoughMs: number): Promise<Held<Result>> {
   let best = await longestHold(work);
   for (let run = 1; run < RUNS && best.longestMs > enoughMs; run += 1) {
+    // What others have left is not collected in the turns that are measured.
+    collectGarbage();
     const next = await longestHold(work);
     if (next.longestMs < best.longestMs) best = next;
   }

@@ -134,13 +134,17 @@ export class Admission {
   admit<Body>(ctx: RequestContext, asked: Asked, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, asked);
     const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
-    const addresses = task.candidates.every(fetchesNothing) ? [] : content.addresses();
     const isRead = isChecked(task.caller, task.model, content.safe);
-    if (limited === null && addresses.length === 0 && !isRead) return { task, body: null };
+    const findAddresses = () => (task.candidates.every(fetchesNothing) ? [] : content.addresses());
+    const found = ctx.hasLargeInput ? null : findAddresses();
+    if (limited === null && found?.length === 0 && !isRead) return { task, body: null };
     return (async () => {
       await limited;
+      if (ctx.hasLargeInput) await nextTurn();
+      const addresses = found ?? findAddresses();
       if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
       if (!isRead) return { task, body: null };
+      if (ctx.hasLargeInput) await nextTurn();
       const body = copyJson(content.body);
       if (ctx.hasLargeInput) await nextTurn();
       const safety = await this.check(task, (into) => content.read(body, into), content.safe);

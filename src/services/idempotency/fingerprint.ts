@@ -22,43 +22,55 @@ export async function fingerprintOf(value: unknown, isLarge: boolean): Promise<U
   return new Uint8Array(hash.update(text).digest());
 }
 
+/** A list or an object that is being written, and how far it is. */
+interface Holder {
+  readonly value: object;
+  /** Of an object, in order; null for a list. */
+  readonly names: readonly string[] | null;
+  readonly length: number;
+  next: number;
+}
+
 /**
  * The value as JSON of its own kind: an object is `{"fields":[["name",value],...]}` in the order of the names, because in an object
- * numbers would come first, and `__proto__` not at all.
+ * numbers would come first, and `__proto__` not at all. What has begun is kept in a list: a generator within a generator would cost each
+ * piece as much as it is deep.
  */
-function* write(value: unknown): Generator<string> {
-  if (typeof value !== "object" || value === null || value instanceof Date || value instanceof Uint8Array) {
-    yield plain(value);
-  } else if (Array.isArray(value)) {
-    yield "[";
-    for (let index = 0; index < value.length; index += 1) {
-      if (index > 0) yield ",";
-      if (isPlain(value[index])) yield plain(value[index]);
-      else yield* write(value[index]);
+function* write(root: unknown): Generator<string> {
+  const begun: Holder[] = [];
+  const begin = (value: unknown): string => {
+    if (!isHolder(value)) return plain(value) + endOfField(begun.at(-1));
+    const holder = toHolder(value);
+    begun.push(holder);
+    return holder.names === null ? "[" : '{"fields":[';
+  };
+  yield begin(root);
+  for (let holder = begun.at(-1); holder !== undefined; holder = begun.at(-1)) {
+    const { value, names, length, next } = holder;
+    if (next === length) {
+      begun.pop();
+      yield (names === null ? "]" : "]}") + endOfField(begun.at(-1));
+      continue;
     }
-    yield "]";
-  } else {
-    yield '{"fields":[';
-    let isFirst = true;
-    for (const name of namesOf(value)) {
-      yield `${isFirst ? "" : ","}[${JSON.stringify(name)},`;
-      isFirst = false;
-      yield* write(name === "bytes" && !Object.hasOwn(value, name) ? bytesOf(value) : ownValue(value as Fields, name));
-      yield "]";
-    }
-    yield "]}";
+    holder.next += 1;
+    const comma = next === 0 ? "" : ",";
+    const name = names?.[next];
+    if (name === undefined) yield comma + begin((value as readonly unknown[])[next]);
+    else yield `${comma}[${JSON.stringify(name)},${begin(fieldOf(value, name))}`;
   }
 }
 
-function isPlain(value: unknown): boolean {
-  return typeof value !== "object" || value === null;
+function endOfField(holder: Holder | undefined): string {
+  return holder === undefined || holder.names === null ? "" : "]";
 }
 
-/** As it stands in a list: what JSON does not know is null there. */
-function plain(value: unknown): string {
-  if (typeof value === "bigint") return `"${value}n"`;
-  if (value instanceof Uint8Array) return `{"sha256":"${createHash("sha256").update(value).digest("hex")}"}`;
-  return JSON.stringify(value) ?? "null";
+function isHolder(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !(value instanceof Date) && !(value instanceof Uint8Array);
+}
+
+function toHolder(value: object): Holder {
+  const names = Array.isArray(value) ? null : namesOf(value);
+  return { value, names, length: (names ?? (value as readonly unknown[])).length, next: 0 };
 }
 
 /** The bytes of an uploaded file may be no property of its own. */
@@ -68,6 +80,13 @@ function namesOf(value: object): string[] {
   return names.sort((a, b) => (a < b ? -1 : 1));
 }
 
-function bytesOf(value: object): unknown {
-  return (value as { readonly bytes?: unknown }).bytes;
+function fieldOf(value: object, name: string): unknown {
+  return name === "bytes" && !Object.hasOwn(value, name) ? (value as { readonly bytes?: unknown }).bytes : ownValue(value as Fields, name);
+}
+
+/** As it stands in a list: what JSON does not know is null there. */
+function plain(value: unknown): string {
+  if (typeof value === "bigint") return `"${value}n"`;
+  if (value instanceof Uint8Array) return `{"sha256":"${createHash("sha256").update(value).digest("hex")}"}`;
+  return JSON.stringify(value) ?? "null";
 }

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { inUnit } from "../../../lib/issue-words.js";
 import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
+import { textPairs } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 
 const ROLES = ["user", "assistant", "system", "developer"] as const;
@@ -124,7 +125,7 @@ export const responseInput = z.looseObject({
   reasoning: z
     .looseObject({ effort: z.string().nullish(), summary: z.enum(SUMMARIES).nullish(), generate_summary: z.enum(SUMMARIES).nullish() })
     .nullish(),
-  metadata: z.record(z.string().max(64), z.string().max(512)).nullish(),
+  metadata: textPairs({ countMax: 16, nameCharsMax: 64, valueCharsMax: 512 }).nullish(),
   user: z.string().nullish(),
   truncation: z.literal("disabled", { error: "must be disabled: nothing that is sent is ever cut" }).nullish(),
   previous_response_id: stateless(KEEPS_NOTHING),
