@@ -73,6 +73,7 @@ export class RawSseSilence {
         silent += 1;
       } else {
         // What is left of the line is content, too.
+        this.silence.add(silent);
         this.silence.end();
         silent = 0;
         const end = lineEnd(chunk, at);
