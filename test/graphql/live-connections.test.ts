@@ -14,7 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const open: { leave(): void }[] = [];
+interface Open {
+  leave(): void;
+  /** Kept: fetch cancels the body of an answer that is garbage, which closes its connection. */
+  readonly response?: Response;
+}
+
+const open: Open[] = [];
 afterEach(() => {
   for (const connection of open.splice(0)) connection.leave();
 });
@@ -31,7 +37,7 @@ async function subscribe(key: string, headers: Record<string, string>): Promise<
   const leaving = new AbortController();
   const document = { query: textOf(UsageRecordedDocument) };
   const response = await post({ ...app, key }, document, { accept: "text/event-stream", ...headers }, leaving.signal);
-  if (response.ok) open.push({ leave: () => leaving.abort() });
+  if (response.ok) open.push({ leave: () => leaving.abort(), response });
   return response;
 }
 
@@ -89,7 +95,7 @@ describe("live connections", () => {
 
   it("have room again when one is closed", async () => {
     const key = await createKey();
-    for (let index = 0; index < 100; index += 1) await subscribe(key, addressIn(400 + index, 1));
+    for (let index = 0; index < 100; index += 1) expect((await subscribe(key, addressIn(400 + index, 1))).status).toBe(200);
     const [first] = open;
 
     const full = await subscribe(key, addressIn(600, 1));
@@ -101,7 +107,7 @@ describe("live connections", () => {
 
   it("are not the streams of generations, which end by themselves", async () => {
     const key = await createKey();
-    for (let index = 0; index < 100; index += 1) await subscribe(key, addressIn(700 + index, 1));
+    for (let index = 0; index < 100; index += 1) expect((await subscribe(key, addressIn(700 + index, 1))).status).toBe(200);
     app.upstream.replyNext(sse(chatChunks(["Hello"])));
 
     const input = { model: "acme/free", messages: [{ role: "USER", content: "Hi" }] } as const;
