@@ -6,7 +6,7 @@
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform, type Writable } from "node:stream";
 import type { Request, Response } from "express";
-import type { MulterError, StorageEngine } from "multer";
+import type { StorageEngine } from "multer";
 import type * as z from "zod";
 import { AppError, invalidInput, payloadTooLarge, wrongField } from "../errors.js";
 import { ownValue, setOwnValue } from "../lib/own-values.js";
@@ -324,7 +324,8 @@ const MALFORMED_HEAD = "Malformed part header";
 /** multer's and busboy's words in ours. */
 function toFormError(error: unknown, rules: FormRules): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
-  const { code, field } = error as Partial<MulterError>;
+  // The types know fewer codes than multer has.
+  const { code, field } = error as { readonly code?: string; readonly field?: string };
   const { fileBytesMax } = rules;
   switch (code) {
     case "LIMIT_FILE_SIZE":
