@@ -357,3 +357,5 @@ export const PASSWORD_COST = 2 ** 14;
 
 /** Unspecified: of one address, of one e-mail address, and of sign-ups of one address. */
 export const SIGN_IN_ATTEMPTS_PER_MINUTE = 10;
+/** Unspecified: of attempts to sign in beyond these; nobody waits much longer than half a minute. */
+export const SIGN_IN_PACE = { addressTurnMs: 5_000, emailTurnMs: 15_000, waitingPerAddressMax: 2 } as const;

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
-import type { GitHubSettings, S3Settings, Tier } from "../lib/settings.js";
+import type { GitHubSettings, S3Settings, SignInPace, Tier } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
@@ -21,6 +21,7 @@ import {
   REQUEST_BODIES_BYTES_MIN,
   SHUTDOWN_DELAY_MS_MAX,
   SIGN_IN_ATTEMPTS_PER_MINUTE,
+  SIGN_IN_PACE,
   SLOW_READER_TIMEOUT_MS,
   UPSTREAM_CONNECT_TIMEOUT_MS,
   UPSTREAM_IDLE_TIMEOUT_MS,
@@ -101,6 +102,8 @@ export interface Config {
   readonly github: GitHubSettings | null;
   /** Not from the environment. */
   readonly signInAttemptsPerMinute: number;
+  /** Not from the environment. */
+  readonly signInPace: SignInPace;
   /** scrypt's N for passwords. Not from the environment. */
   readonly passwordCost: number;
   readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
@@ -263,6 +266,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     // Unspecified: each account is given credits every day, so strangers make none unless the operator says so.
     signUp: values.SIGN_UP ?? (isLocal ? "open" : "closed"),
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
+    signInPace: SIGN_IN_PACE,
     passwordCost: PASSWORD_COST,
     mcpServers: values.MCP_SERVERS,
     mcpServerKeys: values.MCP_SERVER_KEYS,

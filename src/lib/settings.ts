@@ -19,6 +19,16 @@ export interface S3Settings {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
 }
 
+/** Of attempts to sign in beyond the limit. */
+export interface SignInPace {
+  /** Between the attempts of a client address that makes too many. */
+  readonly addressTurnMs: number;
+  /** Between those of one client address for an e-mail address that too many attempts name, wherever they come from. */
+  readonly emailTurnMs: number;
+  /** Attempts of a client address that may wait at once; more are refused. */
+  readonly waitingPerAddressMax: number;
+}
+
 export interface GitHubSettings {
   readonly clientId: string;
   readonly clientSecret: string;

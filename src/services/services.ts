@@ -98,11 +98,12 @@ import { Safety } from "./safety/safety.js";
 import { SecretBox } from "./secrets/secret-box.js";
 import { CsrfTokens, SessionCookie } from "./sessions/csrf-tokens.js";
 import { GitHubSignIn } from "./sessions/github-sign-in.js";
-import { Passwords, SignInLimits } from "./sessions/passwords.js";
+import { Passwords } from "./sessions/passwords.js";
 import { SessionDirectory } from "./sessions/session-directory.js";
 import { Sessions } from "./sessions/sessions.js";
 import { SignIn } from "./sessions/sign-in.js";
 import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
+import { SignInLimits } from "./sessions/sign-in-limits.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
@@ -181,7 +182,7 @@ export function createServices(
   const sessionDirectory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
   const sessions = new Sessions(database, sessionDirectory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);
-  const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute);
+  const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute, settings.signInPace);
   const isSignUpOpen = settings.signUp === "open";
   const library = signInLibraryOnDemand(() => ({
     ...{ database, passwords, clock, log, github: settings.github, isSignUpOpen },

@@ -159,12 +159,14 @@ describe("signUp and signIn", () => {
     expect(answer?.errors?.[0]?.message).toContain("over HTTP");
   });
 
-  it("are limited, and say for how long", async () => {
-    const limited = await createTestApp({ config: { signInAttemptsPerMinute: 1 } });
+  it("are limited when no more may wait, and say for how long", async () => {
+    const signInPace = { addressTurnMs: 60_000, emailTurnMs: 60_000, waitingPerAddressMax: 0 };
+    const limited = await createTestApp({ config: { signInAttemptsPerMinute: 1, signInPace } });
     try {
       const target = { baseUrl: limited.baseUrl, key: null };
       const input = { email: "a@example.com", password: "password" };
-      await execute(target, SignInDocument, { input });
+      expect(codes(await execute(target, SignInDocument, { input }))).toEqual(["UNAUTHORIZED"]);
+      expect(codes(await execute(target, SignInDocument, { input }))).toEqual(["UNAUTHORIZED"]);
 
       const answer = await execute(target, SignInDocument, { input });
 

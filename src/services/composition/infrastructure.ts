@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { GitHubSettings, S3Settings, Tier } from "../../lib/settings.js";
+import type { GitHubSettings, S3Settings, SignInPace, Tier } from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
@@ -86,6 +86,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly signUp: "open" | "closed";
   /** Of one address, of one e-mail address, and of sign-ups of one address. */
   readonly signInAttemptsPerMinute: number;
+  /** Of attempts to sign in beyond that number. */
+  readonly signInPace: SignInPace;
   /** scrypt's N. */
   readonly passwordCost: number;
   /** Where people sign in, when that host answers nothing that a model made; null when it is the host of everything else. */

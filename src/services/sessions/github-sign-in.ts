@@ -8,9 +8,9 @@
 import type { RequestContext } from "../../context.js";
 import { type AppError, conflict, invalidInput, permissionDenied, upstreamFailed } from "../../errors.js";
 import { GITHUB } from "./github.js";
-import type { SignInLimits } from "./passwords.js";
 import { type Browser, type SignedIn, type SignIn, signUpClosed } from "./sign-in.js";
 import { type SignInLibrary, toLibraryHeaders } from "./sign-in-library.js";
+import type { SignInLimits } from "./sign-in-limits.js";
 
 export interface GitHubSignInParts {
   readonly signIn: SignIn;

@@ -22,6 +22,11 @@ export const PASSWORD_HASHES_AT_ONCE = 2;
 /** Unspecified: more than these wait a few seconds, and are told to come back instead. */
 export const PASSWORD_HASHES_WAITING_MAX = 64;
 
+/** Unspecified: attempts to sign in that wait for their turn in one process; each holds a connection. */
+export const SIGN_IN_WAITING_MAX = 1_000;
+/** Unspecified: an attempt that others of its client address have overtaken so often is refused. */
+export const SIGN_IN_WAITS_MAX = 3;
+
 /** RFC 5321 4.5.3.1.3, less the angle brackets. */
 export const EMAIL_CHARS_MAX = 254;
 /** Unspecified: what is kept of a browser's name. */

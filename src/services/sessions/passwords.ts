@@ -2,10 +2,8 @@
  * Passwords as they are stored: scrypt, in the library's own format and with its parameters, but on the system's threads instead of
  * the event loop, and a few at once: a flood of sign-ins waits for itself and for nobody else.
  */
-import { createHash, randomBytes, scrypt, timingSafeEqual } from "node:crypto";
-import { rateLimited, serviceUnavailable } from "../../errors.js";
-import { addressGroupOf } from "../../lib/client-address.js";
-import type { Counters, WindowRule } from "../../store/counters.js";
+import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
+import { serviceUnavailable } from "../../errors.js";
 import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "./limits.js";
 
 /** scrypt's r: with N=2^14 it costs as much as N=2^15, r=8 of the OWASP Password Storage Cheat Sheet. */
@@ -74,46 +72,4 @@ export class Passwords {
     if (next) next();
     else this.#running -= 1;
   }
-}
-
-// How often somebody may try to sign in: counted before anything is looked up, by where they are and by whom they say they are.
-
-const WINDOW_SECONDS = 60;
-
-export class SignInLimits {
-  constructor(
-    private readonly counters: Counters,
-    private readonly attemptsPerMinute: number,
-  ) {}
-
-  /** Rejects with RATE_LIMITED. */
-  async countSignIn(clientAddress: string, email: string): Promise<void> {
-    await this.count("sign-in address", addressGroupOf(clientAddress));
-    await this.count("sign-in email", digestOf(email));
-  }
-
-  /** A password is asked for in a session, too. */
-  async countPasswordCheck(accountId: string): Promise<void> {
-    await this.count("password check", accountId);
-  }
-
-  async countSignUp(clientAddress: string): Promise<void> {
-    await this.count("sign-up address", addressGroupOf(clientAddress));
-  }
-
-  /** A way to GitHub and back. */
-  async countStart(clientAddress: string): Promise<void> {
-    await this.count("sign-in elsewhere address", addressGroupOf(clientAddress));
-  }
-
-  private async count(name: string, who: string): Promise<void> {
-    const rule: WindowRule = { name, max: this.attemptsPerMinute, seconds: WINDOW_SECONDS };
-    const waitMs = await this.counters.count(rule, who);
-    if (waitMs > 0) throw rateLimited("Too many attempts. Wait a moment, then try again.", waitMs / 1000);
-  }
-}
-
-/** Counters are no place for people's addresses. */
-function digestOf(email: string): string {
-  return createHash("sha256").update(email).digest("base64url");
 }

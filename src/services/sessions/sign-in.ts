@@ -1,7 +1,7 @@
 /**
  * Signing up and in (docs/spec/sessions.md#sign-in): with an e-mail address and a password, and with GitHub where it is configured.
  *
- * 1. Attempts are counted before anything is looked up.
+ * 1. Attempts are counted before anything is looked up, and wait when there were too many.
  * 2. The library says who it is; it takes as long for an address that is not known as for a wrong password.
  * 3. A session is made, always a new one: what the browser brought along before is worth nothing, and ends.
  * 4. The answer sets its cookie. The database keeps an HMAC of the token and nothing that could be sent as a cookie.
@@ -19,10 +19,11 @@ import { chooseHandle } from "../accounts/profiles.js";
 import { shownText } from "../requests/input.js";
 import type { SessionCookie } from "./csrf-tokens.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./limits.js";
-import type { Passwords, SignInLimits } from "./passwords.js";
+import type { Passwords } from "./passwords.js";
 import type { SessionDirectory } from "./session-directory.js";
 import type { SelectedSession, Sessions } from "./sessions.js";
 import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sign-in-library.js";
+import type { SignInLimits } from "./sign-in-limits.js";
 
 /** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
 const emailInput = z
@@ -128,11 +129,11 @@ export class SignIn {
     return { accountId, password };
   }
 
-  /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED. */
+  /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED when too many attempts wait. */
   async signIn(ctx: RequestContext, input: SignInInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     admitAnybody(ctx);
     const { limits, library } = this.parts;
-    await limits.countSignIn(ctx.clientAddress, input.email);
+    await limits.countSignIn(ctx, input.email);
     const { api } = await library();
     const { token } = await api.signInEmail({ body: input, headers: toLibraryHeaders(ctx.clientAddress, browser.userAgent) }).catch(refuse);
     return this.admit(ctx, token, select);

@@ -1,0 +1,107 @@
+/**
+ * How often people may try to sign in (docs/spec/sessions.md#sign-in), counted before anything is looked up: by client address, and by the
+ * e-mail address that they name. Too many attempts to sign in are slowed down and not refused, because whoever knows an e-mail address could
+ * otherwise keep its owner out: each client address then has a turn of its own every few seconds, which attempts from elsewhere do not take
+ * (docs/decisions/sign-in-slows-down.md).
+ */
+import { createHash } from "node:crypto";
+import type { RequestContext } from "../../context.js";
+import { type AppError, rateLimited } from "../../errors.js";
+import { addressGroupOf } from "../../lib/client-address.js";
+import type { SignInPace } from "../../lib/settings.js";
+import { pause } from "../../providers/free-steps.js";
+import { type BucketRule, type Counters, HOUR_MS, type WindowRule } from "../../store/counters.js";
+import { SIGN_IN_WAITING_MAX, SIGN_IN_WAITS_MAX } from "./limits.js";
+
+const WINDOW_SECONDS = 60;
+
+type Attempt = Pick<RequestContext, "clientAddress" | "signal">;
+
+export class SignInLimits {
+  /** How many attempts wait, by client address. */
+  private readonly waiting = new Map<string, number>();
+  private waitingInAll = 0;
+
+  constructor(
+    private readonly counters: Counters,
+    private readonly attemptsPerMinute: number,
+    private readonly pace: SignInPace,
+    private readonly sleep: (ms: number, signal: AbortSignal) => Promise<void> = pause,
+  ) {}
+
+  /**
+   * Resolves when the password may be looked at. Rejects with RATE_LIMITED when too many attempts wait, and with the signal's reason when
+   * the caller leaves meanwhile.
+   */
+  async countSignIn(attempt: Attempt, email: string): Promise<void> {
+    const address = addressGroupOf(attempt.clientAddress);
+    const person = digestOf(email);
+    const { addressTurnMs, emailTurnMs } = this.pace;
+    if ((await this.count("sign-in address", address)) > 0) await this.takeTurn(attempt, `sign-in:${address}`, addressTurnMs);
+    if ((await this.count("sign-in email", person)) > 0) await this.takeTurn(attempt, `sign-in:${address}:${person}`, emailTurnMs);
+  }
+
+  /** A password is asked for in a session, too. Rejects with RATE_LIMITED: who is signed in already is not kept out. */
+  async countPasswordCheck(accountId: string): Promise<void> {
+    await this.limit("password check", accountId);
+  }
+
+  async countSignUp(clientAddress: string): Promise<void> {
+    await this.limit("sign-up address", addressGroupOf(clientAddress));
+  }
+
+  /** A way to GitHub and back. */
+  async countStart(clientAddress: string): Promise<void> {
+    await this.limit("sign-in elsewhere address", addressGroupOf(clientAddress));
+  }
+
+  private async limit(name: string, who: string): Promise<void> {
+    const waitMs = await this.count(name, who);
+    if (waitMs > 0) throw tooManyAttempts(waitMs);
+  }
+
+  /** Milliseconds until the window is over; 0 within the limit. */
+  private count(name: string, who: string): Promise<number> {
+    const rule: WindowRule = { name, max: this.attemptsPerMinute, seconds: WINDOW_SECONDS };
+    return this.counters.count(rule, who);
+  }
+
+  /** Counted where the other limits are, so that it is one turn for all processes of a deployment. */
+  private async takeTurn(attempt: Attempt, name: string, turnMs: number): Promise<void> {
+    const rule: BucketRule = { capacity: 1, perHour: Math.round(HOUR_MS / turnMs) };
+    let waitMs = await this.counters.take(rule, name, 1, 1);
+    if (waitMs === 0) return;
+    const leave = this.enter(addressGroupOf(attempt.clientAddress), waitMs);
+    try {
+      for (let waits = 0; waitMs > 0; waits += 1) {
+        if (waits === SIGN_IN_WAITS_MAX) throw tooManyAttempts(waitMs);
+        await this.sleep(waitMs, attempt.signal);
+        waitMs = await this.counters.take(rule, name, 1, 1);
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  private enter(address: string, waitMs: number): () => void {
+    const before = this.waiting.get(address) ?? 0;
+    if (before >= this.pace.waitingPerAddressMax || this.waitingInAll >= SIGN_IN_WAITING_MAX) throw tooManyAttempts(waitMs);
+    this.waiting.set(address, before + 1);
+    this.waitingInAll += 1;
+    return () => {
+      const left = (this.waiting.get(address) ?? 1) - 1;
+      if (left === 0) this.waiting.delete(address);
+      else this.waiting.set(address, left);
+      this.waitingInAll -= 1;
+    };
+  }
+}
+
+function tooManyAttempts(waitMs: number): AppError {
+  return rateLimited("Too many attempts. Wait a moment, then try again.", waitMs / 1000);
+}
+
+/** Counters are no place for people's addresses. */
+function digestOf(email: string): string {
+  return createHash("sha256").update(email).digest("base64url");
+}
