@@ -9,6 +9,7 @@ import type { KeyCaller } from "../../src/context.js";
 import { schema } from "../../src/graphql/schema.js";
 import { systemClock } from "../../src/lib/clock.js";
 import { recordRoutes } from "../../src/rest/router.js";
+import { codes, connect, subscribeWith } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { runTokensOf } from "../support/secrets.js";
 
@@ -164,9 +165,9 @@ describe("an agent at work, on GraphQL", () => {
     expect(FIELDS.filter((name) => !fields.some((field) => field.name === name))).toEqual([]);
     expect(fields.length).toBeGreaterThan(80);
     for (const { kind, name, field } of fields) {
-      const codes = await codesOf(documentOf(kind, field));
-      if (letIn.has(name)) expect([name, codes.filter((code) => code.startsWith("beyond"))]).toEqual([name, []]);
-      else expect([name, codes]).toEqual([name, ["beyond: FORBIDDEN"]]);
+      const found = await codesOf(documentOf(kind, field));
+      if (letIn.has(name)) expect([name, found.filter((code) => code.startsWith("beyond"))]).toEqual([name, []]);
+      else expect([name, found]).toEqual([name, ["beyond: FORBIDDEN"]]);
     }
   });
 
@@ -180,6 +181,19 @@ describe("an agent at work, on GraphQL", () => {
     ["in the operation that is named", "query a { models(first: 1) { nodes { id } } me { id } }"],
   ])("is refused such a field %s", async (_how, query) => {
     expect(await codesOf(query)).toEqual(["beyond: FORBIDDEN"]);
+  });
+
+  it.each([
+    ["a query", "{ me { id } }"],
+    ["a mutation", 'mutation { signIn(input: { email: "a@example.com", password: "wrong" }) { accountId } }'],
+    ["a subscription", "subscription { balanceChanged { __typename } }"],
+  ])("is refused %s over a WebSocket, too", async (_kind, query) => {
+    const client = connect({ baseUrl: app.baseUrl, wsUrl: app.wsUrl, key: token });
+    const answer = await subscribeWith(client, { query }).next();
+    await client.dispose();
+
+    expect(codes(answer ?? {})).toEqual(["FORBIDDEN"]);
+    expect(answer?.errors?.[0]?.message).toBe(BEYOND);
   });
 
   it("is told nothing of the schema but what fields it may ask for are called", async () => {

@@ -173,14 +173,18 @@ describe("Signing up and in", () => {
 describe("A form", () => {
   const fields = () => ({ email: person.email, password: person.password });
 
-  it("is taken from our own pages only", async () => {
+  it.each([
+    ["/sign-in", fields],
+    ["/sign-up", () => ({ email: "from-elsewhere@example.com", password: PASSWORD })],
+  ])("is taken from our own pages only: %s", async (path, input) => {
     const browser = open();
-    await browser.get("/sign-in");
+    await browser.get(path);
 
-    const cross = await browser.submit("/sign-in", fields(), { "Sec-Fetch-Site": "cross-site" });
-    const old = await browser.submit("/sign-in", fields(), { "Sec-Fetch-Site": "same-site", Origin: "https://evil.example" });
+    const cross = await browser.submit(path, input(), { "Sec-Fetch-Site": "cross-site" });
+    const same = await browser.submit(path, input(), { "Sec-Fetch-Site": "same-site", Origin: "https://evil.example" });
 
-    expect([cross.status, old.status]).toEqual([403, 403]);
+    expect([cross.status, same.status]).toEqual([403, 403]);
+    expect(await app.database.prisma.account.count({ where: { email: "from-elsewhere@example.com" } })).toBe(0);
     expect(browser.cookies.has("sluice_session")).toBe(false);
   });
 
