@@ -75,8 +75,13 @@ export interface RequestContext {
   readonly hops?: number | undefined;
   /** Its input is large: whatever walks through it leaves other requests their turn before and after. */
   readonly hasLargeInput?: boolean | undefined;
-  /** Nanocredits: what the run of an agent that this request calls may cost in all. Absent: its caller has not said. */
-  readonly maxCost?: bigint | undefined;
+  /** What everything that the request generates may be charged in all. Absent: its caller has not said. */
+  readonly maxCost?: MaxCost | undefined;
+}
+
+/** One object for each request that states it: all that the request generates draws on it. */
+export interface MaxCost {
+  readonly nanocredits: bigint;
 }
 
 /**

@@ -4,6 +4,8 @@ import type { SafetyFeature } from "../services/catalog/model.js";
 
 export const EXTRA_DESCRIPTION =
   "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).";
+export const MAX_COST_DESCRIPTION =
+  "The credits that this may be charged at most, as `max_cost` says in REST: MAX_COST_EXCEEDED when more must be set aside. Of an agent that asks others, what all that it asks for may cost; omitted, a tenth of what the caller can spend.";
 export const SAFE_DESCRIPTION = "Safety features that the input goes through, beside those that the model requires. Omitted: none.";
 
 /** As the services take it. */

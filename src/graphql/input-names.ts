@@ -85,10 +85,12 @@ export function inTheWordsOf(input: GraphQLInputObjectType, error: unknown): unk
     ...{ cause, isFinal },
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
     ...(param !== undefined && { param: paths.get(param) ?? param }),
-    ...(fieldErrors && {
+    ...(details !== undefined && {
       details: {
         ...details,
-        fieldErrors: Object.fromEntries(Object.entries(fieldErrors).map(([path, said]) => [paths.get(path) ?? path, said.map(say)])),
+        ...(fieldErrors && {
+          fieldErrors: Object.fromEntries(Object.entries(fieldErrors).map(([path, said]) => [paths.get(path) ?? path, said.map(say)])),
+        }),
       },
     }),
   });

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
-import type { Caller, Leaving, RequestContext } from "../context.js";
+import type { Caller, Leaving, MaxCost, RequestContext } from "../context.js";
 import { invalidInput, wrongField } from "../errors.js";
 import { isRunToken, isWellFormedApiKey, isWellFormedRunToken } from "../lib/api-key-format.js";
 import { setOwnValue } from "../lib/own-values.js";
@@ -15,7 +15,7 @@ import { HOPS_HEADER, REQUEST_ID_PATTERN } from "../limits.js";
 import type { Access, BrowserRequest } from "../services/access/access.js";
 import { assertOneAuthorization, readBearer } from "../services/access/access.js";
 import type { Credential } from "../services/access/revocation-watch.js";
-import { readMaxCost } from "../services/credits/max-cost.js";
+import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 
 /** What a context is made of. Its signal and its log are asked for when they are first used. */
 export interface ContextSource {
@@ -35,7 +35,7 @@ export interface ContextSource {
 export class HttpRequestContext implements RequestContext {
   readonly requestId: string;
   readonly note: RequestNote;
-  readonly maxCost: bigint | undefined;
+  maxCost: MaxCost | undefined;
   reservedId: RequestContext["reservedId"];
   hasLargeInput = false;
   private madeLog: Logger | undefined;
@@ -49,7 +49,7 @@ export class HttpRequestContext implements RequestContext {
     this.requestId = source.requestId;
     this.note = source.note;
     const maxCost = source.req.headers["x-max-cost"];
-    this.maxCost = maxCost === undefined ? undefined : readMaxCost(maxCost);
+    this.maxCost = maxCost === undefined ? undefined : readMaxCost(maxCost, MAX_COST_HEADER);
     if (caller.kind === "key") source.note.apiKeyId = caller.apiKeyId;
   }
 

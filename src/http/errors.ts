@@ -19,6 +19,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   UNAUTHORIZED: 401,
   INSUFFICIENT_BALANCE: 402,
   KEY_BUDGET_EXHAUSTED: 402,
+  MAX_COST_EXCEEDED: 402,
   FORBIDDEN: 403,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
@@ -54,7 +55,13 @@ const REFUSALS: readonly ErrorCode[] = [
 const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map(REFUSALS.map((code) => [STATUSES[code], code]));
 
 /** Official SDKs repeat 409 and 5xx by themselves; on these, repeating is useless or pays twice. */
-const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set(["INSUFFICIENT_BALANCE", "KEY_BUDGET_EXHAUSTED", "FORBIDDEN", "CONFLICT"]);
+const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set([
+  "INSUFFICIENT_BALANCE",
+  "KEY_BUDGET_EXHAUSTED",
+  "MAX_COST_EXCEEDED",
+  "FORBIDDEN",
+  "CONFLICT",
+]);
 
 const INTERNAL_MESSAGE = "Something went wrong in the gateway. Quote the request id when you report it.";
 /** Unspecified: an unread body up to this size is read and dropped, so that the connection serves the next request. */

@@ -16,6 +16,8 @@ import { clientAddressOf } from "../lib/client-address.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
+import { assertNoWishes } from "../services/catalog/asked-rates.js";
+import { smallerCost, takeMaxCost } from "../services/credits/max-cost.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
@@ -43,6 +45,8 @@ export interface EndpointOptions<Body, Query> {
   readonly query?: z.ZodType<Query>;
   /** A POST that generates: it may come with an Idempotency-Key. */
   readonly isGeneration?: boolean;
+  /** It generates, or stands for a GET that does: `max_cost` bounds what it may be charged. What `isGeneration` is does so anyway. */
+  readonly isBounded?: boolean;
   /** Resolves to the JSON value to answer with 200, or to undefined when it has answered by itself. */
   readonly handler: (ctx: RequestContext, request: EndpointRequest<Body, Query>) => unknown;
 }
@@ -66,7 +70,17 @@ export function createEndpoint(
   bodies: BodyBudget,
   idempotency?: Idempotency,
 ): Endpoint {
-  return ({ isPublic = false, requires = requireCaller, isForAgents = false, isGeneration = false, body, form, query, handler }) => {
+  return ({
+    isPublic = false,
+    requires = requireCaller,
+    isForAgents = false,
+    isGeneration = false,
+    isBounded = isGeneration,
+    body,
+    form,
+    query,
+    handler,
+  }) => {
     const answer: RouteHandler = async (exchange) => {
       let allowance: BodyAllowance | null = null;
       try {
@@ -82,11 +96,14 @@ export function createEndpoint(
         if (!isPublic) requires(ctx);
         const { parameters } = exchange.query;
         allowance = bodies.allow(caller, clientAddress);
-        const parsedQuery = parseOptional(query, parameters);
+        const bounding = isBounded ? ctx : null;
+        const asked = withoutBound(bounding, parameters);
+        if (isBounded) assertNoWishes(asked);
+        const parsedQuery = parseOptional(query, asked);
         const sent =
           form && (!body || isForm(exchange.req.headers["content-type"]))
-            ? await readFormInput(exchange, form, allowance)
-            : { body: parseOptional(body, body && (await readJsonBody(exchange.req, allowance))), files: NO_FILES };
+            ? await readFormInput(exchange, form, allowance, bounding)
+            : { body: parseOptional(body, body && withoutBound(bounding, await readJsonBody(exchange.req, allowance))), files: NO_FILES };
         if (allowance.bytes > TURN_BYTES) {
           ctx.hasLargeInput = true;
           await nextTurn();
@@ -124,9 +141,22 @@ type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;
 
 const NO_FILES: UploadedFiles = {};
 
-async function readFormInput<Body>({ req }: Exchange, form: FormOptions<Body>, allowance: BodyAllowance): Promise<BodyInput<Body>> {
+async function readFormInput<Body>(
+  { req }: Exchange,
+  form: FormOptions<Body>,
+  allowance: BodyAllowance,
+  bounding: HttpRequestContext | null,
+): Promise<BodyInput<Body>> {
   const { fields, files } = await readForm(req, form, allowance);
-  return { body: parseInput(form.fields, fields), files };
+  return { body: parseInput(form.fields, withoutBound(bounding, fields)), files };
+}
+
+/** The input without `max_cost`, which is noted in the request; null: it bounds nothing. Throws BAD_REQUEST. */
+function withoutBound<Input>(ctx: HttpRequestContext | null, input: Input): Input {
+  if (ctx === null) return input;
+  const { rest, maxCost } = takeMaxCost(input);
+  if (maxCost) ctx.maxCost = smallerCost(ctx.maxCost, maxCost);
+  return rest;
 }
 
 /** An endpoint without the schema has the type parameter's default, undefined, for the input. */

@@ -143,7 +143,7 @@ export const playWell: Play = async (far) => {
 };
 
 /** Has the upstreams answer the operation so until it is said otherwise. */
-export function answerWell(app: OperationsApp, operation: Operation): void {
+export function answerWell(app: OperationsApp, operation: Pick<Operation, "kind" | "delivery">): void {
   if (operation.kind === "realtime") app.play(playWell);
   else app.upstream.replyAlways(goodReply(operation));
 }

@@ -79,6 +79,10 @@ function toForm(fields: Fields, files: Readonly<Record<string, Uint8Array>>): Fo
   return form;
 }
 
+function toQuery(fields: Fields): string {
+  return `?${new URLSearchParams(Object.entries(fields).map(([field, value]): [string, string] => [field, String(value)]))}`;
+}
+
 type RestShape = Pick<Operation, "kind"> & { readonly delivery?: Delivery; readonly name?: string };
 
 /** A route that takes a body: JSON, or the form that is made of the fields. */
@@ -105,9 +109,8 @@ function gotten(
   query: Fields = {},
 ): Operation {
   return rest(`GET ${path}`, { kind, delivery, name, isRepeatable: false }, ({ baseUrl, key }, fields, headers) => {
-    const parameters = Object.entries({ ...query, ...fields }).map(([field, value]): [string, string] => [field, String(value)]);
     const prompt = encodeURIComponent(newPrompt());
-    const url = `${baseUrl}${path.replace(/\{\w+\}/, prompt)}?${new URLSearchParams(parameters)}`;
+    const url = `${baseUrl}${path.replace(/\{\w+\}/, prompt)}${toQuery({ ...query, ...fields })}`;
     return fetch(url, { headers: { ...authorization({ key }), ...headers } });
   });
 }
@@ -166,9 +169,9 @@ function toGraphQLBody(document: { readonly query: string; readonly variables: {
 const session: Operation = {
   ...{ name: "GET /v1/realtime", contract: "GET /v1/realtime", face: "REST", kind: "realtime", delivery: "session", isRepeatable: false },
   send: () => Promise.reject(new Error("A session is no request over HTTP.")),
-  ask: async (asking, { model }) => {
+  ask: async (asking, fields, headers = {}) => {
     try {
-      const caller = await connectRealtime(asking, `?model=${encodeURIComponent(String(model))}`, { key: asking.key });
+      const caller = await connectRealtime(asking, toQuery(fields), { key: asking.key, headers });
       caller.send({ type: "response.create" });
       await Promise.race([caller.next("response.done"), caller.closed]);
       if (caller.socket.readyState === WebSocket.OPEN) caller.socket.close();

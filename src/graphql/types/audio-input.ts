@@ -4,7 +4,7 @@ import type { SafetyFeature as SafetyFeatureName } from "../../services/catalog/
 import type { MusicInput as MusicRequest } from "../../services/generation/media/speech.js";
 import type { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions.js";
 import { builder } from "../builder.js";
-import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { SafetyFeature } from "./models.js";
 
 const AudioFormat = builder.enumType("AudioFormat", {
@@ -48,6 +48,7 @@ export const SpeechInput = builder.inputType("SpeechInput", {
     speed: t.float({ description: "0.25 to 4. As usual unless stated." }),
     instructions: t.string({ description: "How it is to be said. Honoured by some models only." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -61,6 +62,7 @@ export const MusicInput = builder.inputType("MusicInput", {
     responseFormat: t.field({ type: AudioFormat, defaultValue: "mp3", description: "How the sound is written." }),
     seed: t.int({ description: "-1 is a random one. Honoured by some models only." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -79,6 +81,7 @@ export const CreateTranscriptionInput = builder.inputType("CreateTranscriptionIn
       description: "With VERBOSE_JSON: of what the times are told. SEGMENT unless stated.",
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -88,11 +91,12 @@ const RESERVED_FIELDS = ["stream", "stream_format"];
 
 interface AudioInput extends Readonly<Record<string, unknown>> {
   readonly safe?: readonly SafetyFeatureName[] | null | undefined;
+  readonly maxCost?: unknown;
 }
 
 /** The fields by their names on the wire, those that are null or absent left out. Throws BAD_REQUEST. */
 export function toWire(input: AudioInput): Record<string, unknown> {
-  const { extra, safe, ...stated } = input;
+  const { extra, safe, maxCost: _, ...stated } = input;
   const named = Object.fromEntries(Object.entries(stated).map(([name, value]) => [toSnakeCase(name), value]));
   return withExtra({ ...named, safe: toSafeText(safe) }, extra, RESERVED_FIELDS);
 }

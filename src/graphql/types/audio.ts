@@ -1,6 +1,7 @@
 /** Speech, music and transcriptions (docs/spec/audio.md): as mutations, and speech as it is made as a subscription. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import type { MusicResult } from "../../services/generation/media/music.js";
 import { musicInput, type SpeechResult, speechInput } from "../../services/generation/media/speech.js";
 import type { Pieces, SpokenStream } from "../../services/generation/media/speech-stream.js";
@@ -38,7 +39,7 @@ builder.mutationField("createSpeech", (t) =>
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.speech.create(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, speechInput, () => toWire(input)),
       ),
   }),
@@ -74,7 +75,7 @@ builder.mutationField("generateMusic", (t) =>
     args: { input: t.arg({ type: MusicInput, required: true, description: "The piece to be made." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.music.generate(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, musicInput, () => toWire(input)),
       ),
   }),
@@ -134,7 +135,7 @@ builder.mutationField("createTranscription", (t) =>
     args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording to be written down, and how." }) },
     resolve: (_root, { input: { file, ...input } }, ctx) =>
       ctx.services.transcriptions.create(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         file,
         parsePermitted(ctx, requireCaller, transcriptionInput, () => toWire(input)),
       ),
@@ -188,7 +189,9 @@ builder.subscriptionField("speech", (t) =>
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));
-      return cancellable(ctx, (generation) => openEvents(ctx.services.speech.stream(generation, body), generation.signal));
+      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
+        openEvents(ctx.services.speech.stream(generation, body), generation.signal),
+      );
     },
     resolve: (event) => event,
   }),

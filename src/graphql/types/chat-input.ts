@@ -5,7 +5,7 @@
  */
 import { invalidInput } from "../../errors.js";
 import { builder } from "../builder.js";
-import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { SafetyFeature } from "./models.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
@@ -168,9 +168,6 @@ export const ReasoningEffort = builder.enumType("ReasoningEffort", {
     XHIGH: { value: "xhigh", description: "As long as it can." },
   } as const,
 });
-
-export const MAX_COST_DESCRIPTION =
-  "Of an agent that asks others: what all that it asks for may cost, as the header `X-Max-Cost` says in REST. Omitted: a tenth of what the caller can spend.";
 
 export const ChatCompletionInput = builder.inputType("ChatCompletionInput", {
   description: "A conversation, and how it shall be answered.",

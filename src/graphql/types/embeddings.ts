@@ -1,9 +1,10 @@
 /** Embeddings as a mutation (docs/spec/embeddings.md). */
 import { wrongField } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
 import { builder } from "../builder.js";
-import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
 
@@ -28,6 +29,7 @@ const CreateEmbeddingsInput = builder.inputType("CreateEmbeddingsInput", {
     dimensions: t.int({ description: "How long the vectors shall be, where the model lets one choose." }),
     user: t.string({ description: "The caller's own user, told to the upstream." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -67,7 +69,7 @@ builder.mutationField("createEmbeddings", (t) =>
     args: { input: t.arg({ type: CreateEmbeddingsInput, required: true, description: "What is turned into vectors, and how." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.embeddings.create(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, embeddingsInput, () => toBody(input)),
       ),
   }),

@@ -3,6 +3,7 @@
 import type { GraphQLResolveInfo } from "graphql";
 import type { ErrorCode } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import { errorOf, type JOB_STATUSES, type JobError, type JobResult, progressOf, statusOf } from "../../services/generation/jobs/job.js";
 import type { SelectedJob } from "../../services/generation/jobs/rows.js";
 import { type ImageJobInput, imageGenerationInput } from "../../services/generation/media/images-input.js";
@@ -12,7 +13,7 @@ import { fromStoredReceipt } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 import type { GraphQLContext } from "../context.js";
-import { SAFE_DESCRIPTION, toSafeText } from "../extra.js";
+import { MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText } from "../extra.js";
 import { readId } from "../global-ids.js";
 import { rowsBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
@@ -52,6 +53,7 @@ const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
     UNAUTHORIZED: { description: "The caller's credentials were not good any more." },
     INSUFFICIENT_BALANCE: { description: "The account could not pay." },
     KEY_BUDGET_EXHAUSTED: { description: "The key's budget was used up." },
+    MAX_COST_EXCEEDED: { description: "It would have cost more than the request allowed." },
     FORBIDDEN: { description: "The caller was not allowed to do it." },
     NOT_FOUND: { description: "Something that the request names was not there." },
     METHOD_NOT_ALLOWED: { description: "Something was asked in a way that it cannot be." },
@@ -205,6 +207,7 @@ const StartVideoInput = builder.inputType("StartVideoInput", {
       extensions: { wireName: "enhance" },
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
   }),
 });
 
@@ -216,12 +219,12 @@ builder.mutationField("startVideo", (t) =>
     description: "Starts a video. It is admitted and its cost held before this answers; it is charged when it has been made.",
     args: { input: t.arg({ type: StartVideoInput, required: true, description: "The video to be made." }) },
     resolve: async (_root, { input }, ctx, info) => {
-      const { negativePrompt, images, hasAudio, isEnhanced, safe, ...same } = input;
+      const { negativePrompt, images, hasAudio, isEnhanced, safe, maxCost, ...same } = input;
       const fields = { negative_prompt: negativePrompt, image: images, audio: hasAudio, enhance: isEnhanced, safe: toSafeText(safe) };
       return toPayload(
         ctx,
         info,
-        await ctx.services.videos.start(ctx, parsePermitted(ctx, requireCaller, videoInput, { ...same, ...fields })),
+        await ctx.services.videos.start(boundedBy(ctx, maxCost), parsePermitted(ctx, requireCaller, videoInput, { ...same, ...fields })),
       );
     },
   }),
@@ -236,7 +239,7 @@ builder.mutationField("startMusic", (t) =>
     args: { input: t.arg({ type: MusicInput, required: true, description: "The piece to be made." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const parsed = parsePermitted(ctx, requireCaller, musicInput, () => toWire(input));
-      return toPayload(ctx, info, await ctx.services.music.start(ctx, parsed));
+      return toPayload(ctx, info, await ctx.services.music.start(boundedBy(ctx, input.maxCost), parsed));
     },
   }),
 );
@@ -255,7 +258,7 @@ builder.mutationField("startImage", (t) =>
     args: { input: t.arg({ type: StartImageInput, required: true, description: "The picture to be made." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const parsed = parsePermitted(ctx, requireCaller, imageGenerationInput, () => toImageBody(input, ["n", "response_format"]));
-      return toPayload(ctx, info, await ctx.services.images.start(ctx, parsed as ImageJobInput));
+      return toPayload(ctx, info, await ctx.services.images.start(boundedBy(ctx, input.maxCost), parsed as ImageJobInput));
     },
   }),
 );

@@ -1,5 +1,7 @@
 /** Pictures as mutations (docs/spec/images.md): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
+
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/media/images.js";
 import {
   type BODY_IMAGE_QUALITIES,
@@ -10,7 +12,7 @@ import {
   imageGenerationInput,
 } from "../../services/generation/media/images-input.js";
 import { builder } from "../builder.js";
-import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
 
@@ -57,6 +59,7 @@ function commonFields(t: InputFieldsBuilder) {
       extensions: { wireName: "enhance" },
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     negativePrompt: t.string({ description: "What should not be seen. Honoured by some models only." }),
     isTransparent: t.boolean({
       defaultValue: false,
@@ -145,7 +148,7 @@ builder.mutationField("generateImage", (t) =>
     args: { input: t.arg({ type: GenerateImageInput, required: true, description: "The pictures to be made." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.images.generate(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, imageGenerationInput, () => toImageBody(input)),
       ),
   }),
@@ -160,7 +163,7 @@ builder.mutationField("editImage", (t) =>
     args: { input: t.arg({ type: EditImageInput, required: true, description: "The pictures to be made of others." }) },
     resolve: (_root, { input: { files, mask, ...input } }, ctx) =>
       ctx.services.images.edit(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, imageEditForm, () => toImageBody(input)),
         {
           images: files ?? [],
@@ -179,7 +182,19 @@ export function toImageBody(
   input: Partial<typeof GenerateImageInput.$inferInput>,
   reserved: readonly string[] = [],
 ): Record<string, unknown> {
-  const { images, negativePrompt, outputFormat, responseFormat, isEnhanced, isTransparent, hasReasoning, safe, extra, ...same } = input;
+  const {
+    images,
+    negativePrompt,
+    outputFormat,
+    responseFormat,
+    isEnhanced,
+    isTransparent,
+    hasReasoning,
+    safe,
+    maxCost: _,
+    extra,
+    ...same
+  } = input;
   const named = {
     ...same,
     image: images,

@@ -1,6 +1,7 @@
 /** Moderations as a mutation (docs/spec/moderations.md). */
 import { ownValue } from "../../lib/own-values.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
+import { boundedBy } from "../../services/credits/max-cost.js";
 import {
   type ModerationObject,
   type ModerationResultObject,
@@ -8,7 +9,7 @@ import {
   moderationsInput,
 } from "../../services/generation/moderations.js";
 import { builder } from "../builder.js";
-import { EXTRA_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
 import { Receipt } from "./chat.js";
 import { Model, SafetyFeature } from "./models.js";
 
@@ -36,6 +37,7 @@ const CreateModerationInput = builder.inputType("CreateModerationInput", {
       description: "Texts, each judged by itself; with a picture among them, all of it is judged together.",
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -104,7 +106,7 @@ builder.mutationField("createModeration", (t) =>
     args: { input: t.arg({ type: CreateModerationInput, required: true, description: "What is judged." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.moderations.create(
-        ctx,
+        boundedBy(ctx, input.maxCost),
         parsePermitted(ctx, requireCaller, moderationsInput, () => toBody(input)),
       ),
   }),

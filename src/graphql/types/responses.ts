@@ -9,9 +9,9 @@ import { outputTextOf, type ResponseObject } from "../../services/generation/cha
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
-import { SAFE_DESCRIPTION, toSafeText } from "../extra.js";
+import { MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText } from "../extra.js";
 import { Receipt } from "./chat.js";
-import { MAX_COST_DESCRIPTION, present, ReasoningEffort } from "./chat-input.js";
+import { present, ReasoningEffort } from "./chat-input.js";
 import { SafetyFeature } from "./models.js";
 
 const ResponseContentInput = builder.inputType("ResponseContentInput", {

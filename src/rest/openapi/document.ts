@@ -7,7 +7,7 @@ import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { CREDITS_MAX } from "../../limits.js";
-import { MAX_COST_HEADER } from "../../services/credits/max-cost.js";
+import { MAX_COST_DESCRIPTION, MAX_COST_FIELD, MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/idempotency/limits.js";
 import { toTemplate } from "../route.js";
 import { ANSWERS, type AnswerName } from "./answers.js";
@@ -86,8 +86,7 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     ...pathParameters(path),
     ...queryParameters(endpoint),
     ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : []),
-    // Text models may be agents.
-    ...(operation.tag === "Text" ? [MAX_COST] : []),
+    ...(isBounded(endpoint) ? [MAX_COST] : []),
   ].map((parameter) => withExample(parameter, example));
   const body = requestBody(endpoint, example);
   return {
@@ -121,14 +120,29 @@ const IDEMPOTENCY_KEY = {
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
 };
 
+const MAX_COST_PATTERN = `^\\d{1,${CREDITS_DIGITS_MAX}}(?:\\.\\d{1,9})?$`;
 const MAX_COST = {
   name: MAX_COST_HEADER,
   in: "header",
   required: false,
-  description:
-    "Of an agent that asks others: the credits that all it asks for may cost, such as 0.25. Omitted, a tenth of what the caller can spend.",
-  schema: { type: "string", pattern: `^\\d{1,${CREDITS_DIGITS_MAX}}(?:\\.\\d{1,9})?$` },
+  description: MAX_COST_DESCRIPTION,
+  schema: { type: "string", pattern: MAX_COST_PATTERN },
 };
+/** Of a body. */
+const MAX_COST_PROPERTY = {
+  description: MAX_COST_DESCRIPTION,
+  anyOf: [{ type: "number", minimum: 0, maximum: CREDITS_MAX }, { type: "string", pattern: MAX_COST_PATTERN }, { type: "null" }],
+};
+
+/** What it generates may be bounded. */
+function isBounded({ isGeneration, isBounded: isStated }: RecordedEndpoint): boolean {
+  return isStated ?? isGeneration ?? false;
+}
+
+/** The schema of a body, with the field that the endpoint itself takes out of it. */
+function withMaxCost<Schema extends ObjectSchema>(endpoint: RecordedEndpoint, schema: Schema): Schema {
+  return isBounded(endpoint) ? { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY } } : schema;
+}
 
 const ERROR = { $ref: "#/components/responses/Error" };
 const ERROR_PAGE = { description: "A page that says what went wrong.", content: { "text/html": { schema: { type: "string" } } } };
@@ -172,10 +186,12 @@ function pathParameters(path: string): Json[] {
   }));
 }
 
-function queryParameters({ query }: RecordedEndpoint): Json[] {
+function queryParameters(endpoint: RecordedEndpoint): Json[] {
+  const { query } = endpoint;
   if (!query) return [];
   const { properties = {}, required = [] } = toSchema(query, "input") as { properties?: Record<string, Json>; required?: string[] };
-  return Object.entries(properties).map(([name, schema]) => ({
+  const bound = isBounded(endpoint) ? { [MAX_COST_FIELD]: { type: "string", pattern: MAX_COST_PATTERN } } : {};
+  return Object.entries<Json>({ ...properties, ...bound }).map(([name, schema]) => ({
     name,
     in: "query",
     required: required.includes(name),
@@ -195,21 +211,22 @@ function withExample(parameter: Json, { parameters }: Example): Json {
   return example === undefined ? parameter : { ...parameter, example };
 }
 
-function requestBody({ body: own, form: ownForm, isOAuth, reads }: RecordedEndpoint, example: Example): Json | null {
+function requestBody(endpoint: RecordedEndpoint, example: Example): Json | null {
+  const { body: own, form: ownForm, isOAuth, reads } = endpoint;
   const body = own ?? reads?.body;
   const form = ownForm ?? reads?.form;
   if (!body && !form) return null;
   const content: Record<string, Json> = {};
   const sent = example.body !== undefined && { example: example.body };
-  if (body) content["application/json"] = { schema: toSchema(body, "input"), ...sent };
+  if (body) content["application/json"] = { schema: withMaxCost(endpoint, toSchema(body, "input")), ...sent };
   if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
-  if (form) content["multipart/form-data"] = { schema: toFormSchema(form, example.form ?? {}), example: example.form ?? {} };
+  if (form) content["multipart/form-data"] = { schema: toFormSchema(endpoint, form, example.form ?? {}), example: example.form ?? {} };
   if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
   return { required: true, content };
 }
 
-function toFormSchema(form: NonNullable<RecordedEndpoint["form"]>, example: Json): Json {
-  const schema = ofTexts(toSchema(form.fields, "input"));
+function toFormSchema(endpoint: RecordedEndpoint, form: NonNullable<RecordedEndpoint["form"]>, example: Json): Json {
+  const schema = ofTexts(withMaxCost(endpoint, toSchema(form.fields, "input")));
   const file = { type: "string", format: "binary" };
   const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
     name,

@@ -9,6 +9,7 @@ export const PARAMETERS: Readonly<Record<string, string>> = {
   id: "Ids of models hold a slash, raw or encoded.",
   generation: "The id of a generation job.",
   model: "An id or alias; omitted, the default of the operation.",
+  max_cost: "The credits that the request may be charged at most, as the header `X-Max-Cost` says.",
   seed: "0 unless stated; -1 draws one.",
   agent: "The id of an agent.",
   communityModel: "The id of a registered model, as `GET /account/my-models` lists it.",

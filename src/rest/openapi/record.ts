@@ -6,7 +6,10 @@ import type { Route, RouteHandler, RouteMethods } from "../route.js";
 
 /** As much of an endpoint as its callers must know. */
 export interface RecordedEndpoint
-  extends Pick<EndpointOptions<unknown, unknown>, "isPublic" | "isGeneration" | "isForAgents" | "body" | "form" | "reads" | "query"> {
+  extends Pick<
+    EndpointOptions<unknown, unknown>,
+    "isPublic" | "isGeneration" | "isForAgents" | "isBounded" | "body" | "form" | "reads" | "query"
+  > {
   /** Answers a person with pages, errors as well; a form that it takes is its own. */
   readonly isPage?: true;
   /** Takes its body as a form too, looks at no key, and has the errors of OAuth. */

@@ -28,6 +28,7 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
   route("/audio/*text", {
     GET: endpoint({
       isForAgents: true,
+      isBounded: true,
       query: audioQuery,
       handler: (ctx, { query, exchange }) => sendGenerated(exchange, audio.ask(ctx, exchange.parameter("text"), query)),
     }),

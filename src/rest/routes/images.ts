@@ -49,6 +49,7 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   route("/image/*prompt", {
     GET: endpoint({
       isForAgents: true,
+      isBounded: true,
       query: imageQuery,
       handler: (ctx, { query, exchange }) => sendGenerated(exchange, images.ask(ctx, promptOf(exchange), query)),
     }),

@@ -33,6 +33,8 @@ import {
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
+import { assertNoWishes } from "../../services/catalog/asked-rates.js";
+import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
 import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
@@ -41,7 +43,7 @@ import type { Route } from "../route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
 
-const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional() });
+const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional(), max_cost: z.string().optional() });
 
 const SWITCHING_PROTOCOLS = 101;
 const PROTOCOL = "realtime";
@@ -185,7 +187,8 @@ class Face implements RealtimeFace {
       undo.push(() => counter.remove(name));
     }
     assertNoOthers(query.parameters);
-    const { model, safe } = query.parameters;
+    const { model, safe, max_cost: maxCost } = query.parameters;
+    if (maxCost !== undefined) ctx.maxCost = smallerCost(ctx.maxCost, readMaxCost(maxCost, MAX_COST_FIELD));
     const session = await realtime.open(ctx, {
       model: model || undefined,
       safe: safe ?? null,
@@ -232,9 +235,10 @@ class Face implements RealtimeFace {
 function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
   const name = Object.keys(parameters).find((each) => !Object.hasOwn(realtimeQuery.shape, each));
   if (name === undefined) return;
+  assertNoWishes(parameters);
   const reason =
     name === "intent" ? "Only conversations have a price: there are no transcription sessions here." : "There is no such parameter.";
-  throw invalidInput(`${reason} The address takes model, safe and key.`, name);
+  throw invalidInput(`${reason} The address takes model, safe, max_cost and key.`, name);
 }
 
 /** What `ws` would refuse after the upstream has been connected. */

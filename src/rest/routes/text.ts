@@ -22,6 +22,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
   route("/text/*prompt", {
     GET: endpoint({
       isForAgents: true,
+      isBounded: true,
       query: textQuery,
       handler: async (ctx, { query, exchange }) => {
         const prompt = promptOf(exchange);
@@ -34,6 +35,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
     // Unspecified: the key and the parameters are checked as with GET, and nothing is generated.
     HEAD: endpoint({
       isForAgents: true,
+      isBounded: true,
       query: textQuery,
       handler: (_ctx, { exchange }) => {
         promptOf(exchange);

@@ -18,6 +18,7 @@ export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, video
   route("/video/*prompt", {
     GET: endpoint({
       isForAgents: true,
+      isBounded: true,
       query: imageQuery,
       handler: (ctx, { query, exchange }) => {
         const prompt = exchange.parameter("prompt");

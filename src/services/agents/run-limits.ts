@@ -17,6 +17,6 @@ export class RunLimits {
   }
 
   private async maxCostOf(ctx: RequestContext): Promise<bigint> {
-    return ctx.maxCost ?? (await this.accounts.spendable(requireCaller(ctx))) / RUN_SHARE;
+    return ctx.maxCost?.nanocredits ?? (await this.accounts.spendable(requireCaller(ctx))) / RUN_SHARE;
   }
 }

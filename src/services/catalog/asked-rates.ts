@@ -12,6 +12,7 @@ import {
   CALLER_TOOL_TYPES,
   canonicalName,
   HOSTED_TOOL_KEYS,
+  MONEY_WISHES,
   OWN_FIELDS,
   PRICEABLE_FIELDS,
   TOOL_TYPE_FIELD,
@@ -45,7 +46,10 @@ const CACHE_CONTROL = /^cache_?control$/i;
  */
 export function withAskedRates(model: Model, fields: AskedFields): Model {
   // An agent that the gateway runs asks other models, and each of those is looked at.
-  if (model.agentType === "prompt_agent" || model.agentType === "code_agent") return model;
+  if (model.agentType === "prompt_agent" || model.agentType === "code_agent") {
+    for (const param of Object.keys(fields)) assertNoWish(model, param, canonicalName(param), ownValue(fields, param));
+    return model;
+  }
   const isText = model.modality === "text";
   const found: Found[] = [];
   findFields(model, fields, found);
@@ -97,6 +101,7 @@ function findFields(model: Model, fields: AskedFields, found: Found[]): void {
       continue;
     }
     const canonical = canonicalName(param);
+    assertNoWish(model, param, canonical, value);
     const field = billed.get(canonical);
     if (canonical === OPTIONS) findOptions(model, param, value, found);
     else if (field) {
@@ -104,6 +109,30 @@ function findFields(model: Model, fields: AskedFields, found: Found[]): void {
         found.push({ name: field.name, param, value, harmless: field.harmless });
     } else if (model.vendor !== null && !isTaken(model, param)) throw refuseUntaken(model, param);
   }
+}
+
+/** Of an address, which takes no further fields: where one is a wish about money, what is there instead is said. Throws BAD_REQUEST. */
+export function assertNoWishes(parameters: Readonly<Record<string, string>>): void {
+  for (const param of Object.keys(parameters)) {
+    const wish = MONEY_WISHES.get(canonicalName(param));
+    if (wish) throw unknownWish(wish.name, param);
+  }
+}
+
+/** Throws BAD_REQUEST for a wish about money that is not fulfilled here. */
+function assertNoWish(model: Model, param: string, canonical: string, value: unknown): void {
+  const wish = MONEY_WISHES.get(canonical);
+  if (wish === undefined || value === undefined || value === null) return;
+  if (wish.isHarmless(value, model) || model.passFields.has(param)) return;
+  throw unknownWish(wish.name, param);
+}
+
+function unknownWish(name: string, param: string): AppError {
+  return invalidInput(
+    `This gateway knows no wish ${name} about money here. State max_cost, the credits that the request may be charged at most: ` +
+      "as a field of a body or a query, as maxCost of an input of GraphQL, or as the header X-Max-Cost.",
+    param,
+  );
 }
 
 function assertOwnName(param: string): void {

@@ -231,6 +231,15 @@ export const HOSTED_TOOL_KEYS: ReadonlySet<string> = new Set(
   ),
 );
 
+/**
+ * Wishes about money by names that this gateway does not know. A caller who states one relies on it, so it is refused and never sent on;
+ * `max_cost` is taken out of an input where a request enters, so that one which is met here bounds nothing.
+ */
+export const MONEY_WISHES: ReadonlyMap<string, BilledField> = table(
+  unless("dry_run", false),
+  ...["budget", "max_price", "max_budget", "max_cost"].map((name) => field(name)),
+);
+
 /** Fields that the gateway itself checks, counts or replaces. Servers that do not mind the case of a name would read a second one. */
 export const OWN_FIELDS: ReadonlySet<string> = new Set(
   [

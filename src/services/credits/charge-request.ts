@@ -1,5 +1,5 @@
 /** What is asked of credits for a generation, and what it came to. */
-import type { AgentRun, KeyCaller, SessionCaller } from "../../context.js";
+import type { AgentRun, KeyCaller, MaxCost, SessionCaller } from "../../context.js";
 import type { BucketName, LedgerRecord } from "../../store/ledger.js";
 
 /** Who pays. */
@@ -38,6 +38,8 @@ export interface ChargeRequest {
   readonly most?: bigint | undefined;
   /** Nanocredits: what is free counts as no more than this when a tenth of it is held. Absent: no bound. */
   readonly freeMax?: bigint | undefined;
+  /** What its request may be charged in all. Absent: its caller has not said. */
+  readonly maxCost?: MaxCost | undefined;
   /** Draws crypto and pack, never tier. */
   readonly paidOnly: boolean;
   readonly isFree: boolean;

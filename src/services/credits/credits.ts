@@ -16,12 +16,12 @@ import type { KnownBalances } from "./known-balances.js";
 import type { Leases } from "./leases.js";
 import { OpenCharge } from "./open-charge.js";
 import type { RefusedFunds } from "./refused-funds.js";
-import { RunBudgets } from "./run-budgets.js";
 import type { Settler } from "./settler.js";
+import { SpendingBudgets } from "./spending-budgets.js";
 import type { TierRefills } from "./tiers.js";
 
 export class Credits {
-  private readonly runBudgets = new RunBudgets();
+  private readonly budgets = new SpendingBudgets();
 
   constructor(
     private readonly settler: Settler,
@@ -34,9 +34,7 @@ export class Credits {
   open(request: ChargeRequest): OpenCharge {
     // The database is not asked while it is known to be away: the hold is refused for that.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
-    const { run } = request.payer;
-    const bound = run && !request.isFree ? this.runBudgets.of(run) : null;
-    return new OpenCharge(this.settler, this.known, this.funds, request, refill, bound, this.leases);
+    return new OpenCharge(this.settler, this.known, this.funds, request, refill, this.budgets.of(request), this.leases);
   }
 }
 

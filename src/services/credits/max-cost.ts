@@ -1,25 +1,50 @@
-/** What a caller bounds the run of an agent by: the header `X-Max-Cost`, or `maxCost` of GraphQL's inputs. In nanocredits from there on. */
-import * as z from "zod";
-import { deriveContext, type RequestContext } from "../../context.js";
+/**
+ * What a caller lets a request be charged at most (docs/spec/credits.md#max-cost): `max_cost` of a body or a query, the header `X-Max-Cost`,
+ * or `maxCost` of GraphQL's inputs. Of an agent that asks others it bounds all that they cost.
+ */
+import { deriveContext, type MaxCost, type RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
-import { parseNanocredits } from "../../lib/money.js";
+import { isRecord } from "../../lib/json.js";
+import { parseNanocredits, toPlainDecimal } from "../../lib/money.js";
 import { CREDITS_MAX } from "../../limits.js";
-import { parseInput } from "../requests/input.js";
-import { creditsAmount } from "./credits-amount.js";
 
 export const MAX_COST_HEADER = "X-Max-Cost";
-const input = z.object({ maxCost: creditsAmount });
+export const MAX_COST_FIELD = "max_cost";
+export const MAX_COST_DESCRIPTION =
+  "The credits that the request may be charged at most, such as 0.25: 402 MAX_COST_EXCEEDED when more must be set aside. " +
+  "Of an agent that asks others, what all that it asks for may cost; omitted, a tenth of what the caller can spend.";
 
-/** Throws BAD_REQUEST for what is no amount. */
-export function readMaxCost(header: string | string[]): bigint {
-  const amount = typeof header === "string" ? parseNanocredits(header.trim()) : null;
-  const parsed = input.safeParse({ maxCost: amount });
-  if (parsed.success) return parsed.data.maxCost;
-  throw wrongField(MAX_COST_HEADER, `must be an amount of credits from 0 to ${CREDITS_MAX} with at most 9 decimals, such as 0.25`);
+const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
+
+/** `stated` is a decimal number of credits, or nanocredits that a face has read already. Throws BAD_REQUEST that names `param`. */
+export function readMaxCost(stated: unknown, param: string): MaxCost {
+  const nanocredits = toNanocredits(stated);
+  if (nanocredits !== null && nanocredits >= 0n && nanocredits <= NANOCREDITS_MAX) return { nanocredits };
+  throw wrongField(param, `must be an amount of credits from 0 to ${CREDITS_MAX} with at most 9 decimals, such as 0.25`);
+}
+
+function toNanocredits(stated: unknown): bigint | null {
+  if (typeof stated === "bigint") return stated;
+  if (typeof stated === "string") return parseNanocredits(stated.trim());
+  return typeof stated === "number" ? parseNanocredits(toPlainDecimal(stated) ?? "") : null;
+}
+
+/** The input of REST without `max_cost`, and what that states; undefined: nothing. Throws BAD_REQUEST. */
+export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readonly maxCost: MaxCost | undefined } {
+  if (!isRecord(input) || !Object.hasOwn(input, MAX_COST_FIELD)) return { rest: input, maxCost: undefined };
+  const { [MAX_COST_FIELD]: stated, ...rest } = input;
+  const maxCost = stated === null || stated === undefined ? undefined : readMaxCost(stated, MAX_COST_FIELD);
+  return { rest: rest as Input, maxCost };
+}
+
+/** Of two the smaller one. */
+export function smallerCost(one: MaxCost | undefined, other: MaxCost): MaxCost {
+  return one !== undefined && one.nanocredits <= other.nanocredits ? one : other;
 }
 
 /** The request, bounded by what its input says; without that, as it was. Throws BAD_REQUEST. */
-export function boundedBy(ctx: RequestContext, maxCost: bigint | string | null | undefined): RequestContext {
+export function boundedBy(ctx: RequestContext, maxCost: unknown): RequestContext {
   if (maxCost === null || maxCost === undefined) return ctx;
-  return deriveContext(ctx, { reservedId: ctx.reservedId, ...parseInput(input, { maxCost }) });
+  const own = readMaxCost(maxCost, "maxCost");
+  return deriveContext(ctx, { reservedId: ctx.reservedId, maxCost: smallerCost(ctx.maxCost, own) });
 }

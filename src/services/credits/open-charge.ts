@@ -10,8 +10,8 @@ import type { Reservation } from "./lease.js";
 import type { Leases } from "./leases.js";
 import { toRefusal } from "./refusals.js";
 import type { RefusedFunds } from "./refused-funds.js";
-import type { RunBudget } from "./run-budgets.js";
 import type { Settler } from "./settler.js";
+import type { SpendingBudget } from "./spending-budgets.js";
 
 /** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
@@ -33,8 +33,10 @@ export class OpenCharge {
   private refusal: AppError | null = null;
   private notedAt = Date.now();
   private concluded = false;
-  /** Of what is held, what counts against the bound of an agent's run. */
+  /** Of what is held, what counts against the bound of a run or a request. */
   private bounded = 0n;
+  /** Taken of that bound for an extension that is under way. */
+  private bounding = 0n;
   /** Of what is held, what was granted on trust while the database was away: it is asked for again. */
   private trusted = 0n;
 
@@ -45,8 +47,8 @@ export class OpenCharge {
     private readonly request: ChargeRequest,
     /** Of the tier bucket, and under way; nothing is held before it. Null when none is due. */
     refill: Promise<void> | null,
-    /** Of the agent's run that asks; null: no agent does. */
-    private readonly bound: RunBudget | null,
+    /** Of the agent's run that asks, or of a request that states what it may cost; null: neither is there. */
+    private readonly bound: SpendingBudget | null,
     private readonly leases: Leases,
   ) {
     this.isHeld = !settler.isUnavailable && (request.isFree || (refill === null && this.reserve()));
@@ -71,6 +73,11 @@ export class OpenCharge {
   /** `held` has resolved from the start. */
   get isCommitted(): boolean {
     return this.held === HELD;
+  }
+
+  /** What its request allows to be charged for it; null: what it costs. */
+  get chargeMost(): bigint | null {
+    return this.bound?.chargeMost(this.bounded + this.bounding) ?? null;
   }
 
   /** Final when `held` has resolved. */
@@ -103,9 +110,11 @@ export class OpenCharge {
   /** Charges the cost and writes the usage row; resolves once that is committed, or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
+    const amount = smaller(costNanocredits, AMOUNT_MAX);
+    // Before anything is waited for: what this is charged cannot be charged to another generation of the same bound.
+    if (this.bound && amount > this.bounded + this.bounding) this.bounded += this.bound.takeUpTo(amount - this.bounded - this.bounding);
     if (this.extension) await this.extension;
     const { paidOnly } = this.request;
-    const amount = smaller(costNanocredits, AMOUNT_MAX);
     let charged = amount;
     try {
       const lease = this.payByLease(amount) ?? (await this.coverBeyond(amount, record));
@@ -289,8 +298,11 @@ export class OpenCharge {
   private grant(granted: bigint, taken: bigint): void {
     this.heldNanocredits += granted;
     if (!this.bound) return;
-    this.bounded += granted;
-    this.bound.conclude(taken - granted, 0n);
+    this.bounding = 0n;
+    // What is being charged keeps all of it until the charge is known.
+    const kept = this.concluded ? taken : granted;
+    this.bounded += kept;
+    this.bound.conclude(taken - kept, 0n);
   }
 
   /** Now that it is known what is free. Whoever is refused goes on with what is held. */
@@ -346,6 +358,7 @@ export class OpenCharge {
     }
     const ask = (more: bigint) => this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered, record });
     const taken = this.bound?.takeUpTo(amount) ?? amount;
+    if (this.bound) this.bounding = taken;
     const wanted = this.trusted + taken;
     let granted = 0n;
     try {

@@ -1,6 +1,6 @@
 /**
- * 402: which bound a request does not fit into, what it needs and what is there. The one place that says so, but for the bound of an
- * agent's run (run-budgets.ts). Amounts are decimal credits.
+ * 402: which bound a request does not fit into, what it needs and what is there. The one place that says so, but for the bounds of an
+ * agent's run and of a request itself (spending-budgets.ts). Amounts are decimal credits.
  *
  * Unspecified: what the account has is told to whoever may ask for its balance (docs/spec/keys.md#permissions), a session or a key with
  * the permission `balance`; what a key's budgets have left is the key's own to know, as in GET /account/key. An agent at work, which
@@ -13,7 +13,7 @@ import type { LedgerOutcome, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
 /** `details.bound` of a 402. */
-export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run";
+export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run" | "max_cost";
 
 export interface Asked {
   /** Nanocredits: what was to be set aside. */

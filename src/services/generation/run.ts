@@ -9,6 +9,7 @@
  * 5. `end`, always.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { MaxCost } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
@@ -243,8 +244,10 @@ export class GenerationRun {
     const { rates } = plan.model;
     const charge = this.openCharge;
     const heldNanocredits = charge.heldAmount;
+    const { chargeMost } = charge;
     const isCapped = outcome.isCappedToHold || model.isCommunity;
-    const { quantities, source } = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;
+    const held = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;
+    const { quantities, source } = chargeMost === null ? held : capToHold(held, rates, chargeMost);
     const isBounded = source === "bounded";
     if (isBounded) this.noteBounded(outcome, quantities);
     this.charged = quantities;
@@ -356,6 +359,7 @@ class PlannedCharge implements ChargeRequest {
   readonly most: bigint | undefined;
   readonly paidOnly: boolean;
   readonly isFree: boolean;
+  readonly maxCost: MaxCost | undefined;
 
   constructor(
     private readonly plan: GenerationPlan,
@@ -368,6 +372,7 @@ class PlannedCharge implements ChargeRequest {
     this.most = plan.hold.most;
     this.paidOnly = plan.model.paidOnly;
     this.isFree = plan.isFree;
+    this.maxCost = plan.request.maxCost;
   }
 
   get least(): bigint | undefined {

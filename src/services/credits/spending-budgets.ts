@@ -1,0 +1,212 @@
+/**
+ * Bounds within which everything that is generated must fit, what is only set aside included: for an agent's run, what its caller lets it
+ * cost; for a request that states `max_cost`, that. The counts are this process's own: it answers everything that its agents ask for,
+ * over its own port (loopback-client.ts). An answer of a run that costs more than was set aside for it is charged all the same and counted,
+ * so that it is the last; a request is charged no more than it allows.
+ */
+import { LRUCache } from "lru-cache";
+import type { AgentRun, MaxCost } from "../../context.js";
+import { AppError, type ErrorCode } from "../../errors.js";
+import { entriesMax } from "../../lib/bounded.js";
+import { formatNanocredits, smaller } from "../../lib/money.js";
+import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../limits.js";
+import type { ChargeRequest } from "./charge-request.js";
+import type { SpendingBound } from "./refusals.js";
+
+/** Amounts are nanocredits. */
+export type SpendingBudget = Pick<RunBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
+
+export class SpendingBudgets {
+  /** By the agent's generation, as long as its run token is good. */
+  private readonly runs = new LRUCache<string, RunBudget>({ ...entriesMax(RUN_BUDGETS_MAX), ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
+  /** Of requests that state it, as long as they are there. */
+  private readonly requests = new WeakMap<MaxCost, RunBudget>();
+
+  /** Null: nothing bounds it. */
+  of({ payer: { run }, maxCost, isFree }: Pick<ChargeRequest, "payer" | "maxCost" | "isFree">): SpendingBudget | null {
+    if (isFree) return null;
+    const ofRun = run ? this.ofRun(run) : null;
+    const ofRequest = maxCost === undefined ? null : this.ofRequest(maxCost);
+    return ofRun && ofRequest ? new JointBudget(ofRequest, ofRun) : (ofRun ?? ofRequest);
+  }
+
+  private ofRun({ parentRequestId, maxCost }: AgentRun): RunBudget | null {
+    if (maxCost === null) return null;
+    const known = this.runs.get(parentRequestId);
+    if (known) return known;
+    const budget = new RunBudget(maxCost, RUN);
+    this.runs.set(parentRequestId, budget);
+    return budget;
+  }
+
+  private ofRequest(maxCost: MaxCost): RunBudget {
+    const known = this.requests.get(maxCost);
+    if (known) return known;
+    const budget = new RunBudget(maxCost.nanocredits, REQUEST);
+    this.requests.set(maxCost, budget);
+    return budget;
+  }
+}
+
+/** Whose bound it is, and how a caller is told that something does not fit. Amounts are decimal credits. */
+interface BudgetKind {
+  readonly bound: SpendingBound;
+  readonly code: ErrorCode;
+  readonly param: string;
+  /** Nothing is charged beyond it. */
+  readonly isStrict: boolean;
+  readonly explain: (amounts: Readonly<Record<"limit" | "spent" | "held" | "required", string>>) => string;
+}
+
+const RUN: BudgetKind = {
+  bound: "run",
+  code: "KEY_BUDGET_EXHAUSTED",
+  param: "X-Max-Cost",
+  isStrict: false,
+  explain: ({ limit, spent, held, required }) =>
+    `What this run of an agent asks for may cost ${limit} credits in all, of which ${spent} are spent and ${held} set aside: this needs ${required} more and does not fit. ` +
+    "The caller of the agent bounds its run by max_cost, the header X-Max-Cost, or maxCost in GraphQL; unless stated, it is a tenth of what they have.",
+};
+const REQUEST: BudgetKind = {
+  bound: "max_cost",
+  code: "MAX_COST_EXCEEDED",
+  param: "max_cost",
+  isStrict: true,
+  explain: ({ limit, spent, held, required }) =>
+    `This request may be charged at most ${limit} credits (max_cost), of which ${spent} are spent and ${held} set aside: ${required} more have to be set aside, which does not fit. ` +
+    "State a larger max_cost, or ask for less, such as a smaller max_tokens.",
+};
+
+interface Waiter {
+  readonly amount: bigint;
+  readonly resolve: () => void;
+}
+
+/** Amounts are nanocredits. */
+export class RunBudget {
+  private spent = 0n;
+  private held = 0n;
+  private readonly waiting = new Set<Waiter>();
+
+  constructor(
+    private readonly limit: bigint,
+    private readonly kind: BudgetKind,
+  ) {}
+
+  /** At once, or not at all. */
+  take(amount: bigint): boolean {
+    if (amount > this.left) return false;
+    this.held += amount;
+    return true;
+  }
+
+  /** As much of it as is left. */
+  takeUpTo(amount: bigint): bigint {
+    const taken = amount < this.left ? amount : this.left;
+    this.held += taken;
+    return taken;
+  }
+
+  /** Where only what the run has set aside otherwise stands in the way, that is waited for, as long as for any hold. */
+  async takeInTime(amount: bigint): Promise<void> {
+    if (this.take(amount)) return;
+    if (amount > this.limit - this.spent) throw this.exhausted(amount);
+    await this.wait(amount);
+  }
+
+  /** What was taken is free again, but for what was charged. */
+  conclude(taken: bigint, charged: bigint): void {
+    this.held -= taken;
+    this.spent += charged;
+    for (const waiter of this.waiting) {
+      if (!this.take(waiter.amount)) continue;
+      this.waiting.delete(waiter);
+      waiter.resolve();
+    }
+  }
+
+  /** `amount` is what does not fit. */
+  exhausted(amount: bigint): AppError {
+    const { bound, code, param, explain } = this.kind;
+    const amounts = { limit: this.limit, spent: this.spent, held: this.held, required: amount, available: this.left };
+    const { limit, spent, held, required, available } = decimal(amounts);
+    const details = { bound, required, available, maxCost: limit, spent, held };
+    return new AppError(code, explain({ limit, spent, held, required }), { param, details });
+  }
+
+  /** What may be charged for a generation that has taken so much; null: what it costs. */
+  chargeMost(taken: bigint): bigint | null {
+    return this.kind.isStrict ? this.left + taken : null;
+  }
+
+  /** What nothing is spent or set aside of. */
+  get left(): bigint {
+    const left = this.limit - this.spent - this.held;
+    return left > 0n ? left : 0n;
+  }
+
+  private wait(amount: bigint): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        amount,
+        resolve: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+      const timer = setTimeout(() => {
+        this.waiting.delete(waiter);
+        reject(this.exhausted(amount));
+      }, CONTENDED_HOLD_WAIT_MS).unref();
+      this.waiting.add(waiter);
+    });
+  }
+}
+
+function decimal<Name extends string>(amounts: Readonly<Record<Name, bigint>>): Readonly<Record<Name, string>> {
+  const entries = Object.entries<bigint>(amounts).map(([name, amount]) => [name, formatNanocredits(amount)]);
+  return Object.fromEntries(entries) as Record<Name, string>;
+}
+
+/** Both at once: what does not fit into either is refused by that one. */
+class JointBudget implements SpendingBudget {
+  constructor(
+    private readonly own: RunBudget,
+    private readonly run: RunBudget,
+  ) {}
+
+  get left(): bigint {
+    return smaller(this.own.left, this.run.left);
+  }
+
+  take(amount: bigint): boolean {
+    return amount <= this.left && this.own.take(amount) && this.run.take(amount);
+  }
+
+  takeUpTo(amount: bigint): bigint {
+    return this.run.takeUpTo(this.own.takeUpTo(smaller(amount, this.left)));
+  }
+
+  async takeInTime(amount: bigint): Promise<void> {
+    await this.own.takeInTime(amount);
+    try {
+      await this.run.takeInTime(amount);
+    } catch (error) {
+      this.own.conclude(amount, 0n);
+      throw error;
+    }
+  }
+
+  conclude(taken: bigint, charged: bigint): void {
+    this.own.conclude(taken, charged);
+    this.run.conclude(taken, charged);
+  }
+
+  exhausted(amount: bigint): AppError {
+    return (this.own.left <= this.run.left ? this.own : this.run).exhausted(amount);
+  }
+
+  chargeMost(taken: bigint): bigint | null {
+    return this.own.chargeMost(taken);
+  }
+}
