@@ -101,6 +101,8 @@ export const FLUSH_OPERATIONS_MAX = 500;
 export const FLUSH_QUEUE_MAX = 20_000;
 /** Credits: a database that has not answered for this long is away. */
 export const FLUSH_TIMEOUT_MS = 5_000;
+/** Credits: flushes that have been tried for this long, and none with success, make the gateway unready. */
+export const FLUSH_STALLED_MS = 5_000;
 /** Credits: how often a database that is away is tried. */
 export const FLUSH_RETRY_MS = 250;
 /** Credits: how long a hold waits for the settlement of others that stand in its way, before it is refused. */

@@ -8,9 +8,10 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../errors.js";
+import { DATABASE_PING_MS, DatabaseSilent, DatabaseWatch } from "./database-watch.js";
 import { startEmbedded, startMaintenance, WASM_TIERING } from "./embedded.js";
 import { PrismaClient } from "./generated/prisma/client.js";
-import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf } from "./pool-sizes.js";
+import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf, WATCH_CONNECTIONS } from "./pool-sizes.js";
 import { assertSameDatabase, findMissingTimeouts, Sessions, toStartError } from "./pooler.js";
 
 /** The embedded database answers one query at a time: more connections only hide the way there and back. */
@@ -21,7 +22,8 @@ const EMBEDDED_CONNECT_TIMEOUT_MS = 30_000;
 const IDLE_CONNECTION_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 const PING_TIMEOUT_MS = 2_000;
-/** A connection that is silent for longer is given up, with whoever waits on it. */
+const WATCH_TIMEOUT_MS = 2 * DATABASE_PING_MS;
+/** A connection whose answer takes longer is given up, with those who wait on it. A database that does not answer at all is noticed sooner: see DatabaseWatch. */
 const QUERY_TIMEOUT_MS = 20_000;
 /** How long a transaction of several statements may wait for a connection: a moment at which much else is written must not cost anybody a key or an upload. */
 const TRANSACTION_WAIT_MS = 10_000;
@@ -45,6 +47,8 @@ export interface Database {
   openSession(): pg.Pool;
   /** Resolves when the database answers; rejects within seconds when it does not. */
   ping(): Promise<void>;
+  /** Notices a server that has fallen silent. Null: embedded, where a busy one cannot be told from one that hangs. */
+  readonly watch: DatabaseWatch | null;
   close(): Promise<void>;
 }
 
@@ -111,7 +115,7 @@ async function openShared(
   const direct = directUrl === null ? config : { ...config, connectionString: directUrl };
   const database = connect(config, { isExclusive: false, connectionsMax: poolConnectionsMax, log, sessions, direct });
   try {
-    await database.ping().catch((error: Error) => {
+    await ping(database.pool).catch((error: Error) => {
       throw toStartError("DATABASE_URL", error);
     });
     const isPooled = await database.pool.connect().then((client) => {
@@ -140,22 +144,25 @@ async function checkDirectUrl(database: Database): Promise<void> {
 
 export type DatabaseClient = ReturnType<typeof createPrisma>;
 
-function createPrisma(pool: pg.Pool) {
-  return new PrismaClient({
+function createPrisma(pool: pg.Pool, watch: DatabaseWatch | null) {
+  const watched = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await (watch ? watch.call(work) : work());
+    } catch (error) {
+      throw isAway(error) ? serviceUnavailable("The gateway cannot reach its database. Try again in a moment.", { cause: error }) : error;
+    }
+  };
+  const client = new PrismaClient({
     adapter: new PrismaPg(pool),
     transactionOptions: { maxWait: TRANSACTION_WAIT_MS, timeout: TRANSACTION_TIMEOUT_MS },
   }).$extends({
-    query: {
-      $allOperations: async ({ args, query }) => {
-        try {
-          return await query(args);
-        } catch (error) {
-          throw isAway(error)
-            ? serviceUnavailable("The gateway cannot reach its database. Try again in a moment.", { cause: error })
-            : error;
-        }
-      },
-    },
+    query: { $allOperations: ({ args, query }) => watched(() => query(args)) },
+  });
+  // Its beginning and its end are no operations.
+  const transact = client.$transaction.bind(client) as unknown as (work: unknown, options: unknown) => Promise<unknown>;
+  const $transaction = (work: unknown, options: unknown) => watched(() => transact(work, options));
+  return new Proxy(client, {
+    get: (target, name) => (name === "$transaction" ? $transaction : Reflect.get(target, name)),
   });
 }
 
@@ -172,6 +179,7 @@ function isAway(error: unknown): boolean {
   };
   const { originalCode } = (meta?.driverAdapterError?.cause ?? {}) as { readonly originalCode?: unknown };
   return (
+    error instanceof DatabaseSilent ||
     AWAY_CODE.test(String(code)) ||
     AWAY_CODE.test(String(originalCode)) ||
     /timeout exceeded|Connection terminated|Can't reach database|Query read timeout/i.test(error.message)
@@ -197,7 +205,8 @@ interface ConnectOptions {
 function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log, sessions, direct = config }: ConnectOptions): Database {
   const pool = createPool({ ...config, max: MONEY_CONNECTIONS_MAX }, log);
   const prismaPool = createPool({ ...config, max: connectionsMax, query_timeout: QUERY_TIMEOUT_MS }, log);
-  const prisma = createPrisma(prismaPool);
+  const watch = isExclusive ? null : createWatch(config, log);
+  const prisma = createPrisma(prismaPool, watch?.watch ?? null);
   return {
     prisma,
     isExclusive,
@@ -206,15 +215,32 @@ function connect(config: pg.PoolConfig, { isExclusive, connectionsMax, log, sess
     pool,
     connections: () => [useOf("money", pool), useOf("shared", prismaPool)],
     openSession: () => createPool({ ...direct, max: 1 }, log),
-    ping: async () => {
-      const query: pg.QueryConfig & { query_timeout: number } = { text: "SELECT 1", query_timeout: PING_TIMEOUT_MS };
-      await pool.query(query);
-    },
+    ping: () => (watch ? watch.watch.call(() => ping(pool)) : ping(pool)),
+    watch: watch?.watch ?? null,
     close: async () => {
+      watch?.watch.close();
       await prisma.$disconnect();
-      await Promise.all([pool.end(), prismaPool.end()]);
+      await Promise.all([pool.end(), prismaPool.end(), watch?.pool.end()]);
     },
   };
+}
+
+async function ping(pool: pg.Pool, timeoutMs = PING_TIMEOUT_MS): Promise<void> {
+  const query: pg.QueryConfig & { query_timeout: number } = { text: "SELECT 1", query_timeout: timeoutMs };
+  await pool.query(query);
+}
+
+/**
+ * Its connection is opened when a statement has waited for a while, and nothing of the session is prepared: that would have to be waited for,
+ * too. Its own time-outs, which are no answers of the database, come after the watch's.
+ */
+function createWatch({ onConnect: _, ...config }: pg.PoolConfig, log: Logger): { readonly watch: DatabaseWatch; readonly pool: pg.Pool } {
+  const pool = createPool({ ...config, max: WATCH_CONNECTIONS, connectionTimeoutMillis: WATCH_TIMEOUT_MS }, log);
+  const onChange = (isSilent: boolean) => {
+    if (isSilent) log.error("the database does not answer: what needs it is refused");
+    else log.info("the database answers again");
+  };
+  return { watch: new DatabaseWatch({ ping: () => ping(pool, WATCH_TIMEOUT_MS), onChange }), pool };
 }
 
 function useOf(name: PoolUse["name"], { totalCount: open, idleCount: idle, waitingCount: waiting }: pg.Pool): PoolUse {

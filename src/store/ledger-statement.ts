@@ -32,6 +32,8 @@ export interface LedgerStatement {
   readonly name?: string;
 }
 
+const SILENT = "The database does not answer";
+
 /**
  * A connection that does not answer in time is destroyed, not returned: the statement may still be running on it, and a
  * late answer must not reach the next flush.
@@ -39,12 +41,15 @@ export interface LedgerStatement {
 export async function queryWithin<Row extends pg.QueryResultRow>(
   pool: pg.Pool,
   { name, ...statement }: LedgerStatement,
-  { timeoutMs, keepsStatements }: Pick<LedgerOptions, "timeoutMs" | "keepsStatements">,
+  { timeoutMs, watch, keepsStatements }: Pick<LedgerOptions, "timeoutMs" | "watch" | "keepsStatements">,
 ): Promise<readonly Row[]> {
+  if (watch?.isSilent) throw new LedgerUnavailable(SILENT);
   let timer: NodeJS.Timeout | undefined;
+  let endWatch: (() => void) | undefined;
   let client: pg.PoolClient | undefined;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new LedgerUnavailable(`The database did not answer within ${timeoutMs} ms`)), timeoutMs);
+    endWatch = watch?.begin(() => reject(new LedgerUnavailable(SILENT)));
   });
   let failure: Error | undefined;
   const connecting = pool.connect();
@@ -59,6 +64,7 @@ export async function queryWithin<Row extends pg.QueryResultRow>(
     throw error instanceof LedgerUnavailable ? error : new LedgerUnavailable("The database is away", { cause: error });
   } finally {
     clearTimeout(timer);
+    endWatch?.();
     if (client) client.release(failure && !isBatchFault(failure) ? failure : undefined);
     else connecting.then((late) => late.release(true)).catch(() => undefined);
   }

@@ -5,6 +5,7 @@
 import type pg from "pg";
 import { smaller } from "../lib/money.js";
 import type { UsageQuantities } from "../lib/usage.js";
+import type { DatabaseWatch } from "./database-watch.js";
 import type { Modality } from "./generated/prisma/enums.js";
 
 export type BucketName = "tier" | "crypto" | "pack";
@@ -233,6 +234,8 @@ export interface LedgerOptions {
   readonly holdSeconds: number;
   /** After it the database counts as away. */
   readonly timeoutMs: number;
+  /** Notices sooner a database that answers nothing at all. */
+  readonly watch?: Pick<DatabaseWatch, "isSilent" | "begin"> | null;
   /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: no cap, and nothing is counted. */
   readonly freeSpendCap: bigint | null;
 }

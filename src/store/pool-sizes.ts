@@ -12,11 +12,14 @@ export const MONEY_CONNECTIONS_MAX = 2;
 /** On which a process hears the others. */
 const LISTENING_CONNECTIONS = 1;
 
+/** On which a database that is slow is asked whether it answers at all; open only then. */
+export const WATCH_CONNECTIONS = 1;
+
 export function sharedConnectionsOf(processes: number): number {
   return Math.max(SHARED_CONNECTIONS_MIN, Math.ceil(SHARED_CONNECTIONS_MAX / processes));
 }
 
 /** Of so many processes together. */
 export function connectionsOf(processes: number): number {
-  return processes * (sharedConnectionsOf(processes) + MONEY_CONNECTIONS_MAX + LISTENING_CONNECTIONS);
+  return processes * (sharedConnectionsOf(processes) + MONEY_CONNECTIONS_MAX + LISTENING_CONNECTIONS + WATCH_CONNECTIONS);
 }

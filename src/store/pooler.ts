@@ -20,6 +20,9 @@ const PREPARE = `SELECT pg_backend_pid() = $1::integer AS is_own, set_config('Ti
     .map(([name, value]) => `set_config('${name}', '${value}', false)`)
     .join(", ")}) END`;
 
+/** The pool's own time-out ends with the connecting. */
+const PREPARE_TIMEOUT_MS = 5_000;
+
 /** What the types of `pg` leave out. */
 type Connection = pg.ClientBase & { readonly processID: number | null };
 
@@ -29,7 +32,12 @@ export class Sessions {
 
   /** For `onConnect` of a pool. */
   async prepare(client: pg.ClientBase): Promise<void> {
-    const { rows } = await client.query<{ is_own: boolean }>(PREPARE, [(client as Connection).processID]);
+    const query: pg.QueryConfig & { query_timeout: number } = {
+      text: PREPARE,
+      values: [(client as Connection).processID],
+      query_timeout: PREPARE_TIMEOUT_MS,
+    };
+    const { rows } = await client.query<{ is_own: boolean }>(query);
     if (rows[0]?.is_own) this.own.add(client);
   }
 

@@ -176,6 +176,7 @@ export async function openInfrastructure(
     processId,
     holdSeconds: HOLD_SECONDS,
     timeoutMs: FLUSH_TIMEOUT_MS,
+    watch: database.watch,
     freeSpendCap: settings.freeSpendPerDay,
   });
   const known = new KnownBalances();

@@ -98,7 +98,7 @@ function tieIn(worker: WorkerLink, metrics: Metrics): void {
 }
 
 async function isReady(settler: Settler, database: Database): Promise<boolean> {
-  if (settler.isUnavailable) return false;
+  if (settler.isUnavailable || settler.isStalled) return false;
   return database.ping().then(
     () => true,
     () => false,

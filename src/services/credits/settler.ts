@@ -13,7 +13,7 @@
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
 import { append } from "../../lib/collections.js";
-import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX } from "../../limits.js";
+import { CONTENDED_HOLD_RETRY_MS, CONTENDED_HOLD_WAIT_MS, FLUSH_OPERATIONS_MAX, FLUSH_QUEUE_MAX, FLUSH_STALLED_MS } from "../../limits.js";
 import type { Events } from "../../store/events.js";
 import { isSettlement, type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
@@ -66,6 +66,9 @@ export class Settler {
   /** Generations with a hold that was asked for and not refused, settled or released yet. */
   private readonly open = new Set<string>();
   private idleWaiters: (() => void)[] = [];
+  /** When the first flush began of those that were tried since the last success; null when there is none. By `performance.now()`. */
+  private unprovenSince: number | null = null;
+  private triedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly deps: SettlerDependencies) {
     this.contended = new ContendedHolds((holds) => this.enqueue(holds), deps.contendedHoldWaitMs);
@@ -81,6 +84,13 @@ export class Settler {
   /** True while the database does not answer: nothing new may begin. */
   get isUnavailable(): boolean {
     return this.isAway || this.isClosed;
+  }
+
+  /** True while there is work to commit and no flush has succeeded for a while. Without work it is not known, and false. */
+  get isStalled(): boolean {
+    const now = performance.now();
+    const isAtWork = this.isFlushing || now - this.triedAt < FLUSH_STALLED_MS;
+    return isAtWork && this.unprovenSince !== null && now - this.unprovenSince >= FLUSH_STALLED_MS;
   }
 
   /** Operations that wait for the flush under way. */
@@ -203,10 +213,14 @@ export class Settler {
 
   private async commit(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]> {
     const startedAt = performance.now();
+    if (this.unprovenSince === null || startedAt - this.triedAt >= FLUSH_STALLED_MS) this.unprovenSince = startedAt;
     try {
-      return await this.deps.ledger.flush(operations);
+      const outcomes = await this.deps.ledger.flush(operations);
+      this.unprovenSince = null;
+      return outcomes;
     } finally {
-      this.deps.meters?.flushed(operations.length, performance.now() - startedAt);
+      this.triedAt = performance.now();
+      this.deps.meters?.flushed(operations.length, this.triedAt - startedAt);
     }
   }
 

@@ -1,0 +1,131 @@
+/**
+ * Tells a database that has fallen silent (stopped, swapped out, behind a dead network) from one that is slow.
+ *
+ * 1. A statement that has no answer after a second has the database pinged, on a connection of its own. Answered, even by an error, the
+ * statement may go on: reports and locks take their time.
+ * 2. Unanswered, the database counts as silent: what waits for it fails, and further statements fail at once, so that a request that needs
+ * it several times waits once.
+ * 3. A silent database is pinged until it answers.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+/** Milliseconds that a statement waits before the database is pinged, and again after each answer. */
+export const DATABASE_LOOK_MS = 1_000;
+/** Milliseconds that the answer to a ping may take. */
+export const DATABASE_PING_MS = 2_000;
+/** Milliseconds from one ping of a silent database to the next. */
+export const DATABASE_PROBE_MS = 500;
+
+export class DatabaseSilent extends Error {
+  override readonly name = "DatabaseSilent";
+
+  constructor() {
+    super("The database does not answer.");
+  }
+}
+
+export interface DatabaseWatchOptions {
+  /** Settles with the database's answer, whether it is an error or not. */
+  readonly ping: () => Promise<unknown>;
+  readonly lookMs?: number;
+  readonly pingMs?: number;
+  readonly probeMs?: number;
+  readonly onChange?: (isSilent: boolean) => void;
+}
+
+export class DatabaseWatch {
+  private isAway = false;
+  private isClosed = false;
+  private looking: Promise<void> | null = null;
+  private probeTimer: NodeJS.Timeout | undefined;
+  private readonly lookMs: number;
+  private readonly pingMs: number;
+  private readonly probeMs: number;
+
+  constructor(private readonly options: DatabaseWatchOptions) {
+    const { lookMs = DATABASE_LOOK_MS, pingMs = DATABASE_PING_MS, probeMs = DATABASE_PROBE_MS } = options;
+    this.lookMs = lookMs;
+    this.pingMs = pingMs;
+    this.probeMs = probeMs;
+  }
+
+  get isSilent(): boolean {
+    return this.isAway;
+  }
+
+  /** Rejects with DatabaseSilent, or as `work` does, which goes on all the same. */
+  async call<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.isAway) throw new DatabaseSilent();
+    let end: () => void = () => undefined;
+    const silence = new Promise<never>((_, reject) => {
+      end = this.begin(() => reject(new DatabaseSilent()));
+    });
+    return Promise.race([work(), silence]).finally(end);
+  }
+
+  /** Calls `onSilence` when the database falls silent, until the returned function is called. */
+  begin(onSilence: () => void): () => void {
+    let timer: NodeJS.Timeout | undefined;
+    let isOver = false;
+    const look = async () => {
+      await this.look();
+      if (isOver) return;
+      if (this.isAway) onSilence();
+      else wait();
+    };
+    const wait = () => {
+      timer = setTimeout(() => void look(), this.lookMs).unref();
+    };
+    wait();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }
+
+  close(): void {
+    this.isClosed = true;
+    clearTimeout(this.probeTimer);
+  }
+
+  /** One ping for all who look meanwhile. */
+  private look(): Promise<void> {
+    if (this.isAway || this.isClosed) return Promise.resolve();
+    this.looking ??= this.answers().then((isHeard) => {
+      this.looking = null;
+      if (isHeard || this.isClosed) return;
+      this.isAway = true;
+      this.options.onChange?.(true);
+      this.probeLater();
+    });
+    return this.looking;
+  }
+
+  private probeLater(): void {
+    if (this.isClosed) return;
+    this.probeTimer = setTimeout(() => void this.probe(), this.probeMs).unref();
+  }
+
+  private async probe(): Promise<void> {
+    if (!(await this.answers())) return this.probeLater();
+    this.isAway = false;
+    if (!this.isClosed) this.options.onChange?.(false);
+  }
+
+  private async answers(): Promise<boolean> {
+    let isHeard = false;
+    const hear = () => {
+      isHeard = true;
+    };
+    let timer: NodeJS.Timeout | undefined;
+    const timeUp = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.pingMs).unref();
+    });
+    await Promise.race([this.options.ping().then(hear, hear), timeUp]);
+    clearTimeout(timer);
+    // A process that was busy may not have read yet what has arrived in time.
+    await nextTurn();
+    await nextTurn();
+    return isHeard;
+  }
+}
