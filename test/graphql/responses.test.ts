@@ -13,7 +13,7 @@ afterAll(() => app.close());
 
 describe("createResponse", () => {
   it("answers what POST /v1/responses answers, with its receipt", async () => {
-    app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 500) })));
+    app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 2) })));
 
     const answer = await execute(app, CreateResponseDocument, {
       input: { model: "acme/chat", input: { text: "Hello" }, maxOutputTokens: 9, metadata: { a: "b" } },
@@ -26,7 +26,7 @@ describe("createResponse", () => {
         output: [{ type: "message" }],
         raw: { object: "response", max_output_tokens: 9 },
       },
-      receipt: { cost: "0.002" },
+      receipt: { cost: "0.001004" },
     });
   });
 

@@ -88,6 +88,14 @@ async function transcribe({ caller, far }: Session, model: string, form: (transc
   return [asked.session, (await caller.next("session.updated")).session];
 }
 
+/** Audio that the upstream has received. */
+async function speak({ caller, far }: Session, seconds: number): Promise<void> {
+  for (let sent = 0; sent < seconds; sent += 10) {
+    appendSeconds(caller, Math.min(10, seconds - sent));
+    await far.next("input_audio_buffer.append");
+  }
+}
+
 function appendSeconds(caller: RealtimeClient, seconds: number): void {
   caller.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(48_000 * seconds).toString("base64") });
 }
@@ -138,6 +146,7 @@ describe("transcription in a session", () => {
     const session = await open();
     const { caller, far, id } = session;
     const [asked, told] = (await transcribe(session, "ears", form)) as [object, object];
+    await speak(session, SECONDS.seconds);
     for (const usage of [SECONDS, { type: "tokens", input_tokens: 100, output_tokens: 3, input_token_details: { audio_tokens: 90 } }]) {
       const event = { type: TRANSCRIBED, event_id: `event_${usage.type}`, item_id: "item_1", content_index: 0, transcript: "Hi", usage };
       // One that comes twice counts once.
@@ -201,10 +210,10 @@ describe("transcription in a session", () => {
     const { event_id } = await far.next("response.cancel");
     far.send({ type: "input_audio_buffer.committed", item_id: "item_1" });
     far.send({ type: "error", error: { event_id } });
-    far.send({ type: TRANSCRIBED, event_id: "e", item_id: "item_1", transcript: "Hi", usage: SECONDS });
+    far.send({ type: TRANSCRIBED, event_id: "e", item_id: "item_1", transcript: "Hi", usage: { ...SECONDS, seconds: 2 } });
 
     await far.closed;
-    expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.003, usage_source: "provider" });
+    expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.0002, usage_source: "provider" });
   });
 
   it("is not charged to a session that none happened in", async () => {
