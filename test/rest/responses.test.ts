@@ -32,9 +32,9 @@ async function lastBody(): Promise<Record<string, unknown>> {
 
 describe("POST /v1/responses", () => {
   it("answers the official client with the text, its usage and what it cost", async () => {
-    const usage = wireUsage(1000, 500, {
+    const usage = wireUsage(1000, 50, {
       prompt_tokens_details: { cached_tokens: 400 },
-      completion_tokens_details: { reasoning_tokens: 100 },
+      completion_tokens_details: { reasoning_tokens: 48 },
     });
     app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage })));
 
@@ -53,15 +53,15 @@ describe("POST /v1/responses", () => {
       usage: {
         input_tokens: 1000,
         input_tokens_details: { cached_tokens: 400 },
-        output_tokens: 500,
-        output_tokens_details: { reasoning_tokens: 100 },
-        total_tokens: 1500,
+        output_tokens: 50,
+        output_tokens_details: { reasoning_tokens: 48 },
+        total_tokens: 1050,
       },
       metadata: { trace: "7" },
       store: false,
       error: null,
     });
-    expect(response.headers.get("x-cost")).toBe("0.002");
+    expect(response.headers.get("x-cost")).toBe("0.000996");
     expect(data.id).toBe(`resp_${response.headers.get("x-generation-id")?.replaceAll("-", "")}`);
     expect(await lastBody()).toMatchObject({
       model: "upstream-chat",
@@ -73,7 +73,7 @@ describe("POST /v1/responses", () => {
     });
     expect(await lastBody()).not.toHaveProperty("metadata");
     const row = await waitForUsage(client, ({ request_id }) => request_id === response.headers.get("x-generation-id"));
-    expect(row).toMatchObject({ type: "generate.text", cost_usd: 0.002 });
+    expect(row).toMatchObject({ type: "generate.text", cost_usd: 0.000996 });
   });
 
   it("sends a whole conversation with pictures, calls and their results as one chat", async () => {

@@ -288,6 +288,7 @@ export class Metrics {
   private foreseeModel(model: string, kinds: readonly UsageKind[]): void {
     this.foreseen.add(model);
     this.cost.foresee(model);
+    this.boundedUsages.foresee(model);
     for (const status of Object.keys(GENERATION_STATUSES)) this.generations.foresee(model, status);
     for (const kind of kinds) this.usageCounter(kind).foresee(model, kindLabel(kind));
     for (const reason of Object.keys(REASONS)) this.upstreamErrors.foresee(model, reason);

@@ -168,6 +168,7 @@ export function toReportedUsage(usage: UsageQuantities): Record<string, unknown>
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
+    ...(usage.inputCachedTokens > 0 && { prompt_tokens_details: { cached_tokens: usage.inputCachedTokens } }),
     completion_tokens_details: { reasoning_tokens: usage.outputReasoningTokens },
   };
 }

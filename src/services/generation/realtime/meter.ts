@@ -10,50 +10,8 @@ import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, USAGE_KINDS, type UsageQuantitie
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, PICTURE_TOKENS_MOST, promptTokensMost } from "../plausible.js";
 import type { Metered } from "../run.js";
+import { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { type EventReader, readEvent } from "./event-texts.js";
-
-// The caller's audio that is no item of the conversation yet: how long it is. Where voice detection has told when speech began and
-// ended, only that counts, because silence goes into no item.
-
-export class RealtimeAudioBuffer {
-  bytesPerSecond = PCM_BYTES_PER_SECOND;
-  /** All that the session was ever given. */
-  totalMilliseconds = 0;
-  private bytes = 0;
-  private startMs: number | null = null;
-  private endMs: number | null = null;
-
-  get milliseconds(): number {
-    return this.toMilliseconds(this.bytes);
-  }
-
-  append(bytes: number): void {
-    this.bytes += bytes;
-    this.totalMilliseconds += (bytes * 1_000) / this.bytesPerSecond;
-  }
-
-  noteSpeech({ startMs, endMs }: { readonly startMs?: number | undefined; readonly endMs?: number | undefined }): void {
-    this.startMs = startMs ?? this.startMs;
-    this.endMs = endMs ?? this.endMs;
-  }
-
-  clear(): void {
-    this.bytes = 0;
-    this.startMs = null;
-    this.endMs = null;
-  }
-
-  /** Empties it. Answers how long its item is, in milliseconds. */
-  commit(): number {
-    const [whole, start, end] = [this.milliseconds, this.startMs, this.endMs];
-    this.clear();
-    return start !== null && end !== null && end >= start ? Math.min(whole, end - start) : whole;
-  }
-
-  toMilliseconds(bytes: number): number {
-    return Math.ceil((bytes * 1_000) / this.bytesPerSecond);
-  }
-}
 
 /** OpenAI's measure: a token of input is 100 ms of audio, one of output 50 ms. */
 export const INPUT_MS_PER_TOKEN = 100;

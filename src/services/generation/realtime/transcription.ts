@@ -20,7 +20,8 @@ import type { Generations } from "../generations.js";
 import { isJudged, MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { UsageStatus } from "../receipt.js";
 import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
-import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED, type RealtimeAudioBuffer } from "./meter.js";
+import type { RealtimeAudioBuffer } from "./audio-buffer.js";
+import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./meter.js";
 
 // The meter of what a realtime session's upstream writes down of the caller's audio, by the items of the conversation.
 
