@@ -24,8 +24,10 @@ export const GRAPHQL_COST_MAX = 5_000;
 /** Unspecified: characters of the schema that introspection may return for a cost of 1; the whole schema costs about half of the most. */
 export const GRAPHQL_INTROSPECTION_CHARS_PER_COST = 250;
 /** Unspecified: values of arguments that a field which runs more than once may be given again for a cost of 1. */
-export const GRAPHQL_REPEATED_VALUES_PER_COST = 20;
+export const GRAPHQL_REPEATED_VALUES_PER_COST = 10;
 /** Unspecified: parts of an answer that is deferred and streamed; two full pages, item by item. */
 export const GRAPHQL_PARTS_MAX = 200;
 /** Unspecified: a mutation that generates, beside its fields: 16 of them fit into an operation, which runs them one after the other and holds their answers until the last. */
 export const GRAPHQL_GENERATION_COST = 300;
+/** Unspecified: a message on a WebSocket, which is unmasked and put together in one turn of the event loop. */
+export const GRAPHQL_MESSAGE_BYTES_MAX = 8 * 1024 * 1024;

@@ -9,11 +9,12 @@
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Request as HttpRequest, Response as HttpResponse, RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { Caller } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
-import { BodyAborted, readFormBody, readTextBody } from "../http/body.js";
+import { BodyAborted, readFormBody, readTextBody, TURN_BYTES } from "../http/body.js";
 import { authenticate, HttpRequestContext, isFromAgent, readCounted, readToken } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
 import { explain, headersOf, sendError, sendRefusal, statusOf } from "../http/errors.js";
@@ -155,7 +156,8 @@ class HttpFace {
         addCookie: (line: string) => exchange.addCookie(line),
         openedSessionId: null,
       };
-      const context = toGraphQLContext(new HttpRequestContext(caller, exchange, clientAddress), {
+      const ctx = new HttpRequestContext(caller, exchange, clientAddress);
+      const context = toGraphQLContext(ctx, {
         ...{ services, closing, browser },
         isSchemaOpen: this.face.isSchemaOpenTo(caller),
         holdConnection: () => {
@@ -163,7 +165,11 @@ class HttpFace {
           held.push(connections.openFor(caller));
         },
       });
-      const response = await yoga.handleRequest(await this.toRequest(exchange, caller, allowance), context);
+      const request = await this.toRequest(exchange, caller, allowance);
+      ctx.hasLargeInput = allowance.bytes > TURN_BYTES;
+      // A large body was measured in this turn, and is parsed in the next.
+      if (ctx.hasLargeInput) await nextTurn();
+      const response = await yoga.handleRequest(request, context);
       await this.send(exchange, response, context, credential);
     } catch (error) {
       sendFailure(exchange, error);

@@ -1,9 +1,11 @@
 /** The operations of one WebSocket: checked, bounded in number, and each with a signal of its own that ends it at once. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFormattedError, getOperationAST } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import { AppError, serviceUnavailable } from "../errors.js";
+import { TURN_BYTES } from "../http/body.js";
 import { authenticate, HttpRequestContext } from "../http/context.js";
 import { statusOfNote } from "../http/errors.js";
 import { RequestNote } from "../lib/request-note.js";
@@ -33,6 +35,8 @@ export class SocketOperations {
   readonly #running = new Map<SubscribePayload, Operation>();
   #credential: Credential = { key: null, sessionToken: null };
   #onStopped: (() => void) | null = null;
+  /** Length of the message that is being read: graphql-ws prepares its operation before the next message. */
+  #messageChars = 0;
 
   constructor(
     private readonly face: Face,
@@ -56,6 +60,7 @@ export class SocketOperations {
     note.requestId = requestId;
     const source = { req: this.upgrade, requestId, note, log: this.face.log.child({ requestId }), signal: leaving.signal };
     const operation = { id, leaving, note };
+    const hasLargeInput = this.#messageChars > TURN_BYTES;
     try {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
       if (this.#running.size >= WEBSOCKET_OPERATIONS_MAX) throw tooManyOperations();
@@ -63,6 +68,9 @@ export class SocketOperations {
       const caller = await authenticate(services.access, this.#credential, this.clientAddress);
       if (caller.kind === "anonymous" && this.#credential.sessionToken !== null) throw sessionEnded();
       const ctx = new HttpRequestContext(caller, source, this.clientAddress);
+      ctx.hasLargeInput = hasLargeInput;
+      // The message was parsed in this turn.
+      if (hasLargeInput) await nextTurn();
       const more = { services, closing, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null, holdConnection: null };
       const prepared = await this.envelop(toGraphQLContext(ctx, more), payload);
       if (Array.isArray(prepared)) this.finish(payload);
@@ -115,10 +123,11 @@ export class SocketOperations {
   }
 
   /**
-   * graphql-ws ends a subscription when its client completes it, but lets a query or mutation run on. The signal stops
-   * both, and at once.
+   * Reads a message before graphql-ws does. A `complete` aborts the signal of its operation at once: graphql-ws would end a subscription, and let
+   * a query or mutation run on.
    */
-  cancelOn(text: string): void {
+  expect(text: string): void {
+    this.#messageChars = text.length;
     const id = text.length <= COMPLETE_CHARS_MAX && text.includes('"complete"') ? completedId(text) : null;
     if (id === null) return;
     for (const operation of this.#running.values()) if (operation.id === id) operation.leaving.abort();

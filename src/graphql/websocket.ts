@@ -12,20 +12,14 @@ import { AppError, type ErrorCode } from "../errors.js";
 import { authenticate, parseQuery, readCounted, readToken, requestIdOf } from "../http/context.js";
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
 import { clientAddressOf } from "../lib/client-address.js";
-import { jsonExcess } from "../lib/json-bounds.js";
 import { keepAlive } from "../lib/keep-alive.js";
-import {
-  DRAIN_TIMEOUT_MS,
-  GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
-  GRAPHQL_BODY_BYTES_MAX,
-  GRAPHQL_JSON_BOUNDS,
-  WEBSOCKET_INIT_TIMEOUT_MS,
-  WEBSOCKET_UNREAD_BYTES_MAX,
-} from "../limits.js";
+import { DRAIN_TIMEOUT_MS, GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, WEBSOCKET_INIT_TIMEOUT_MS, WEBSOCKET_UNREAD_BYTES_MAX } from "../limits.js";
 import { readBearer } from "../services/access/access.js";
 import type { LiveConnections } from "../services/access/live-connections.js";
 import { watchCaller } from "../services/access/revocation-watch.js";
 import type { Services } from "../services/services.js";
+import { GRAPHQL_MESSAGE_BYTES_MAX } from "./limits.js";
+import { type MessageReader, SocketMessages } from "./socket-messages.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
 import type { Face } from "./yoga.js";
 
@@ -54,7 +48,7 @@ interface Connection {
 type Extra = Record<PropertyKey, unknown> & { readonly connection: Connection };
 
 export function createWebSocketFace(face: Face, trustProxyHops: number): WebSocketFace {
-  const server = new WebSocketServer({ noServer: true, maxPayload: GRAPHQL_BODY_BYTES_MAX, perMessageDeflate: false, handleProtocols });
+  const server = new WebSocketServer({ noServer: true, maxPayload: GRAPHQL_MESSAGE_BYTES_MAX, perMessageDeflate: false, handleProtocols });
   const protocol = createProtocol(face);
   return {
     upgrade: (request, rawSocket, head) => {
@@ -148,23 +142,23 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
   closing.addEventListener("abort", goAway, { once: true });
   cleanups.push(() => closing.removeEventListener("abort", goAway));
   if (closing.aborted) goAway();
+  const onRefused = (reason: string) => socket.close(CloseCode.BadRequest, closeReason(reason));
   const closed = protocol.opened(
     {
       protocol: socket.protocol,
       send: (text) => send(socket, text),
       close: (code, reason) => socket.close(code, reason),
       onMessage: (receive) =>
-        socket.on("message", (data) => {
-          slowDown(socket, request.socket);
-          const excess = jsonExcess(data as Buffer, GRAPHQL_JSON_BOUNDS);
-          if (excess !== null) return socket.close(CloseCode.BadRequest, `The message ${excess}.`);
-          const text = String(data);
-          operations.cancelOn(text);
-          receive(text).catch((error: unknown) => {
-            if (error instanceof SocketGone) return;
-            log.error({ err: error }, "socket failed");
-            socket.close(CLOSE_CODES.internalError, "Internal error");
-          });
+        listen(socket, request.socket, {
+          onRefused,
+          onText: (text) => {
+            operations.expect(text);
+            receive(text).catch((error: unknown) => {
+              if (error instanceof SocketGone) return;
+              log.error({ err: error }, "socket failed");
+              socket.close(CLOSE_CODES.internalError, "Internal error");
+            });
+          },
         }),
     },
     { connection },
@@ -175,6 +169,14 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
     for (const cleanup of cleanups) cleanup();
     operations.cancelAll();
     closed(code, String(reason)).catch((error: unknown) => log.error({ err: error }, "socket failed to close"));
+  });
+}
+
+function listen(socket: WebSocket, rawSocket: Duplex, reader: MessageReader): void {
+  const messages = new SocketMessages(socket, reader);
+  socket.on("message", (data) => {
+    slowDown(socket, rawSocket);
+    messages.take(data as Buffer);
   });
 }
 

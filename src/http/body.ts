@@ -147,7 +147,8 @@ interface Decoded {
   readonly hasEscape: boolean;
 }
 
-async function decodeInTurns(bytes: Buffer, bounds: JsonBounds): Promise<Decoded> {
+/** `noun`: what the bytes are, for the text of a refusal. Throws BAD_REQUEST. */
+export async function decodeInTurns(bytes: Buffer, bounds: JsonBounds, noun = "The body"): Promise<Decoded> {
   assertEncoding(bytes);
   const scan = new JsonScan(bytes, bounds);
   const decoder = new StringDecoder("utf8");
@@ -156,7 +157,7 @@ async function decodeInTurns(bytes: Buffer, bounds: JsonBounds): Promise<Decoded
   for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
     const to = Math.min(from + PIECE_BYTES, bytes.length);
     const excess = scan.advance(to);
-    if (excess !== null) throw invalidInput(`The body ${excess}.`);
+    if (excess !== null) throw invalidInput(`${noun} ${excess}.`);
     const piece = bytes.subarray(from, to);
     hasEscape ||= piece.includes(UNICODE_ESCAPE) || bytes.subarray(Math.max(0, from - 1), from + 1).equals(SPLIT_ESCAPE);
     text += decoder.write(piece);

@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   CHAT_MESSAGES_MAX,
   EMBEDDING_INPUTS_MAX,
+  JSON_BODY_BYTES_MAX,
   JSON_DEPTH_MAX,
   JSON_KEYS_MAX,
   JSON_TEXTS_MAX,
@@ -21,7 +22,7 @@ import { EXAMPLES } from "../../src/rest/openapi/examples.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { compile } from "../support/compile.js";
-import { bestHold, largestBodyMs } from "../support/loop-holds.js";
+import { bestHold, largestBodyMs, longestTextMs, showHold } from "../support/loop-holds.js";
 
 type Json = Record<string, unknown>;
 
@@ -87,10 +88,10 @@ function json(method: string, path: string, value: unknown, headers: Readonly<Re
 }
 
 /** Sends it and answers its status; the loop was not held for long. */
-async function expectShortHolds(sent: Sent): Promise<number> {
-  const mostMs = largestBodyMs();
+async function expectShortHolds(sent: Sent, mostMs = largestBodyMs()): Promise<number> {
   const { longestMs, result } = await bestHold(() => send(sent), mostMs);
   const told = `${sent.method} ${sent.path} ${sent.body.toString("latin1", 0, 80)}: ${result.status} ${result.text.slice(0, 200)}`;
+  showHold(longestMs, mostMs, `REST ${expect.getState().currentTestName} ${told}`);
   expect(result.status, told).toBeLessThan(500);
   expect(longestMs, told).toBeLessThan(mostMs);
   return result.status;
@@ -244,6 +245,21 @@ describe("a generation of many", () => {
       const [path, body] = MANY[what] as readonly [string, Json];
       expect((await send(json("POST", path, body))).status, what).toBe(200);
     }
+  });
+});
+
+describe("a text of as many bytes as there may be", () => {
+  const text = "x".repeat(JSON_BODY_BYTES_MAX - 1_000);
+
+  it.each([
+    ["a message", "/v1/chat/completions", { ...CHAT, messages: [{ role: "user", content: text }] }],
+    ["a field of the vendor's", "/v1/chat/completions", { ...CHAT, zz: text }],
+    ["the input of a response", "/v1/responses", { model: "far/chat", input: text }],
+    ["the input of embeddings", "/v1/embeddings", { model: "far/embedding", input: text }],
+    ["the prompt of a picture", "/v1/images/generations", { model: "far/image", prompt: text }],
+    ["a name", "/account/keys", { name: text }],
+  ])("%s", async (_what, path, body) => {
+    await expectShortHolds(json("POST", path, body), longestTextMs());
   });
 });
 

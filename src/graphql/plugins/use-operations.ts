@@ -2,6 +2,7 @@
  * Prepares an operation on every transport: coerces its variables, counts its cost, answers its introspection, and refuses it beyond a bound before
  * anything runs. The cost goes with the answer as `extensions.cost`.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   type DocumentNode,
   type ExecutionArgs,
@@ -45,13 +46,17 @@ type Tell = <Result>(result: Result, setResult: (result: Result) => void) => voi
 
 export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
   return {
+    // A large input was parsed in this turn, is coerced in the next, and runs in a third.
+    onParams: ({ context }) => ((context as GraphQLContext).hasLargeInput ? nextTurn() : undefined),
     onExecute: ({ args, executeFn, setExecuteFn, setResultAndStopExecution }) => {
       const prepared = prepare(args, readsParts(args.contextValue));
       if (!prepared) return undefined;
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
       else {
         const { document, variableValues, introspection } = prepared;
+        const { hasLargeInput } = args.contextValue;
         if (introspection) setExecuteFn((all) => runBesideIntrospection(prepared, introspection, all, executeFn));
+        else if (hasLargeInput) setExecuteFn((all) => nextTurn().then(() => executeFn({ ...all, document, variableValues })));
         else setExecuteFn((all) => executeFn({ ...all, document, variableValues }));
       }
       const tell = tellOnce(prepared.cost);
@@ -70,7 +75,9 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
       else {
         const { document, variableValues } = prepared;
-        setSubscribeFn((all) => subscribeFn({ ...all, document, variableValues }));
+        const { hasLargeInput } = args.contextValue;
+        if (hasLargeInput) setSubscribeFn((all) => nextTurn().then(() => subscribeFn({ ...all, document, variableValues })));
+        else setSubscribeFn((all) => subscribeFn({ ...all, document, variableValues }));
       }
       const tell = tellOnce(prepared.cost);
       return {
