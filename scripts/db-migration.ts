@@ -1,6 +1,6 @@
 /**
- * `npm run db:migration -- <name>`: writes the migration that brings the database from the last migration to
- * prisma/schema.prisma. What the schema cannot state (checks, triggers, functions) is added to the file by hand.
+ * `npm run db:migration -- <name>`: writes the migration from the last migration to prisma/schema.prisma and prisma/functions.
+ * Checks, triggers and changes of data are added to the file by hand.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ try {
   await database.close();
   console.log(
     file === null
-      ? "The migrations already produce prisma/schema.prisma: there is nothing to write."
+      ? "The migrations already produce prisma/schema.prisma and prisma/functions: there is nothing to write."
       : `wrote ${relative(process.cwd(), file)}; read it before you commit it`,
   );
 } finally {

@@ -1,10 +1,11 @@
-/** A new migration: what the schema has that the migrations do not make yet. */
+/** A new migration: what the schema and the functions have beyond the migrations. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import type { Database } from "../src/store/database.js";
 import { migrate } from "../src/store/migrations.js";
 import { diffSchema } from "./schema-diff.js";
+import { diffFunctions } from "./sql-functions.js";
 
 const NAME_PATTERN = /^[a-z0-9]+(?:[-_][a-z0-9]+)*$/;
 
@@ -14,14 +15,16 @@ export function isMigrationName(name: string): boolean {
 }
 
 /**
- * Applies `<folder>/migrations` to the database and writes what `<folder>/schema.prisma` has beyond them as one more of them.
- * Returns the new file's path, or null when there is nothing to write.
+ * Applies `<folder>/migrations` to the database and writes the difference to `<folder>/schema.prisma` and `<folder>/functions` as one more
+ * migration. Returns the new file's path, or null when there is no difference.
  */
 export async function writeMigration(database: Pick<Database, "openSession">, folder: string, name: string): Promise<string | null> {
   const migrations = join(folder, "migrations");
   await migrate(database, pino({ level: "warn" }), migrations);
-  const sql = await diffSchema(database, readFileSync(join(folder, "schema.prisma"), "utf8"));
-  if (sql === null) return null;
+  const schema = await diffSchema(database, readFileSync(join(folder, "schema.prisma"), "utf8"));
+  const functions = await diffFunctions(database, join(folder, "functions"), schema);
+  const sql = [schema, functions].filter((part) => part !== null).join("\n");
+  if (sql === "") return null;
 
   const migration = join(migrations, `${timestamp(new Date())}_${name.replaceAll("-", "_")}`);
   mkdirSync(migration);
