@@ -44,8 +44,12 @@ beforeAll(async () => {
         publishableCreditsPerHour: 10n ** 9n,
       },
     },
-    upstreams: [{ id: "far", wireFormat: "openai", baseUrl: `http://127.0.0.1:${port}/v1` }],
+    upstreams: [
+      { id: "far", wireFormat: "openai", baseUrl: `http://127.0.0.1:${port}/v1` },
+      { id: "silent", wireFormat: "openai", baseUrl: `http://127.0.0.1:${port}/silence` },
+    ],
     models: [
+      { ...far("far/silent", "text", { promptTextPrice: "0", completionTextPrice: "0" }), upstream: "silent" },
       far("far/chat", "text", { promptTextPrice: "0", completionTextPrice: "0" }),
       far("far/image", "image", { completionImagePrice: "0" }),
       far("far/speech", "speech", { completionAudioPrice: "0" }),
@@ -260,6 +264,15 @@ describe("a text of as many bytes as there may be", () => {
     ["a name", "/account/keys", { name: text }],
   ])("%s", async (_what, path, body) => {
     await expectShortHolds(json("POST", path, body), longestTextMs());
+  });
+});
+
+describe("the stream of an upstream", () => {
+  it("of 40 MB of comments, as many as there may be between its chunks", async () => {
+    const sent = json("POST", "/v1/chat/completions", { ...CHAT, model: "far/silent", stream: true });
+
+    expect(await expectShortHolds(sent)).toBe(200);
+    expect((await send(sent)).text).toContain('"content":"a"');
   });
 });
 
