@@ -7,6 +7,7 @@ import { BILLED_FIELDS, canonicalName } from "../../src/services/catalog/billed-
 import { BUNDLED_VENDOR_ENTRIES } from "../../src/services/catalog/bundled.js";
 import { BUNDLED_VENDORS } from "../../src/services/catalog/bundled-vendors.js";
 import { FORMAT_FIELDS } from "../../src/services/catalog/field-names.js";
+import type { Modality } from "../../src/services/catalog/modality.js";
 import { execute } from "../graphql/client.js";
 import { ChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -65,6 +66,35 @@ afterAll(async () => {
 
 const chat = (model: string, fields: Fields) => client.post("/v1/chat/completions", { model, ...MESSAGES, ...fields });
 
+const post = (path: string, base: Fields) => async (model: string, fields: Fields) =>
+  paramOf(await client.post(path, { model, ...base, ...fields }));
+
+/** Resolves with the name of the field that is refused. No bundled vendor makes music. */
+const ASK: Readonly<Record<Exclude<Modality, "realtime" | "music">, (model: string, fields: Fields) => Promise<unknown>>> = {
+  text: post("/v1/chat/completions", MESSAGES),
+  image: post("/v1/images/generations", { prompt: "A" }),
+  video: post("/v1/videos", { prompt: "A" }),
+  speech: post("/v1/audio/speech", { input: "A" }),
+  transcription: async (model, fields) => {
+    const { error } = await transcribe({ model, ...fields });
+    return error?.param;
+  },
+  embedding: post("/v1/embeddings", { input: "A" }),
+  moderation: post("/v1/moderations", { input: "A" }),
+};
+
+async function transcribe(fields: Fields): Promise<{ readonly status?: number; readonly error?: { readonly param: string } }> {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, String(value));
+  body.append("file", new Blob([new Uint8Array(recording(0.1))]), "a.wav");
+  const answer = await fetch(`${app.baseUrl}/v1/audio/transcriptions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${app.key}` },
+    body,
+  });
+  return (await answer.json()) as { status?: number; error?: { param: string } };
+}
+
 function paramOf(answer: Answer): unknown {
   return answer.status === 400 ? answer.json<{ error: { param: string } }>().error.param : answer.status;
 }
@@ -103,6 +133,22 @@ describe("a vendor of the bundled catalog", () => {
     expect(vendor.requests.length).toBe(before + 1);
   });
 
+  it("is sent no other field in any of its kinds of request, whatever its format", async () => {
+    const before = vendor.requests.length;
+    const pairs = new Map(
+      app.services.catalog.models.flatMap(({ id, vendor: served, modality }) =>
+        served === null || modality === "realtime" || modality === "music" ? [] : [[`${served} ${modality}`, { id, modality }] as const],
+      ),
+    );
+    const refused = new Map<string, unknown>();
+    for (const [pair, { id, modality }] of pairs) refused.set(pair, await ASK[modality](id, { frobnicate: "a" }));
+
+    expect(new Set([...pairs.keys()].map((pair) => pair.split(" ")[0]))).toEqual(new Set(BUNDLED_VENDORS));
+    expect(new Set([...pairs.values()].map(({ modality }) => modality))).toEqual(new Set(Object.keys(ASK)));
+    expect([...refused].filter(([, param]) => param !== "frobnicate")).toEqual([]);
+    expect(vendor.requests.length).toBe(before);
+  });
+
   it("names the field that may have been meant, and what an operator can do", async () => {
     const { message } = (await chat("gpt-4o", { temprature: 1 })).json<{ error: { message: string } }>().error;
 
@@ -138,19 +184,11 @@ describe("a vendor of the bundled catalog", () => {
   });
 
   it("refuses such a field of a form, and of the other face", async () => {
-    const form = new FormData();
-    form.append("model", "whisper-1");
-    form.append("frobnicate", "a");
-    form.append("file", new Blob([new Uint8Array(recording(0.1))]), "a.wav");
-    const sent = await fetch(`${app.baseUrl}/v1/audio/transcriptions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${app.key}` },
-      body: form,
-    });
+    const sent = await transcribe({ model: "whisper-1", frobnicate: "a" });
     const messages = [{ role: "USER" as const, content: "Hello" }];
     const { errors } = await execute(app, ChatDocument, { input: { model: "gpt-4o", messages, extra: { frobnicate: 1 } } });
 
-    expect(await sent.json()).toMatchObject({ status: 400, error: { param: "frobnicate" } });
+    expect(sent).toMatchObject({ status: 400, error: { param: "frobnicate" } });
     expect(errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "extra.frobnicate" });
   });
 
