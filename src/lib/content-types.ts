@@ -144,21 +144,3 @@ async function loadSharp() {
   sharp.cache(false);
   return sharp;
 }
-
-// The header Content-Disposition (RFC 6266), for a name of any characters.
-
-/** What a quoted string takes without escapes: printable ASCII without the quote, the backslash, and the percent sign, which some readers decode. */
-const PLAIN = /[^\x20-\x7e]|["\\%/]/g;
-
-/** In ASCII: the name as far as that goes, and as UTF-8 beside it when it does not. */
-export function toDisposition(kind: "inline" | "attachment", name: string): string {
-  const plain = name.replace(PLAIN, "_");
-  const extended = plain === name ? "" : `; filename*=UTF-8''${percentEncode(name)}`;
-  return `${kind}; filename="${plain}"${extended}`;
-}
-
-/** RFC 8187 leaves attr-char alone; of what `encodeURIComponent` leaves, three characters are not among it. A lone surrogate becomes U+FFFD. */
-function percentEncode(text: string): string {
-  const wellFormed = Buffer.from(text).toString();
-  return encodeURIComponent(wellFormed).replace(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
-}

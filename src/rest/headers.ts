@@ -1,5 +1,6 @@
 /** Headers of generation answers (docs/spec/generation.md#headers): what was used, what it cost, where the time went. */
 import type { OutgoingHttpHeaders } from "node:http";
+import { headerText } from "../lib/header-text.js";
 import { formatNanocredits } from "../lib/money.js";
 import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
@@ -83,9 +84,9 @@ function setWarnings(headers: OutgoingHttpHeaders, warnings: readonly string[] =
   if (warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(warnings);
 }
 
-/** What comes of a receipt is bounded already (`joinWarnings`). Headers are Latin-1, on one line. */
+/** What comes of a receipt is bounded already (`joinWarnings`). */
 export function toWarningsHeader(warnings: readonly string[]): string {
-  return warnings.join("; ").replace(/[^\x20-\x7e]/g, "?");
+  return headerText("value", warnings.join("; "));
 }
 
 /** As exact as a microsecond. Put together of whole numbers, because a fraction takes ten times as long to write. */

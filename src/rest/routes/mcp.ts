@@ -10,6 +10,7 @@ import type { JsonObject } from "../../http/body.js";
 import { explain, toErrorObject } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
 import { pipeBody } from "../../http/sse.js";
+import { isHeaderToken } from "../../lib/header-text.js";
 import { SSE_KEEP_ALIVE_MS } from "../../limits.js";
 import type { McpToolResult } from "../../services/mcp/mcp-tools.js";
 import { ToolCallCancelled } from "../../services/mcp/tool-calls.js";
@@ -24,7 +25,7 @@ const INSTRUCTIONS =
 /** Nothing that a client sends is checked against a schema of its own. */
 const UNCHECKED = { getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }) };
 const NOT_KEPT = { "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no" };
-const SESSION_ID = /^[\x21-\x7e]{1,128}$/;
+const SESSION_ID_CHARS_MAX = 128;
 /** Unspecified: a request's id that a call can be given up by. */
 const REQUEST_ID_CHARS_MAX = 256;
 const TOOL_NAME_CHARS_MAX = 128;
@@ -141,7 +142,7 @@ function toErrorResult(error: unknown, exchange: Exchange): McpToolResult & Reco
 
 function sessionIdOf({ req }: Exchange): string | null {
   const id = req.headers["mcp-session-id"];
-  return typeof id === "string" && SESSION_ID.test(id) ? id : null;
+  return typeof id === "string" && isHeaderToken(id, SESSION_ID_CHARS_MAX) ? id : null;
 }
 
 function acceptsEvents({ req }: Exchange): boolean {

@@ -8,7 +8,7 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { type JsonObject, streamBody } from "../../http/body.js";
 import type { Exchange } from "../../http/exchange.js";
-import { toDisposition } from "../../lib/content-types.js";
+import { toDisposition } from "../../lib/header-text.js";
 import { INERT_FILE_POLICY } from "../../lib/inert-answer.js";
 import { encodeCursor, type Page, type PageRequest } from "../../lib/pagination.js";
 import { requireAccount } from "../../services/access/permissions.js";

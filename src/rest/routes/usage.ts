@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
+import { toDisposition } from "../../lib/header-text.js";
 import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
 import type { Page, PagePosition } from "../../lib/pagination.js";
 import { SLOW_READER_TIMEOUT_MS, USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
@@ -197,7 +198,7 @@ async function sendCsv(exchange: Exchange, fileName: string, pieces: Iterable<st
     if (!res.headersSent) {
       exchange.writeHead(200, {
         "Content-Type": "text/csv; charset=utf-8; header=present",
-        "Content-Disposition": `attachment; filename="${fileName}"`,
+        "Content-Disposition": toDisposition("attachment", fileName),
       });
     }
     if (!res.write(piece)) await drained(res, SLOW_READER_TIMEOUT_MS);

@@ -5,6 +5,7 @@
  */
 import type { Caller, SessionCaller } from "../../context.js";
 import { AppError, credentialRefused, invalidInput, permissionDenied } from "../../errors.js";
+import { headerText } from "../../lib/header-text.js";
 import type { RateLimits } from "./rate-limits.js";
 
 /** What a request says of the browser that it comes from. */
@@ -120,8 +121,6 @@ export class Access {
 // The `Authorization` header and its counterpart in answers, which both faces treat by the same rules (docs/spec/http.md#credentials).
 
 const BEARER = /^bearer +(\S.*)$/i;
-/** What a header may hold between quotes (RFC 6750, 3): visible ASCII and spaces, without quotes and backslashes. */
-const NOT_QUOTABLE = /[^\x20-\x21\x23-\x5b\x5d-\x7e]/g;
 
 /** The key in `Authorization: Bearer <key>`. Throws UNAUTHORIZED for another scheme, and for what cannot be a key, such as two of them. */
 export function readBearer(authorization: string): string {
@@ -155,5 +154,5 @@ export function assertOneAuthorization(rawHeaders: readonly string[]): void {
 /** `WWW-Authenticate` of a 401 (RFC 6750, 3): a caller who has presented nothing is told no error. */
 export function challengeOf({ message, isCredentialRefused }: AppError): string {
   if (!isCredentialRefused) return "Bearer";
-  return `Bearer error="invalid_token", error_description="${message.replace(NOT_QUOTABLE, "'")}"`;
+  return `Bearer error="invalid_token", error_description="${headerText("quoted", message)}"`;
 }

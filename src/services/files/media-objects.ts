@@ -14,7 +14,7 @@ import { buffer } from "node:stream/consumers";
 import type { RequestContext } from "../../context.js";
 import { conflict, invalidInput, notFound, permissionDenied, unauthenticated } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import { toDisposition } from "../../lib/content-types.js";
+import { toDisposition } from "../../lib/header-text.js";
 import type { Page, PageRequest } from "../../lib/pagination.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";

@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RequestInit, Response } from "undici";
+import { isHeaderToken } from "../../lib/header-text.js";
 import { isRecord } from "../../lib/json.js";
 import { createSseScanner, type SseEvent, type SseScanner } from "../../lib/sse.js";
 import { SseSilence } from "../../lib/sse-silence.js";
@@ -65,8 +66,8 @@ export class McpStatusError extends Error {
 const CLIENT_INFO = { name: "sluice", version: "1" };
 /** The newest revision of the protocol that the gateway was written for. */
 export const MCP_PROTOCOL_VERSION = "2025-11-25";
-/** What can be sent back in a header. */
-const HEADER_VALUE = /^[\x21-\x7e]{1,256}$/;
+/** Of a server's identifiers that are sent back in headers. */
+const IDENTIFIER_CHARS_MAX = 256;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 /** What may follow a result in its stream. */
 const DRAINED_BYTES_MAX = 64 * 1024;
@@ -77,7 +78,8 @@ export function openSession(address: McpServerAddress, options: McpExchangeOptio
   return exchange(address, NEW_SESSION, options, async (connection) => {
     const params = { protocolVersion: MCP_PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT_INFO };
     const { protocolVersion } = await connection.request("initialize", params);
-    const version = typeof protocolVersion === "string" && HEADER_VALUE.test(protocolVersion) ? protocolVersion : undefined;
+    const version =
+      typeof protocolVersion === "string" && isHeaderToken(protocolVersion, IDENTIFIER_CHARS_MAX) ? protocolVersion : undefined;
     connection.protocolVersion = version ?? MCP_PROTOCOL_VERSION;
     await connection.notify("notifications/initialized");
     return { id: connection.sessionId, protocolVersion: version };
@@ -167,7 +169,7 @@ class Connection implements McpRequests {
     this.pending = method === "initialize" ? null : id;
     const response = await this.post({ id, method, params }, this.cut.signal);
     const sessionId = response.headers.get("mcp-session-id");
-    if (sessionId !== null && HEADER_VALUE.test(sessionId)) this.sessionId = sessionId;
+    if (sessionId !== null && isHeaderToken(sessionId, IDENTIFIER_CHARS_MAX)) this.sessionId = sessionId;
     const result = await this.read(response, id);
     this.pending = null;
     if (!isRecord(result)) throw new Error("The result is not an object.");
@@ -254,7 +256,7 @@ class Connection implements McpRequests {
       }
       lastEventId = scanner.lastEventId ?? lastEventId;
       retryMs = Math.min(scanner.retryMs ?? retryMs, MCP_RETRY_MS_MAX);
-      if (lastEventId === null || !HEADER_VALUE.test(lastEventId) || resumed === MCP_RESUMPTIONS_MAX) throw failure;
+      if (lastEventId === null || !isHeaderToken(lastEventId, IDENTIFIER_CHARS_MAX) || resumed === MCP_RESUMPTIONS_MAX) throw failure;
       await sleep(Math.max(retryMs, MCP_RETRY_MS_MIN), undefined, { signal: this.cut.signal });
       response = await this.resume(lastEventId);
     }

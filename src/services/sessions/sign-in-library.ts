@@ -5,6 +5,7 @@
 import type { BetterAuthOptions, DBAdapter } from "better-auth";
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
+import { headerText } from "../../lib/header-text.js";
 import { createId } from "../../lib/ids.js";
 import type { GitHubSettings } from "../../lib/settings.js";
 import { withoutTrailing } from "../../lib/urls.js";
@@ -184,5 +185,5 @@ export function toLibraryHeaders(clientAddress: string, userAgent: string | unde
 
 /** As it can be stored, and sent on as a header. */
 export function toStoredUserAgent(userAgent = ""): string {
-  return userAgent.replace(/[^\x20-\x7e]/g, "").slice(0, USER_AGENT_CHARS_MAX);
+  return headerText("userAgent", userAgent).slice(0, USER_AGENT_CHARS_MAX);
 }

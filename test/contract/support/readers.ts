@@ -6,7 +6,7 @@ import { toPublicError } from "../../../src/graphql/public-errors.js";
 import { parseCredits, parseDateTime, parsePrice } from "../../../src/graphql/scalars.js";
 import { parseQuery } from "../../../src/http/context.js";
 import { AnswerName } from "../../../src/lib/answer-name.js";
-import { toDisposition } from "../../../src/lib/content-types.js";
+import { toDisposition } from "../../../src/lib/header-text.js";
 import { cutTexts } from "../../../src/lib/json.js";
 import { jsonExcess } from "../../../src/lib/json-bounds.js";
 import { decodeCursor } from "../../../src/lib/pagination.js";
