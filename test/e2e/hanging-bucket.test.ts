@@ -121,6 +121,21 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
     expect((await usage()).length).toBe(rows);
   });
 
+  it("is no failure of the models whose pictures it did not take", async () => {
+    // The upstream of this one has no pictures. It is written down after what was noted before it.
+    expect((await client.post("/v1/images/generations", { ...DRAWN, model: "acme/image" })).status).toBe(502);
+
+    const failed = await eventually(async () => {
+      const { rows } = await app.database.pool.query<{ model: string }>(
+        "SELECT DISTINCT model FROM usage_hour_rollup WHERE outcome = 'failed' AND model <> ''",
+      );
+      expect(rows).not.toEqual([]);
+      return rows;
+    });
+
+    expect(failed).toEqual([{ model: "acme/image" }]);
+  });
+
   it("leaves the gateway ready", async () => {
     expect((await client.get("/readyz")).status).toBe(200);
   });

@@ -10,10 +10,12 @@ import { type Client, createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
+import { chatChunks, chatCompletion } from "../support/openai-bodies.js";
 import { type Kind, OPERATIONS } from "../support/operations.js";
 import { isPostgresInstalled, type TestPostgres } from "../support/postgres.js";
 import { isRedisInstalled, startRedis, type TestRedis } from "../support/redis.js";
 import { requirePostgres } from "../support/shared-database.js";
+import { handler } from "../support/upstream-replies.js";
 import { createPayer, type Payer } from "./money.js";
 
 const modelOf = (kind: Kind) => (kind === "moderation" ? "sandbox/moderation" : `sandbox/${kind}-paid`);
@@ -109,6 +111,55 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("stores that hang", (
       expect(charged.sort()).toEqual(delivered.map(({ generationId }) => String(generationId)).sort());
     });
     expect((await generate()).flatMap(({ code }) => code ?? [])).toEqual([]);
+    expect(await findBrokenInvariants(app.database.pool)).toEqual({});
+  });
+
+  it("keep no answer back that an upstream has begun before PostgreSQL stopped, and have each charged once", async () => {
+    const messages = [{ role: "user", content: "Hello" }];
+    const chatted = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
+    const asks: readonly (() => Promise<string | undefined | null>)[] = [
+      async () => (await client.post("/v1/chat/completions", { model: "acme/chat", messages })).headers.get("x-generation-id"),
+      async () =>
+        (await client.post("/v1/chat/completions", { model: "acme/chat", messages, stream: true })).headers.get("x-generation-id"),
+      async () =>
+        (
+          await client.post("/v1/chat/completions", { model: "acme/chat", messages }, { headers: { "Idempotency-Key": randomUUID() } })
+        ).headers.get("x-generation-id"),
+      async () => (await client.get(`/text/${randomUUID()}?model=acme/chat`)).headers.get("x-generation-id"),
+      async () => {
+        const { data } = await executeText(asking(), {
+          query: chatted,
+          variables: { input: { model: "acme/chat", messages: [{ role: "USER", content: "Hello" }] } },
+        });
+        return (data as { createChatCompletion: { receipt: { generationId: string } } }).createChatCompletion.receipt.generationId;
+      },
+    ];
+    let open: () => void = () => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const chunks = chatChunks(["Hi"]);
+    app.upstream.replyAlways(
+      handler(async ({ json }, response) => {
+        await opened;
+        const isStreamed = (json as { stream?: boolean }).stream === true;
+        response.writeHead(200, { "content-type": isStreamed ? "text/event-stream" : "application/json" });
+        if (isStreamed) response.end(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`);
+        else response.end(JSON.stringify(chatCompletion({ content: "Hi" })));
+      }),
+    );
+    const before = app.upstream.requests.length;
+    const answers = Promise.all(asks.map((ask) => ask()));
+    await eventually(() => expect(app.upstream.requests.length - before).toBe(asks.length));
+    postgres.freeze();
+
+    open();
+    const ids = await answers;
+
+    postgres.thaw();
+    expect(ids.every(Boolean)).toBe(true);
+    await eventually(async () => expect(await findCharged()).toEqual(expect.arrayContaining(ids)));
+    await eventually(async () => expect((await client.get("/readyz")).status).toBe(200));
     expect(await findBrokenInvariants(app.database.pool)).toEqual({});
   });
 

@@ -301,6 +301,7 @@ export class Settler {
 
   private markAvailable(): void {
     this.isAway = false;
+    this.unprovenSince = null;
     this.deps.log.info("the database is back");
     this.refused.retrySoon();
     this.schedule();

@@ -3,8 +3,8 @@
  *
  * 1. What the caller brings along is looked at: nothing is fetched from, or paid for, what may not be asked for.
  * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the caller's pictures are fetched and the
- *    prompt is rewritten when that is asked for; the answer is brought into the format asked for and published, all of it before
- *    anything is charged.
+ *    prompt is rewritten when that is asked for, and the answer is brought into the format asked for. It is published before anything is
+ *    charged.
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
@@ -76,7 +76,9 @@ export interface GeneratedImages {
   readonly release: () => void;
 }
 
-interface Made extends Pick<GeneratedImages, "images" | "usage" | "release"> {
+interface Made extends Pick<GeneratedImages, "usage" | "release"> {
+  /** With links once they are published. */
+  images: readonly GeneratedImage[];
   readonly warnings: readonly string[];
 }
 
@@ -161,7 +163,10 @@ export class Images {
         preparing ??= this.readSources(ctx, request, prompt, signal);
         return this.call(ctx, model, { ...request, negativePrompt, extra }, await preparing, signal);
       },
-      meter: ({ images, usage }, model) => meterImages(plan.model, request, images.length, usage, isJudged(plan, model)),
+      meter: (made, model) => {
+        const metered = () => meterImages(plan.model, request, made.images.length, made.usage, isJudged(plan, model));
+        return isPublished(request, made.images) ? this.publish(ctx, made).then(metered) : metered();
+      },
       warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
     };
     return { plan, work, toFile };
@@ -215,13 +220,13 @@ export class Images {
         revisedPrompt: image.revisedPrompt ?? revisedPrompt,
       })),
     );
-    const images = isPublished(request, made) ? await this.publish(ctx, made) : made;
-    return { images, usage: answer.usage, warnings: answer.warnings, release: () => answer.release?.() };
+    return { images: made, usage: answer.usage, warnings: answer.warnings, release: () => answer.release?.() };
   }
 
-  private publish(ctx: RequestContext, images: readonly GeneratedImage[]): Promise<GeneratedImage[]> {
+  /** After the call: a file store that does not answer is no fault of the model's. */
+  private async publish(ctx: RequestContext, made: Made): Promise<void> {
     const { mediaLinks } = this.deps;
-    return Promise.all(images.map(async (image) => ({ ...image, url: (await mediaLinks.publish(ctx, image.file)).url })));
+    made.images = await Promise.all(made.images.map(async (image) => ({ ...image, url: (await mediaLinks.publish(ctx, image.file)).url })));
   }
 }
 
