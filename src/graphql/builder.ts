@@ -61,17 +61,17 @@ export const builder = new SchemaBuilder<SchemaTypes>({
     edgesFieldOptions: {
       nullable: false,
       complexity: { field: 1, multiplier: 1 },
-      description: "The page, each thing with its place in the list.",
+      description: "The items of the page with their cursors.",
     },
-    nodeFieldOptions: { nullable: false, description: "The thing." },
-    cursorFieldOptions: { description: "Its place in the list, for `after` and `before`." },
-    pageInfoFieldOptions: { description: "Where the page lies in the list." },
-    pageInfoTypeOptions: { description: "Where a page lies in its list." },
-    hasNextPageFieldOptions: { description: "Whether the list goes on behind the page." },
-    hasPreviousPageFieldOptions: { description: "Whether the list has something before the page." },
-    startCursorFieldOptions: { description: "The place of the first thing. Null: the page is empty." },
-    endCursorFieldOptions: { description: "The place of the last thing. Null: the page is empty." },
-    nodesOnConnection: { complexity: { field: 1, multiplier: 1 }, description: "The page, without the places." },
+    nodeFieldOptions: { nullable: false, description: "The item." },
+    cursorFieldOptions: { description: "The cursor of the item, for `after` and `before`." },
+    pageInfoFieldOptions: { description: "Information about the page." },
+    pageInfoTypeOptions: { description: "Information about a page of a list." },
+    hasNextPageFieldOptions: { description: "Whether more items follow after the page." },
+    hasPreviousPageFieldOptions: { description: "Whether there are items before the page." },
+    startCursorFieldOptions: { description: "The cursor of the first item. Null when the page is empty." },
+    endCursorFieldOptions: { description: "The cursor of the last item. Null when the page is empty." },
+    nodesOnConnection: { complexity: { field: 1, multiplier: 1 }, description: "The items of the page, without cursors." },
     nodeQueryOptions: false,
     nodesQueryOptions: false,
   },
@@ -80,7 +80,7 @@ export const builder = new SchemaBuilder<SchemaTypes>({
 });
 
 builder.scalarType("DateTime", {
-  description: "A moment in UTC as ISO 8601 text: `2026-11-21T09:30:00.000Z`.",
+  description: "A time in UTC as ISO 8601 text: `2026-11-21T09:30:00.000Z`.",
   serialize: serializeDateTime,
   parseValue: parseDateTime,
 });
@@ -92,28 +92,28 @@ builder.scalarType("Credits", {
 });
 
 builder.scalarType("Price", {
-  description: 'Credits per unit as a decimal string of at most 12 decimal places: `"0.00000015"` of a token.',
+  description: 'Credits per unit as a decimal string with at most 12 decimal places, such as `"0.00000015"` per token.',
   serialize: serializeCredits,
   parseValue: parsePrice,
 });
 
 builder.scalarType("JSON", {
-  description: "Any JSON value. Only for what a model's provider defines and this schema cannot know.",
+  description: "Any JSON value, for data whose structure upstreams define.",
   serialize: (value) => value,
   parseValue: parseJson,
 });
 
 builder.scalarType("File", {
   description:
-    "A file, sent as the GraphQL multipart request specification says: a form with `operations`, `map` and the file, and one of the headers that the CSRF prevention asks for, such as `GraphQL-Preflight: 1`.",
+    "A file, uploaded according to the GraphQL multipart request specification: a form with `operations`, `map` and the file, and one of the headers that the CSRF prevention requires, such as `GraphQL-Preflight: 1`.",
   serialize: serializeFile,
   parseValue: parseFile,
   parseLiteral: () => parseFile(null),
 });
 
-builder.queryType({ description: "What can be asked for." });
-builder.mutationType({ description: "What can be done." });
-builder.subscriptionType({ description: "What is told as it happens." });
+builder.queryType({ description: "All queries." });
+builder.mutationType({ description: "All mutations." });
+builder.subscriptionType({ description: "All subscriptions." });
 
 /** `{ ok: "It went well." }` as the values of a GraphQL enum, each with its description. */
 export function describedValues<Value extends string>(

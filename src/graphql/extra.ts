@@ -3,10 +3,10 @@ import { invalidInput, wrongField } from "../errors.js";
 import type { SafetyFeature } from "../services/catalog/model.js";
 
 export const EXTRA_DESCRIPTION =
-  "An object of further fields, by their wire names; they reach the upstream as they are, but for those that are billed (400).";
+  "An object of additional fields with their wire names. They are passed to the upstream unchanged, except for fields that affect the price, which are rejected (400).";
 export const MAX_COST_DESCRIPTION =
-  "The credits that this may be charged at most, as `max_cost` says in REST: MAX_COST_EXCEEDED when more must be set aside. Of an agent that asks others, what all that it asks for may cost; omitted, a tenth of what the caller can spend.";
-export const SAFE_DESCRIPTION = "Safety features that the input goes through, beside those that the model requires. Omitted: none.";
+  "The highest charge in credits, like `max_cost` in REST. Fails with MAX_COST_EXCEEDED when more must be held. For an agent, the limit covers all generations that it makes; it defaults to a tenth of what the caller can spend.";
+export const SAFE_DESCRIPTION = "Safety checks of the input, in addition to those that the model requires. Defaults to none.";
 
 /** As the services take it. */
 export function toSafeText(features: readonly SafetyFeature[] | null | undefined): string | undefined {

@@ -17,25 +17,25 @@ import { IDEMPOTENCY_HEADER } from "./plugins/use-idempotency.js";
 import { names } from "./plugins/use-request-rules.js";
 
 const condition = (description: string) => ({ type: new GraphQLNonNull(GraphQLBoolean), defaultValue: true, description });
-const label = { type: GraphQLString, description: "A name of its own within the document, told with each of the parts that it makes." };
+const label = { type: GraphQLString, description: "A name that is unique in the document. Every part of the answer repeats it." };
 
 /** As the executor reads them; in the schema, so that clients know of them. */
 export const INCREMENTAL_DIRECTIVES: readonly GraphQLDirective[] = [
   new GraphQLDirective({
     name: "defer",
-    description: "Answers the fragment in a later part of the answer. Clients that read no parts are answered at once and in whole.",
+    description: "Delivers the fragment in a later part of the answer. Clients that do not read parts receive the complete answer at once.",
     locations: [DirectiveLocation.FRAGMENT_SPREAD, DirectiveLocation.INLINE_FRAGMENT],
     args: { if: condition("Whether to defer the fragment."), label },
   }),
   new GraphQLDirective({
     name: "stream",
     description:
-      "Answers the list item by item in later parts of the answer. Clients that read no parts are answered at once and in whole.",
+      "Delivers the list item by item in later parts of the answer. Clients that do not read parts receive the complete answer at once.",
     locations: [DirectiveLocation.FIELD],
     args: {
       if: condition("Whether to stream the list."),
       label,
-      initialCount: { type: GraphQLInt, defaultValue: 0, description: "How many items the first part of the answer has." },
+      initialCount: { type: GraphQLInt, defaultValue: 0, description: "The number of items in the first part of the answer." },
     },
   }),
 ];

@@ -29,13 +29,13 @@ export function byId<Row extends { readonly id: string }>(rows: readonly Row[]):
 }
 
 export const Node = builder.interfaceRef<{ readonly id: string }>("Node").implement({
-  description: "Whatever has an id of its own: `node` and `nodes` find it again.",
+  description: "An object with a globally unique ID, which `node` and `nodes` load.",
   fields: (t) => ({
     id: t.id({
-      description: "Opaque, and unlike that of any other thing. Clients' caches go by it.",
+      description: "The globally unique, opaque ID, for client caches.",
       resolve: ({ id }, _args, _ctx, info) => toGlobalId(info.parentType.name, id),
     }),
-    restId: t.exposeID("id", { description: "The id that REST, headers and webhooks show. Arguments take either." }),
+    restId: t.exposeID("id", { description: "The ID in REST, headers and webhooks. Arguments accept either ID." }),
   }),
 });
 
@@ -44,8 +44,8 @@ builder.queryField("node", (t) =>
     type: Node,
     nullable: true,
     description:
-      "The thing with this id. Null: there is none, or none for the caller. It takes the permission that the thing takes elsewhere.",
-    args: { id: t.arg.id({ required: true, description: "What a field `id` has answered." }) },
+      "Loads an object by its ID. Null when it does not exist, or the caller may not read it. Needs the same permission as other fields that return the object.",
+    args: { id: t.arg.id({ required: true, description: "The value of an `id` field." }) },
     resolve: async (_root, { id }, ctx, info) => (await readAll(ctx, [id], info, () => "id"))[0] ?? null,
   }),
 );
@@ -54,8 +54,8 @@ builder.queryField("nodes", (t) =>
   t.field({
     type: [Node],
     nullable: { list: true, items: true },
-    description: `The things with these ids, in their order, at most ${NODES_MAX}. Null where there is none, or none for the caller.`,
-    args: { ids: t.arg.idList({ required: true, description: "What fields `id` have answered." }) },
+    description: `Loads objects by their IDs, in the same order, at most ${NODES_MAX}. Null for each object that does not exist, or that the caller may not read.`,
+    args: { ids: t.arg.idList({ required: true, description: "The values of `id` fields." }) },
     complexity: ({ ids }) => ({ field: 1, multiplier: Math.max(1, ids.length) }),
     resolve: (_root, { ids }, ctx, info) => {
       if (ids.length > NODES_MAX) throw wrongField("ids", `must be at most ${NODES_MAX} ids`);

@@ -5,10 +5,10 @@ import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
 import { builder } from "./builder.js";
 
 export const pageArgs = builder.args((t) => ({
-  first: t.int({ description: `How many from the beginning, 1 to ${PAGE_SIZE_MAX}: ${PAGE_SIZE_DEFAULT} unless stated.` }),
-  after: t.string({ description: "The `endCursor` of the page before." }),
-  last: t.int({ description: `How many from the end, 1 to ${PAGE_SIZE_MAX}, instead of \`first\`.` }),
-  before: t.string({ description: "The `startCursor` of the page behind." }),
+  first: t.int({ description: `The number of items from the start, 1 to ${PAGE_SIZE_MAX}. Defaults to ${PAGE_SIZE_DEFAULT}.` }),
+  after: t.string({ description: "The `endCursor` of the previous page." }),
+  last: t.int({ description: `The number of items from the end, 1 to ${PAGE_SIZE_MAX}, instead of \`first\`.` }),
+  before: t.string({ description: "The `startCursor` of the next page." }),
 }));
 
 export interface PageArgs {
@@ -20,16 +20,16 @@ export interface PageArgs {
 
 builder.globalConnectionField("totalCount", (t) =>
   t.int({
-    description: `How many there are in all. Counted up to ${COUNTED_MAX}: ${COUNTED_MAX + 1} says that there are more.`,
+    description: `The total number of items, counted up to ${COUNTED_MAX}. ${COUNTED_MAX + 1} means that there are more.`,
     resolve: (connection) => connection.count(),
   }),
 );
 
 export const OrderDirection = builder.enumType("OrderDirection", {
-  description: "Which end of a list comes first.",
+  description: "The direction of a sort order.",
   values: {
-    ASC: { value: "asc", description: "The smallest, the earliest, the first of the alphabet." },
-    DESC: { value: "desc", description: "The largest, the latest, the last of the alphabet." },
+    ASC: { value: "asc", description: "Ascending: smallest, earliest or alphabetically first." },
+    DESC: { value: "desc", description: "Descending: largest, latest or alphabetically last." },
   } as const,
 });
 

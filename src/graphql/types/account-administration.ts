@@ -1,5 +1,5 @@
 /**
- * What operators do with any account: make it, find it, grant credits, set its tier, let it publish. And what they see of the charges
+ * Account administration for operators: create and find accounts, grant credits, set tiers and publisher access, and inspect charges
  * that the database refuses.
  */
 import type { GraphQLResolveInfo } from "graphql";
@@ -32,26 +32,26 @@ import { Model } from "./models.js";
 import { MeterSourceEnum } from "./usage.js";
 
 const AccountFilter = builder.inputType("AccountFilter", {
-  description: "Which accounts: those that answer to all of it.",
+  description: "Filters for accounts. An account must match all of them.",
   fields: (t) => ({
-    tiers: t.stringList({ description: "Those with one of these tiers, as the configuration names them." }),
-    isOperator: t.boolean({ description: "Those that operate this gateway, or those that do not." }),
-    isPublisher: t.boolean({ description: "Those that may publish, operators among them, or those that may not." }),
+    tiers: t.stringList({ description: "Accounts with one of these tiers, named as in the configuration." }),
+    isOperator: t.boolean({ description: "True: operators of this gateway. False: all other accounts." }),
+    isPublisher: t.boolean({ description: "True: accounts that may publish, operators included. False: all other accounts." }),
   }),
 });
 
 builder.queryField("accounts", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: Account, name: "AccountConnection", description: "Accounts, page by page." },
-      { name: "AccountEdge", description: "An account, and its place in the list." },
+      { type: Account, name: "AccountConnection", description: "A page of accounts." },
+      { name: "AccountEdge", description: "An account and its cursor." },
     ),
     nullable: true,
     description: "Accounts, newest first. Operators only.",
     args: {
       ...pageArgs,
       search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }),
-      filter: t.arg({ type: AccountFilter, description: "Which ones. All of them unless stated." }),
+      filter: t.arg({ type: AccountFilter, description: "Filters. Defaults to all accounts." }),
     },
     complexity: pageCost,
     resolve: async (_root, args, ctx, info) => {
@@ -68,19 +68,19 @@ builder.queryField("account", (t) =>
     type: Account,
     nullable: true,
     description: "One account. Operators only.",
-    args: { id: t.arg.id({ required: true, description: "Whose." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the account." }) },
     resolve: (_root, { id }, ctx, info) => ctx.services.accounts.getAny(ctx, readId(id, "Account", "id"), selectionOf(ctx, info)),
   }),
 );
 
 const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
-  description: "Credits for an account.",
+  description: "Parameters of `grantCredits`.",
   fields: (t) => ({
-    accountId: t.id({ required: true, description: "Whose." }),
-    bucket: t.field({ type: MeterSourceEnum, required: true, description: "Where they go." }),
-    credits: t.field({ type: "Credits", required: true, description: "How many, more than 0." }),
-    note: t.string({ description: "Kept in the ledger." }),
-    grantId: t.id({ description: "A UUID of your own: the same grant sent twice is granted once." }),
+    accountId: t.id({ required: true, description: "The ID of the account that receives the credits." }),
+    bucket: t.field({ type: MeterSourceEnum, required: true, description: "The bucket that the credits are added to." }),
+    credits: t.field({ type: "Credits", required: true, description: "The number of credits. Must be more than 0." }),
+    note: t.string({ description: "A note that is kept in the ledger." }),
+    grantId: t.id({ description: "A UUID that you choose. A grant that is sent twice with the same UUID is granted once." }),
   }),
 });
 
@@ -92,25 +92,29 @@ function accountPayload<Managed extends ManagedAccount>(name: string, descriptio
   return builder.objectRef<Managed>(name).implement({
     description,
     fields: (t) => ({
-      account: t.field({ type: Account, description: "As it now is, its balance included.", resolve: ({ account }) => account }),
+      account: t.field({
+        type: Account,
+        description: "The account after the change, with its balance.",
+        resolve: ({ account }) => account,
+      }),
     }),
   });
 }
 
-/** What is selected of an account that a mutation has changed. */
+/** Loads the selected fields of an account after a mutation changed it. */
 async function managed(ctx: GraphQLContext, info: GraphQLResolveInfo, accountId: string): Promise<ManagedAccount> {
   return { account: await ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info, ["account"])) };
 }
 
-const GrantCreditsPayload = accountPayload<ManagedAccount>("GrantCreditsPayload", "An account that was given credits.");
+const GrantCreditsPayload = accountPayload<ManagedAccount>("GrantCreditsPayload", "The result of `grantCredits`.");
 
 builder.mutationField("grantCredits", (t) =>
   t.field({
     type: GrantCreditsPayload,
     nullable: true,
-    description: "Gives credits to an account. Operators only.",
+    description: "Grants credits to an account. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: GrantCreditsInput, required: true, description: "How many, and to whom." }) },
+    args: { input: t.arg({ type: GrantCreditsInput, required: true, description: "The account and the credits." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const grant = parsePermitted(ctx, requireOperator, grantCreditsInput, () => withAccountId(input));
       await ctx.services.accountAdministration.grantCredits(ctx, grant);
@@ -120,10 +124,10 @@ builder.mutationField("grantCredits", (t) =>
 );
 
 const CreateAccountInput = builder.inputType("CreateAccountInput", {
-  description: "Whose account to make.",
+  description: "Parameters of `createAccount`.",
   fields: (t) => ({
-    email: t.string({ required: true, description: "To sign in with. Nobody else may have it." }),
-    name: t.string({ description: "What its owner is called." }),
+    email: t.string({ required: true, description: "The e-mail address to sign in with. Must not belong to another account." }),
+    name: t.string({ description: "The display name of the owner." }),
   }),
 });
 
@@ -131,19 +135,19 @@ interface CreatedAccount extends ManagedAccount {
   readonly password: string;
 }
 
-const CreateAccountPayload = accountPayload<CreatedAccount>("CreateAccountPayload", "A new account.");
+const CreateAccountPayload = accountPayload<CreatedAccount>("CreateAccountPayload", "The result of `createAccount`.");
 
 builder.objectField(CreateAccountPayload, "password", (t) =>
-  t.exposeString("password", { description: "To sign in with, and to be changed then. Shown this once." }),
+  t.exposeString("password", { description: "The initial password, shown only once. The owner is to change it after the first sign-in." }),
 );
 
 builder.mutationField("createAccount", (t) =>
   t.field({
     type: CreateAccountPayload,
     nullable: true,
-    description: "Makes an account for somebody, also where sign-up is closed. Operators only.",
+    description: "Creates an account for another person, even when sign-up is closed. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateAccountInput, required: true, description: "Whose." }) },
+    args: { input: t.arg({ type: CreateAccountInput, required: true, description: "The owner of the new account." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { accountId, password } = await ctx.services.signIn.createFor(
         ctx,
@@ -155,23 +159,23 @@ builder.mutationField("createAccount", (t) =>
 );
 
 const SetTierInput = builder.inputType("SetTierInput", {
-  description: "A tier for an account.",
+  description: "Parameters of `setTier`.",
   fields: (t) => ({
-    accountId: t.id({ required: true, description: "Whose." }),
-    tier: t.string({ description: "The name of a configured tier, or null for none. Must be stated." }),
+    accountId: t.id({ required: true, description: "The ID of the account." }),
+    tier: t.string({ description: "The name of a configured tier, or null for no tier. Required, even when null." }),
   }),
 });
 
-const SetTierPayload = accountPayload<ManagedAccount>("SetTierPayload", "An account whose tier was set.");
+const SetTierPayload = accountPayload<ManagedAccount>("SetTierPayload", "The result of `setTier`.");
 
 builder.mutationField("setTier", (t) =>
   t.field({
     type: SetTierPayload,
     nullable: true,
     description:
-      "Gives an account another tier. Its bucket is filled up to what the tier gives at once, and is never emptied before its next boundary. Operators only.",
+      "Sets the tier of an account. The tier bucket is topped up to the new tier's amount at once, and is never reduced before the next refill. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetTierInput, required: true, description: "Which tier, and whose." }) },
+    args: { input: t.arg({ type: SetTierInput, required: true, description: "The account and its new tier." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setTierInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setTier(ctx, change);
@@ -181,22 +185,22 @@ builder.mutationField("setTier", (t) =>
 );
 
 const SetPublisherInput = builder.inputType("SetPublisherInput", {
-  description: "Whether an account may publish.",
+  description: "Parameters of `setPublisher`.",
   fields: (t) => ({
-    accountId: t.id({ required: true, description: "Whose." }),
-    isPublisher: t.boolean({ required: true, description: "Whether it may publish community models and agents." }),
+    accountId: t.id({ required: true, description: "The ID of the account." }),
+    isPublisher: t.boolean({ required: true, description: "Whether the account may publish community models and agents." }),
   }),
 });
 
-const SetPublisherPayload = accountPayload<ManagedAccount>("SetPublisherPayload", "An account that may publish, or no longer.");
+const SetPublisherPayload = accountPayload<ManagedAccount>("SetPublisherPayload", "The result of `setPublisher`.");
 
 builder.mutationField("setPublisher", (t) =>
   t.field({
     type: SetPublisherPayload,
     nullable: true,
-    description: "Says whether an account may publish community models and agents. Operators only.",
+    description: "Allows or forbids an account to publish community models and agents. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetPublisherInput, required: true, description: "Whether it may, and which account." }) },
+    args: { input: t.arg({ type: SetPublisherInput, required: true, description: "The account and whether it may publish." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setPublisherInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setPublisher(ctx, change);
@@ -206,25 +210,25 @@ builder.mutationField("setPublisher", (t) =>
 );
 
 const SetOperatorInput = builder.inputType("SetOperatorInput", {
-  description: "Whether an account operates this gateway.",
+  description: "Parameters of `setOperator`.",
   fields: (t) => ({
-    accountId: t.id({ required: true, description: "Whose." }),
+    accountId: t.id({ required: true, description: "The ID of the account." }),
     isOperator: t.boolean({
       required: true,
-      description: "Whether it may do what operators may, with its sessions and its keys that hold the permission KEYS.",
+      description: "Whether the account has operator rights, through its sessions and its keys with the permission KEYS.",
     }),
   }),
 });
 
-const SetOperatorPayload = accountPayload<ManagedAccount>("SetOperatorPayload", "An account that operates this gateway, or no longer.");
+const SetOperatorPayload = accountPayload<ManagedAccount>("SetOperatorPayload", "The result of `setOperator`.");
 
 builder.mutationField("setOperator", (t) =>
   t.field({
     type: SetOperatorPayload,
     nullable: true,
-    description: "Says whether an account operates this gateway. The last one that does cannot be ended. Operators only.",
+    description: "Grants or removes operator rights. The last operator cannot be removed. Operators only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetOperatorInput, required: true, description: "Whether it does, and which account." }) },
+    args: { input: t.arg({ type: SetOperatorInput, required: true, description: "The account and whether it is an operator." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const change = parsePermitted(ctx, requireOperator, setOperatorInput, () => withAccountId(input));
       await ctx.services.accountAdministration.setOperator(ctx, change);
@@ -240,58 +244,61 @@ function withAccountId<Input extends { readonly accountId: string }>(input: Inpu
 const accountOf = rowsBatchedBy((ctx, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
 
 const RefusedSettlement = builder.objectRef<RefusedSettlementRow>("RefusedSettlement").implement({
-  description: "A charge that the database refuses. Its generation was answered; it is tried again until it is booked.",
+  description: "A charge that the database refuses. The generation itself was answered. The gateway retries the charge until it is stored.",
   fields: (t) => ({
-    generationId: t.exposeID("id", { description: "The REST id of the generation that is to be charged." }),
-    accountId: t.exposeID("accountId", { description: "The REST id of the account that is to pay." }),
+    generationId: t.exposeID("id", { description: "The REST ID of the generation to charge." }),
+    accountId: t.exposeID("accountId", { description: "The REST ID of the account to charge." }),
     account: t.field({
       type: Account,
       nullable: true,
-      description: "The account that is to pay. Null: it is gone.",
+      description: "The account to charge. Null when it was deleted.",
       resolve: ({ accountId }, _args, ctx, info) => accountOf(ctx, accountId, info),
     }),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that is to pay. Null: a session asked." }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model that was asked for." }),
+    apiKeyId: t.exposeID("apiKeyId", {
+      nullable: true,
+      description: "The REST ID of the key to charge. Null when a session made the request.",
+    }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model that was asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
-    cost: t.field({ type: "Credits", description: "What is to be charged.", resolve: ({ cost }) => formatNanocredits(cost) }),
+    cost: t.field({ type: "Credits", description: "The amount to charge.", resolve: ({ cost }) => formatNanocredits(cost) }),
     timestamp: t.expose("timestamp", { type: "DateTime", description: "When the generation ended." }),
-    refusedAt: t.expose("refusedAt", { type: "DateTime", description: "When the database first refused it." }),
-    reason: t.exposeString("reason", { description: "Why the last try was refused, in the database's words." }),
+    refusedAt: t.expose("refusedAt", { type: "DateTime", description: "When the database first refused the charge." }),
+    reason: t.exposeString("reason", { description: "The database's error message for the last attempt." }),
   }),
 });
 
 const RefusedSettlements = builder.objectRef<RefusedSettlementsShown>("RefusedSettlements").implement({
-  description: "The charges that the database refuses.",
+  description: "Charges that the database refuses.",
   fields: (t) => ({
-    count: t.exposeInt("count", { description: "How many there are in all." }),
+    count: t.exposeInt("count", { description: "The total number of refused charges." }),
     settlements: t.field({
       type: [RefusedSettlement],
-      description: "The oldest 100.",
+      description: "The 100 oldest refused charges.",
       complexity: { field: 1, multiplier: REFUSED_SETTLEMENTS_SHOWN_MAX },
       resolve: ({ settlements }) => settlements,
     }),
   }),
 });
 
-const OF_THIS_GATEWAY = "Of the gateway that answers, with all of its workers: each keeps its own. Operators only.";
+const OF_THIS_GATEWAY = "Covers only the gateway that answers, with all of its workers: each gateway keeps its own list. Operators only.";
 
 builder.queryField("refusedSettlements", (t) =>
   t.field({
     type: RefusedSettlements,
     nullable: true,
-    description: `The charges that the database refuses. ${OF_THIS_GATEWAY}`,
+    description: `Charges that the database refuses. ${OF_THIS_GATEWAY}`,
     resolve: (_root, _args, ctx) => ctx.services.refusedSettlements.show(ctx),
   }),
 );
 
 const RetryRefusedSettlementsInput = builder.inputType("RetryRefusedSettlementsInput", {
-  description: "The charges to be tried once more.",
-  fields: (t) => ({ ids: t.idList({ description: "Of generations, at most 100. All of them unless stated." }) }),
+  description: "Parameters of `retryRefusedSettlements`.",
+  fields: (t) => ({ ids: t.idList({ description: "IDs of generations, at most 100. Defaults to all refused charges." }) }),
 });
 
 interface RetriedSettlements {
@@ -299,11 +306,11 @@ interface RetriedSettlements {
 }
 
 const RetryRefusedSettlementsPayload = builder.objectRef<RetriedSettlements>("RetryRefusedSettlementsPayload").implement({
-  description: "Charges that have been tried once more.",
+  description: "The result of `retryRefusedSettlements`.",
   fields: (t) => ({
     refusedSettlements: t.field({
       type: RefusedSettlements,
-      description: "Those that the database still refuses.",
+      description: "The charges that the database still refuses.",
       resolve: ({ refusedSettlements }) => refusedSettlements,
     }),
   }),
@@ -313,9 +320,9 @@ builder.mutationField("retryRefusedSettlements", (t) =>
   t.field({
     type: RetryRefusedSettlementsPayload,
     nullable: true,
-    description: `Tries the charges that the database refuses once more, and answers with those that it still does. ${OF_THIS_GATEWAY}`,
+    description: `Retries charges that the database refused, and returns those that it still refuses. ${OF_THIS_GATEWAY}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true, description: "The charges to be tried once more." }) },
+    args: { input: t.arg({ type: RetryRefusedSettlementsInput, required: true, description: "The charges to retry." }) },
     resolve: async (_root, { input }, ctx) => {
       const ids = input.ids?.map((id, index) => readId(id, "UsageRecord", `ids.${index}`));
       const parsed = parseInput(retryRefusedSettlementsInput, { ...input, ...(ids && { ids }) });

@@ -1,4 +1,4 @@
-/** The account as a whole: what is kept of it, to be taken away, and its deletion (docs/spec/accounts.md#deletion). */
+/** Account export and account deletion (docs/spec/accounts.md#deletion). */
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNTED_MAX } from "../../lib/pagination.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";
@@ -19,34 +19,34 @@ import { answering } from "./sessions.js";
 const EXPORT_COST = 100;
 
 const SECTIONS: Readonly<Record<ExportSection, string>> = {
-  profile: "The account itself: one object.",
-  sign_in_methods: "How it is signed in to: providers and times, no password and no token.",
-  sessions: "Browsers in which it is signed in.",
-  api_keys: "All of its keys, revoked ones too, without what they are known by.",
-  usage: "Every generation, each with what the buckets paid for it.",
-  ledger: "What was granted, refilled and forfeited, by bucket.",
-  files: "Files that were uploaded or generated, by their content.",
-  uploads: "Files that were sent straight to the store, with their tags.",
+  profile: "The account itself, as a single object.",
+  sign_in_methods: "Sign-in methods: providers and times, without passwords or tokens.",
+  sessions: "Browser sessions.",
+  api_keys: "All API keys, revoked ones included, without the secrets that authenticate them.",
+  usage: "All generations, each with the amount that every bucket paid.",
+  ledger: "Credits granted, refilled and forfeited, by bucket.",
+  files: "Uploaded and generated files, identified by the hash of their content.",
+  uploads: "Files uploaded directly to the blob store, with their tags.",
   webhook_endpoints: "Webhook endpoints, without their secrets.",
-  models: "Models and agents that it has registered, without credentials.",
+  models: "Models and agents registered by the account, without credentials.",
 };
 
 const AccountExportSection = builder.enumType("AccountExportSection", {
-  description: "A part of what is kept of an account.",
+  description: "A section of the account export.",
   values: describedValues(SECTIONS),
 });
 
 const AccountExportPage = builder.objectRef<ExportPage>("AccountExportPage").implement({
-  description: "A page of a section.",
+  description: "A page of an export section.",
   fields: (t) => ({
     items: t.field({
       type: ["JSON"],
-      description: "Objects as they are kept, newest first. Credits are decimal strings, times ISO 8601 text.",
+      description: "Exported objects, newest first. Credits are decimal strings, and times are ISO 8601 text.",
       resolve: ({ items }) => [...items],
     }),
     endCursor: t.string({
       nullable: true,
-      description: "What the next page is asked for with, as `after`. Null: this is the last one.",
+      description: "The cursor to pass as `after` for the next page. Null on the last page.",
       resolve: ({ next }) => next,
     }),
   }),
@@ -56,11 +56,11 @@ builder.prismaObjectField(Account, "export", (t) =>
   t.field({
     type: AccountExportPage,
     nullable: true,
-    description: "Everything that is kept of the account, a page of a section at a time. Sessions only.",
+    description: "Exports all data stored for the account, one page of a section at a time. Sessions only.",
     args: {
-      section: t.arg({ type: AccountExportSection, required: true, description: "Which part of it." }),
-      first: t.arg.int({ description: `How many objects, 1 to ${EXPORT_PAGE_MAX}; as many as that unless stated.` }),
-      after: t.arg.string({ description: "The `endCursor` of the page before." }),
+      section: t.arg({ type: AccountExportSection, required: true, description: "The section to export." }),
+      first: t.arg.int({ description: `The number of objects to return, 1 to ${EXPORT_PAGE_MAX}. Defaults to the maximum.` }),
+      after: t.arg.string({ description: "The `endCursor` of the previous page." }),
     },
     complexity: EXPORT_COST,
     resolve: ({ id }, query, ctx) => {
@@ -71,40 +71,44 @@ builder.prismaObjectField(Account, "export", (t) =>
 );
 
 const AccountDeletionObstacle = builder.enumType("AccountDeletionObstacle", {
-  description: "Why an account cannot be deleted now.",
+  description: "The reason why an account cannot be deleted now.",
   values: describedValues<DeletionObstacle>({
-    operator: "It is an operator's: the gateway is run with it.",
-    stale_session: `It has no password, and the session that asks began more than ${FRESH_SESSION_SECONDS / 60} minutes ago: sign in again.`,
+    operator: "The account is an operator of this gateway.",
+    stale_session: `The account has no password, and the current session is older than ${FRESH_SESSION_SECONDS / 60} minutes. Sign in again.`,
   }),
 });
 
 const AccountDeletionProof = builder.enumType("AccountDeletionProof", {
-  description: "What shows that it is an account's owner who deletes it.",
+  description: "How the owner proves their identity to delete the account.",
   values: describedValues<DeletionProof>({
     password: "The account's password.",
-    fresh_session: `A session that began in the last ${FRESH_SESSION_SECONDS / 60} minutes: the account has no password.`,
+    fresh_session: `A session younger than ${FRESH_SESSION_SECONDS / 60} minutes, for accounts without a password.`,
   }),
 });
 
 const COUNTED = `Counted up to ${COUNTED_MAX}.`;
 const ENDED: Readonly<Record<EndedKind, string>> = {
-  apiKeys: "Keys that are revoked, those of apps that act for it included.",
-  sessions: "Browsers that are signed out.",
-  webhookEndpoints: "Webhook endpoints that are told nothing any more, and their logs.",
-  communityModels: "Models and agents that cannot be called any more.",
-  files: "Files that cannot be read any more.",
+  apiKeys: "API keys that will be revoked, keys of connected apps included.",
+  sessions: "Browser sessions that will be signed out.",
+  webhookEndpoints: "Webhook endpoints that will be removed, with their logs.",
+  communityModels: "Models and agents that can no longer be called.",
+  files: "Files that can no longer be read.",
 };
 
 const AccountDeletionPreview = builder.objectRef<DeletionPreview>("AccountDeletionPreview").implement({
-  description: "What the deletion of an account would do. Its remaining credits are forfeited.",
+  description: "The effects of deleting an account. Its remaining credits are forfeited.",
   fields: (t) => ({
     obstacle: t.field({
       type: AccountDeletionObstacle,
       nullable: true,
-      description: "Why it cannot be deleted now. Null: it can.",
+      description: "The reason why the account cannot be deleted now. Null when it can be deleted.",
       resolve: ({ obstacle }) => obstacle,
     }),
-    proof: t.field({ type: AccountDeletionProof, description: "What shows that it is the owner.", resolve: ({ proof }) => proof }),
+    proof: t.field({
+      type: AccountDeletionProof,
+      description: "The proof of identity that the deletion requires.",
+      resolve: ({ proof }) => proof,
+    }),
     ...Object.fromEntries(
       (Object.keys(ENDED) as EndedKind[]).map((kind) => [
         kind,
@@ -112,7 +116,7 @@ const AccountDeletionPreview = builder.objectRef<DeletionPreview>("AccountDeleti
       ]),
     ),
     keptUsageRecords: t.exposeInt("keptUsageRecords", {
-      description: `Rows of usage that stay for the books, with the ledger: amounts, models and times, and no names. ${COUNTED}`,
+      description: `Usage records that are kept with the ledger for accounting: amounts, models and times, without names. ${COUNTED}`,
     }),
   }),
 });
@@ -121,7 +125,7 @@ builder.prismaObjectField(Account, "deletionPreview", (t) =>
   t.field({
     type: AccountDeletionPreview,
     nullable: true,
-    description: "What its deletion would do. Sessions only.",
+    description: "A preview of the account's deletion. Sessions only.",
     complexity: EXPORT_COST,
     resolve: ({ id }, _args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);
@@ -131,24 +135,25 @@ builder.prismaObjectField(Account, "deletionPreview", (t) =>
 );
 
 const DeleteAccountInput = builder.inputType("DeleteAccountInput", {
-  description: "What confirms that the account is to be deleted.",
+  description: "Parameters of `deleteAccount`.",
   fields: (t) => ({
     confirmHandle: t.string({
       required: true,
-      description: "The account's handle: its credits are forfeited, and nothing brings it back.",
+      description: "The handle of the account, as a confirmation. Its credits are forfeited, and the deletion cannot be undone.",
     }),
-    password: t.string({ description: "The account's password, where it has one." }),
+    password: t.string({ description: "The password of the account. Required when it has one." }),
   }),
 });
 
 const DeleteAccountPayload = builder.objectRef<DeletedAccount>("DeleteAccountPayload").implement({
-  description: "An account that is no more.",
+  description: "The result of `deleteAccount`.",
   fields: (t) => ({
-    deletedId: t.exposeID("accountId", { description: "The id that REST showed. The books go on referring to it." }),
-    deletedAt: t.expose("deletedAt", { type: "DateTime", description: "When it was deleted." }),
+    deletedId: t.exposeID("accountId", { description: "The REST ID of the deleted account. The ledger keeps references to it." }),
+    deletedAt: t.expose("deletedAt", { type: "DateTime", description: "When the account was deleted." }),
     forfeited: t.field({
       type: "Credits",
-      description: "What was free of its credits. What is set aside for generations under way is charged or forfeited when they end.",
+      description:
+        "The available credits that were forfeited. Credits held for running generations are charged or forfeited when those end.",
       resolve: ({ forfeited }) => formatNanocredits(forfeited),
     }),
   }),
@@ -159,9 +164,9 @@ builder.mutationField("deleteAccount", (t) =>
     type: DeleteAccountPayload,
     nullable: true,
     description:
-      "Deletes the account that is signed in: its keys, sessions, webhooks, models, agents, files and connected apps end at once, and its credits are forfeited. Usage and ledger stay, without names. Sessions only. Over HTTP only.",
+      "Deletes the signed-in account. Its keys, sessions, webhooks, models, agents, files and connected apps end at once, and its credits are forfeited. Usage records and the ledger stay, without names. Sessions only. Over HTTP only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: DeleteAccountInput, required: true, description: "What confirms it." }) },
+    args: { input: t.arg({ type: DeleteAccountInput, required: true, description: "The confirmation of the deletion." }) },
     resolve: (_root, { input }, ctx) =>
       answering(ctx, () => ctx.services.accountDeletions.delete(ctx, parsePermitted(ctx, requireSession, deleteAccountInput, input))),
   }),

@@ -1,4 +1,4 @@
-/** Accounts: who the caller is, what it can spend, its keys and its usage (docs/spec/accounts.md). */
+/** The account of the caller: profile, balance, keys and usage (docs/spec/accounts.md). */
 import { formatNanocredits } from "../../lib/money.js";
 import { type Balance as AccountBalance, BALANCE_COLUMNS } from "../../services/accounts/accounts.js";
 import { builder } from "../builder.js";
@@ -9,82 +9,83 @@ import { ApiKey, ApiKeyFilter } from "./api-keys.js";
 import { LowBalance } from "./low-balance.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
-  description: "What can be spent.",
+  description: "The balance of an account or key.",
   fields: (t) => ({
     available: t.field({
       type: "Credits",
-      description: "The sum of the buckets; for a key with a budget, what remains of that.",
+      description: "The sum of the buckets. For a key with a budget, the rest of that budget.",
       resolve: ({ balance }) => formatNanocredits(balance),
     }),
-    tier: t.field({ type: "Credits", description: "Refilled by the tier.", resolve: ({ tier }) => formatNanocredits(tier) }),
-    crypto: t.field({ type: "Credits", description: "Paid in with crypto.", resolve: ({ crypto }) => formatNanocredits(crypto) }),
-    pack: t.field({ type: "Credits", description: "Bought.", resolve: ({ pack }) => formatNanocredits(pack) }),
+    tier: t.field({ type: "Credits", description: "Credits that the tier refills.", resolve: ({ tier }) => formatNanocredits(tier) }),
+    crypto: t.field({ type: "Credits", description: "Credits paid in with crypto.", resolve: ({ crypto }) => formatNanocredits(crypto) }),
+    pack: t.field({ type: "Credits", description: "Credits bought in packs.", resolve: ({ pack }) => formatNanocredits(pack) }),
     held: t.field({
       type: "Credits",
-      description: "Set aside for generations that are under way.",
+      description: "Credits held for generations that are running.",
       resolve: ({ held }) => formatNanocredits(held),
     }),
-    isKeyBudget: t.exposeBoolean("isKeyBudget", { description: "True when `available` is the budget of the calling key." }),
+    isKeyBudget: t.exposeBoolean("isKeyBudget", { description: "Whether `available` is the budget of the calling key." }),
   }),
 });
 
 export const Account = builder.prismaObject("Account", {
   description:
-    "An account: the caller's own, or for operators any. A key needs the matching permission for each part of it; a part that is refused is null and named in `errors`.",
+    "An account: the caller's own, or any account for operators. A key needs the matching permission for each field. A field that the key may not read is null and listed in `errors`.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.accounts.getMany(ctx, ids, selectionOf(ctx, info, [], "Account"))),
   ),
   fields: (t) => ({
-    handle: t.exposeString("handle", { description: "Names the account in community model ids: `community/<handle>/<name>`." }),
-    image: t.exposeString("image", { nullable: true, description: "The address of its picture." }),
-    isOperator: t.exposeBoolean("isOperator", { description: "Operates this gateway." }),
+    handle: t.exposeString("handle", { description: "The name of the account in community model IDs: `community/<handle>/<name>`." }),
+    image: t.exposeString("image", { nullable: true, description: "The URL of the account's picture." }),
+    isOperator: t.exposeBoolean("isOperator", { description: "Whether the account operates this gateway." }),
     isPublisher: t.boolean({
-      description: "May publish community models and agents. Operators may.",
+      description: "Whether the account may publish community models and agents. True for operators.",
       select: { isPublisher: true, isOperator: true },
       resolve: ({ isPublisher, isOperator }) => isPublisher || isOperator,
     }),
     name: t.string({
       nullable: true,
-      description: "What its owner is called. Permission PROFILE.",
+      description: "The display name of the owner. Permission PROFILE.",
       select: { name: true },
       resolve: ({ id, name }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", name),
     }),
     email: t.string({
       nullable: true,
-      description: "Where its owner is reached. Permission PROFILE.",
+      description: "The e-mail address of the owner. Permission PROFILE.",
       select: { email: true },
       resolve: ({ id, email }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", email),
     }),
     isEmailVerified: t.boolean({
       nullable: true,
-      description: "Whether the e-mail address is known to be its owner's. Permission PROFILE.",
+      description: "Whether the e-mail address was verified. Permission PROFILE.",
       select: { isEmailVerified: true },
       resolve: ({ id, isEmailVerified }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", isEmailVerified),
     }),
     githubUsername: t.string({
       nullable: true,
-      description: "Its owner's name at GitHub, when they have signed in there. Permission PROFILE.",
+      description: "The owner's GitHub user name, when they signed in with GitHub. Permission PROFILE.",
       select: { githubUsername: true },
       resolve: ({ id, githubUsername }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", githubUsername),
     }),
     tier: t.string({
       nullable: true,
-      description: "Null: no tier, nothing is refilled. Permission PROFILE.",
+      description: "The name of the tier. Null when the account has no tier and gets no refills. Permission PROFILE.",
       select: { tier: true },
       resolve: ({ id, tier }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", tier),
     }),
     createdAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When it was made. Permission PROFILE.",
+      description: "When the account was created. Permission PROFILE.",
       resolve: ({ id, createdAt }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", createdAt),
     }),
     nextResetAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When the tier's credits are next refilled; null: never, or not before the account is next used. Permission PROFILE.",
+      description:
+        "When the tier credits are next refilled. Null when they are never refilled, or not before the account is next used. Permission PROFILE.",
       select: { tier: true, tierResetsAt: true },
       resolve: (row, _args, ctx) => {
         const { accounts } = ctx.services;
@@ -94,14 +95,14 @@ export const Account = builder.prismaObject("Account", {
     balance: t.field({
       type: Balance,
       nullable: true,
-      description: "Permission BALANCE.",
+      description: "The balance of the account. Permission BALANCE.",
       select: BALANCE_COLUMNS,
       resolve: (row, _args, ctx) => ctx.services.accounts.balanceFrom(ctx, row),
     }),
     lowBalance: t.field({
       type: LowBalance,
       nullable: true,
-      description: "The balance below which the account wants to be told. Permission BALANCE.",
+      description: "The low-balance alert of the account. Permission BALANCE.",
       select: { lowBalanceNanocredits: true, lowBalanceSince: true },
       resolve: ({ id, lowBalanceNanocredits: threshold, lowBalanceSince: since }, _args, ctx) =>
         ctx.services.accounts.viewable(ctx, id, "balance", { threshold, since }),
@@ -109,7 +110,7 @@ export const Account = builder.prismaObject("Account", {
     currentApiKey: t.field({
       type: ApiKey,
       nullable: true,
-      description: "The key that this request was made with. Works with any key. Null: a session asks.",
+      description: "The key that authenticates this request. Works with any key. Null when a session makes the request.",
       resolve: ({ id }, _args, ctx, info) => {
         ctx.services.accounts.assertOwn(ctx, id);
         const selection = selectionOf(ctx, info);
@@ -118,12 +119,12 @@ export const Account = builder.prismaObject("Account", {
     }),
     apiKeys: t.field({
       type: builder.connectionObject(
-        { type: ApiKey, name: "ApiKeyConnection", description: "API keys, page by page." },
-        { name: "ApiKeyEdge", description: "An API key, and its place in the list." },
+        { type: ApiKey, name: "ApiKeyConnection", description: "A page of API keys." },
+        { name: "ApiKeyEdge", description: "An API key and its cursor." },
       ),
       nullable: true,
-      description: "Those that are not revoked, newest first. Needs a secret key with the permission KEYS.",
-      args: { ...pageArgs, filter: t.arg({ type: ApiKeyFilter, description: "Which ones. All of them unless stated." }) },
+      description: "API keys that are not revoked, newest first. Needs a secret key with the permission KEYS.",
+      args: { ...pageArgs, filter: t.arg({ type: ApiKeyFilter, description: "Filters. Defaults to all keys." }) },
       complexity: pageCost,
       resolve: async ({ id }, args, ctx, info) => {
         const { accounts, apiKeys } = ctx.services;
@@ -139,7 +140,7 @@ builder.queryField("me", (t) =>
   t.field({
     type: Account,
     nullable: true,
-    description: "The account behind this request.",
+    description: "The account that makes this request.",
     resolve: (_root, _args, ctx, info) => ctx.services.accounts.own(ctx, selectionOf(ctx, info)),
   }),
 );

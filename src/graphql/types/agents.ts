@@ -1,4 +1,4 @@
-/** Agents of the account, and bringing a code agent to its repository's latest commit (docs/spec/agents.md). */
+/** Agents of the account, and deployment of a code agent's latest commit (docs/spec/agents.md). */
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import { type SyncedAgent, syncAgentInput } from "../../services/agents/agent-sync.js";
 import { createCodeAgentInput, createPromptAgentInput, updateAgentInput } from "../../services/agents/agents-input.js";
@@ -18,23 +18,23 @@ import { CommunityModel, NEEDS_KEYS, readBy } from "./community-models.js";
 import { Model, SafetyFeature, VisibilityEnum } from "./models.js";
 
 const McpServerEnum = builder.enumType("McpServer", {
-  description: "A server whose tools a prompt agent may use.",
+  description: "An MCP server whose tools a prompt agent may use.",
   values: describedValues<McpServerId>({
-    sluice: "This gateway.",
-    ffmpeg: "Changes sound, pictures and videos. The operator's to set up.",
-    computer: "A computer to work at. The operator's to set up.",
-    search: "Searches the web. The operator's to set up.",
-    integrations: "The services that the account has connected. The operator's to set up.",
-    ada: "An assistant. The operator's to set up.",
+    sluice: "The built-in tools of this gateway.",
+    ffmpeg: "Edits audio, images and videos. Available when the operator has configured it.",
+    computer: "A computer to work on. Available when the operator has configured it.",
+    search: "Web search. Available when the operator has configured it.",
+    integrations: "The apps that the account has connected. Available when the operator has configured it.",
+    ada: "An assistant. Available when the operator has configured it.",
   }),
 });
 
-/** See `CommunityModel`: nothing more of a row is read than is told. */
+/** As for `CommunityModel`: selects only the columns that are shown. */
 const ROW = { id: true, type: true, createdAt: true } as const;
 
 export const Agent = builder.prismaInterface("CommunityModel", {
   variant: "Agent",
-  description: "A model that the gateway answers for itself. It is free; the models that it asks are billed to whoever calls it.",
+  description: "A model that the gateway itself answers. It is free; the models that it calls are billed to its caller.",
   interfaces: [Node, CommunityModel],
   select: ROW,
   resolveType: ({ type }) => (type === "code_agent" ? "CodeAgent" : "PromptAgent"),
@@ -42,31 +42,31 @@ export const Agent = builder.prismaInterface("CommunityModel", {
 
 const PromptAgent = builder.prismaObject("CommunityModel", {
   variant: "PromptAgent",
-  description: "Asks a model on its caller's behalf, with a system prompt and tools.",
+  description: "An agent that calls a model for its caller, with a system prompt and tools.",
   interfaces: [Node, CommunityModel, Agent],
   select: ROW,
   extensions: readBy("PromptAgent"),
   fields: (t) => ({
     systemPrompt: t.string({
-      description: "What the model is told first.",
+      description: "The system prompt, sent before the conversation.",
       select: { agent: { select: { systemPrompt: true } } },
       resolve: ({ agent }) => agent?.systemPrompt ?? "",
     }),
     baseModelId: t.id({
-      description: "The REST id of the text model that it asks.",
+      description: "The REST ID of the text model that the agent calls.",
       select: { agent: { select: { baseModel: true } } },
       resolve: ({ agent }, _args, ctx) => ctx.services.catalog.idOf(agent?.baseModel ?? ""),
     }),
     baseModel: t.field({
       type: Model,
       nullable: true,
-      description: "The text model that it asks. Null: it is not the calling key's to call.",
+      description: "The text model that the agent calls. Null when the calling key may not call it.",
       select: { agent: { select: { baseModel: true } } },
       resolve: ({ agent }, _args, ctx) => ctx.services.catalog.shown(ctx, agent?.baseModel ?? ""),
     }),
     mcpServers: t.field({
       type: [McpServerEnum],
-      description: "The servers whose tools it may use.",
+      description: "The MCP servers whose tools the agent may use.",
       select: { agent: { select: { mcpServers: true } } },
       resolve: ({ agent }) => (agent?.mcpServers ?? []) as McpServerId[],
     }),
@@ -76,36 +76,40 @@ const PromptAgent = builder.prismaObject("CommunityModel", {
 const AgentRunOutcome = builder.enumType("AgentRunOutcome", {
   description: "How a run of a code agent ended.",
   values: describedValues<CodeRun["outcome"]>({
-    answered: "It answered to the end.",
-    failed: "It threw, ended, or broke the run off before its answer was complete.",
-    cancelled: "Nobody wanted its answer any more.",
-    processor_time: "It used more processor time than a run has.",
-    time: "It took longer than a run may.",
-    memory: "It needed more memory than a run has.",
-    sent: "It sent more than a run may.",
-    printed: "It printed more than a run may.",
+    answered: "The run answered completely.",
+    failed: "The run threw an error, exited or broke off before its answer was complete.",
+    cancelled: "The caller left before the answer was complete.",
+    processor_time: "The run exceeded its processor time.",
+    time: "The run exceeded its time limit.",
+    memory: "The run exceeded its memory limit.",
+    sent: "The run sent more data than allowed.",
+    printed: "The run printed more output than allowed.",
   }),
 });
 
 const AgentRun = builder.objectRef<CodeRun>("AgentRun").implement({
-  description: "A run of a code agent. What it said is told of its owner's own calls alone: of others' it may be what they asked.",
+  description:
+    "A run of a code agent. Error and output are shown only for calls by the owner's own account, because those of other callers may contain their prompts.",
   fields: (t) => ({
-    startedAt: t.expose("startedAt", { type: "DateTime", description: "When it was called." }),
-    durationMs: t.exposeInt("durationMs", { description: "From then to its end, in milliseconds; waiting for its turn is part of it." }),
-    outcome: t.expose("outcome", { type: AgentRunOutcome, description: "How it ended." }),
-    status: t.exposeInt("status", { nullable: true, description: "The HTTP status of its answer. Null: it gave none." }),
+    startedAt: t.expose("startedAt", { type: "DateTime", description: "When the run was called." }),
+    durationMs: t.exposeInt("durationMs", { description: "Milliseconds from the call to the end, time in the queue included." }),
+    outcome: t.expose("outcome", { type: AgentRunOutcome, description: "How the run ended." }),
+    status: t.exposeInt("status", { nullable: true, description: "The HTTP status of the answer. Null when there was no answer." }),
     isOwn: t.boolean({
-      description: "Whether its owner's account called it.",
+      description: "Whether the owner's own account made the call.",
       resolve: ({ generationId }) => generationId !== null,
     }),
-    generationId: t.exposeID("generationId", { nullable: true, description: "The REST id of the generation. Null: another account's." }),
+    generationId: t.exposeID("generationId", {
+      nullable: true,
+      description: "The REST ID of the generation. Null when another account made the call.",
+    }),
     error: t.exposeString("error", {
       nullable: true,
-      description: "What it failed with. Null: it did not, it did not say, or another account called it.",
+      description: "The error of the run. Null when the run did not fail or gave no error, or when another account made the call.",
     }),
     output: t.exposeString("output", {
       nullable: true,
-      description: "The beginning of what it printed, of 4 KiB at most. Null: nothing, or another account called it.",
+      description: "The beginning of the printed output, at most 4 KiB. Null when there was none, or when another account made the call.",
     }),
   }),
 });
@@ -114,25 +118,25 @@ const runsOf = batchedByMap((ctx, ids) => ctx.services.codeRuns.listOf(ctx, ids)
 
 const CodeAgent = builder.prismaObject("CommunityModel", {
   variant: "CodeAgent",
-  description: "Runs the agent.ts of a public git repository.",
+  description: "An agent that runs the agent.ts file of a public git repository.",
   interfaces: [Node, CommunityModel, Agent],
   select: ROW,
   extensions: readBy("CodeAgent"),
   fields: (t) => ({
     repository: t.string({
-      description: "The https address of its repository.",
+      description: "The https URL of the repository.",
       select: { agent: { select: { repository: true } } },
       resolve: ({ agent }) => agent?.repository ?? "",
     }),
     deployedCommitSha: t.string({
-      description: "The commit that runs, in 40 lowercase hexadecimal digits.",
+      description: "The deployed commit, as 40 lowercase hexadecimal digits.",
       select: { agent: { select: { deployedCommitSha: true } } },
       resolve: ({ agent }) => agent?.deployedCommitSha ?? "",
     }),
     runs: t.field({
       type: [AgentRun],
       nullable: true,
-      description: `Its last runs, the newest first; ${CODE_RUNS_KEPT_MAX} are kept, and are here within a second of their end. ${NEEDS_KEYS}`,
+      description: `The last ${CODE_RUNS_KEPT_MAX} runs, newest first. A run appears within a second of its end. ${NEEDS_KEYS}`,
       complexity: { field: 1, multiplier: CODE_RUNS_KEPT_MAX },
       resolve: async ({ id }, _args, ctx) => (await runsOf(ctx, id)) ?? [],
     }),
@@ -144,8 +148,8 @@ const readAgentId = (id: string) => readId(id, ["PromptAgent", "CodeAgent"], "id
 builder.prismaObjectField(Account, "agents", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: Agent, name: "AgentConnection", description: "Agents, page by page." },
-      { name: "AgentEdge", description: "An agent, and its place in the list." },
+      { type: Agent, name: "AgentConnection", description: "A page of agents." },
+      { name: "AgentEdge", description: "An agent and its cursor." },
     ),
     nullable: true,
     description: `The account's agents, newest first. ${NEEDS_KEYS}`,
@@ -159,14 +163,14 @@ builder.prismaObjectField(Account, "agents", (t) =>
   }),
 );
 
-const ONE_DESCRIPTION = `One of the account's agents. ${NEEDS_KEYS}`;
+const ONE_DESCRIPTION = `An agent of the account. ${NEEDS_KEYS}`;
 
 builder.prismaObjectField(Account, "agent", (t) =>
   t.field({
     type: Agent,
     nullable: true,
     description: ONE_DESCRIPTION,
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the agent." }) },
     resolve: (account, { id }, ctx, info) => {
       ctx.services.accounts.assertOwn(ctx, account.id);
       return ctx.services.agents.getSelected(ctx, readAgentId(id), selectionOf(ctx, info));
@@ -180,52 +184,51 @@ builder.queryField("agent", (t) =>
     nullable: true,
     description: ONE_DESCRIPTION,
     deprecationReason: "Use `me { agent(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the agent." }) },
     resolve: (_root, { id }, ctx, info) => ctx.services.agents.getSelected(ctx, readAgentId(id), selectionOf(ctx, info)),
   }),
 );
 
-const PUBLISHING = "Who may call it. PUBLIC needs community publisher access.";
-const SAFETY = "The checks of the input that every request has.";
-const BASE_MODEL = "The text model that it asks: one that the account may call, by either id or by an alias, and no agent.";
-/** What the service calls this field. */
-/** What the service calls the model by. */
+const PUBLISHING = "Who may call the agent. PUBLIC needs community publisher access.";
+const SAFETY = "Safety checks of the input that apply to every request.";
+const BASE_MODEL =
+  "The text model that the agent calls: a canonical ID, node ID or alias of a model that the account may call. It must not be an agent.";
 const BASE_MODEL_ID = { extensions: { wireName: "baseModel" } } as const;
 
 const CreatePromptAgentInput = builder.inputType("CreatePromptAgentInput", {
-  description: "The agent to be made.",
+  description: "Parameters of `createPromptAgent`.",
   fields: (t) => ({
-    systemPrompt: t.string({ required: true, description: "What the model is told first, in 1 to 8,000 characters." }),
+    systemPrompt: t.string({ required: true, description: "The system prompt, 1 to 8,000 characters." }),
     baseModelId: t.id({ ...BASE_MODEL_ID, required: true, description: BASE_MODEL }),
     name: t.string({
       required: true,
-      description: "The last part of the id that it is called by: 1 to 120 letters, digits and the characters . _ : -",
+      description: "The last part of the model ID: 1 to 120 letters, digits and the characters . _ : -",
     }),
-    title: t.string({ required: true, description: "What people call it, in 1 to 42 characters." }),
+    title: t.string({ required: true, description: "The display name, 1 to 42 characters." }),
     mcpServers: t.field({
       type: [McpServerEnum],
       required: true,
       defaultValue: [],
-      description: "The servers whose tools it may use, at most six.",
+      description: "The MCP servers whose tools the agent may use, at most six.",
     }),
-    description: t.string({ description: "What it is good for, in at most 1,000 characters." }),
+    description: t.string({ description: "A description of the agent, at most 1,000 characters." }),
     visibility: t.field({ type: VisibilityEnum, required: true, defaultValue: "private", description: PUBLISHING }),
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], required: true, defaultValue: [], description: SAFETY }),
   }),
 });
 
 const CreatePromptAgentPayload = builder.objectRef<{ readonly agent: SelectedModel }>("CreatePromptAgentPayload").implement({
-  description: "A prompt agent that has been made.",
-  fields: (t) => ({ agent: t.expose("agent", { type: PromptAgent, description: "The agent." }) }),
+  description: "The result of `createPromptAgent`.",
+  fields: (t) => ({ agent: t.expose("agent", { type: PromptAgent, description: "The new agent." }) }),
 });
 
 builder.mutationField("createPromptAgent", (t) =>
   t.field({
     type: CreatePromptAgentPayload,
     nullable: true,
-    description: `Makes a prompt agent, which is then a model that can be called. ${NEEDS_KEYS}`,
+    description: `Creates a prompt agent, which can then be called as a model. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreatePromptAgentInput, required: true, description: "The agent." }) },
+    args: { input: t.arg({ type: CreatePromptAgentInput, required: true, description: "The agent to create." }) },
     resolve: async (_root, { input: { baseModelId, ...input } }, ctx, info) => {
       const { agents } = ctx.services;
       requireKeyManager(ctx);
@@ -237,27 +240,27 @@ builder.mutationField("createPromptAgent", (t) =>
 );
 
 const CreateCodeAgentInput = builder.inputType("CreateCodeAgentInput", {
-  description: "The agent to be made. Its name and title come from its repository.",
+  description: "Parameters of `createCodeAgent`. Name and title come from the repository.",
   fields: (t) => ({
-    repository: t.string({ required: true, description: "The https address of a public git repository with an agent.ts at its root." }),
-    description: t.string({ description: "Only an empty one is taken: the description comes from the repository." }),
+    repository: t.string({ required: true, description: "The https URL of a public git repository with an agent.ts file at its root." }),
+    description: t.string({ description: "Must be empty: the description comes from the repository." }),
     visibility: t.field({ type: VisibilityEnum, required: true, defaultValue: "private", description: PUBLISHING }),
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], required: true, defaultValue: [], description: SAFETY }),
   }),
 });
 
 const CreateCodeAgentPayload = builder.objectRef<{ readonly agent: SelectedModel }>("CreateCodeAgentPayload").implement({
-  description: "A code agent that has been made.",
-  fields: (t) => ({ agent: t.expose("agent", { type: CodeAgent, description: "The agent." }) }),
+  description: "The result of `createCodeAgent`.",
+  fields: (t) => ({ agent: t.expose("agent", { type: CodeAgent, description: "The new agent." }) }),
 });
 
 builder.mutationField("createCodeAgent", (t) =>
   t.field({
     type: CreateCodeAgentPayload,
     nullable: true,
-    description: `Makes a code agent of a repository's latest commit, which is then a model that can be called. ${NEEDS_KEYS}`,
+    description: `Creates a code agent from the latest commit of a repository. It can then be called as a model. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateCodeAgentInput, required: true, description: "The agent." }) },
+    args: { input: t.arg({ type: CreateCodeAgentInput, required: true, description: "The agent to create." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { agents } = ctx.services;
       const asked = parsePermitted(ctx, requireKeyManager, createCodeAgentInput, { ...input, type: "code_agent" });
@@ -268,32 +271,33 @@ builder.mutationField("createCodeAgent", (t) =>
 );
 
 const UpdateAgentInput = builder.inputType("UpdateAgentInput", {
-  description: "Only the fields that are sent change. A code agent's name, title and description are its repository's.",
+  description:
+    "Parameters of `updateAgent`. Omitted fields do not change. Name, title and description of a code agent come from its repository.",
   fields: (t) => ({
-    id: t.id({ required: true, description: "Which agent." }),
-    name: t.string({ description: "The last part of the id that it is called by." }),
-    title: t.string({ description: "What people call it." }),
-    description: t.string({ description: "What it is good for. Null: none." }),
+    id: t.id({ required: true, description: "The ID of the agent." }),
+    name: t.string({ description: "The last part of the model ID." }),
+    title: t.string({ description: "The display name." }),
+    description: t.string({ description: "A description of the agent. Null removes it." }),
     visibility: t.field({ type: VisibilityEnum, description: `${PUBLISHING} Takes effect at once.` }),
     requiredSafetyFeatures: t.field({ type: [SafetyFeature], description: SAFETY }),
-    systemPrompt: t.string({ description: "Of a prompt agent: what the model is told first." }),
-    baseModelId: t.id({ ...BASE_MODEL_ID, description: `Of a prompt agent. ${BASE_MODEL}` }),
-    mcpServers: t.field({ type: [McpServerEnum], description: "Of a prompt agent: the servers whose tools it may use." }),
+    systemPrompt: t.string({ description: "The system prompt of a prompt agent." }),
+    baseModelId: t.id({ ...BASE_MODEL_ID, description: `For prompt agents. ${BASE_MODEL}` }),
+    mcpServers: t.field({ type: [McpServerEnum], description: "For prompt agents: the MCP servers whose tools the agent may use." }),
   }),
 });
 
 const UpdateAgentPayload = builder.objectRef<{ readonly agent: SelectedModel }>("UpdateAgentPayload").implement({
-  description: "An agent that has been changed.",
-  fields: (t) => ({ agent: t.expose("agent", { type: Agent, description: "As it now is." }) }),
+  description: "The result of `updateAgent`.",
+  fields: (t) => ({ agent: t.expose("agent", { type: Agent, description: "The agent after the change." }) }),
 });
 
 builder.mutationField("updateAgent", (t) =>
   t.field({
     type: UpdateAgentPayload,
     nullable: true,
-    description: `Changes an agent. ${NEEDS_KEYS}`,
+    description: `Updates an agent. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: UpdateAgentInput, required: true, description: "Which agent, and what changes." }) },
+    args: { input: t.arg({ type: UpdateAgentInput, required: true, description: "The agent and its changes." }) },
     resolve: async (_root, { input: { id, baseModelId, ...changes } }, ctx, info) => {
       const { agents } = ctx.services;
       requireKeyManager(ctx);
@@ -306,22 +310,22 @@ builder.mutationField("updateAgent", (t) =>
 );
 
 const DeleteAgentInput = builder.inputType("DeleteAgentInput", {
-  description: "The agent to be removed.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which agent." }) }),
+  description: "Parameters of `deleteAgent`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the agent." }) }),
 });
 
 const DeleteAgentPayload = builder.objectRef<{ readonly agent: SelectedModel }>("DeleteAgentPayload").implement({
-  description: "An agent that has been removed.",
-  fields: (t) => ({ agent: t.expose("agent", { type: Agent, description: "As it was." }) }),
+  description: "The result of `deleteAgent`.",
+  fields: (t) => ({ agent: t.expose("agent", { type: Agent, description: "The agent before its deletion." }) }),
 });
 
 builder.mutationField("deleteAgent", (t) =>
   t.field({
     type: DeleteAgentPayload,
     nullable: true,
-    description: `Removes an agent with its model. ${NEEDS_KEYS}`,
+    description: `Deletes an agent and its model. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: DeleteAgentInput, required: true, description: "Which agent." }) },
+    args: { input: t.arg({ type: DeleteAgentInput, required: true, description: "The agent to delete." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { agents } = ctx.services;
       const agent = await agents.getSelected(ctx, readAgentId(input.id), selectionOf(ctx, info, ["agent"]));
@@ -332,22 +336,24 @@ builder.mutationField("deleteAgent", (t) =>
 );
 
 const SyncAgentInput = builder.inputType("SyncAgentInput", {
-  description: "The agent to be brought to its repository's latest commit.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which agent, whoever's it is." }) }),
+  description: "Parameters of `syncAgent`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the agent. It may belong to any account." }) }),
 });
 
 const SyncAgentPayload = builder.objectRef<SyncedAgent & { readonly id: string }>("SyncAgentPayload").implement({
-  description: "A code agent that runs its repository's latest commit.",
+  description: "The result of `syncAgent`.",
   fields: (t) => ({
     agent: t.field({
       type: CodeAgent,
       nullable: true,
-      description: `The agent. Null: it is another account's. ${NEEDS_KEYS}`,
+      description: `The agent. Null when it belongs to another account. ${NEEDS_KEYS}`,
       resolve: ({ id }, _args, ctx, info) =>
         ctx.services.catalog.isOwn(ctx, { communityModelId: id }) ? ctx.services.agents.getSelected(ctx, id, selectionOf(ctx, info)) : null,
     }),
-    isUpdated: t.exposeBoolean("updated", { description: "False: the latest commit was deployed already." }),
-    deployedCommitSha: t.exposeString("deployedCommitSha", { description: "The commit that runs, in 40 hexadecimal digits." }),
+    isUpdated: t.exposeBoolean("updated", {
+      description: "Whether a new commit was deployed. False when the latest commit was already deployed.",
+    }),
+    deployedCommitSha: t.exposeString("deployedCommitSha", { description: "The deployed commit, as 40 hexadecimal digits." }),
   }),
 });
 
@@ -355,9 +361,9 @@ builder.mutationField("syncAgent", (t) =>
   t.field({
     type: SyncAgentPayload,
     nullable: true,
-    description: "Deploys the latest commit of a code agent's repository; once in 30 seconds. Open to all.",
+    description: "Deploys the latest commit of a code agent's repository, at most once in 30 seconds. Needs no credentials.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SyncAgentInput, required: true, description: "Which agent." }) },
+    args: { input: t.arg({ type: SyncAgentInput, required: true, description: "The agent to deploy." }) },
     resolve: async (_root, { input }, ctx) => {
       const { id } = parseInput(syncAgentInput, { id: readAgentId(input.id) });
       return { id, ...(await ctx.services.agentSync.sync(ctx, id)) };

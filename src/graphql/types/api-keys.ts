@@ -1,4 +1,4 @@
-/** API keys (docs/spec/keys.md): the caller's own, and the one that it calls with. */
+/** API keys (docs/spec/keys.md). */
 import type { AccountPermission } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
@@ -15,40 +15,43 @@ import { App, appOf } from "./apps.js";
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 
 export const ApiKeyType = builder.enumType("ApiKeyType", {
-  description: "What a key is for.",
+  description: "The type of an API key.",
   values: {
     SECRET: { value: "secret", description: "`sk_`: for servers." },
-    PUBLISHABLE: { value: "publishable", description: "`pk_`: for clients, rate limited; anyone who sees it can spend its budget." },
+    PUBLISHABLE: {
+      value: "publishable",
+      description: "`pk_`: for client apps, rate limited. Anyone who sees the key can spend its budget.",
+    },
   } as const,
 });
 
 export const AccountPermissionEnum = builder.enumType("AccountPermission", {
-  description: "What a key may do with the account that it belongs to.",
+  description: "A permission of a key on its account.",
   values: {
-    PROFILE: { value: "profile", description: "See who the account is: name, e-mail address, tier." },
-    BALANCE: { value: "balance", description: "See what the account can spend." },
-    USAGE: { value: "usage", description: "See what the account has used, and its jobs." },
-    KEYS: { value: "keys", description: "Manage the account: its keys, models, agents, webhooks. Only a signed-in person gives it." },
+    PROFILE: { value: "profile", description: "Read the profile: name, e-mail address, tier." },
+    BALANCE: { value: "balance", description: "Read the balance." },
+    USAGE: { value: "usage", description: "Read usage and jobs." },
+    KEYS: { value: "keys", description: "Manage the account: keys, models, agents, webhooks. Only a signed-in person can grant it." },
   } as const,
 });
 
 const ApiKeyOrigin = builder.enumType("ApiKeyOrigin", {
-  description: "How the account came by a key.",
+  description: "How a key was created.",
   values: {
-    CREATED: { value: "created", description: "The account has made it." },
+    CREATED: { value: "created", description: "Created by the account." },
     REDIRECT_FLOW: { value: "redirect_flow", description: "Granted to an app in the browser." },
     DEVICE_FLOW: { value: "device_flow", description: "Granted to an app on a device." },
   } as const,
 });
 
 export const ApiKeyFilter = builder.inputType("ApiKeyFilter", {
-  description: "Which keys: those that answer to all of it.",
+  description: "Filters for keys. A key must match all of them.",
   fields: (t) => ({
     origins: t.field({
       type: [ApiKeyOrigin],
-      description: "Those that the account came by in one of these ways. REDIRECT_FLOW and DEVICE_FLOW: the keys that apps act with.",
+      description: "Keys of one of these origins. REDIRECT_FLOW and DEVICE_FLOW are the keys of connected apps.",
     }),
-    types: t.field({ type: [ApiKeyType], description: "Those of one of these types. PUBLISHABLE: the keys that apps show." }),
+    types: t.field({ type: [ApiKeyType], description: "Keys of one of these types. PUBLISHABLE keys serve as app keys." }),
   }),
 });
 
@@ -57,7 +60,7 @@ type KeyInTree = KeyTerms & { readonly id: string; readonly ancestorIds: string[
 const worthOf = batchedBy<KeyInTree, ShownWorth>((ctx, keys) => ctx.services.apiKeys.worthsOf(ctx, keys));
 
 export const ApiKey = builder.prismaObject("ApiKey", {
-  description: "An API key of the caller's account. Its value is shown once, by `createApiKey`.",
+  description: "An API key of the caller's account. The key itself is shown once, by `createApiKey`.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
@@ -67,26 +70,26 @@ export const ApiKey = builder.prismaObject("ApiKey", {
     parentId: t.exposeID("parentId", {
       nullable: true,
       description:
-        "The REST id of the key that made it: it draws on that key's budget too, may do nothing that it may not, and ends with it. Null: no key did.",
+        "The REST ID of the key that created this one. This key also draws on the parent's budget, cannot exceed the parent's permissions, and ends with it. Null when no key created it.",
     }),
-    name: t.exposeString("name", { description: "What its account calls it." }),
-    type: t.field({ type: ApiKeyType, description: "What it is for.", select: { type: true }, resolve: ({ type }) => type }),
+    name: t.exposeString("name", { description: "The display name." }),
+    type: t.field({ type: ApiKeyType, description: "The type of the key.", select: { type: true }, resolve: ({ type }) => type }),
     prefix: t.string({
-      description: "`sk` or `pk`.",
+      description: "The prefix of the key: `sk` or `pk`.",
       select: { type: true },
       resolve: ({ type }) => (type === "secret" ? "sk" : "pk"),
     }),
-    start: t.exposeString("start", { description: "The first ten characters of the key, to tell it from others." }),
+    start: t.exposeString("start", { description: "The first ten characters of the key, for display." }),
     permissions: t.field({
       type: [AccountPermissionEnum],
-      description: "What it may do with the account, as far as the keys that made it may, too.",
+      description: "Permissions on the account, limited by those of the keys that created it.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => [...(await worthOf(ctx, row)).permissions] as AccountPermission[],
     }),
     allowedModels: t.field({
       type: ["String"],
       nullable: true,
-      description: "The models that it may call, as far as the keys that made it may, too. Null: all. Empty: none.",
+      description: "Models that the key may call, limited by those of the keys that created it. Null: all models. Empty: none.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => {
         const { allowedModels } = await worthOf(ctx, row);
@@ -97,7 +100,7 @@ export const ApiKey = builder.prismaObject("ApiKey", {
       type: "Credits",
       nullable: true,
       description:
-        "The credits that it can still spend: the smallest of what remains of its budget and of those of the keys that made it. Null: no limit but the balance.",
+        "The credits that the key can still spend: the smallest remaining budget of the key and the keys that created it. Null: limited only by the balance.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => {
         const { creditBudget } = await worthOf(ctx, row);
@@ -106,61 +109,61 @@ export const ApiKey = builder.prismaObject("ApiKey", {
     }),
     spent: t.field({
       type: "Credits",
-      description: "What it, and the keys that it has made, have spent in all.",
+      description: "The total spent by this key and the keys that it created.",
       select: { spentNanocredits: true },
       resolve: ({ spentNanocredits }) => formatNanocredits(spentNanocredits),
     }),
     expiresAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When it ends, by itself or with a key that made it. Null: never.",
+      description: "When the key expires, by its own expiry or a parent's. Null: never.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => (await worthOf(ctx, row)).expiresAt,
     }),
     expiresIn: t.int({
       nullable: true,
-      description: "Whole seconds until it ends. Null: never.",
+      description: "Whole seconds until the key expires. Null: never.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => (await worthOf(ctx, row)).expiresIn,
     }),
     isValid: t.boolean({
-      description: "Neither revoked nor at its end.",
+      description: "Whether the key is neither revoked nor expired.",
       select: WORTH_COLUMNS,
       resolve: async (row, _args, ctx) => (await worthOf(ctx, row)).isValid,
     }),
     isRateLimited: t.boolean({
-      description: "Whether its requests are limited in number, as those of publishable keys are.",
+      description: "Whether the key's requests are rate limited, as for publishable keys.",
       select: { type: true },
       resolve: ({ type }) => type === "publishable",
     }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was made." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the key was created." }),
     lastUsedAt: t.expose("lastUsedAt", {
       type: "DateTime",
       nullable: true,
-      description: "When it was last used, to the minute. Null: never.",
+      description: "When the key was last used, to the minute. Null: never.",
     }),
-    revokedAt: t.expose("revokedAt", { type: "DateTime", nullable: true, description: "When it was revoked. Null: it was not." }),
+    revokedAt: t.expose("revokedAt", { type: "DateTime", nullable: true, description: "When the key was revoked. Null when it was not." }),
     origin: t.field({
       type: ApiKeyOrigin,
-      description: "How the account came by it.",
+      description: "How the key was created.",
       select: { origin: true },
       resolve: ({ origin }) => origin,
     }),
     appId: t.exposeID("appKeyId", {
       nullable: true,
       description:
-        "The REST id of the app that it was granted to, which is that of its app key. Null: none, or one that does not say who it is.",
+        "The REST ID of the app that the key was granted to, which is the ID of its app key. Null when there is no app, or it did not identify itself.",
     }),
     app: t.field({
       type: App,
       nullable: true,
-      description: "The app that it was granted to. Null: none, or one that does not say who it is.",
+      description: "The app that the key was granted to. Null when there is no app, or it did not identify itself.",
       select: { appKeyId: true, name: true },
       resolve: async ({ appKeyId, name }, _args, ctx) =>
         appKeyId === null ? null : ((await appOf(ctx, appKeyId)) ?? { id: appKeyId, name }),
     }),
     redirectUrls: t.exposeStringList("redirectUrls", {
-      description: "Of an app key: where its consent flow may return to. Empty: anywhere that is safe.",
+      description: "For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL.",
     }),
   }),
 });
@@ -169,32 +172,34 @@ builder.queryField("apiKey", (t) =>
   t.field({
     type: ApiKey,
     nullable: true,
-    description: "The key that this request was made with. Works with any key.",
+    description: "The key that authenticates this request. Works with any key.",
     deprecationReason: "Use `me { currentApiKey }`.",
     resolve: (_root, _args, ctx, info) => ctx.services.apiKeys.currentSelected(ctx, selectionOf(ctx, info)),
   }),
 );
 
 const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
-  description: "The key to be made.",
+  description: "Parameters of `createApiKey`.",
   fields: (t) => ({
-    name: t.string({ required: true, description: "What to call it." }),
-    type: t.field({ type: ApiKeyType, defaultValue: "secret", description: "What it is for." }),
-    expiresIn: t.int({ description: "Seconds from now, at most 365 days. Omitted: never, or when the key that makes it does." }),
+    name: t.string({ required: true, description: "The display name." }),
+    type: t.field({ type: ApiKeyType, defaultValue: "secret", description: "The type of the key." }),
+    expiresIn: t.int({ description: "Seconds until the key expires, at most 365 days. Omitted: never, or with the key that creates it." }),
     allowedModels: t.stringList({
-      description: "Ids or aliases, of those that the key that makes it may call. Omitted or null: all of them. Empty: none.",
+      description:
+        "IDs or aliases of models that the key may call, among those of the creating key. Omitted or null: all of those. Empty: none.",
     }),
     creditBudget: t.field({
       type: "Credits",
-      description: "Omitted or null: no limit of its own. What a key makes draws on that key's budget, too.",
+      description:
+        "The budget in credits. Omitted or null: no budget of its own. A key that another key creates also draws on that key's budget.",
     }),
     redirectUrls: t.stringList({
       description:
-        "Of a publishable key that an app shows: where its consent flow may return to, exactly; at most 10. Omitted or null: anywhere that is safe.",
+        "For a publishable key used as an app key: the exact URLs that the consent flow may redirect to, at most 10. Omitted or null: any safe URL.",
     }),
     accountPermissions: t.field({
       type: [AccountPermissionEnum],
-      description: "None unless stated; of those that the key that makes it holds. KEYS cannot be given through a key.",
+      description: "Permissions, among those of the creating key. Defaults to none. A key cannot grant KEYS.",
     }),
   }),
 });
@@ -205,10 +210,10 @@ interface CreatedApiKey {
 }
 
 const CreateApiKeyPayload = builder.objectRef<CreatedApiKey>("CreateApiKeyPayload").implement({
-  description: "A new key.",
+  description: "The result of `createApiKey`.",
   fields: (t) => ({
-    apiKey: t.field({ type: ApiKey, description: "What is known of it from now on.", resolve: ({ apiKey }) => apiKey }),
-    key: t.exposeString("key", { description: "The key itself. It is shown this once and cannot be asked for again." }),
+    apiKey: t.field({ type: ApiKey, description: "The new key without its secret.", resolve: ({ apiKey }) => apiKey }),
+    key: t.exposeString("key", { description: "The key itself. It is shown once and cannot be read again." }),
   }),
 });
 
@@ -216,9 +221,9 @@ builder.mutationField("createApiKey", (t) =>
   t.field({
     type: CreateApiKeyPayload,
     nullable: true,
-    description: `Makes a key. ${NEEDS_KEYS}`,
+    description: `Creates an API key. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: "The key to be made." }) },
+    args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: "The key to create." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { apiKeys } = ctx.services;
       const { apiKey, key } = await apiKeys.create(ctx, parsePermitted(ctx, requireKeyManager, createApiKeyInput, input));
@@ -228,29 +233,29 @@ builder.mutationField("createApiKey", (t) =>
 );
 
 const UpdateApiKeyInput = builder.inputType("UpdateApiKeyInput", {
-  description: "Only the fields that are sent change.",
+  description: "Parameters of `updateApiKey`. Omitted fields do not change.",
   fields: (t) => ({
-    id: t.id({ required: true, description: "Which key." }),
-    name: t.string({ description: "What to call it." }),
-    allowedModels: t.stringList({ description: "Null: all. Empty: none." }),
-    creditBudget: t.field({ type: "Credits", description: "What remains from now on. Null: no limit of its own." }),
-    expiresIn: t.int({ description: "Seconds from now. Null: never." }),
-    redirectUrls: t.stringList({ description: "Instead of those that are registered. Null or empty: anywhere that is safe." }),
+    id: t.id({ required: true, description: "The ID of the key." }),
+    name: t.string({ description: "The display name." }),
+    allowedModels: t.stringList({ description: "IDs or aliases of models that the key may call. Null: all. Empty: none." }),
+    creditBudget: t.field({ type: "Credits", description: "The credits that the key can spend from now on. Null: no budget of its own." }),
+    expiresIn: t.int({ description: "Seconds from now until the key expires. Null: never." }),
+    redirectUrls: t.stringList({ description: "Replaces the registered redirect URLs. Null or empty: any safe URL." }),
   }),
 });
 
 const UpdateApiKeyPayload = builder.objectRef<{ readonly apiKey: SelectedApiKey }>("UpdateApiKeyPayload").implement({
-  description: "A key that has been changed.",
-  fields: (t) => ({ apiKey: t.field({ type: ApiKey, description: "As it now is.", resolve: ({ apiKey }) => apiKey }) }),
+  description: "The result of `updateApiKey`.",
+  fields: (t) => ({ apiKey: t.field({ type: ApiKey, description: "The key after the change.", resolve: ({ apiKey }) => apiKey }) }),
 });
 
 builder.mutationField("updateApiKey", (t) =>
   t.field({
     type: UpdateApiKeyPayload,
     nullable: true,
-    description: `Changes a key. ${NEEDS_KEYS}`,
+    description: `Updates an API key. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: UpdateApiKeyInput, required: true, description: "Which key, and what changes." }) },
+    args: { input: t.arg({ type: UpdateApiKeyInput, required: true, description: "The key and its changes." }) },
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { apiKeys } = ctx.services;
       const input = parsePermitted(ctx, requireKeyManager, updateApiKeyInput, changes);
@@ -261,22 +266,22 @@ builder.mutationField("updateApiKey", (t) =>
 );
 
 const RevokeApiKeyInput = builder.inputType("RevokeApiKeyInput", {
-  description: "The key to be revoked.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which key." }) }),
+  description: "Parameters of `revokeApiKey`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the key." }) }),
 });
 
 const RevokeApiKeyPayload = builder.objectRef<{ readonly apiKey: SelectedApiKey }>("RevokeApiKeyPayload").implement({
-  description: "A key that has been revoked.",
-  fields: (t) => ({ apiKey: t.field({ type: ApiKey, description: "What is still known of it.", resolve: ({ apiKey }) => apiKey }) }),
+  description: "The result of `revokeApiKey`.",
+  fields: (t) => ({ apiKey: t.field({ type: ApiKey, description: "The revoked key.", resolve: ({ apiKey }) => apiKey }) }),
 });
 
 builder.mutationField("revokeApiKey", (t) =>
   t.field({
     type: RevokeApiKeyPayload,
     nullable: true,
-    description: `Revokes a key for good, and every key that descends from it; not the one that this request is made with. ${NEEDS_KEYS}`,
+    description: `Revokes a key permanently, with every key that descends from it. The key that authenticates this request cannot be revoked. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: RevokeApiKeyInput, required: true, description: "Which key." }) },
+    args: { input: t.arg({ type: RevokeApiKeyInput, required: true, description: "The key to revoke." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { apiKeys } = ctx.services;
       const { id } = await apiKeys.revoke(ctx, readId(input.id, "ApiKey", "id"));

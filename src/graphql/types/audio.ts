@@ -1,4 +1,4 @@
-/** Speech, music and transcriptions (docs/spec/audio.md): as mutations, and speech as it is made as a subscription. */
+/** Speech, music and transcriptions (docs/spec/audio.md) as mutations, and streamed speech as a subscription. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
@@ -12,21 +12,21 @@ import { cancellable, generationEvents } from "../cancellable.js";
 import { CreateTranscriptionInput, MusicInput, SpeechInput, toWire } from "./audio-input.js";
 import { Receipt } from "./chat.js";
 
-const CONTENT_TYPE = "The media type of the sound, such as `audio/mpeg`.";
+const CONTENT_TYPE = "The media type of the audio, such as `audio/mpeg`.";
 
 const GeneratedSpeech = builder.objectRef<SpeechResult>("GeneratedSpeech").implement({
-  description: "A text that was read out.",
+  description: "Generated speech.",
   fields: (t) => ({
-    audio: t.string({ description: "The sound, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    audio: t.string({ description: "The audio, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
     contentType: t.string({ description: CONTENT_TYPE, resolve: ({ file }) => file.contentType }),
   }),
 });
 
 const CreateSpeechPayload = builder.objectRef<SpeechResult>("CreateSpeechPayload").implement({
-  description: "A text that was read out, and what it cost.",
+  description: "The result of `createSpeech`.",
   fields: (t) => ({
-    speech: t.field({ type: GeneratedSpeech, description: "The sound.", resolve: (result) => result }),
-    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
+    speech: t.field({ type: GeneratedSpeech, description: "The generated speech.", resolve: (result) => result }),
+    receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }),
   }),
 });
 
@@ -35,8 +35,8 @@ builder.mutationField("createSpeech", (t) =>
     extensions: { isForAgents: true },
     type: CreateSpeechPayload,
     nullable: true,
-    description: "Reads a text out. Priced by its characters; the charge is committed before the sound is given.",
-    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
+    description: "Generates speech from text. Priced by the character. The charge is committed before the audio is returned.",
+    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text and the voice." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.speech.create(
         boundedBy(ctx, input.maxCost),
@@ -46,23 +46,23 @@ builder.mutationField("createSpeech", (t) =>
 );
 
 const GeneratedMusic = builder.objectRef<MusicResult>("GeneratedMusic").implement({
-  description: "A piece of music.",
+  description: "Generated music.",
   fields: (t) => ({
-    audio: t.string({ description: "The sound, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
+    audio: t.string({ description: "The audio, as base64.", resolve: ({ file }) => toBase64(file.bytes) }),
     contentType: t.string({ description: CONTENT_TYPE, resolve: ({ file }) => file.contentType }),
     durationSeconds: t.float({
       nullable: true,
-      description: "How long it is. Null: the file does not tell.",
+      description: "The length in seconds. Null when the file does not state it.",
       resolve: ({ durationMs }) => (durationMs === null ? null : durationMs / 1000),
     }),
   }),
 });
 
 const GenerateMusicPayload = builder.objectRef<MusicResult>("GenerateMusicPayload").implement({
-  description: "A piece of music, and what it cost.",
+  description: "The result of `generateMusic`.",
   fields: (t) => ({
-    music: t.field({ type: GeneratedMusic, description: "The piece.", resolve: (result) => result }),
-    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
+    music: t.field({ type: GeneratedMusic, description: "The generated music.", resolve: (result) => result }),
+    receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }),
   }),
 });
 
@@ -71,8 +71,8 @@ builder.mutationField("generateMusic", (t) =>
     extensions: { isForAgents: true },
     type: GenerateMusicPayload,
     nullable: true,
-    description: "Makes a piece of music. Priced by the seconds that came; the charge is committed before it is given.",
-    args: { input: t.arg({ type: MusicInput, required: true, description: "The piece to be made." }) },
+    description: "Generates music. Priced by the second of generated audio. The charge is committed before the music is returned.",
+    args: { input: t.arg({ type: MusicInput, required: true, description: "The music to generate." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.music.generate(
         boundedBy(ctx, input.maxCost),
@@ -84,45 +84,51 @@ builder.mutationField("generateMusic", (t) =>
 type SegmentObject = NonNullable<TranscriptionResult["transcript"]["segments"]>[number];
 
 const TranscriptSegment = builder.objectRef<SegmentObject>("TranscriptSegment").implement({
-  description: "A part of a transcript, and when it was said.",
+  description: "A segment of a transcript with its times.",
   fields: (t) => ({
-    start: t.exposeFloat("start", { description: "Seconds from the beginning." }),
-    end: t.exposeFloat("end", { description: "Seconds from the beginning." }),
-    text: t.exposeString("text", { description: "What was said." }),
+    start: t.exposeFloat("start", { description: "The start in seconds from the beginning of the recording." }),
+    end: t.exposeFloat("end", { description: "The end in seconds from the beginning of the recording." }),
+    text: t.exposeString("text", { description: "The text of the segment." }),
   }),
 });
 
 const Transcription = builder.objectRef<TranscriptionResult>("Transcription").implement({
-  description: "What a recording says.",
+  description: "A transcript of a recording.",
   fields: (t) => ({
-    text: t.string({ description: "All of it.", resolve: ({ transcript }) => transcript.text }),
+    text: t.string({ description: "The complete text.", resolve: ({ transcript }) => transcript.text }),
     language: t.string({
       nullable: true,
-      description: "As the upstream tells, else as it was asked for.",
+      description: "The language reported by the upstream, or else the requested one.",
       resolve: ({ transcript }) => transcript.language,
     }),
-    durationSeconds: t.float({ description: "Length of the recording.", resolve: ({ transcript }) => transcript.durationMs / 1000 }),
+    durationSeconds: t.float({
+      description: "The length of the recording in seconds.",
+      resolve: ({ transcript }) => transcript.durationMs / 1000,
+    }),
     segments: t.field({
       type: [TranscriptSegment],
       nullable: true,
-      description: "With VERBOSE_JSON, SRT and VTT, when the upstream tells.",
+      description: "The segments, with VERBOSE_JSON, SRT and VTT, when the upstream reports them.",
       resolve: ({ transcript }) => transcript.segments && [...transcript.segments],
     }),
     words: t.field({
       type: [TranscriptSegment],
       nullable: true,
-      description: "With WORD among the granularities, when the upstream tells.",
+      description: "The words, when the granularities include WORD and the upstream reports them.",
       resolve: ({ transcript }) => transcript.words && [...transcript.words],
     }),
-    formatted: t.string({ description: "As POST /v1/audio/transcriptions answers it.", resolve: toTranscriptText }),
+    formatted: t.string({
+      description: "The transcript in the requested format, as POST /v1/audio/transcriptions returns it.",
+      resolve: toTranscriptText,
+    }),
   }),
 });
 
 const CreateTranscriptionPayload = builder.objectRef<TranscriptionResult>("CreateTranscriptionPayload").implement({
-  description: "A transcript, and what it cost.",
+  description: "The result of `createTranscription`.",
   fields: (t) => ({
     transcription: t.field({ type: Transcription, description: "The transcript.", resolve: (result) => result }),
-    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
+    receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }),
   }),
 });
 
@@ -131,8 +137,8 @@ builder.mutationField("createTranscription", (t) =>
     extensions: { isForAgents: true },
     type: CreateTranscriptionPayload,
     nullable: true,
-    description: "Writes down what a recording says. Priced by its seconds; the charge is committed before the text is given.",
-    args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording to be written down, and how." }) },
+    description: "Transcribes a recording. Priced by the second. The charge is committed before the text is returned.",
+    args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording and the options." }) },
     resolve: (_root, { input: { file, ...input } }, ctx) =>
       ctx.services.transcriptions.create(
         boundedBy(ctx, input.maxCost),
@@ -158,35 +164,35 @@ interface SpeechEndObject {
 type SpeechEventObject = SpeechChunkObject | SpeechEndObject;
 
 const SpeechEvent = builder.interfaceRef<SpeechEventObject>("SpeechEvent").implement({
-  description: "What happens while a text is read out: chunks, then one end.",
+  description: "An event of streamed speech: audio chunks, then one final event.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId", { description: "The REST id of the usage record to come." }),
+    generationId: t.exposeID("generationId", { description: "The REST ID of the usage record that will be stored." }),
   }),
   resolveType: ({ kind }) => (kind === "chunk" ? "SpeechChunk" : "SpeechEnd"),
 });
 
 builder.objectRef<SpeechChunkObject>("SpeechChunk").implement({
-  description: "The next piece of the sound. All of them together are the file.",
+  description: "The next chunk of audio. All chunks joined are the file.",
   interfaces: [SpeechEvent],
   fields: (t) => ({
-    audio: t.string({ description: "Base64, of this piece by itself.", resolve: ({ bytes }) => toBase64(bytes) }),
+    audio: t.string({ description: "The audio, as base64 of this chunk alone.", resolve: ({ bytes }) => toBase64(bytes) }),
     contentType: t.exposeString("contentType", { description: CONTENT_TYPE }),
   }),
 });
 
 builder.objectRef<SpeechEndObject>("SpeechEnd").implement({
-  description: "The speech is finished and charged.",
+  description: "The speech is complete and charged.",
   interfaces: [SpeechEvent],
-  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }) }),
+  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }) }),
 });
 
 builder.subscriptionField("speech", (t) =>
   t.field({
     type: SpeechEvent,
     description:
-      "Reads a text out and streams the sound. Unsubscribing stops it at once; once a model reads the text, all of it is charged.",
+      "Generates speech from text and streams the audio. Unsubscribing stops it at once, but the whole text is charged as soon as the model has started.",
     extensions: { endsByItself: true, isForAgents: true },
-    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text to be read out, and how." }) },
+    args: { input: t.arg({ type: SpeechInput, required: true, description: "The text and the voice." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>

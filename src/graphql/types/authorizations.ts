@@ -1,7 +1,4 @@
-/**
- * The redirect flow for clients that show a consent page of their own, and what a code is exchanged for
- * (docs/spec/authorization.md#redirect-flow).
- */
+/** The redirect flow for clients with their own consent page, and the code exchange (docs/spec/authorization.md#redirect-flow). */
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";
 import { GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "../../services/api-keys/limits.js";
@@ -32,32 +29,38 @@ import {
 } from "./grants.js";
 
 const AuthorizationRequest = builder.objectRef<Request>("AuthorizationRequest").implement({
-  description: "What an app asks of the signed-in person, as it was written down. Only the session that wrote it down decides, once.",
+  description: "An app's stored request for authorization by the signed-in person. Only the session that created it can decide it, once.",
   interfaces: [Node],
   extensions: nodesReadBy(async (ctx, ids) => byId(await ctx.services.authorizations.getMany(ctx, ids))),
   fields: (t) => ({
-    app: t.expose("app", { type: App, nullable: true, description: `The app that asks. ${UNNAMED_APP} Show \`redirectHost\` instead.` }),
-    redirectHost: t.string({ description: "Where the answer goes, in punycode.", resolve: ({ redirect }) => redirect.host }),
-    isRedirectRegistered: t.exposeBoolean("isRedirectRegistered", { description: "Whether the app's owner has vouched for this address." }),
-    asked: t.expose("asked", { type: GrantTerms, description: "What is asked for; less may be granted." }),
+    app: t.expose("app", { type: App, nullable: true, description: `The requesting app. ${UNNAMED_APP} Show \`redirectHost\` instead.` }),
+    redirectHost: t.string({ description: "The host that receives the answer, in punycode.", resolve: ({ redirect }) => redirect.host }),
+    isRedirectRegistered: t.exposeBoolean("isRedirectRegistered", {
+      description: "Whether the owner of the app has registered this redirect URL.",
+    }),
+    asked: t.expose("asked", { type: GrantTerms, description: "The requested terms. The person may grant less." }),
     creditBudgetMax: t.field({
       type: "Credits",
       description: CREDIT_BUDGET_MAX,
       resolve: ({ creditBudgetMax }) => formatNanocredits(creditBudgetMax),
     }),
-    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "Until when it can be decided." }),
-    decidedAt: t.expose("decidedAt", { type: "DateTime", nullable: true, description: "When it was decided. Null: it waits." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When the request expires." }),
+    decidedAt: t.expose("decidedAt", {
+      type: "DateTime",
+      nullable: true,
+      description: "When the request was decided. Null while it is pending.",
+    }),
   }),
 });
 
-const REQUEST_DESCRIPTION = `A request that waits for this session's decision. ${SESSION_ONLY}`;
+const REQUEST_DESCRIPTION = `A request that waits for a decision by this session. ${SESSION_ONLY}`;
 
 builder.prismaObjectField(Account, "authorizationRequest", (t) =>
   t.field({
     type: AuthorizationRequest,
     nullable: true,
     description: REQUEST_DESCRIPTION,
-    args: { id: t.arg.id({ required: true, description: "Which request." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the request." }) },
     resolve: ({ id }, args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);
       return ctx.services.authorizations.get(ctx, readId(args.id, "AuthorizationRequest", "id"));
@@ -71,32 +74,32 @@ builder.queryField("authorizationRequest", (t) =>
     nullable: true,
     description: REQUEST_DESCRIPTION,
     deprecationReason: "Use `me { authorizationRequest(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "Which request." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the request." }) },
     resolve: (_root, { id }, ctx) => ctx.services.authorizations.get(ctx, readId(id, "AuthorizationRequest", "id")),
   }),
 );
 
 const CreateAuthorizationRequestInput = builder.inputType("CreateAuthorizationRequestInput", {
-  description: "What an app has sent along, as `GET /authorize` takes it.",
+  description: "Parameters that the app sent, the same as for `GET /authorize`.",
   fields: (t) => ({
-    redirectUrl: t.string({ required: true, description: "Where the answer goes." }),
-    appKey: t.string({ description: "The app key (`pk_`) of the app that asks. Omitted: it does not say who it is." }),
-    models: t.stringList({ description: "Ids or aliases. Omitted, null or empty: every model." }),
-    creditBudget: t.field({ type: "Credits", description: "The credits that the key can spend in all: 5 unless stated." }),
-    expiresInDays: t.int({ description: `For how many days, 1 to ${GRANT_DAYS_MAX}; ${GRANT_DAYS_DEFAULT} unless stated.` }),
+    redirectUrl: t.string({ required: true, description: "The URL to redirect to." }),
+    appKey: t.string({ description: "The app key (`pk_`) of the requesting app. Omitted when the app does not identify itself." }),
+    models: t.stringList({ description: "IDs or aliases of models. Omitted, null or empty: all models." }),
+    creditBudget: t.field({ type: "Credits", description: "The total credits that the key can spend. Defaults to 5." }),
+    expiresInDays: t.int({ description: `The lifetime of the key in days, 1 to ${GRANT_DAYS_MAX}. Defaults to ${GRANT_DAYS_DEFAULT}.` }),
     permissions: t.field({
       type: [AccountPermissionEnum],
-      description: "What the key may do with the account: nothing unless stated, and never KEYS.",
+      description: "Permissions of the key on the account. Defaults to none. KEYS is never granted.",
     }),
-    state: t.string({ description: "Given back as it is; at most 512 characters." }),
-    codeChallenge: t.string({ description: "Of S256. The answer is a code then, else a key." }),
+    state: t.string({ description: "Returned to the app unchanged, at most 512 characters." }),
+    codeChallenge: t.string({ description: "The S256 code challenge (PKCE). With it the answer is a code, otherwise a key." }),
   }),
 });
 
 const CreateAuthorizationRequestPayload = builder.objectRef<{ readonly request: Request }>("CreateAuthorizationRequestPayload").implement({
-  description: "A request that waits for the person's decision.",
+  description: "The result of `createAuthorizationRequest`.",
   fields: (t) => ({
-    authorizationRequest: t.expose("request", { type: AuthorizationRequest, description: "The request, to be shown to the person." }),
+    authorizationRequest: t.expose("request", { type: AuthorizationRequest, description: "The request to show to the person." }),
   }),
 });
 
@@ -104,9 +107,9 @@ builder.mutationField("createAuthorizationRequest", (t) =>
   t.field({
     type: CreateAuthorizationRequestPayload,
     nullable: true,
-    description: `Checks what an app asks and writes it down, to be shown to the person. ${SESSION_ONLY}`,
+    description: `Checks and stores an app's request, to show to the person. ${SESSION_ONLY}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateAuthorizationRequestInput, required: true, description: "What the app asks." }) },
+    args: { input: t.arg({ type: CreateAuthorizationRequestInput, required: true, description: "The app's request." }) },
     resolve: async (_root, { input }, ctx) => {
       const asked = parsePermitted(ctx, requireSession, createAuthorizationRequestInput, input);
       return { request: await ctx.services.authorizations.create(ctx, asked) };
@@ -114,14 +117,14 @@ builder.mutationField("createAuthorizationRequest", (t) =>
   }),
 );
 
-/** The person's answer. */
+/** Fields of both decision payloads. */
 function decisionPayload(name: string, description: string) {
   return builder.objectRef<AuthorizationAnswer>(name).implement({
     description,
     fields: (t) => ({
-      authorizationRequest: t.expose("request", { type: AuthorizationRequest, description: "What was decided." }),
+      authorizationRequest: t.expose("request", { type: AuthorizationRequest, description: "The decided request." }),
       redirectTo: t.exposeString("redirectTo", {
-        description: "Send the browser there. It holds the key or the code where one was granted, and is told this once.",
+        description: "The URL to send the browser to. It contains the key or code when one was granted, and is returned only once.",
       }),
     }),
   });
@@ -129,18 +132,18 @@ function decisionPayload(name: string, description: string) {
 
 const ApproveAuthorizationInput = builder.inputType("ApproveAuthorizationInput", {
   description: CHOICE_DESCRIPTION,
-  fields: (t) => ({ id: t.id({ required: true, description: "Which request." }), ...choiceFields(t) }),
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the request." }), ...choiceFields(t) }),
 });
 
-const ApproveAuthorizationPayload = decisionPayload("ApproveAuthorizationPayload", "A request that was granted.");
+const ApproveAuthorizationPayload = decisionPayload("ApproveAuthorizationPayload", "The result of `approveAuthorization`.");
 
 builder.mutationField("approveAuthorization", (t) =>
   t.field({
     type: ApproveAuthorizationPayload,
     nullable: true,
-    description: `Grants an app what it asks, or less. Call it when the person has said so, and not before. ${SESSION_ONLY}`,
+    description: `Approves an app's request, in full or in part. Call it only after the person has confirmed. ${SESSION_ONLY}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: ApproveAuthorizationInput, required: true, description: "Which request, and what of it." }) },
+    args: { input: t.arg({ type: ApproveAuthorizationInput, required: true, description: "The request and the terms to grant." }) },
     resolve: (_root, { input }, ctx) => {
       const choice = parsePermitted(ctx, requireSession, approveAuthorizationInput, () => withoutNulls(withRequestId(input)));
       return ctx.services.authorizations.approve(ctx, choice);
@@ -149,19 +152,19 @@ builder.mutationField("approveAuthorization", (t) =>
 );
 
 const DenyAuthorizationInput = builder.inputType("DenyAuthorizationInput", {
-  description: "What is not granted.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which request." }) }),
+  description: "Parameters of `denyAuthorization`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the request." }) }),
 });
 
-const DenyAuthorizationPayload = decisionPayload("DenyAuthorizationPayload", "A request that was denied.");
+const DenyAuthorizationPayload = decisionPayload("DenyAuthorizationPayload", "The result of `denyAuthorization`.");
 
 builder.mutationField("denyAuthorization", (t) =>
   t.field({
     type: DenyAuthorizationPayload,
     nullable: true,
-    description: `Grants an app nothing. ${SESSION_ONLY}`,
+    description: `Denies an app's request. ${SESSION_ONLY}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: DenyAuthorizationInput, required: true, description: "Which request." }) },
+    args: { input: t.arg({ type: DenyAuthorizationInput, required: true, description: "The request to deny." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.authorizations.deny(
         ctx,
@@ -175,35 +178,35 @@ function withRequestId<Input extends { readonly id: string }>(input: Input): Inp
 }
 
 const ExchangeAuthorizationCodeInput = builder.inputType("ExchangeAuthorizationCodeInput", {
-  description: "A code, and what shows that it is the caller's.",
+  description: "Parameters of `exchangeAuthorizationCode`.",
   fields: (t) => ({
-    code: t.string({ required: true, description: "The code that the person's browser has brought." }),
+    code: t.string({ required: true, description: "The code that the person's browser delivered." }),
     redirectUrl: t.string({
       required: true,
-      description: "The one that the code was asked for with.",
+      description: "The redirect URL of the authorization request.",
       extensions: { wireName: "redirect_uri" },
     }),
-    codeVerifier: t.string({ required: true, description: "What the challenge was made of: 43 to 128 characters." }),
-    appKey: t.string({ description: "Needed when the code was asked for with one.", extensions: { wireName: "client_id" } }),
+    codeVerifier: t.string({ required: true, description: "The PKCE code verifier, 43 to 128 characters." }),
+    appKey: t.string({ description: "The app key. Required when the code was requested with one.", extensions: { wireName: "client_id" } }),
   }),
 });
 
 const ExchangeAuthorizationCodePayload = builder.objectRef<{ readonly token: Token }>("ExchangeAuthorizationCodePayload").implement({
-  description: "What a code was exchanged for.",
-  fields: (t) => ({ token: t.expose("token", { type: IssuedToken, description: "The key." }) }),
+  description: "The result of `exchangeAuthorizationCode`.",
+  fields: (t) => ({ token: t.expose("token", { type: IssuedToken, description: "The granted key." }) }),
 });
 
 builder.mutationField("exchangeAuthorizationCode", (t) =>
   t.field({
     type: ExchangeAuthorizationCodePayload,
     nullable: true,
-    description: "Exchanges a code for a key, once: a second time ends that key. Needs no key.",
+    description: "Exchanges a code for a key, once. A second exchange revokes that key. Needs no key.",
     extensions: { isOnePerOperation: true },
     args: {
       input: t.arg({
         type: ExchangeAuthorizationCodeInput,
         required: true,
-        description: "The code, and what shows that it is the caller's.",
+        description: "The code and its verifier.",
       }),
     },
     resolve: async (_root, { input: { code, redirectUrl, codeVerifier, appKey } }, ctx) => {

@@ -1,7 +1,7 @@
 /**
- * What a chat completion is asked with: the documented parameters as typed fields, anything else in `extra`. It becomes
- * the body of POST /v1/chat/completions, and the service's own schema checks that, so both faces refuse the same things
- * in the same words; `param` and `details` of an error name the fields as they are called here (`../input-names.ts`).
+ * Inputs of chat completions: the documented parameters as typed fields, all others in `extra`. They become the body of POST
+ * /v1/chat/completions, and the service's own schema checks that body, so both faces refuse the same requests with the same messages.
+ * `param` and `details` of an error use the field names of GraphQL (`../input-names.ts`).
  */
 import { invalidInput } from "../../errors.js";
 import { builder } from "../builder.js";
@@ -12,14 +12,14 @@ const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] a
 export type ChatRoleName = (typeof ROLES)[number];
 
 export const ChatRole = builder.enumType("ChatRole", {
-  description: "Who says something in a conversation.",
+  description: "The author of a message.",
   values: {
-    SYSTEM: { value: "system", description: "The application, which says how the model shall behave." },
-    DEVELOPER: { value: "developer", description: "The same, as newer models call it." },
-    USER: { value: "user", description: "Whoever talks to the model." },
+    SYSTEM: { value: "system", description: "System instructions for the model." },
+    DEVELOPER: { value: "developer", description: "System instructions, as newer models name the role." },
+    USER: { value: "user", description: "The user of the application." },
     ASSISTANT: { value: "assistant", description: "The model." },
-    TOOL: { value: "tool", description: "A tool, which answers a call of the model." },
-    FUNCTION: { value: "function", description: "The same, as older models call it." },
+    TOOL: { value: "tool", description: "A tool, with the result of a call." },
+    FUNCTION: { value: "function", description: "A function, as older models name the role." },
   } satisfies Record<string, { value: ChatRoleName; description: string }>,
 });
 
@@ -28,73 +28,73 @@ export function isChatRole(role: unknown): role is ChatRoleName {
 }
 
 const ChatFunctionCallInput = builder.inputType("ChatFunctionCallInput", {
-  description: "Which function a model has called, and with what.",
+  description: "A function call of the model.",
   fields: (t) => ({
-    name: t.string({ required: true, description: "Of the function." }),
-    arguments: t.string({ required: true, description: "JSON text." }),
+    name: t.string({ required: true, description: "The name of the function." }),
+    arguments: t.string({ required: true, description: "The arguments as JSON text." }),
   }),
 });
 
 const ChatToolCallInput = builder.inputType("ChatToolCallInput", {
   description: "A tool call of an earlier answer, sent back with the assistant's message.",
   fields: (t) => ({
-    id: t.string({ required: true, description: "As the model has named the call." }),
-    type: t.string({ defaultValue: "function", description: "What kind of tool was called." }),
-    function: t.field({ type: ChatFunctionCallInput, required: true, description: "The function that was called." }),
+    id: t.string({ required: true, description: "The ID that the model gave to the call." }),
+    type: t.string({ defaultValue: "function", description: "The type of the tool." }),
+    function: t.field({ type: ChatFunctionCallInput, required: true, description: "The called function." }),
   }),
 });
 
 const ImageDetail = builder.enumType("ImageDetail", {
-  description: "How closely a model looks at a picture.",
+  description: "The resolution at which a model reads an image.",
   values: {
     AUTO: { value: "auto", description: "The model decides." },
-    LOW: { value: "low", description: "At a small copy, for few tokens." },
-    HIGH: { value: "high", description: "At every part of it, for more tokens." },
+    LOW: { value: "low", description: "Low resolution, for few tokens." },
+    HIGH: { value: "high", description: "High resolution, for more tokens." },
   } as const,
 });
 
 const ChatImagePartInput = builder.inputType("ChatImagePartInput", {
-  description: "A picture in a message.",
+  description: "An image in a message.",
   fields: (t) => ({
-    url: t.string({ required: true, description: "An https address or a data: URL." }),
-    detail: t.field({ type: ImageDetail, description: "Omitted: the model decides." }),
+    url: t.string({ required: true, description: "An https or data: URL." }),
+    detail: t.field({ type: ImageDetail, description: "The resolution. Defaults to the model's choice." }),
   }),
 });
 
 const ChatAudioPartInput = builder.inputType("ChatAudioPartInput", {
-  description: "A sound in a message.",
+  description: "Audio in a message.",
   fields: (t) => ({
-    data: t.string({ required: true, description: "Base64." }),
-    format: t.string({ required: true, description: "Such as `wav` or `mp3`." }),
+    data: t.string({ required: true, description: "The audio, as base64." }),
+    format: t.string({ required: true, description: "The format, such as `wav` or `mp3`." }),
   }),
 });
 
 const ChatFilePartInput = builder.inputType("ChatFilePartInput", {
   description: "A document in a message.",
   fields: (t) => ({
-    filename: t.string({ description: "What it is called." }),
-    data: t.string({ required: true, description: "A data: URL.", extensions: { wireName: "file_data" } }),
+    filename: t.string({ description: "The file name." }),
+    data: t.string({ required: true, description: "The content as a data: URL.", extensions: { wireName: "file_data" } }),
   }),
 });
 
 const ChatVideoPartInput = builder.inputType("ChatVideoPartInput", {
-  description: "A film in a message.",
-  fields: (t) => ({ url: t.string({ required: true, description: "An https address or a data: URL." }) }),
+  description: "A video in a message.",
+  fields: (t) => ({ url: t.string({ required: true, description: "An https or data: URL." }) }),
 });
 
 const ChatContentPartInput = builder.inputType("ChatContentPartInput", {
-  description: "A part of a message: exactly one of these.",
+  description: "A part of a message. Set exactly one field.",
   isOneOf: true,
   fields: (t) => ({
-    text: t.string({ description: "A text." }),
-    image: t.field({ type: ChatImagePartInput, description: "A picture.", extensions: { wireName: "image_url" } }),
-    audio: t.field({ type: ChatAudioPartInput, description: "A sound.", extensions: { wireName: "input_audio" } }),
+    text: t.string({ description: "Text." }),
+    image: t.field({ type: ChatImagePartInput, description: "An image.", extensions: { wireName: "image_url" } }),
+    audio: t.field({ type: ChatAudioPartInput, description: "Audio.", extensions: { wireName: "input_audio" } }),
     file: t.field({ type: ChatFilePartInput, description: "A document." }),
-    video: t.field({ type: ChatVideoPartInput, description: "A film.", extensions: { wireName: "video_url" } }),
-    refusal: t.string({ description: "Of an earlier answer: what the model refused with." }),
+    video: t.field({ type: ChatVideoPartInput, description: "A video.", extensions: { wireName: "video_url" } }),
+    refusal: t.string({ description: "The refusal of an earlier answer." }),
     raw: t.field({
       type: "JSON",
-      description: 'A part by its wire names, such as `{ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }`.',
+      description: 'A part with its wire names, such as `{ type: "text", text: "Hi", cache_control: { type: "ephemeral" } }`.',
     }),
   }),
 });
@@ -102,100 +102,100 @@ const ChatContentPartInput = builder.inputType("ChatContentPartInput", {
 const ChatMessageInput = builder.inputType("ChatMessageInput", {
   description: "A message of a conversation.",
   fields: (t) => ({
-    role: t.field({ type: ChatRole, required: true, description: "Who says it." }),
+    role: t.field({ type: ChatRole, required: true, description: "The author of the message." }),
     content: t.string({ description: "The text of the message." }),
     parts: t.field({
       type: [ChatContentPartInput],
-      description: "Instead of `content`: what the message is made of.",
+      description: "The parts of the message, instead of `content`.",
       extensions: { wireName: "content" },
     }),
-    name: t.string({ description: "Tells participants of one role apart." }),
-    toolCalls: t.field({ type: [ChatToolCallInput], description: "With the role ASSISTANT: what the model has called." }),
-    toolCallId: t.string({ description: "With the role TOOL: the call that this message answers." }),
+    name: t.string({ description: "A name that distinguishes participants of the same role." }),
+    toolCalls: t.field({ type: [ChatToolCallInput], description: "With the role ASSISTANT: the tool calls of the model." }),
+    toolCallId: t.string({ description: "With the role TOOL: the ID of the call that this message answers." }),
   }),
 });
 
 const ChatFunctionInput = builder.inputType("ChatFunctionInput", {
-  description: "A function as the model is told of it.",
+  description: "The definition of a function.",
   fields: (t) => ({
-    name: t.string({ required: true, description: "What the model calls it." }),
-    description: t.string({ description: "What it does, and when to call it." }),
-    parameters: t.field({ type: "JSON", description: "A JSON Schema." }),
-    isStrict: t.boolean({ description: "The model keeps to the schema exactly.", extensions: { wireName: "strict" } }),
+    name: t.string({ required: true, description: "The name of the function." }),
+    description: t.string({ description: "The purpose of the function, for the model." }),
+    parameters: t.field({ type: "JSON", description: "The parameters as a JSON Schema." }),
+    isStrict: t.boolean({ description: "Whether the model must follow the schema exactly.", extensions: { wireName: "strict" } }),
   }),
 });
 
 const ChatToolInput = builder.inputType("ChatToolInput", {
-  description: "A function that the model may call. Tools of other types go in `extra.tools`, then all of them do.",
+  description: "A function that the model may call. To use tools of other types, put all tools into `extra.tools`.",
   fields: (t) => ({ function: t.field({ type: ChatFunctionInput, required: true, description: "The function." }) }),
 });
 
 const ChatResponseFormatType = builder.enumType("ChatResponseFormatType", {
-  description: "What an answer looks like.",
+  description: "The format of an answer.",
   values: {
     TEXT: { value: "text", description: "Text." },
     JSON_OBJECT: { value: "json_object", description: "A JSON object." },
-    JSON_SCHEMA: { value: "json_schema", description: "JSON that keeps to a schema." },
+    JSON_SCHEMA: { value: "json_schema", description: "JSON that follows a schema." },
   } as const,
 });
 
 const ChatJsonSchemaInput = builder.inputType("ChatJsonSchemaInput", {
-  description: "The schema that an answer keeps to.",
+  description: "The JSON schema of an answer.",
   fields: (t) => ({
-    name: t.string({ required: true, description: "What the model calls it." }),
-    description: t.string({ description: "What it is for." }),
+    name: t.string({ required: true, description: "The name of the schema." }),
+    description: t.string({ description: "The purpose of the schema." }),
     schema: t.field({ type: "JSON", description: "A JSON Schema." }),
-    isStrict: t.boolean({ description: "The model keeps to the schema exactly.", extensions: { wireName: "strict" } }),
+    isStrict: t.boolean({ description: "Whether the model must follow the schema exactly.", extensions: { wireName: "strict" } }),
   }),
 });
 
 const ChatResponseFormatInput = builder.inputType("ChatResponseFormatInput", {
-  description: "What the answer shall look like.",
+  description: "The requested format of the answer.",
   fields: (t) => ({
-    type: t.field({ type: ChatResponseFormatType, required: true, description: "What kind of answer." }),
-    jsonSchema: t.field({ type: ChatJsonSchemaInput, description: "With the type JSON_SCHEMA." }),
+    type: t.field({ type: ChatResponseFormatType, required: true, description: "The type of format." }),
+    jsonSchema: t.field({ type: ChatJsonSchemaInput, description: "The schema, with the type JSON_SCHEMA." }),
   }),
 });
 
 export const ReasoningEffort = builder.enumType("ReasoningEffort", {
-  description: "How long a model thinks before it answers. Models that do not know one take the nearest that they know, or refuse it.",
+  description: "The reasoning effort. A model that does not support a level uses the nearest that it supports, or refuses the request.",
   values: {
-    NONE: { value: "none", description: "Not at all." },
-    MINIMAL: { value: "minimal", description: "As little as it can." },
-    LOW: { value: "low", description: "A little." },
-    MEDIUM: { value: "medium", description: "As usual." },
-    HIGH: { value: "high", description: "Long." },
-    XHIGH: { value: "xhigh", description: "As long as it can." },
+    NONE: { value: "none", description: "No reasoning." },
+    MINIMAL: { value: "minimal", description: "The least reasoning." },
+    LOW: { value: "low", description: "Little reasoning." },
+    MEDIUM: { value: "medium", description: "Normal reasoning." },
+    HIGH: { value: "high", description: "Much reasoning." },
+    XHIGH: { value: "xhigh", description: "The most reasoning." },
   } as const,
 });
 
 export const ChatCompletionInput = builder.inputType("ChatCompletionInput", {
-  description: "A conversation, and how it shall be answered.",
+  description: "A conversation and the parameters of its completion.",
   fields: (t) => ({
-    model: t.string({ description: "An id or alias. Omitted: the default text model." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default text model." }),
     messages: t.field({ type: [ChatMessageInput], required: true, description: "The conversation, oldest message first." }),
-    temperature: t.float({ description: "How freely the model chooses its words: 0 to 2." }),
-    topP: t.float({ description: "The share of likely words that the model chooses from: 0 to 1." }),
-    seed: t.int({ description: "Makes answers repeatable, as far as the model can. -1: a random one." }),
-    n: t.int({ description: "How many answers, 1 to 128. One unless stated." }),
-    maxTokens: t.int({ description: "How long the answer may be, in tokens." }),
-    maxCompletionTokens: t.int({ description: "The same, as newer models call it." }),
-    stop: t.stringList({ description: "Texts that end the answer." }),
-    presencePenalty: t.float({ description: "How much the model avoids what it has said: -2 to 2." }),
-    frequencyPenalty: t.float({ description: "How much the model avoids what it has said often: -2 to 2." }),
+    temperature: t.float({ description: "The sampling temperature, 0 to 2." }),
+    topP: t.float({ description: "Nucleus sampling: the probability mass to consider, 0 to 1." }),
+    seed: t.int({ description: "The random seed, for repeatable answers where the model supports it. -1 draws a random one." }),
+    n: t.int({ description: "The number of answers, 1 to 128. Defaults to one." }),
+    maxTokens: t.int({ description: "The maximum length of the answer in tokens." }),
+    maxCompletionTokens: t.int({ description: "The maximum length of the answer in tokens, as newer models name it." }),
+    stop: t.stringList({ description: "Sequences that end the answer." }),
+    presencePenalty: t.float({ description: "Penalty for tokens that have already occurred, -2 to 2." }),
+    frequencyPenalty: t.float({ description: "Penalty for tokens by how often they occurred, -2 to 2." }),
     hasLogprobs: t.boolean({
-      description: "Tell how likely each token of the answer was.",
+      description: "Whether to return the log probabilities of the answer's tokens.",
       extensions: { wireName: "logprobs" },
     }),
-    topLogprobs: t.int({ description: "With `hasLogprobs`: of how many other tokens to tell it, too, 0 to 20." }),
-    reasoningEffort: t.field({ type: ReasoningEffort, description: "How long to think. Omitted: as the model does by itself." }),
+    topLogprobs: t.int({ description: "With `hasLogprobs`: the number of alternatives to return for each token, 0 to 20." }),
+    reasoningEffort: t.field({ type: ReasoningEffort, description: "The reasoning effort. Defaults to the model's own." }),
     tools: t.field({ type: [ChatToolInput], description: "Functions that the model may call." }),
     toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
     hasParallelToolCalls: t.boolean({
-      description: "Whether the model may call several functions at once.",
+      description: "Whether the model may call several functions in parallel.",
       extensions: { wireName: "parallel_tool_calls" },
     }),
-    responseFormat: t.field({ type: ChatResponseFormatInput, description: "What the answer shall look like. Text unless stated." }),
+    responseFormat: t.field({ type: ChatResponseFormatInput, description: "The format of the answer. Defaults to text." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
@@ -206,10 +206,10 @@ type Input = typeof ChatCompletionInput.$inferInput;
 type MessageInput = typeof ChatMessageInput.$inferInput;
 type PartInput = typeof ChatContentPartInput.$inferInput;
 
-/** What the operation itself decides. */
+/** Body fields that the operation itself sets. */
 const RESERVED_FIELDS = ["stream", "stream_options"];
 
-/** The body of POST /v1/chat/completions; fields that are null or absent are left out. Throws BAD_REQUEST. */
+/** Builds the body of POST /v1/chat/completions, without fields that are null or absent. Throws BAD_REQUEST. */
 export function toChatBody(input: Input): Record<string, unknown> {
   const body = present({
     model: input.model,
@@ -247,7 +247,6 @@ function toMessage(message: MessageInput, index: number): Record<string, unknown
   });
 }
 
-/** By its wire names. */
 function toPart({ text, image, audio, file, video, refusal, raw }: PartInput): unknown {
   if (isPresent(text)) return { type: "text", text };
   if (isPresent(image)) return { type: "image_url", image_url: present(image) };

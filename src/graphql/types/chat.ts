@@ -1,4 +1,4 @@
-/** Chat completions: one answer as a mutation, or the generation itself as a subscription (docs/spec/chat.md#chat-completions). */
+/** Chat completions: a complete answer as a mutation, a streamed one as a subscription (docs/spec/chat.md#chat-completions). */
 
 import type {
   ChatChoice as ChatChoiceObject,
@@ -21,77 +21,81 @@ import { Model, SafetyFeature } from "./models.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
 
 const CancelPolicyEnum = builder.enumType("CancelPolicy", {
-  description: "What becomes of a generation whose caller leaves once its upstream has begun.",
+  description: "What happens to a generation when its caller disconnects after the upstream has started.",
   values: {
-    FINISH: { value: "finish", description: "It is finished and charged whole." },
-    STOP: { value: "stop", description: "It is stopped, and charged for what was delivered." },
-    READ_TO_USAGE: { value: "read-to-usage", description: "It is read on to the report of its usage, and charged for that." },
+    FINISH: { value: "finish", description: "The generation is finished and charged in full." },
+    STOP: { value: "stop", description: "The generation is stopped, and the delivered part is charged." },
+    READ_TO_USAGE: { value: "read-to-usage", description: "The gateway reads on until the upstream reports its usage, and charges that." },
   } satisfies Record<string, { value: CancelPolicy; description: string }>,
 });
 
 export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
-  description: "What a finished generation cost and how it went. It is written before it is shown.",
+  description: "The receipt of a finished generation: its cost and performance. It is stored before it is returned.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId", { description: "The REST id of its usage record." }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model asked for; its prices applied." }),
+    generationId: t.exposeID("generationId", { description: "The REST ID of the usage record." }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model, whose prices applied." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
     modelUsedId: t.exposeID("modelUsed", {
-      description: "The canonical id of the model that answered; another one when a fallback served.",
+      description: "The canonical ID of the model that answered. It differs from `modelId` after a fallback.",
     }),
     modelUsed: t.field({
       type: Model,
       nullable: true,
-      description: "The model that answered. Null: it is no longer offered to the caller.",
+      description: "The model that answered. Null when it is no longer offered to the caller.",
       resolve: ({ modelUsed }, _args, ctx) => ctx.services.catalog.shown(ctx, modelUsed),
     }),
-    cost: t.field({ type: "Credits", description: "What was charged.", resolve: (receipt) => formatNanocredits(receipt.costNanocredits) }),
+    cost: t.field({
+      type: "Credits",
+      description: "The amount charged.",
+      resolve: (receipt) => formatNanocredits(receipt.costNanocredits),
+    }),
     childCost: t.field({
       type: "Credits",
       nullable: true,
-      description: "Of an agent: what was charged for all that it asked for. Null: it is none.",
+      description: "For agents: the total charge of the generations that the agent made. Null for other models.",
       resolve: ({ childCostNanocredits }) => (childCostNanocredits === undefined ? null : formatNanocredits(childCostNanocredits)),
     }),
     held: t.field({
       type: "Credits",
-      description: "What had been set aside before the upstream was called.",
+      description: "The credits held before the upstream was called.",
       resolve: (receipt) => formatNanocredits(receipt.heldNanocredits),
     }),
-    meterSource: t.expose("meterSource", { type: MeterSourceEnum, description: "The bucket that paid the most of it." }),
-    usage: t.field({ type: UsageAmounts, description: "What was consumed and made.", resolve: (receipt) => receipt.usage }),
-    usageSource: t.expose("usageSource", { type: UsageSourceEnum, description: "Who counted." }),
-    status: t.expose("status", { type: UsageStatusEnum, description: "How it ended." }),
+    meterSource: t.expose("meterSource", { type: MeterSourceEnum, description: "The bucket that paid the largest share." }),
+    usage: t.field({ type: UsageAmounts, description: "The metered usage.", resolve: (receipt) => receipt.usage }),
+    usageSource: t.expose("usageSource", { type: UsageSourceEnum, description: "How the usage was determined." }),
+    status: t.expose("status", { type: UsageStatusEnum, description: "How the generation ended." }),
     cancelPolicy: t.expose("cancelPolicy", {
       type: CancelPolicyEnum,
       nullable: true,
-      description: "What leaving it would have meant. Null: the answer was made before this was told.",
+      description: "The policy for a caller that disconnects. Null when the answer was stored before the gateway recorded policies.",
     }),
-    gatewayMs: t.exposeFloat("gatewayMs", { description: "Milliseconds that the gateway itself took." }),
+    gatewayMs: t.exposeFloat("gatewayMs", { description: "Milliseconds spent in the gateway itself." }),
     upstreamMs: t.exposeFloat("upstreamMs", { description: "Milliseconds from the upstream call to its last byte." }),
     responseMs: t.exposeFloat("responseMs", { description: "Milliseconds from the request to the end of its answer." }),
     firstTokenMs: t.exposeFloat("firstTokenMs", {
       nullable: true,
-      description: "Milliseconds from the request to the first piece of a streamed answer.",
+      description: "Milliseconds from the request to the first token. Null for answers that are not streamed.",
     }),
     safetyApplied: t.field({
       type: [SafetyFeature],
-      description: "The safety features that the input went through.",
+      description: "The safety features applied to the input.",
       resolve: ({ safety }) => [...(safety?.applied ?? [])],
     }),
     safetyRedacted: t.field({
       type: [SafetyFeature],
-      description: "Those of them that changed it.",
+      description: "The safety features that changed the input.",
       resolve: ({ safety }) => [...(safety?.redacted ?? [])],
     }),
-    warnings: t.exposeStringList("warnings", { description: "What was asked for and had no effect, one sentence each." }),
+    warnings: t.exposeStringList("warnings", { description: "Request parameters that had no effect, as one sentence each." }),
   }),
 });
 
-/** A tool call, or a piece of one while it is streamed. */
+/** A tool call, or a fragment of one in a stream. */
 type ToolCallObject = NonNullable<ChatDelta["tool_calls"]>[number] & {
   readonly index?: unknown;
   readonly id?: unknown;
@@ -99,54 +103,72 @@ type ToolCallObject = NonNullable<ChatDelta["tool_calls"]>[number] & {
 };
 
 const ChatFunctionCall = builder.objectRef<NonNullable<ToolCallObject["function"]>>("ChatFunctionCall").implement({
-  description: "Which function a model calls, and with what.",
+  description: "A function call of the model.",
   fields: (t) => ({
-    name: t.string({ nullable: true, description: "Of the function.", resolve: (call) => toText(call.name) }),
-    arguments: t.string({ nullable: true, description: "JSON text, or the next piece of it.", resolve: (call) => toText(call.arguments) }),
+    name: t.string({ nullable: true, description: "The name of the function.", resolve: (call) => toText(call.name) }),
+    arguments: t.string({
+      nullable: true,
+      description: "The arguments as JSON text. In a stream, the next fragment of it.",
+      resolve: (call) => toText(call.arguments),
+    }),
   }),
 });
 
 const ChatToolCall = builder.objectRef<ToolCallObject>("ChatToolCall").implement({
-  description: "A call that the model asks for; in a stream, the pieces with the same `index` belong together.",
+  description: "A tool call that the model requests. In a stream, fragments with the same `index` belong together.",
   fields: (t) => ({
-    index: t.int({ nullable: true, description: "In a stream: which of the calls it belongs to.", resolve: (call) => toInt(call.index) }),
-    id: t.string({ nullable: true, description: "The message that answers the call names it.", resolve: (call) => toText(call.id) }),
+    index: t.int({
+      nullable: true,
+      description: "In a stream: the index of the call that this fragment belongs to.",
+      resolve: (call) => toInt(call.index),
+    }),
+    id: t.string({ nullable: true, description: "The ID that the message with the result refers to.", resolve: (call) => toText(call.id) }),
     type: t.string({
       nullable: true,
-      description: "What kind of tool is called; `function` as a rule.",
+      description: "The type of the tool, usually `function`.",
       resolve: (call) => toText(call.type),
     }),
     function: t.field({
       type: ChatFunctionCall,
       nullable: true,
-      description: "The function that is called.",
+      description: "The called function.",
       resolve: (call) => call.function ?? null,
     }),
   }),
 });
 
 const ChatMessage = builder.objectRef<ChatDelta>("ChatMessage").implement({
-  description: "What a model says.",
+  description: "A message of the model.",
   fields: (t) => ({
-    role: t.field({ type: ChatRole, nullable: true, description: "Who says it.", resolve: ({ role }) => (isChatRole(role) ? role : null) }),
-    content: t.string({ nullable: true, description: "The text.", resolve: (message) => toText(message.content) }),
-    reasoning: t.string({ nullable: true, description: "What the model thought, when it tells.", resolve: toReasoning }),
-    refusal: t.string({ nullable: true, description: "Why the model does not answer.", resolve: (message) => toText(message.refusal) }),
-    toolCalls: t.field({ type: [ChatToolCall], nullable: true, description: "What the model calls.", resolve: toToolCalls }),
+    role: t.field({
+      type: ChatRole,
+      nullable: true,
+      description: "The author of the message.",
+      resolve: ({ role }) => (isChatRole(role) ? role : null),
+    }),
+    content: t.string({ nullable: true, description: "The text of the message.", resolve: (message) => toText(message.content) }),
+    reasoning: t.string({ nullable: true, description: "The reasoning of the model, when the upstream reports it.", resolve: toReasoning }),
+    refusal: t.string({ nullable: true, description: "The model's refusal.", resolve: (message) => toText(message.refusal) }),
+    toolCalls: t.field({
+      type: [ChatToolCall],
+      nullable: true,
+      description: "The tool calls that the model requests.",
+      resolve: toToolCalls,
+    }),
   }),
 });
 
 const FINISH_REASONS = ["stop", "length", "tool_calls", "content_filter", "function_call"] as const;
 
 const ChatFinishReason = builder.enumType("ChatFinishReason", {
-  description: "Why an answer ends where it does.",
+  description: "The reason why an answer ended.",
   values: {
-    STOP: { value: "stop", description: "The model has said what it had to say, or came to a text that was to end it." },
-    LENGTH: { value: "length", description: "It is as long as it may be." },
-    TOOL_CALLS: { value: "tool_calls", description: "The model calls tools and waits for them." },
-    CONTENT_FILTER: { value: "content_filter", description: "The upstream kept the rest to itself." },
-    FUNCTION_CALL: { value: "function_call", description: "The model calls a function, as older models call it." },
-    OTHER: { value: "other", description: "Another word of the upstream's, which `raw` tells." },
+    STOP: { value: "stop", description: "The model finished, or reached a stop sequence." },
+    LENGTH: { value: "length", description: "The answer reached its maximum length." },
+    TOOL_CALLS: { value: "tool_calls", description: "The model requests tool calls and waits for their results." },
+    CONTENT_FILTER: { value: "content_filter", description: "The upstream withheld the rest of the answer." },
+    FUNCTION_CALL: { value: "function_call", description: "The model requests a function call, as older models name it." },
+    OTHER: { value: "other", description: "Another reason of the upstream. `raw` contains it." },
   } satisfies Record<string, { value: (typeof FINISH_REASONS)[number] | "other"; description: string }>,
 });
 
@@ -156,49 +178,53 @@ function toFinishReason(reason: unknown): (typeof FINISH_REASONS)[number] | "oth
 }
 
 const ChatChoice = builder.objectRef<ChatChoiceObject>("ChatChoice").implement({
-  description: "One of the answers that were asked for.",
+  description: "One of the requested answers.",
   fields: (t) => ({
-    index: t.int({ description: "Which of them, from 0.", resolve: (choice) => toInt(choice.index) ?? 0 }),
+    index: t.int({ description: "The index of the answer, from 0.", resolve: (choice) => toInt(choice.index) ?? 0 }),
     finishReason: t.field({
       type: ChatFinishReason,
       nullable: true,
-      description: "Why it ends here.",
+      description: "The reason why the answer ended.",
       resolve: (choice) => toFinishReason(choice.finish_reason),
     }),
     logprobs: t.field({
       type: "JSON",
       nullable: true,
-      description: "How likely each of its tokens was, when that was asked for.",
+      description: "The log probabilities of the tokens, when requested.",
       resolve: (choice) => choice.logprobs,
     }),
     message: t.field({
       type: ChatMessage,
       nullable: true,
-      description: "What the model says.",
+      description: "The message of the model.",
       resolve: (choice) => choice.message ?? null,
     }),
   }),
 });
 
 const ChatCompletion = builder.objectRef<ChatCompletionObject>("ChatCompletion").implement({
-  description: "The parts of the answer that every upstream gives. The whole of it is in `raw`.",
+  description: "The fields of a completion that all upstreams report. `raw` contains the complete answer.",
   fields: (t) => ({
-    id: t.string({ nullable: true, description: "As its upstream calls it.", resolve: (completion) => toText(completion.id) }),
+    id: t.string({
+      nullable: true,
+      description: "The ID that the upstream gave to the completion.",
+      resolve: (completion) => toText(completion.id),
+    }),
     created: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When the upstream made it.",
+      description: "When the upstream created the completion.",
       resolve: (completion) => toDate(completion.created),
     }),
     modelId: t.id({
       nullable: true,
-      description: "The canonical id of the model that answered.",
+      description: "The canonical ID of the model that answered.",
       resolve: (completion) => toText(completion.model),
     }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model that answered. Null: it is not offered to the caller by itself.",
+      description: "The model that answered. Null when it is not offered to the caller directly.",
       resolve: (completion, _args, ctx) => {
         const name = toText(completion.model);
         return name === null ? null : ctx.services.catalog.shown(ctx, name);
@@ -206,22 +232,22 @@ const ChatCompletion = builder.objectRef<ChatCompletionObject>("ChatCompletion")
     }),
     choices: t.field({
       type: [ChatChoice],
-      description: "The answers, as many as were asked for.",
+      description: "The answers, as many as requested.",
       resolve: (completion) => [...(completion.choices ?? [])],
     }),
   }),
 });
 
 const CreateChatCompletionPayload = builder.objectRef<ChatCompletionResult>("CreateChatCompletionPayload").implement({
-  description: "An answer, and what it cost.",
+  description: "The result of `createChatCompletion`.",
   fields: (t) => ({
-    completion: t.field({ type: ChatCompletion, description: "The answer.", resolve: ({ completion }) => completion }),
+    completion: t.field({ type: ChatCompletion, description: "The completion.", resolve: ({ completion }) => completion }),
     raw: t.field({
       type: "JSON",
-      description: "The answer as POST /v1/chat/completions gives it.",
+      description: "The answer in the format of POST /v1/chat/completions.",
       resolve: ({ completion }) => completion,
     }),
-    receipt: t.field({ type: Receipt, description: "What it cost.", resolve: ({ receipt }) => receipt }),
+    receipt: t.field({ type: Receipt, description: "The receipt of the generation.", resolve: ({ receipt }) => receipt }),
   }),
 });
 
@@ -230,8 +256,8 @@ builder.mutationField("createChatCompletion", (t) =>
     extensions: { isForAgents: true },
     type: CreateChatCompletionPayload,
     nullable: true,
-    description: "Answers a conversation. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation, and how it shall be answered." }) },
+    description: "Creates a chat completion. The charge is committed before the answer is returned.",
+    args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation and the parameters." }) },
     resolve: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
       return ctx.services.chat.create(boundedBy(ctx, input.maxCost), body);
@@ -257,57 +283,57 @@ interface ChatCompletionEndObject {
 type ChatCompletionEventObject = ChatCompletionDeltaObject | ChatCompletionEndObject;
 
 const ChatCompletionEvent = builder.interfaceRef<ChatCompletionEventObject>("ChatCompletionEvent").implement({
-  description: "What happens in a generation: deltas, then one end.",
+  description: "An event of a streamed completion: deltas, then one final event.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId", { description: "The REST id of the usage record to come." }),
+    generationId: t.exposeID("generationId", { description: "The REST ID of the usage record that will be stored." }),
   }),
   resolveType: ({ kind }) => (kind === "delta" ? "ChatCompletionDelta" : "ChatCompletionEnd"),
 });
 
 builder.objectRef<ChatCompletionDeltaObject>("ChatCompletionDelta").implement({
-  description: "The next piece of one choice.",
+  description: "The next fragment of one choice.",
   interfaces: [ChatCompletionEvent],
   fields: (t) => ({
-    index: t.exposeInt("index", { description: "Of the choice." }),
-    content: t.string({ nullable: true, description: "The next piece of the text.", resolve: ({ delta }) => toText(delta.content) }),
+    index: t.exposeInt("index", { description: "The index of the choice." }),
+    content: t.string({ nullable: true, description: "The next fragment of the text.", resolve: ({ delta }) => toText(delta.content) }),
     reasoning: t.string({
       nullable: true,
-      description: "The next piece of what the model thinks, when it tells.",
+      description: "The next fragment of the reasoning, when the upstream reports it.",
       resolve: ({ delta }) => toReasoning(delta),
     }),
     refusal: t.string({
       nullable: true,
-      description: "The next piece of why the model does not answer.",
+      description: "The next fragment of the model's refusal.",
       resolve: ({ delta }) => toText(delta.refusal),
     }),
     toolCalls: t.field({
       type: [ChatToolCall],
       nullable: true,
-      description: "The next pieces of what the model calls.",
+      description: "The next fragments of tool calls.",
       resolve: ({ delta }) => toToolCalls(delta),
     }),
     finishReason: t.field({
       type: ChatFinishReason,
       nullable: true,
-      description: "Why the choice ends here. Null: it goes on.",
+      description: "The reason why the choice ended. Null while it continues.",
       resolve: ({ finishReason }) => toFinishReason(finishReason),
     }),
-    raw: t.expose("raw", { type: "JSON", description: "The whole `chat.completion.chunk`." }),
+    raw: t.expose("raw", { type: "JSON", description: "The complete `chat.completion.chunk`." }),
   }),
 });
 
 builder.objectRef<ChatCompletionEndObject>("ChatCompletionEnd").implement({
-  description: "The generation is finished and charged.",
+  description: "The generation is complete and charged.",
   interfaces: [ChatCompletionEvent],
-  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }) }),
+  fields: (t) => ({ receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }) }),
 });
 
 builder.subscriptionField("chatCompletion", (t) =>
   t.field({
     type: ChatCompletionEvent,
-    description: "Streams a generation. Unsubscribing stops it at once; what was generated until then is charged.",
+    description: "Streams a chat completion. Unsubscribing stops it at once, and the part generated until then is charged.",
     extensions: { endsByItself: true, isForAgents: true },
-    args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation, and how it shall be answered." }) },
+    args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation and the parameters." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
@@ -334,7 +360,7 @@ function* toDeltas(generationId: string, raw: ChatChunkObject): Generator<ChatCo
   }
 }
 
-/** Upstreams are lenient about types; what is not text is left to `raw`. */
+/** Upstreams send values of other types, too. Those remain in `raw` only. */
 function toText(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
@@ -348,7 +374,7 @@ function toDate(seconds: unknown): Date | null {
   return date === null || Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** Two names are in use among upstreams. */
+/** Upstreams use two names for this field. */
 function toReasoning(message: ChatDelta): string | null {
   return toText(message.reasoning_content) ?? toText(message.reasoning);
 }

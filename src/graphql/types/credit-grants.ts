@@ -1,4 +1,4 @@
-/** Credits that an account was given, bought or paid in. */
+/** Credits granted to an account, bought or paid in. */
 import { formatNanocredits } from "../../lib/money.js";
 import type { CreditGrant as Granted } from "../../services/accounts/credit-grants.js";
 import { builder } from "../builder.js";
@@ -9,25 +9,29 @@ import { MeterSourceEnum } from "./usage.js";
 
 const CreditGrant = builder.objectRef<Granted>("CreditGrant").implement({
   description:
-    "Credits that came to an account otherwise than by its tier's refills. Its `restId` is the UUID that whoever granted it has given it, or one of the ledger.",
+    "Credits added to an account, other than tier refills. The `restId` is the UUID that the granter chose, or one from the ledger.",
   interfaces: [Node],
   extensions: nodesReadBy(async (ctx, ids) => byId(await ctx.services.creditGrants.getMany(ctx, ids))),
   fields: (t) => ({
-    bucket: t.expose("bucket", { type: MeterSourceEnum, description: "Where they went." }),
-    credits: t.field({ type: "Credits", description: "How many.", resolve: ({ nanocredits }) => formatNanocredits(nanocredits) }),
-    note: t.exposeString("note", { nullable: true, description: "What was written beside it. Null: nothing." }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When they came." }),
+    bucket: t.expose("bucket", { type: MeterSourceEnum, description: "The bucket that received the credits." }),
+    credits: t.field({
+      type: "Credits",
+      description: "The number of credits.",
+      resolve: ({ nanocredits }) => formatNanocredits(nanocredits),
+    }),
+    note: t.exposeString("note", { nullable: true, description: "The note of the grant. Null when there is none." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the credits were added." }),
   }),
 });
 
 builder.prismaObjectField(Account, "creditGrants", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: CreditGrant, name: "CreditGrantConnection", description: "Credits that were granted, page by page." },
-      { name: "CreditGrantEdge", description: "Credits that were granted, and their place in the list." },
+      { type: CreditGrant, name: "CreditGrantConnection", description: "A page of credit grants." },
+      { name: "CreditGrantEdge", description: "A credit grant and its cursor." },
     ),
     nullable: true,
-    description: "Credits that came otherwise than by the tier's refills, newest first. Permission BALANCE.",
+    description: "Credits added to the account, other than tier refills, newest first. Permission BALANCE.",
     args: pageArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx) => {

@@ -9,25 +9,25 @@ import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
 
 const EmbeddingInput = builder.inputType("EmbeddingInput", {
-  description: "What is turned into a vector: exactly one of these.",
+  description: "An input to embed. Set exactly one field.",
   isOneOf: true,
   fields: (t) => ({
-    text: t.string({ description: "A text." }),
-    tokens: t.intList({ description: "A text as token numbers of the model's own vocabulary." }),
+    text: t.string({ description: "Text." }),
+    tokens: t.intList({ description: "Text as token IDs of the model's own vocabulary." }),
   }),
 });
 
 const CreateEmbeddingsInput = builder.inputType("CreateEmbeddingsInput", {
-  description: "What is turned into vectors, and how.",
+  description: "Parameters of `createEmbeddings`.",
   fields: (t) => ({
-    model: t.string({ description: "An id or alias. Omitted: the default embedding model." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default embedding model." }),
     input: t.field({
       type: [EmbeddingInput],
       required: true,
-      description: "Texts, or texts as tokens: all of one kind, at most 2,048 of them.",
+      description: "The inputs: all texts or all tokens, at most 2,048.",
     }),
-    dimensions: t.int({ description: "How long the vectors shall be, where the model lets one choose." }),
-    user: t.string({ description: "The caller's own user, told to the upstream." }),
+    dimensions: t.int({ description: "The number of dimensions, for models that support a choice." }),
+    user: t.string({ description: "An ID of the end user, passed to the upstream." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
@@ -40,23 +40,23 @@ interface EmbeddingObject {
 }
 
 const Embedding = builder.objectRef<EmbeddingObject>("Embedding").implement({
-  description: "What an input means, as a vector.",
+  description: "The embedding of one input.",
   fields: (t) => ({
-    index: t.exposeInt("index", { description: "Of the input, from 0." }),
-    vector: t.floatList({ description: "Its numbers.", resolve: ({ vector }) => toNumbers(vector) }),
-    base64: t.string({ description: "The same as base64 of little-endian 32-bit floats.", resolve: ({ vector }) => toBase64(vector) }),
+    index: t.exposeInt("index", { description: "The index of the input, from 0." }),
+    vector: t.floatList({ description: "The vector.", resolve: ({ vector }) => toNumbers(vector) }),
+    base64: t.string({ description: "The vector as base64 of little-endian 32-bit floats.", resolve: ({ vector }) => toBase64(vector) }),
   }),
 });
 
 const CreateEmbeddingsPayload = builder.objectRef<EmbeddingsResult>("CreateEmbeddingsPayload").implement({
-  description: "Vectors, and what they cost.",
+  description: "The result of `createEmbeddings`.",
   fields: (t) => ({
     embeddings: t.field({
       type: [Embedding],
-      description: "One for each input, in order.",
+      description: "The embeddings, one per input, in the same order.",
       resolve: ({ vectors }) => vectors.map((vector, index) => ({ index, vector })),
     }),
-    receipt: t.field({ type: Receipt, description: "What they cost.", resolve: ({ receipt }) => receipt }),
+    receipt: t.field({ type: Receipt, description: "The receipt of the generation.", resolve: ({ receipt }) => receipt }),
   }),
 });
 
@@ -65,8 +65,8 @@ builder.mutationField("createEmbeddings", (t) =>
     extensions: { isForAgents: true },
     type: CreateEmbeddingsPayload,
     nullable: true,
-    description: "Turns texts into vectors. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: CreateEmbeddingsInput, required: true, description: "What is turned into vectors, and how." }) },
+    description: "Creates embeddings. The charge is committed before the answer is returned.",
+    args: { input: t.arg({ type: CreateEmbeddingsInput, required: true, description: "The inputs and the options." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.embeddings.create(
         boundedBy(ctx, input.maxCost),
@@ -75,7 +75,7 @@ builder.mutationField("createEmbeddings", (t) =>
   }),
 );
 
-/** The body of POST /v1/embeddings. Throws BAD_REQUEST. */
+/** Builds the body of POST /v1/embeddings. Throws BAD_REQUEST. */
 function toBody(input: typeof CreateEmbeddingsInput.$inferInput): Record<string, unknown> {
   const { input: given, extra, model, dimensions, user, safe } = input;
   const inputs = given.map(({ text, tokens }) => text ?? tokens);

@@ -1,4 +1,4 @@
-/** Generation jobs (docs/spec/generation.md#jobs): long media, which outlives the connection that asked for it. */
+/** Generation jobs (docs/spec/generation.md#jobs): long media generations that continue without the caller's connection. */
 
 import type { GraphQLResolveInfo } from "graphql";
 import type { ErrorCode } from "../../errors.js";
@@ -28,58 +28,59 @@ import { Modality, Model, SafetyFeature } from "./models.js";
 import { apiKeyOf, UsageRecord } from "./usage.js";
 
 const GenerationJobStatus = builder.enumType("GenerationJobStatus", {
-  description: "How a job stands. Every status but RUNNING is final. Only what has SUCCEEDED was charged, or was CANCELLED too late.",
+  description:
+    "The status of a job. Every status except RUNNING is final. A job is charged when it has SUCCEEDED, or when it was CANCELLED too late.",
   values: {
-    RUNNING: { value: "running", description: "It is being made." },
-    SUCCEEDED: { value: "succeeded", description: "It has been made and charged, and its result can be fetched." },
-    FAILED: { value: "failed", description: "It could not be made. Nothing was charged." },
-    CANCELLED: { value: "cancelled", description: "It was given up. What its upstream had begun is charged." },
+    RUNNING: { value: "running", description: "The job is running." },
+    SUCCEEDED: { value: "succeeded", description: "The job was completed and charged. Its result can be fetched." },
+    FAILED: { value: "failed", description: "The job failed. Nothing was charged." },
+    CANCELLED: { value: "cancelled", description: "The job was cancelled. Work that the upstream had started is charged." },
   } satisfies Record<string, { value: (typeof JOB_STATUSES)[number]; description: string }>,
 });
 
 const GenerationResult = builder.objectRef<JobResult>("GenerationResult").implement({
-  description: "The file that a job has made.",
+  description: "The result file of a job.",
   fields: (t) => ({
-    url: t.exposeString("url", { description: "Where the file is fetched, with a key that may see the job." }),
+    url: t.exposeString("url", { description: "The URL of the file, for keys that may read the job." }),
     contentType: t.exposeString("contentType", { description: "The media type of the file, such as `video/mp4`." }),
   }),
 });
 
 const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
-  description: "Why a job has failed, as in `extensions.code` of an error.",
+  description: "The reason why a job failed, the same codes as `extensions.code` of errors.",
   values: {
-    BAD_REQUEST: { description: "The upstream found the request wrong." },
-    CONTENT_BLOCKED: { description: "A safety feature, or the upstream's own, refused the content." },
-    UNAUTHORIZED: { description: "The caller's credentials were not good any more." },
-    INSUFFICIENT_BALANCE: { description: "The account could not pay." },
-    KEY_BUDGET_EXHAUSTED: { description: "The key's budget was used up." },
-    MAX_COST_EXCEEDED: { description: "It would have cost more than the request allowed." },
-    FORBIDDEN: { description: "The caller was not allowed to do it." },
-    NOT_FOUND: { description: "Something that the request names was not there." },
-    METHOD_NOT_ALLOWED: { description: "Something was asked in a way that it cannot be." },
-    CONFLICT: { description: "It met with something else that was going on." },
-    PAYLOAD_TOO_LARGE: { description: "What was sent, or what it names, is too large." },
-    UNSUPPORTED_MEDIA_TYPE: { description: "What was sent, or what it names, is of a kind that is not taken." },
-    MISDIRECTED_REQUEST: { description: "It was sent to a host that the gateway does not answer to." },
-    UPGRADE_REQUIRED: { description: "It has to be asked over a WebSocket." },
-    RATE_LIMITED: { description: "A limit on the number of requests was met." },
-    INTERNAL_ERROR: { description: "Something went wrong in the gateway." },
+    BAD_REQUEST: { description: "The upstream rejected the request." },
+    CONTENT_BLOCKED: { description: "A safety check of the gateway or of the upstream rejected the content." },
+    UNAUTHORIZED: { description: "The caller's credentials were no longer valid." },
+    INSUFFICIENT_BALANCE: { description: "The account's balance was too low." },
+    KEY_BUDGET_EXHAUSTED: { description: "The key's budget was exhausted." },
+    MAX_COST_EXCEEDED: { description: "The cost would have exceeded the request's limit." },
+    FORBIDDEN: { description: "The caller lacked permission." },
+    NOT_FOUND: { description: "A resource that the request refers to was not found." },
+    METHOD_NOT_ALLOWED: { description: "The method is not supported there." },
+    CONFLICT: { description: "The request conflicted with another one in progress." },
+    PAYLOAD_TOO_LARGE: { description: "The request, or a file it refers to, was too large." },
+    UNSUPPORTED_MEDIA_TYPE: { description: "The request, or a file it refers to, has an unsupported type." },
+    MISDIRECTED_REQUEST: { description: "The request was sent to a host name that the gateway does not serve." },
+    UPGRADE_REQUIRED: { description: "The request needs a WebSocket." },
+    RATE_LIMITED: { description: "A rate limit was reached." },
+    INTERNAL_ERROR: { description: "The gateway failed." },
     UPSTREAM_ERROR: { description: "The upstream failed." },
-    SERVICE_UNAVAILABLE: { description: "The gateway was stopped, or could not take it on." },
-    UPSTREAM_TIMEOUT: { description: "The upstream took too long." },
+    SERVICE_UNAVAILABLE: { description: "The gateway was stopped, or could not accept the job." },
+    UPSTREAM_TIMEOUT: { description: "The upstream timed out." },
   } satisfies Record<ErrorCode, { description: string }>,
 });
 
 const GenerationError = builder.objectRef<JobError>("GenerationError").implement({
-  description: "Why a job has failed.",
+  description: "The error of a failed job.",
   fields: (t) => ({
-    code: t.expose("code", { type: GenerationErrorCode, description: "The kind of failure." }),
-    message: t.exposeString("message", { description: "What went wrong, in a sentence." }),
+    code: t.expose("code", { type: GenerationErrorCode, description: "The error code." }),
+    message: t.exposeString("message", { description: "The error message." }),
     details: t.field({
       type: "JSON",
       nullable: true,
       description:
-        "As in `extensions.details` of an error: `upstreamStatus`, `upstreamCode` and `retryAfterSeconds` of an upstream's refusal.",
+        "The same as `extensions.details` of errors: `upstreamStatus`, `upstreamCode` and `retryAfterSeconds` of the upstream's refusal.",
       resolve: ({ details }) => details ?? null,
     }),
   }),
@@ -89,74 +90,83 @@ const usageRecordOf = rowsBatchedBy((ctx, ids, select) => ctx.services.usage.get
 const jobOf = rowsBatchedBy((ctx, ids, select) => ctx.services.jobs.getMany(ctx, ids, select));
 
 export const GenerationJob = builder.prismaObject("GenerationJob", {
-  description: "A generation that runs as a job: it goes on when its caller leaves, and can be watched, cancelled and fetched later.",
+  description:
+    "A generation that runs as a job. It continues when its caller disconnects, and can be watched, cancelled and fetched later.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.jobs.getMany(ctx, ids, selectionOf(ctx, info, [], "GenerationJob"))),
   ),
   fields: (t) => ({
-    modality: t.field({ type: Modality, description: "What is made.", select: { modality: true }, resolve: ({ modality }) => modality }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model asked for." }),
+    modality: t.field({
+      type: Modality,
+      description: "The modality of the job.",
+      select: { modality: true },
+      resolve: ({ modality }) => modality,
+    }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       select: { model: true },
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that started it. Null: a session did." }),
+    apiKeyId: t.exposeID("apiKeyId", {
+      nullable: true,
+      description: "The REST ID of the key that started the job. Null when a session started it.",
+    }),
     apiKey: t.field({
       type: ApiKey,
       nullable: true,
       description:
-        "The key that started it. Null: a session did. Of other keys than the calling one it needs a secret key with the permission KEYS.",
+        "The key that started the job. Null when a session started it. Keys other than the calling one need a secret key with the permission KEYS.",
       select: { apiKeyId: true },
       resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, apiKeyId, info)),
     }),
-    status: t.field({ type: GenerationJobStatus, description: "How it stands.", select: { status: true }, resolve: statusOf }),
+    status: t.field({ type: GenerationJobStatus, description: "The status of the job.", select: { status: true }, resolve: statusOf }),
     progress: t.int({
-      description: "Percent, as far as the upstream tells; 100 when it has succeeded.",
+      description: "The progress in percent, as reported by the upstream. 100 when the job has succeeded.",
       select: { status: true, progress: true },
       resolve: progressOf,
     }),
     result: t.field({
       type: GenerationResult,
       nullable: true,
-      description: "What was made, once it has succeeded.",
+      description: "The result, when the job has succeeded.",
       select: { status: true, resultContentType: true },
       resolve: (row, _args, ctx) => ctx.services.jobs.resultOf(row),
     }),
     receipt: t.field({
       type: Receipt,
       nullable: true,
-      description: "What it cost, once it has succeeded, or was cancelled and has been charged.",
+      description: "The receipt, when the job has succeeded, or was cancelled and charged.",
       select: { receipt: true },
       resolve: ({ receipt }) => (receipt === null ? null : fromStoredReceipt(receipt)),
     }),
     usageRecordId: t.id({
       nullable: true,
-      description: "The REST id of its usage record, which is that of the job. Null: it has not been charged.",
+      description: "The REST ID of the usage record, equal to that of the job. Null when it has not been charged.",
       select: { receipt: true },
       resolve: ({ id, receipt }) => (receipt === null ? null : id),
     }),
     usageRecord: t.field({
       type: UsageRecord,
       nullable: true,
-      description: "Its usage record. Null: it has not been charged. Permission USAGE.",
+      description: "The usage record. Null when the job has not been charged. Permission USAGE.",
       select: { receipt: true },
       resolve: ({ id, receipt }, _args, ctx, info) => (receipt === null ? null : usageRecordOf(ctx, id, info)),
     }),
     error: t.field({
       type: GenerationError,
       nullable: true,
-      description: "What went wrong, once it has failed.",
+      description: "The error, when the job has failed.",
       select: { errorCode: true, errorMessage: true, request: true },
       resolve: errorOf,
     }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was started." }),
-    finishedAt: t.expose("finishedAt", { type: "DateTime", nullable: true, description: "When it ended. Null: it is running." }),
-    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When it is forgotten, and its result with it." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the job was started." }),
+    finishedAt: t.expose("finishedAt", { type: "DateTime", nullable: true, description: "When the job ended. Null while it is running." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When the job and its result are deleted." }),
   }),
 });
 
@@ -164,7 +174,7 @@ builder.prismaObjectField(UsageRecord, "job", (t) =>
   t.field({
     type: GenerationJob,
     nullable: true,
-    description: "The job that this was, as long as it is remembered. Null: it was none, or is forgotten.",
+    description: "The job of this usage record. Null when it was not a job, or the job has expired.",
     resolve: ({ id }, _args, ctx, info) => jobOf(ctx, id, info),
   }),
 );
@@ -172,7 +182,7 @@ builder.prismaObjectField(UsageRecord, "job", (t) =>
 function jobPayload(name: string, description: string) {
   return builder.objectRef<{ readonly job: SelectedJob }>(name).implement({
     description,
-    fields: (t) => ({ job: t.field({ type: GenerationJob, description: "The job as it now is.", resolve: ({ job }) => job }) }),
+    fields: (t) => ({ job: t.field({ type: GenerationJob, description: "The job in its current state.", resolve: ({ job }) => job }) }),
   });
 }
 
@@ -181,7 +191,7 @@ async function toPayload(ctx: GraphQLContext, info: GraphQLResolveInfo, { id }: 
 }
 
 const VideoAspectRatioEnum = builder.enumType("VideoAspectRatio", {
-  description: "How wide a video is for its height.",
+  description: "The aspect ratio of a video.",
   values: {
     LANDSCAPE: { value: "16:9", description: "16 to 9." },
     PORTRAIT: { value: "9:16", description: "9 to 16." },
@@ -189,21 +199,21 @@ const VideoAspectRatioEnum = builder.enumType("VideoAspectRatio", {
 });
 
 const StartVideoInput = builder.inputType("StartVideoInput", {
-  description: "The video to be made.",
+  description: "Parameters of `startVideo`.",
   fields: (t) => ({
-    prompt: t.string({ required: true, description: "What is to be seen." }),
-    model: t.string({ description: "An id or alias. Omitted: the default video model." }),
-    duration: t.int({ description: "Seconds, 1 to 10. Omitted: the model's own length; 10 seconds are held." }),
-    width: t.int({ description: "Pixels, 64 to 4096." }),
-    height: t.int({ description: "Pixels, 64 to 4096." }),
-    aspectRatio: t.field({ type: VideoAspectRatioEnum, description: "Omitted: the size decides, or the model." }),
-    hasAudio: t.boolean({ defaultValue: false, description: "With sound.", extensions: { wireName: "audio" } }),
-    seed: t.int({ description: "-1 draws one. Honoured by some models." }),
-    negativePrompt: t.string({ description: "What should not be seen. Honoured by some models." }),
-    images: t.stringList({ description: "Addresses of reference images, http or https.", extensions: { wireName: "image" } }),
+    prompt: t.string({ required: true, description: "A description of the video." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default video model." }),
+    duration: t.int({ description: "The length in seconds, 1 to 10. Defaults to the model's own length, with a hold for 10 seconds." }),
+    width: t.int({ description: "The width in pixels, 64 to 4096." }),
+    height: t.int({ description: "The height in pixels, 64 to 4096." }),
+    aspectRatio: t.field({ type: VideoAspectRatioEnum, description: "The aspect ratio. When omitted, the size or the model decides." }),
+    hasAudio: t.boolean({ defaultValue: false, description: "Whether the video has sound.", extensions: { wireName: "audio" } }),
+    seed: t.int({ description: "The random seed. -1 draws a random one. Some models ignore it." }),
+    negativePrompt: t.string({ description: "A description of unwanted content. Some models ignore it." }),
+    images: t.stringList({ description: "The http or https URLs of reference images.", extensions: { wireName: "image" } }),
     isEnhanced: t.boolean({
       defaultValue: false,
-      description: "Has the default text model improve the prompt first, which is charged as a chat.",
+      description: "Whether the default text model improves the prompt first, charged as a chat.",
       extensions: { wireName: "enhance" },
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
@@ -214,10 +224,11 @@ const StartVideoInput = builder.inputType("StartVideoInput", {
 builder.mutationField("startVideo", (t) =>
   t.field({
     extensions: { isForAgents: true },
-    type: jobPayload("StartVideoPayload", "A video that is being made."),
+    type: jobPayload("StartVideoPayload", "A video generation that has started."),
     nullable: true,
-    description: "Starts a video. It is admitted and its cost held before this answers; it is charged when it has been made.",
-    args: { input: t.arg({ type: StartVideoInput, required: true, description: "The video to be made." }) },
+    description:
+      "Starts a video generation. It is admitted and its hold is placed before the mutation returns. It is charged when the video is complete.",
+    args: { input: t.arg({ type: StartVideoInput, required: true, description: "The video to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { negativePrompt, images, hasAudio, isEnhanced, safe, maxCost, ...same } = input;
       const fields = { negative_prompt: negativePrompt, image: images, audio: hasAudio, enhance: isEnhanced, safe: toSafeText(safe) };
@@ -233,10 +244,10 @@ builder.mutationField("startVideo", (t) =>
 builder.mutationField("startMusic", (t) =>
   t.field({
     extensions: { isForAgents: true },
-    type: jobPayload("StartMusicPayload", "A piece of music that is being made."),
+    type: jobPayload("StartMusicPayload", "A music generation that has started."),
     nullable: true,
-    description: "As `generateMusic`, as a job: for pieces that take longer than a connection lasts.",
-    args: { input: t.arg({ type: MusicInput, required: true, description: "The piece to be made." }) },
+    description: "Starts a music generation as a job, for pieces that take longer than a connection lasts. Otherwise like `generateMusic`.",
+    args: { input: t.arg({ type: MusicInput, required: true, description: "The music to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const parsed = parsePermitted(ctx, requireCaller, musicInput, () => toWire(input));
       return toPayload(ctx, info, await ctx.services.music.start(boundedBy(ctx, input.maxCost), parsed));
@@ -245,17 +256,18 @@ builder.mutationField("startMusic", (t) =>
 );
 
 const StartImageInput = builder.inputType("StartImageInput", {
-  description: "The picture to be made.",
+  description: "Parameters of `startImage`.",
   fields: oneImageFields,
 });
 
 builder.mutationField("startImage", (t) =>
   t.field({
     extensions: { isForAgents: true },
-    type: jobPayload("StartImagePayload", "A picture that is being made."),
+    type: jobPayload("StartImagePayload", "An image generation that has started."),
     nullable: true,
-    description: "As `generateImage`, as a job that makes one picture: for models that take longer than a connection lasts.",
-    args: { input: t.arg({ type: StartImageInput, required: true, description: "The picture to be made." }) },
+    description:
+      "Starts the generation of one image as a job, for models that take longer than a connection lasts. Otherwise like `generateImage`.",
+    args: { input: t.arg({ type: StartImageInput, required: true, description: "The image to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const parsed = parsePermitted(ctx, requireCaller, imageGenerationInput, () => toImageBody(input, ["n", "response_format"]));
       return toPayload(ctx, info, await ctx.services.images.start(boundedBy(ctx, input.maxCost), parsed as ImageJobInput));
@@ -264,18 +276,18 @@ builder.mutationField("startImage", (t) =>
 );
 
 const CancelGenerationInput = builder.inputType("CancelGenerationInput", {
-  description: "The job to be given up.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which job." }) }),
+  description: "Parameters of `cancelGeneration`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the job." }) }),
 });
 
 builder.mutationField("cancelGeneration", (t) =>
   t.field({
     extensions: { isForAgents: true },
-    type: jobPayload("CancelGenerationPayload", "A job that was given up, unless it was too late."),
+    type: jobPayload("CancelGenerationPayload", "The result of `cancelGeneration`. The job is not cancelled when it was too late."),
     nullable: true,
     description:
-      "Gives a job up: its result will be nobody's. What its upstream has begun is finished all the same, and charged; its receipt says what. One that is finished, or whose answer is here and being charged, stays as it is.",
-    args: { input: t.arg({ type: CancelGenerationInput, required: true, description: "The job to be given up." }) },
+      "Cancels a job and discards its result. Work that the upstream has started is finished and charged; the receipt shows the cost. A job that has finished, or whose answer has arrived and is being charged, does not change.",
+    args: { input: t.arg({ type: CancelGenerationInput, required: true, description: "The job to cancel." }) },
     resolve: async (_root, { input }, ctx, info) =>
       toPayload(ctx, info, await ctx.services.jobs.cancel(ctx, readId(input.id, "GenerationJob", "id"))),
   }),
@@ -290,8 +302,8 @@ builder.queryField("generationJob", (t) =>
     extensions: { isForAgents: true },
     type: GenerationJob,
     nullable: true,
-    description: "A job of the account; a publishable key sees those that it has started itself.",
-    args: { id: t.arg.id({ required: true, description: "Which job." }) },
+    description: "A job of the account. A publishable key can read only the jobs that it started.",
+    args: { id: t.arg.id({ required: true, description: "The ID of the job." }) },
     resolve: (_root, { id }, ctx, info) => findJob(ctx, info, id),
   }),
 );
@@ -301,16 +313,16 @@ builder.queryField("generation", (t) =>
     extensions: { isForAgents: true },
     type: GenerationJob,
     nullable: true,
-    description: "A job of the account; a publishable key sees those that it has started itself.",
+    description: "A job of the account. A publishable key can read only the jobs that it started.",
     deprecationReason: "Use `generationJob`.",
-    args: { id: t.arg.id({ required: true, description: "Which job." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the job." }) },
     resolve: (_root, { id }, ctx, info) => findJob(ctx, info, id),
   }),
 );
 
 const GenerationJobConnection = builder.connectionObject(
-  { type: GenerationJob, name: "GenerationJobConnection", description: "Generation jobs, page by page." },
-  { name: "GenerationJobEdge", description: "A generation job, and its place in the list." },
+  { type: GenerationJob, name: "GenerationJobConnection", description: "A page of generation jobs." },
+  { name: "GenerationJobEdge", description: "A generation job and its cursor." },
 );
 
 async function listJobs(ctx: GraphQLContext, info: GraphQLResolveInfo, accountId: string, args: PageArgs) {
@@ -323,7 +335,7 @@ builder.prismaObjectField(Account, "jobs", (t) =>
   t.field({
     type: GenerationJobConnection,
     nullable: true,
-    description: "The account's jobs of the last day, newest first. Permission USAGE.",
+    description: "The account's jobs of the last 24 hours, newest first. Permission USAGE.",
     args: pageArgs,
     complexity: pageCost,
     resolve: ({ id }, args, ctx, info) => listJobs(ctx, info, id, args),
@@ -334,7 +346,7 @@ builder.prismaObjectField(Account, "generations", (t) =>
   t.field({
     type: GenerationJobConnection,
     nullable: true,
-    description: "The account's jobs of the last day, newest first. Permission USAGE.",
+    description: "The account's jobs of the last 24 hours, newest first. Permission USAGE.",
     deprecationReason: "Use `jobs`.",
     args: pageArgs,
     complexity: pageCost,
@@ -346,8 +358,8 @@ builder.subscriptionField("generationProgress", (t) =>
   t.field({
     extensions: { isForAgents: true },
     type: GenerationJob,
-    description: "A job as it is, then each time that it got further, until it is finished. Unsubscribing does not stop it.",
-    args: { id: t.arg.id({ required: true, description: "Which job." }) },
+    description: "The state of a job now, and at each change until it is finished. Unsubscribing does not stop the job.",
+    args: { id: t.arg.id({ required: true, description: "The ID of the job." }) },
     subscribe: (_root, { id }, ctx, info) => {
       const jobId = readId(id, "GenerationJob", "id");
       const selection = selectionOf(ctx, info);

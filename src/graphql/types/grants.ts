@@ -1,67 +1,67 @@
-/** What an app asks for and what a person grants it, in either flow (docs/spec/authorization.md#grants). */
+/** Terms of an app's authorization in both flows: those requested and those granted (docs/spec/authorization.md#grants). */
 import { formatNanocredits } from "../../lib/money.js";
 import type { GrantTerms as Terms } from "../../services/api-keys/grant-terms.js";
 import type { IssuedToken as Token } from "../../services/authorizations/authorization-codes.js";
 import { builder } from "../builder.js";
 import { AccountPermissionEnum } from "./api-keys.js";
 
-export const SESSION_ONLY = "For a signed-in person; no key will do.";
-export const UNNAMED_APP = "Null: it has not said who it is.";
+export const SESSION_ONLY = "For signed-in persons only, not for keys.";
+export const UNNAMED_APP = "Null when the app did not identify itself.";
 export const CREDIT_BUDGET_MAX =
-  "The most that can be granted now: the budget that is asked for, or the account's balance where that is less.";
+  "The largest budget that can be granted now: the requested budget, or the account's balance when that is lower.";
 
 export const GrantTerms = builder.objectRef<Terms>("GrantTerms").implement({
-  description: "What a key may do that is granted to an app.",
+  description: "The terms of a key for an app.",
   fields: (t) => ({
     models: t.field({
       type: ["String"],
       nullable: true,
-      description: "Canonical ids. Null: every model, those to come included.",
+      description: "Canonical IDs of models. Null: all models, future ones included.",
       resolve: ({ models }) => models && [...models],
     }),
     creditBudget: t.field({
       type: "Credits",
-      description: "The credits that the key can spend in all.",
+      description: "The total credits that the key can spend.",
       resolve: ({ creditBudget }) => formatNanocredits(creditBudget),
     }),
-    expiresInDays: t.exposeInt("expiresInDays", { description: "Counted from when the app fetches its key." }),
+    expiresInDays: t.exposeInt("expiresInDays", { description: "The lifetime in days, from the moment when the app fetches its key." }),
     permissions: t.field({
       type: [AccountPermissionEnum],
-      description: "What the key may do with the account.",
+      description: "Permissions on the account.",
       resolve: ({ permissions }) => [...permissions],
     }),
   }),
 });
 
 export const IssuedToken = builder.objectRef<Token>("IssuedToken").implement({
-  description: "The key that was granted.",
+  description: "A granted key.",
   fields: (t) => ({
-    accessToken: t.exposeString("accessToken", { description: "A secret key. It is shown this once." }),
+    accessToken: t.exposeString("accessToken", { description: "The secret key. It is shown only once." }),
     scope: t.field({
       type: [AccountPermissionEnum],
-      description: "What it may do with the account.",
+      description: "Permissions on the account.",
       resolve: ({ scope }) => [...scope],
     }),
-    expiresIn: t.exposeInt("expiresIn", { description: "Seconds until it ends." }),
+    expiresIn: t.exposeInt("expiresIn", { description: "Seconds until the key expires." }),
   }),
 });
 
 export const CHOICE_DESCRIPTION =
-  "What is left out is granted as it was asked for, the budget at most `creditBudgetMax`; nothing can be widened, and no budget is larger than the balance.";
+  "Omitted terms are granted as requested, the budget up to `creditBudgetMax`. Terms can only be narrowed, and no budget can exceed the balance.";
 
 type InputFields = PothosSchemaTypes.InputFieldBuilder<(typeof builder)["$inferSchemaTypes"], "InputObject">;
 
-/** What a person leaves of what was asked for. */
+/** Arguments with which a person narrows the requested terms. */
 export function choiceFields(t: InputFields) {
   return {
-    models: t.stringList({ description: "Ids or aliases, at least one, of those that were asked for." }),
-    creditBudget: t.field({ type: "Credits", description: "The credits that the key can spend in all." }),
-    expiresInDays: t.int({ description: "For how many days, from when the app fetches its key." }),
-    permissions: t.field({ type: [AccountPermissionEnum], description: "What the key may do with the account." }),
+    models: t.stringList({ description: "IDs or aliases of models, at least one, among those requested." }),
+    creditBudget: t.field({ type: "Credits", description: "The total credits that the key can spend." }),
+    expiresInDays: t.int({ description: "The lifetime in days, from the moment when the app fetches its key." }),
+    permissions: t.field({ type: [AccountPermissionEnum], description: "Permissions on the account." }),
   };
 }
 
-/** GraphQL has two ways to leave a field out. */
+/** Treats null like an omitted field. */
 export function withoutNulls(input: object): object {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null));
 }

@@ -1,4 +1,4 @@
-/** Pictures as mutations (docs/spec/images.md): the same inputs as POST /v1/images/generations and /v1/images/edits, under the same rules. */
+/** Image mutations (docs/spec/images.md): the same inputs and rules as POST /v1/images/generations and /v1/images/edits. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
@@ -17,31 +17,31 @@ import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
 
 const ImageQuality = builder.enumType("ImageQuality", {
-  description: "How carefully a picture is made, which decides its price where a model has several.",
+  description: "The quality of an image. It affects the price where a model has several.",
   values: {
-    LOW: { value: "low", description: "Quickly." },
-    MEDIUM: { value: "medium", description: "As usual." },
-    HIGH: { value: "high", description: "Carefully." },
-    HD: { value: "hd", description: "As HIGH, as older models call it." },
-    STANDARD: { value: "standard", description: "As MEDIUM, as older models call it." },
-    AUTO: { value: "auto", description: "As if none was stated." },
+    LOW: { value: "low", description: "Low quality." },
+    MEDIUM: { value: "medium", description: "Medium quality." },
+    HIGH: { value: "high", description: "High quality." },
+    HD: { value: "hd", description: "The same as HIGH, as older models name it." },
+    STANDARD: { value: "standard", description: "The same as MEDIUM, as older models name it." },
+    AUTO: { value: "auto", description: "The same as an omitted quality." },
   } satisfies Record<string, { value: (typeof BODY_IMAGE_QUALITIES)[number]; description: string }>,
 });
 
 const ImageFormat = builder.enumType("ImageFormat", {
-  description: "How a picture is written.",
+  description: "An image format.",
   values: {
-    PNG: { value: "png", description: "Without loss; may be transparent." },
-    JPEG: { value: "jpeg", description: "Small; never transparent." },
-    WEBP: { value: "webp", description: "Small; may be transparent." },
+    PNG: { value: "png", description: "Lossless, with transparency." },
+    JPEG: { value: "jpeg", description: "Small, without transparency." },
+    WEBP: { value: "webp", description: "Small, with transparency." },
   } satisfies Record<string, { value: (typeof IMAGE_FORMATS)[number]; description: string }>,
 });
 
 const ImageResponseFormat = builder.enumType("ImageResponseFormat", {
-  description: "How a picture is answered.",
+  description: "How images are returned.",
   values: {
     B64_JSON: { value: "b64_json", description: "As base64." },
-    URL: { value: "url", description: "As a link to the media host." },
+    URL: { value: "url", description: "As a URL on the media host." },
   } satisfies Record<string, { value: (typeof IMAGE_RESPONSE_FORMATS)[number]; description: string }>,
 });
 
@@ -49,89 +49,92 @@ type InputFieldsBuilder = Parameters<NonNullable<Parameters<typeof builder.input
 
 function commonFields(t: InputFieldsBuilder) {
   return {
-    prompt: t.string({ required: true, description: "What is to be seen." }),
-    model: t.string({ description: "An id or alias. Omitted: the default image model." }),
-    quality: t.field({ type: ImageQuality, description: "Honoured by some models only." }),
-    seed: t.int({ description: "-1 is a random one. Honoured by some models only." }),
+    prompt: t.string({ required: true, description: "A description of the image." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default image model." }),
+    quality: t.field({ type: ImageQuality, description: "The quality. Some models ignore it." }),
+    seed: t.int({ description: "The random seed. -1 draws a random one. Some models ignore it." }),
     isEnhanced: t.boolean({
       defaultValue: false,
-      description: "The default text model writes the prompt anew, which is charged as a chat.",
+      description: "Whether the default text model rewrites the prompt first, charged as a chat.",
       extensions: { wireName: "enhance" },
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
-    negativePrompt: t.string({ description: "What should not be seen. Honoured by some models only." }),
+    negativePrompt: t.string({ description: "A description of unwanted content. Some models ignore it." }),
     isTransparent: t.boolean({
       defaultValue: false,
-      description: "Without a background. Honoured by some models only.",
+      description: "Whether the background is transparent. Some models ignore it.",
       extensions: { wireName: "transparent" },
     }),
     hasReasoning: t.boolean({
-      description: "Think about text and layout first. Honoured by some models only.",
+      description: "Whether the model reasons about text and layout first. Some models ignore it.",
       extensions: { wireName: "reasoning" },
     }),
-    outputFormat: t.field({ type: ImageFormat, description: "Omitted: the format that the model makes." }),
+    outputFormat: t.field({ type: ImageFormat, description: "The image format. Defaults to the model's own." }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   };
 }
 
 function severalFields(t: InputFieldsBuilder) {
   return {
-    n: t.int({ defaultValue: 1, description: "How many pictures, 1 to 10." }),
-    responseFormat: t.field({ type: ImageResponseFormat, defaultValue: "b64_json", description: "How the pictures are answered." }),
+    n: t.int({ defaultValue: 1, description: "The number of images, 1 to 10." }),
+    responseFormat: t.field({ type: ImageResponseFormat, defaultValue: "b64_json", description: "How images are returned." }),
   };
 }
 
-/** Of one picture that is made. */
+/** Fields for a single generated image. */
 export function oneImageFields(t: InputFieldsBuilder) {
   return {
     ...commonFields(t),
-    size: t.string({ defaultValue: IMAGE_SIZE_DEFAULT, description: "`WIDTHxHEIGHT`, each 64 to 4096. `auto` is the default." }),
+    size: t.string({ defaultValue: IMAGE_SIZE_DEFAULT, description: "The size as `WIDTHxHEIGHT`, each 64 to 4096. Defaults to `auto`." }),
     images: t.stringList({
-      description: "URLs of reference images, https or data: at most ten.",
+      description: "The https or data: URLs of reference images, at most ten.",
       extensions: { wireName: "image" },
     }),
   };
 }
 
 const GenerateImageInput = builder.inputType("GenerateImageInput", {
-  description: "The pictures to be made.",
+  description: "Parameters of `generateImage`.",
   fields: (t) => ({ ...oneImageFields(t), ...severalFields(t) }),
 });
 
 const EditImageInput = builder.inputType("EditImageInput", {
-  description: "The pictures to be made of others.",
+  description: "Parameters of `editImage`.",
   fields: (t) => ({
     ...commonFields(t),
     ...severalFields(t),
-    size: t.string({ description: "`WIDTHxHEIGHT`, each 64 to 4096. Omitted, and for `auto`: the model decides." }),
-    images: t.stringList({ description: "URLs of the pictures to edit, https or data.", extensions: { wireName: "image" } }),
-    files: t.field({ type: ["File"], description: "The pictures themselves, after those that `images` names: at most ten in all." }),
-    mask: t.field({ type: "File", description: "Where it is transparent, the picture may be changed." }),
+    size: t.string({ description: "The size as `WIDTHxHEIGHT`, each 64 to 4096. When omitted or `auto`, the model decides." }),
+    images: t.stringList({ description: "The https or data: URLs of the images to edit.", extensions: { wireName: "image" } }),
+    files: t.field({ type: ["File"], description: "Uploaded images to edit, placed after those in `images`. At most ten in all." }),
+    mask: t.field({ type: "File", description: "A mask. Transparent areas mark where the image may change." }),
   }),
 });
 
 const GeneratedImage = builder.objectRef<GeneratedImageObject>("GeneratedImage").implement({
-  description: "A picture that was made.",
+  description: "A generated image.",
   fields: (t) => ({
     base64: t.string({
       nullable: true,
-      description: "The picture. Null when a link was asked for.",
+      description: "The image as base64. Null when a URL was requested.",
       resolve: ({ file, url }) => (url === null ? toText(file) : null),
     }),
-    url: t.exposeString("url", { nullable: true, description: "Where it can be had, when a link was asked for." }),
-    contentType: t.string({ description: "The media type of the picture, such as `image/png`.", resolve: ({ file }) => file.contentType }),
-    revisedPrompt: t.exposeString("revisedPrompt", { nullable: true, description: "What the model was told instead of the prompt." }),
+    url: t.exposeString("url", { nullable: true, description: "The URL of the image, when a URL was requested." }),
+    contentType: t.string({ description: "The media type of the image, such as `image/png`.", resolve: ({ file }) => file.contentType }),
+    revisedPrompt: t.exposeString("revisedPrompt", {
+      nullable: true,
+      description: "The prompt that the model used instead of the requested one.",
+    }),
   }),
 });
 
 function payload(name: string) {
   return builder.objectRef<GeneratedImages>(name).implement({
-    description: "Pictures, and what they cost.",
+    description: "Generated images and their receipt.",
     fields: (t) => ({
-      images: t.field({ type: [GeneratedImage], description: "As many as were asked for.", resolve: ({ images }) => [...images] }),
-      createdAt: t.expose("createdAt", { type: "DateTime", description: "When they were made." }),
-      receipt: t.expose("receipt", { type: Receipt, description: "What they cost." }),
+      images: t.field({ type: [GeneratedImage], description: "The images, as many as requested.", resolve: ({ images }) => [...images] }),
+      createdAt: t.expose("createdAt", { type: "DateTime", description: "When the images were generated." }),
+      receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }),
     }),
   });
 }
@@ -144,8 +147,8 @@ builder.mutationField("generateImage", (t) =>
     extensions: { isForAgents: true },
     type: GenerateImagePayload,
     nullable: true,
-    description: "Makes pictures from a prompt. The charge is committed before they are given.",
-    args: { input: t.arg({ type: GenerateImageInput, required: true, description: "The pictures to be made." }) },
+    description: "Generates images from a prompt. The charge is committed before the images are returned.",
+    args: { input: t.arg({ type: GenerateImageInput, required: true, description: "The images to generate." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.images.generate(
         boundedBy(ctx, input.maxCost),
@@ -159,8 +162,8 @@ builder.mutationField("editImage", (t) =>
     extensions: { isForAgents: true },
     type: EditImagePayload,
     nullable: true,
-    description: "Makes pictures from pictures and a prompt. The charge is committed before they are given.",
-    args: { input: t.arg({ type: EditImageInput, required: true, description: "The pictures to be made of others." }) },
+    description: "Edits images according to a prompt. The charge is committed before the images are returned.",
+    args: { input: t.arg({ type: EditImageInput, required: true, description: "The images and the edit." }) },
     resolve: (_root, { input: { files, mask, ...input } }, ctx) =>
       ctx.services.images.edit(
         boundedBy(ctx, input.maxCost),
@@ -177,7 +180,7 @@ function toText(file: GeneratedImageObject["file"]): string {
   return file.base64 ? Buffer.from(file.base64).toString("latin1") : Buffer.from(file.bytes).toString("base64");
 }
 
-/** By the names on the wire, which errors use too. Throws BAD_REQUEST. */
+/** Converts the fields to their wire names, which errors also use. Throws BAD_REQUEST. */
 export function toImageBody(
   input: Partial<typeof GenerateImageInput.$inferInput>,
   reserved: readonly string[] = [],

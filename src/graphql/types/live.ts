@@ -1,4 +1,4 @@
-/** Live account data: each usage row, each new balance and what becomes of keys, as it happens. */
+/** Subscriptions to account data: usage records, balance changes and key changes. */
 import type { ApiKeyChange as Change } from "../../services/accounts/live-api-keys.js";
 import { builder, describedValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
@@ -20,11 +20,11 @@ builder.subscriptionField("usageRecorded", (t) =>
 );
 
 const BalanceChange = builder.objectRef<{ readonly accountId: string }>("BalanceChange").implement({
-  description: "The balance, or what is held of it, has changed.",
+  description: "A change of the balance or of the held credits.",
   fields: (t) => ({
     account: t.field({
       type: Account,
-      description: "The account, with its balance as it now is.",
+      description: "The account, with its new balance.",
       resolve: ({ accountId }, _args, ctx, info) => ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info)),
     }),
   }),
@@ -33,31 +33,31 @@ const BalanceChange = builder.objectRef<{ readonly accountId: string }>("Balance
 builder.subscriptionField("balanceChanged", (t) =>
   t.field({
     type: BalanceChange,
-    description: "Each change of the balance, or of what is held of it. A burst of changes is one. Permission BALANCE.",
+    description: "Changes of the balance or of the held credits. Rapid changes are combined. Permission BALANCE.",
     subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceChanged(live), ctx.closing),
     resolve: (change) => change,
   }),
 );
 
 const ApiKeyChangeKind = builder.enumType("ApiKeyChangeKind", {
-  description: "What became of a key.",
+  description: "The type of a change of a key.",
   values: describedValues<Change["change"]>({
-    created: "It was made, or granted to an app.",
-    updated: "It was changed, or a key that made it.",
-    revoked: "It was revoked, or a key that made it.",
-    expired: "It has reached its end, or a key that made it.",
+    created: "The key was created, or granted to an app.",
+    updated: "The key or a key that created it was updated.",
+    revoked: "The key or a key that created it was revoked.",
+    expired: "The key or a key that created it expired.",
   }),
 });
 
 const ApiKeyChange = builder.objectRef<Change>("ApiKeyChange").implement({
-  description: "Something became of one of the account's keys.",
+  description: "A change of one of the account's keys.",
   fields: (t) => ({
-    kind: t.expose("change", { type: ApiKeyChangeKind, description: "What became of it." }),
-    apiKeyId: t.exposeID("apiKeyId", { description: "The REST id of the key." }),
+    kind: t.expose("change", { type: ApiKeyChangeKind, description: "The type of the change." }),
+    apiKeyId: t.exposeID("apiKeyId", { description: "The REST ID of the key." }),
     apiKey: t.field({
       type: ApiKey,
       nullable: true,
-      description: "The key as it now is.",
+      description: "The key after the change.",
       resolve: ({ apiKeyId }, _args, ctx, info) => ctx.services.apiKeys.get(ctx, apiKeyId, selectionOf(ctx, info)),
     }),
   }),
@@ -67,7 +67,7 @@ builder.subscriptionField("apiKeyChanged", (t) =>
   t.field({
     type: ApiKeyChange,
     description:
-      "Each time that one of the account's keys is made, changed, revoked or at its end, each key for itself. Permission KEYS, with a secret key or a session.",
+      "Changes of the account's keys: creation, update, revocation and expiry, one event per key. Permission KEYS, with a secret key or a session.",
     subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.liveApiKeys.changes(live), ctx.closing),
     resolve: (change) => change,
   }),

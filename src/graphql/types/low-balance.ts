@@ -1,4 +1,4 @@
-/** The balance below which the account wants to be told, and the telling. */
+/** The low-balance alert: its threshold, and its event. */
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { LowBalanceNotice } from "../../services/credits/low-balance.js";
@@ -7,31 +7,36 @@ import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
 
 export const LowBalance = builder.objectRef<LowBalanceRow>("LowBalance").implement({
-  description: "The balance below which the account wants to be told, by `balanceLow` and the webhook `balance.low`.",
+  description: "The low-balance alert of an account, sent through `balanceLow` and the webhook `balance.low`.",
   fields: (t) => ({
     threshold: t.field({
       type: "Credits",
       nullable: true,
-      description: "Null: not to be told.",
+      description: "The balance below which the alert is sent. Null: no alert.",
       resolve: ({ threshold }) => (threshold === null ? null : formatNanocredits(threshold)),
     }),
     since: t.expose("since", {
       type: "DateTime",
       nullable: true,
-      description: "Since when the account's buckets together have held less; null when they do not.",
+      description: "Since when the sum of the buckets has been below the threshold. Null when it is not.",
     }),
   }),
 });
 
 const SetLowBalanceThresholdInput = builder.inputType("SetLowBalanceThresholdInput", {
-  description: "The balance below which to tell.",
-  fields: (t) => ({ threshold: t.field({ type: "Credits", description: "Null: not to be told. Must be stated." }) }),
+  description: "Parameters of `setLowBalanceThreshold`.",
+  fields: (t) => ({
+    threshold: t.field({
+      type: "Credits",
+      description: "The balance below which the alert is sent. Null: no alert. Required, even when null.",
+    }),
+  }),
 });
 
 const SetLowBalanceThresholdPayload = builder.objectRef<{ readonly lowBalance: LowBalanceRow }>("SetLowBalanceThresholdPayload").implement({
-  description: "The balance below which the account is told from now on.",
+  description: "The result of `setLowBalanceThreshold`.",
   fields: (t) => ({
-    lowBalance: t.field({ type: LowBalance, description: "As it now is.", resolve: ({ lowBalance }) => lowBalance }),
+    lowBalance: t.field({ type: LowBalance, description: "The alert after the change.", resolve: ({ lowBalance }) => lowBalance }),
   }),
 });
 
@@ -40,9 +45,9 @@ builder.mutationField("setLowBalanceThreshold", (t) =>
     type: SetLowBalanceThresholdPayload,
     nullable: true,
     description:
-      "Changes the balance below which the account is told. One above the balance is told of after the next fall below it. Needs a secret key with the permission KEYS.",
+      "Sets the threshold of the low-balance alert. When the threshold is above the current balance, the alert is sent at the next fall below it. Needs a secret key with the permission KEYS.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true, description: "The balance below which to tell." }) },
+    args: { input: t.arg({ type: SetLowBalanceThresholdInput, required: true, description: "The new threshold." }) },
     resolve: async (_root, { input }, ctx) => {
       const threshold = parsePermitted(ctx, requireKeyManager, setLowBalanceThresholdInput, input);
       return { lowBalance: await ctx.services.lowBalance.setThreshold(ctx, threshold) };
@@ -51,22 +56,22 @@ builder.mutationField("setLowBalanceThreshold", (t) =>
 );
 
 const BalanceFall = builder.objectRef<LowBalanceNotice>("BalanceFall").implement({
-  description: "The balance fell below the threshold.",
+  description: "A fall of the balance below the threshold.",
   fields: (t) => ({
     balance: t.field({ type: "Credits", description: "The sum of the buckets.", resolve: ({ balance }) => formatNanocredits(balance) }),
     threshold: t.field({
       type: "Credits",
-      description: "What it is below.",
+      description: "The threshold.",
       resolve: ({ threshold }) => formatNanocredits(threshold),
     }),
-    since: t.expose("since", { type: "DateTime", description: "When it fell." }),
+    since: t.expose("since", { type: "DateTime", description: "When the balance fell." }),
   }),
 });
 
 builder.subscriptionField("balanceLow", (t) =>
   t.field({
     type: BalanceFall,
-    description: "Each fall of the account's balance below the threshold, once. Permission BALANCE.",
+    description: "Each fall of the account's balance below the threshold, sent once. Permission BALANCE.",
     subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceLow(live), ctx.closing),
     resolve: (notice) => notice,
   }),

@@ -1,6 +1,6 @@
 /**
- * Files of the media host: what POST {media_url}/upload does (docs/spec/media.md#content-addressed-files), how they are read, listed and
- * deleted, and uploads straight to the blob store (docs/spec/media.md#direct-uploads).
+ * Files of the media host: POST {media_url}/upload (docs/spec/media.md#content-addressed-files), reading, listing and deletion, and
+ * uploads directly to the blob store (docs/spec/media.md#direct-uploads).
  */
 
 import { parsePermitted, requireAccount } from "../../services/access/permissions.js";
@@ -20,30 +20,30 @@ import { Account } from "./accounts.js";
 const MEDIA_TYPES = ["MediaFile", "MediaObject"] as const;
 
 const MediaKindEnum = builder.enumType("MediaKind", {
-  description: "What a file is, by its media type.",
+  description: "The kind of a file, by its media type.",
   values: describedValues<MediaKind>({
-    image: "A picture.",
+    image: "An image.",
     video: "A video.",
-    audio: "Sound.",
+    audio: "Audio.",
     text: "Text.",
-    other: "Anything else: PDF and JSON are among it.",
+    other: "Any other type, such as PDF and JSON.",
   }),
 });
 
-/** What is said of a file, whichever it is. */
+/** Descriptions of fields that both types of files have. */
 const SAID = {
-  url: "Where anybody fetches it.",
+  url: "The public URL of the file.",
   contentType:
-    "Its media type, as far as its bytes agree with what it was declared to be. Pages and scripts are served as application/octet-stream.",
-  kind: "What it is, by its media type.",
-  size: "Its length in bytes.",
-  name: "What it is saved as. Null: it has no name.",
-  createdAt: "When it was stored.",
-  expiresAt: "When it is removed. Null: it is kept until it is deleted.",
+    "The media type, as declared when the file's content agrees with it. Pages and scripts are served as application/octet-stream.",
+  kind: "The kind of the file, by its media type.",
+  size: "The size in bytes.",
+  name: "The file name for downloads. Null when there is none.",
+  createdAt: "When the file was stored.",
+  expiresAt: "When the file is deleted. Null when it is kept until an owner deletes it.",
 };
 
 const Media = builder.interfaceRef<{ readonly id: string }>("Media").implement({
-  description: "A stored file. Anybody who knows its address may read it.",
+  description: "A stored file. Its URL is public.",
   interfaces: [Node],
   fields: (t) => ({
     url: t.string({ description: SAID.url }),
@@ -58,7 +58,7 @@ const Media = builder.interfaceRef<{ readonly id: string }>("Media").implement({
 });
 
 const MediaFile = builder.objectRef<StoredMedia>("MediaFile").implement({
-  description: "A file that is known by its content: its REST id is the first 16 hexadecimal digits of the SHA-256.",
+  description: "A file that is addressed by its content. The REST ID is the first 16 hexadecimal digits of its SHA-256.",
   interfaces: [Node, Media],
   extensions: nodesReadBy(async (ctx, ids) => byId(await ctx.services.mediaLinks.getMany(ids))),
   fields: (t) => ({
@@ -67,14 +67,14 @@ const MediaFile = builder.objectRef<StoredMedia>("MediaFile").implement({
     kind: t.field({ type: MediaKindEnum, description: SAID.kind, resolve: ({ contentType }) => kindOf(contentType) }),
     size: t.exposeInt("sizeBytes", { description: SAID.size }),
     name: t.exposeString("name", { nullable: true, description: SAID.name }),
-    sha256: t.exposeString("sha256", { description: "The SHA-256 of its bytes, in hexadecimal." }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When these bytes were first brought." }),
-    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When it is removed, unless it is brought again." }),
+    sha256: t.exposeString("sha256", { description: "The SHA-256 of the content, in hexadecimal." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When this content was first uploaded." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When the file is deleted, unless it is uploaded again." }),
   }),
 });
 
 const MediaObject = builder.prismaObject("MediaObject", {
-  description: "A file that its owner sent straight to the blob store. It is kept for 14 days when it has no tag.",
+  description: "A file uploaded directly to the blob store. Without tags it is kept for 14 days.",
   interfaces: [Node, Media],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
@@ -91,8 +91,8 @@ const MediaObject = builder.prismaObject("MediaObject", {
     }),
     size: t.exposeInt("sizeBytes", { description: SAID.size }),
     name: t.exposeString("name", { nullable: true, description: SAID.name }),
-    tags: t.exposeStringList("tags", { description: "It is listed in the public gallery under each of them." }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was complete." }),
+    tags: t.exposeStringList("tags", { description: "The tags under which the public gallery lists the file." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the upload was completed." }),
     expiresAt: t.expose("expiresAt", { type: "DateTime", nullable: true, description: SAID.expiresAt }),
   }),
 });
@@ -101,57 +101,57 @@ builder.queryField("media", (t) =>
   t.field({
     type: Media,
     nullable: true,
-    description: "A stored file. Open to all.",
-    args: { id: t.arg.id({ required: true, description: "Which file." }) },
+    description: "A stored file. Needs no credentials.",
+    args: { id: t.arg.id({ required: true, description: "The ID of the file." }) },
     resolve: (_root, { id }, ctx, info) =>
       ctx.services.media.getSelected(readId(id, MEDIA_TYPES, "id"), selectionOf(ctx, info, [], "MediaObject")),
   }),
 );
 
 const MediaFilter = builder.inputType("MediaFilter", {
-  description: "Which files are meant: those that are all of this. What is left out lets every file through.",
+  description: "Filters for files. A file must match all of them. Omitted filters match every file.",
   fields: (t) => ({
-    kinds: t.field({ type: [MediaKindEnum], description: "One of these." }),
-    contentTypes: t.stringList({ description: "Of one of these media types, such as `image/png`; at most 20." }),
-    tags: t.stringList({ description: `With all of these tags; at most ${MEDIA_TAGS_MAX}.` }),
+    kinds: t.field({ type: [MediaKindEnum], description: "Files of one of these kinds." }),
+    contentTypes: t.stringList({ description: "Files of one of these media types, such as `image/png`; at most 20." }),
+    tags: t.stringList({ description: `Files with all of these tags; at most ${MEDIA_TAGS_MAX}.` }),
   }),
 });
 
 const MediaOrderField = builder.enumType("MediaOrderField", {
-  description: "What files are sorted by.",
+  description: "The field to sort files by.",
   values: describedValues<MediaOrder["field"]>({
-    created_at: "When they were complete.",
-    size: "Their length in bytes.",
-    name: "What they are saved as. Those without a name count as the last of the alphabet.",
+    created_at: "The time of completion.",
+    size: "The size in bytes.",
+    name: "The file name. Files without a name sort after all others.",
   }),
 });
 
 const MediaOrderInput = builder.inputType("MediaOrder", {
-  description: "How files are sorted.",
+  description: "The sort order of files.",
   fields: (t) => ({
-    field: t.field({ type: MediaOrderField, required: true, defaultValue: "created_at", description: "What by." }),
-    direction: t.field({ type: OrderDirection, required: true, defaultValue: "desc", description: "Which end first." }),
+    field: t.field({ type: MediaOrderField, required: true, defaultValue: "created_at", description: "The field to sort by." }),
+    direction: t.field({ type: OrderDirection, required: true, defaultValue: "desc", description: "The direction." }),
   }),
 });
 
 const MediaObjectConnection = builder.connectionObject(
-  { type: MediaObject, name: "MediaObjectConnection", description: "Stored files, page by page." },
-  { name: "MediaObjectEdge", description: "A stored file, and its place in the list." },
+  { type: MediaObject, name: "MediaObjectConnection", description: "A page of stored files." },
+  { name: "MediaObjectEdge", description: "A stored file and its cursor." },
 );
 
 builder.prismaObjectField(Account, "media", (t) =>
   t.field({
     type: MediaObjectConnection,
     nullable: true,
-    description: "The account's tagged files. Any key may ask.",
+    description: "The account's tagged files. Works with any key.",
     args: {
       ...pageArgs,
-      filter: t.arg({ type: MediaFilter, description: "Which of them." }),
+      filter: t.arg({ type: MediaFilter, description: "Filters. Defaults to all files." }),
       orderBy: t.arg({
         type: MediaOrderInput,
         required: true,
         defaultValue: { field: "created_at", direction: "desc" },
-        description: "In which order.",
+        description: "The sort order.",
       }),
     },
     complexity: pageCost,
@@ -169,7 +169,7 @@ builder.queryField("myMedia", (t) =>
   t.field({
     type: MediaObjectConnection,
     nullable: true,
-    description: "The account's tagged files, newest first. Any key may ask.",
+    description: "The account's tagged files, newest first. Works with any key.",
     deprecationReason: "Use `me { media }`.",
     args: pageArgs,
     complexity: pageCost,
@@ -185,8 +185,8 @@ builder.queryField("publicMedia", (t) =>
   t.field({
     type: MediaObjectConnection,
     nullable: true,
-    description: "Everybody's files with a tag, newest first. Open to all.",
-    args: { ...pageArgs, tag: t.arg.string({ required: true, description: "The tag, in any case." }) },
+    description: "Files of all accounts with a tag, newest first. Needs no credentials.",
+    args: { ...pageArgs, tag: t.arg.string({ required: true, description: "The tag, case-insensitive." }) },
     complexity: pageCost,
     resolve: async (_root, { tag, ...args }, ctx, info) => {
       const page = await ctx.services.mediaObjects.listTaggedSelected(tag, toPageRequest(args, "media"), connectionSelectionOf(ctx, info));
@@ -196,16 +196,16 @@ builder.queryField("publicMedia", (t) =>
 );
 
 const UploadMediaInput = builder.inputType("UploadMediaInput", {
-  description: "The file to be stored.",
+  description: "Parameters of `uploadMedia`.",
   fields: (t) => ({
     file: t.field({
       type: "File",
       required: true,
-      description: `At most ${MEDIA_UPLOAD_BYTES_MAX / 1024 / 1024} MiB; kept for 14 days after its last upload.`,
+      description: `The file, at most ${MEDIA_UPLOAD_BYTES_MAX / 1024 / 1024} MiB. Kept for 14 days after its last upload.`,
     }),
     isStripped: t.boolean({
       defaultValue: false,
-      description: "Without the metadata of a JPEG, PNG, WebP or GIF picture, such as where it was taken.",
+      description: "Whether to remove metadata, such as the location, from a JPEG, PNG, WebP or GIF image.",
       extensions: { wireName: "strip" },
     }),
   }),
@@ -217,10 +217,10 @@ interface UploadedMediaFile {
 }
 
 const UploadMediaPayload = builder.objectRef<UploadedMediaFile>("UploadMediaPayload").implement({
-  description: "A file that is stored.",
+  description: "The result of `uploadMedia`.",
   fields: (t) => ({
-    mediaFile: t.field({ type: MediaFile, description: "The file.", resolve: ({ mediaFile }) => mediaFile }),
-    isDuplicate: t.exposeBoolean("isDuplicate", { description: "The same bytes were there already." }),
+    mediaFile: t.field({ type: MediaFile, description: "The stored file.", resolve: ({ mediaFile }) => mediaFile }),
+    isDuplicate: t.exposeBoolean("isDuplicate", { description: "Whether the same content was already stored." }),
   }),
 });
 
@@ -228,8 +228,8 @@ builder.mutationField("uploadMedia", (t) =>
   t.field({
     type: UploadMediaPayload,
     nullable: true,
-    description: "Stores a file under its content; uploading it again begins its time anew.",
-    args: { input: t.arg({ type: UploadMediaInput, required: true, description: "The file to be stored." }) },
+    description: "Stores a file under the hash of its content. Uploading it again restarts its retention period.",
+    args: { input: t.arg({ type: UploadMediaInput, required: true, description: "The file to store." }) },
     resolve: async (_root, { input: { file, isStripped } }, ctx) => {
       const { bytes, contentType, name } = file;
       const about = { field: "file", contentType: contentType || null, name: name || null, strip: isStripped ?? false };
@@ -240,53 +240,53 @@ builder.mutationField("uploadMedia", (t) =>
 );
 
 const CreateUploadInput = builder.inputType("CreateUploadInput", {
-  description: "The file that will be sent.",
+  description: "Parameters of `createUpload`.",
   fields: (t) => ({
     contentType: t.string({
       required: true,
       description:
-        "What it is, as its bytes will say. What is no picture, sound, video, PDF or text is stored as application/octet-stream, and pages and scripts are served as that.",
+        "The media type, which the content must match. Files other than images, audio, video, PDF and text are stored as application/octet-stream; pages and scripts are served as that type.",
     }),
-    size: t.int({ required: true, description: `Its length in bytes: 1 to ${MEDIA_OBJECT_BYTES_MAX}.` }),
-    name: t.string({ description: "What it is saved as." }),
-    tags: t.stringList({ description: `At most ${MEDIA_TAGS_MAX}. A file with a tag is in the public gallery.` }),
+    size: t.int({ required: true, description: `The size in bytes, 1 to ${MEDIA_OBJECT_BYTES_MAX}.` }),
+    name: t.string({ description: "The file name for downloads." }),
+    tags: t.stringList({ description: `At most ${MEDIA_TAGS_MAX} tags. A file with a tag is listed in the public gallery.` }),
   }),
 });
 
 const UploadHeader = builder.objectRef<readonly [string, string]>("UploadHeader").implement({
-  description: "A header that must be sent with a file.",
+  description: "A header to send with the upload.",
   fields: (t) => ({
-    name: t.string({ description: "Its name.", resolve: ([name]) => name }),
-    value: t.string({ description: "Its value, to be sent as it is.", resolve: ([, value]) => value }),
+    name: t.string({ description: "The name of the header.", resolve: ([name]) => name }),
+    value: t.string({ description: "The value of the header, to send unchanged.", resolve: ([, value]) => value }),
   }),
 });
 
 const Upload = builder.objectRef<CreatedUpload>("Upload").implement({
-  description: "Where a file is to be sent. It can be read once `completeUpload` has found it to be what was announced.",
+  description: "The upload of one file. The file can be read after `completeUpload` has checked it.",
   fields: (t) => ({
-    mediaObjectId: t.exposeID("id", { description: "The REST id that the file will have. `completeUpload` takes it." }),
-    url: t.exposeString("uploadUrl", { description: "Takes this one file, without a key." }),
-    method: t.exposeString("method", { description: "The HTTP method to send it with: `PUT`." }),
+    mediaObjectId: t.exposeID("id", { description: "The REST ID of the future file, for `completeUpload`." }),
+    url: t.exposeString("uploadUrl", { description: "The URL to send the file to. It accepts this one file, without a key." }),
+    method: t.exposeString("method", { description: "The HTTP method: `PUT`." }),
     headers: t.field({
       type: [UploadHeader],
-      description: "Must be sent with the file, all of them, as they are.",
+      description: "The headers to send, all of them, unchanged.",
       resolve: ({ headers }) => Object.entries(headers),
     }),
-    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "Until when sending may begin." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "The latest time to start the upload." }),
   }),
 });
 
 const CreateUploadPayload = builder.objectRef<{ readonly upload: CreatedUpload }>("CreateUploadPayload").implement({
-  description: "An upload that can begin.",
-  fields: (t) => ({ upload: t.field({ type: Upload, description: "Where the file is to be sent.", resolve: ({ upload }) => upload }) }),
+  description: "The result of `createUpload`.",
+  fields: (t) => ({ upload: t.field({ type: Upload, description: "The upload.", resolve: ({ upload }) => upload }) }),
 });
 
 builder.mutationField("createUpload", (t) =>
   t.field({
     type: CreateUploadPayload,
     nullable: true,
-    description: "Asks for an address to send a file to. It counts towards the quota from now on. Any key may ask.",
-    args: { input: t.arg({ type: CreateUploadInput, required: true, description: "The file that will be sent." }) },
+    description: "Creates a URL to upload a file to. The file counts towards the quota at once. Works with any key.",
+    args: { input: t.arg({ type: CreateUploadInput, required: true, description: "The file to upload." }) },
     resolve: async (_root, { input }, ctx) => ({
       upload: await ctx.services.mediaObjects.createUpload(ctx, parsePermitted(ctx, requireAccount, createUploadInput, input)),
     }),
@@ -294,12 +294,12 @@ builder.mutationField("createUpload", (t) =>
 );
 
 const CompleteUploadInput = builder.inputType("CompleteUploadInput", {
-  description: "The upload that is complete.",
-  fields: (t) => ({ id: t.id({ required: true, description: "The id that the file was given by `createUpload`." }) }),
+  description: "Parameters of `completeUpload`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID from `createUpload`." }) }),
 });
 
 const CompleteUploadPayload = builder.objectRef<{ readonly mediaObject: SelectedMediaObject }>("CompleteUploadPayload").implement({
-  description: "A file that can be read.",
+  description: "The result of `completeUpload`.",
   fields: (t) => ({ mediaObject: t.field({ type: MediaObject, description: "The file.", resolve: ({ mediaObject }) => mediaObject }) }),
 });
 
@@ -307,8 +307,8 @@ builder.mutationField("completeUpload", (t) =>
   t.field({
     type: CompleteUploadPayload,
     nullable: true,
-    description: "Makes a file that has been sent one that can be read. Repeating it changes nothing.",
-    args: { input: t.arg({ type: CompleteUploadInput, required: true, description: "The upload that is complete." }) },
+    description: "Completes an upload, so that the file can be read. Repeating it has no effect.",
+    args: { input: t.arg({ type: CompleteUploadInput, required: true, description: "The upload to complete." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { mediaObjects } = ctx.services;
       const { id } = await mediaObjects.complete(ctx, readId(input.id, "MediaObject", "id"));
@@ -318,13 +318,13 @@ builder.mutationField("completeUpload", (t) =>
 );
 
 const DeleteMediaInput = builder.inputType("DeleteMediaInput", {
-  description: "The file to be deleted.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which file." }) }),
+  description: "Parameters of `deleteMedia`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the file." }) }),
 });
 
 const DeleteMediaPayload = builder.objectRef<{ readonly id: string }>("DeleteMediaPayload").implement({
-  description: "A file that is no more.",
-  fields: (t) => ({ deletedId: t.exposeID("id", { description: "The id that REST showed." }) }),
+  description: "The result of `deleteMedia`.",
+  fields: (t) => ({ deletedId: t.exposeID("id", { description: "The REST ID of the deleted file." }) }),
 });
 
 builder.mutationField("deleteMedia", (t) =>
@@ -332,18 +332,18 @@ builder.mutationField("deleteMedia", (t) =>
     type: DeleteMediaPayload,
     nullable: true,
     description: "Deletes a tagged file of the account. Needs a secret key.",
-    args: { input: t.arg({ type: DeleteMediaInput, required: true, description: "The file to be deleted." }) },
+    args: { input: t.arg({ type: DeleteMediaInput, required: true, description: "The file to delete." }) },
     resolve: (_root, { input }, ctx) => ctx.services.mediaObjects.delete(ctx, readId(input.id, MEDIA_TYPES, "id")),
   }),
 );
 
 const MediaQuota = builder.objectRef<Quota>("MediaQuota").implement({
-  description: "What the account keeps on the media host, uploads that are under way included.",
+  description: "Storage of the account on the media host, unfinished uploads included.",
   fields: (t) => ({
-    usedBytes: t.exposeFloat("usedBytes", { description: "The bytes of all of it: a whole number." }),
-    limitBytes: t.exposeFloat("limitBytes", { description: "The bytes that it may keep: a whole number." }),
-    files: t.exposeInt("files", { description: "How many files there are." }),
-    limitFiles: t.exposeInt("limitFiles", { description: "How many files it may keep." }),
+    usedBytes: t.exposeFloat("usedBytes", { description: "The bytes in use, as a whole number." }),
+    limitBytes: t.exposeFloat("limitBytes", { description: "The limit in bytes, as a whole number." }),
+    files: t.exposeInt("files", { description: "The number of files." }),
+    limitFiles: t.exposeInt("limitFiles", { description: "The limit of files." }),
   }),
 });
 
@@ -351,7 +351,7 @@ builder.prismaObjectField(Account, "mediaQuota", (t) =>
   t.field({
     type: MediaQuota,
     nullable: true,
-    description: "What the account keeps on the media host, and may keep. Any key may ask.",
+    description: "Storage and limits of the account on the media host. Works with any key.",
     resolve: ({ id }, _args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);
       return ctx.services.mediaQuotas.get(ctx);

@@ -1,4 +1,4 @@
-/** How an owner's models do, live. */
+/** The subscription to the health of an owner's models. */
 import type { ModelHealthChange as Change } from "../../services/community-models/live-health.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";
@@ -7,14 +7,14 @@ import { COMMUNITY_MODEL_TYPES } from "./community-models.js";
 import { Model } from "./models.js";
 
 const ModelHealthChange = builder.objectRef<Change>("ModelHealthChange").implement({
-  description: "Others' calls have changed a registered model's health.",
+  description: "A change in the health of a registered model, caused by calls of other accounts.",
   fields: (t) => ({
-    communityModelId: t.exposeID("id", { description: "The REST id of the registered model." }),
-    modelId: t.exposeID("modelId", { description: "The REST id of the model, by which it is called: `community/<owner>/<name>`." }),
+    communityModelId: t.exposeID("id", { description: "The REST ID of the registered model." }),
+    modelId: t.exposeID("modelId", { description: "The REST ID of the model, used to call it: `community/<owner>/<name>`." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model, with its health as it now is. Null: it is gone, or not the calling key's to call.",
+      description: "The model with its new health. Null when it was deleted, or the calling key may not call it.",
       resolve: ({ modelId }, _args, ctx) => ctx.services.catalog.shown(ctx, modelId),
     }),
   }),
@@ -23,8 +23,9 @@ const ModelHealthChange = builder.objectRef<Change>("ModelHealthChange").impleme
 builder.subscriptionField("modelHealthChanged", (t) =>
   t.field({
     type: ModelHealthChange,
-    description: "The health of the account's registered models, or of one of them, when others' calls have changed it. Permission KEYS.",
-    args: { id: t.arg.id({ description: "The registered model that is meant. Left out: all of them." }) },
+    description:
+      "Health of the account's registered models, or of one of them, when calls of other accounts have changed it. Permission KEYS.",
+    args: { id: t.arg.id({ description: "The ID of a registered model. Defaults to all." }) },
     subscribe: (_root, { id }, ctx) =>
       cancellable(
         ctx,

@@ -1,4 +1,4 @@
-/** The model catalog (docs/spec/models.md): public, and cut to what the key may call when there is one. */
+/** The model catalog (docs/spec/models.md). It is public. With a key it lists only the models that the key may call. */
 import { formatPicocredits } from "../../lib/money.js";
 import { RANKED } from "../../lib/pagination.js";
 import type { ModelHealth as Health } from "../../services/catalog/community.js";
@@ -18,50 +18,50 @@ import { readId } from "../global-ids.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { OrderDirection, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 
-/** Said of registered models and of agents alike (docs/spec/agents.md#record, docs/spec/community-models.md#record). */
+/** Shared by registered models and agents (docs/spec/agents.md#record, docs/spec/community-models.md#record). */
 export const VisibilityEnum = builder.enumType("Visibility", {
-  description: "Who may call a model that an account has registered.",
-  values: describedValues<ModelVisibility>({ private: "Its owner alone, for nothing.", public: "Everybody." }),
+  description: "Who may call a registered model.",
+  values: describedValues<ModelVisibility>({ private: "Only its owner, free of charge.", public: "Everyone." }),
 });
 
 export const Modality = builder.enumType("Modality", {
-  description: "What a model does.",
+  description: "The task that a model performs.",
   values: describedValues<ModalityName>({
-    text: "Writes text.",
-    image: "Makes pictures.",
-    video: "Makes videos.",
-    speech: "Reads text out.",
-    music: "Makes music.",
-    transcription: "Writes down what a recording says.",
-    embedding: "Turns text into vectors.",
-    realtime: "Converses in speech, over one connection.",
-    moderation: "Judges whether text is harmful.",
+    text: "Generates text.",
+    image: "Generates images.",
+    video: "Generates videos.",
+    speech: "Generates speech from text.",
+    music: "Generates music.",
+    transcription: "Transcribes recordings.",
+    embedding: "Creates embeddings of text.",
+    realtime: "Holds spoken conversations over one connection.",
+    moderation: "Classifies harmful content.",
   }),
 });
 
 const ModelCategory = builder.enumType("ModelCategory", {
-  description: "The coarser groups that the catalog is listed by.",
+  description: "The groups of the catalog, broader than modalities.",
   values: describedValues<Category>({
-    text: "Text, and its moderation.",
-    image: "Pictures.",
+    text: "Text and moderation.",
+    image: "Images.",
     video: "Videos.",
     audio: "Speech, music and transcription.",
-    embedding: "Vectors.",
-    realtime: "Conversations in speech.",
+    embedding: "Embeddings.",
+    realtime: "Realtime conversations.",
   }),
 });
 
 const CONTENT_DESCRIPTIONS: Readonly<Record<Content, string>> = {
   text: "Text.",
-  image: "Pictures.",
-  audio: "Sound.",
+  image: "Images.",
+  audio: "Audio.",
   video: "Videos.",
-  embedding: "Vectors.",
-  "3d": "Bodies in three dimensions.",
+  embedding: "Embeddings.",
+  "3d": "3D models.",
 };
 
 export const ContentKind = builder.enumType("ContentKind", {
-  description: "What goes into a model or comes out of it.",
+  description: "A kind of input or output of a model.",
   values: Object.fromEntries(
     (Object.entries(CONTENT_DESCRIPTIONS) as [Content, string][]).map(([value, description]) => [
       // A GraphQL name begins with a letter.
@@ -72,69 +72,69 @@ export const ContentKind = builder.enumType("ContentKind", {
 });
 
 const ModelCapability = builder.enumType("ModelCapability", {
-  description: "What a text model can do beside writing.",
+  description: "A capability of a text model besides text generation.",
   values: describedValues<Capability>({
-    tools: "Calls the functions that a request offers it.",
-    reasoning: "Thinks before it answers.",
+    tools: "Calls functions that the request defines.",
+    reasoning: "Reasons before it answers.",
     search: "Searches the web.",
     code_exec: "Runs code.",
-    vision: "Sees pictures.",
+    vision: "Reads images.",
   }),
 });
 
 export const SafetyFeature = builder.enumType("SafetyFeature", {
-  description: "Checks of the input that a caller cannot switch off.",
+  description: "A safety check of the input. A caller cannot disable those that a model requires.",
   values: describedValues<Feature>({
-    privacy: "Takes out e-mail and network addresses, and numbers of telephones, cards and accounts.",
-    secrets: "Takes out credentials and keys.",
-    sexual: "Refuses what is sexual.",
-    violence: "Refuses what is violent or hateful.",
-    shield: "Refuses attempts to talk the model out of its instructions.",
+    privacy: "Redacts e-mail and network addresses, and phone, card and account numbers.",
+    secrets: "Redacts credentials and keys.",
+    sexual: "Blocks sexual content.",
+    violence: "Blocks violent and hateful content.",
+    shield: "Blocks attempts to override the model's instructions.",
   }),
 });
 
 export const ImagePricing = builder.enumType("ImagePricing", {
-  description: "What is charged for a picture.",
+  description: "How images are priced.",
   values: describedValues<ImagePricingName>({
-    request: "A generation is charged once.",
-    tokens: "The image tokens that the upstream reports are charged.",
+    request: "Per request.",
+    tokens: "By the image tokens that the upstream reports.",
   }),
 });
 
 const ModelFlags = builder.objectRef<ModelRow["flags"]>("ModelFlags").implement({
-  description: "What to know of a model before calling it.",
+  description: "Flags of a model.",
   fields: (t) => ({
-    isPaid: t.exposeBoolean("paid", { description: "Something of it has a price." }),
-    isAlpha: t.exposeBoolean("alpha", { description: "May change or go without notice." }),
+    isPaid: t.exposeBoolean("paid", { description: "Whether any price is not zero." }),
+    isAlpha: t.exposeBoolean("alpha", { description: "Whether the model may change or be removed without notice." }),
   }),
 });
 
 const BILLED_KINDS = {
-  inputTextTokens: "A token of text that goes in.",
-  inputCachedTokens: "A token that the upstream reads from its prompt cache.",
-  inputCacheWriteTokens: "A token that the upstream writes to its prompt cache.",
-  inputAudioTokens: "A token of sound that goes in.",
-  inputImageTokens: "A token of a picture that goes in.",
-  outputTextTokens: "A token of text that comes out.",
-  outputReasoningTokens: "A token of thinking.",
-  outputAudioTokens: "A token of sound that comes out.",
-  outputImageTokens: "A token of a picture that comes out.",
-  outputVideoMilliseconds: "A second of video that comes out.",
-  outputAudioMilliseconds: "A second of sound that comes out.",
-  imageRequests: "A picture.",
-  characters: "A character that is read out.",
-  inputAudioMilliseconds: "A second of a recording that goes in.",
+  inputTextTokens: "Price per input text token.",
+  inputCachedTokens: "Price per token read from the upstream's prompt cache.",
+  inputCacheWriteTokens: "Price per token written to the upstream's prompt cache.",
+  inputAudioTokens: "Price per input audio token.",
+  inputImageTokens: "Price per input image token.",
+  outputTextTokens: "Price per output text token.",
+  outputReasoningTokens: "Price per reasoning token.",
+  outputAudioTokens: "Price per output audio token.",
+  outputImageTokens: "Price per output image token.",
+  outputVideoMilliseconds: "Price per second of output video.",
+  outputAudioMilliseconds: "Price per second of output audio.",
+  imageRequests: "Price per image.",
+  characters: "Price per character of the text to speak.",
+  inputAudioMilliseconds: "Price per second of the input recording.",
 } as const satisfies Partial<Record<BilledKind, string>>;
 
 type Priced = Pick<ModelRow, "modality" | "imagePricing" | "rates">;
 
 const ModelPricing = builder.objectRef<Priced>("ModelPricing").implement({
   description:
-    'Credits per unit of each kind that the model is billed by, so that a usage record\'s amounts times these are its cost, unless the prompt was long or a field of the request has a price of its own. Null: not billed. "0": free.',
+    'Prices in credits per unit. The cost of a usage record is its amounts times these prices, except for long prompts and request fields that have their own prices. Null: not billed. "0": free.',
   fields: (t) =>
     Object.fromEntries(
       (Object.entries(BILLED_KINDS) as [keyof typeof BILLED_KINDS, string][]).map(([kind, description]) => [
-        // Prices of what is measured in time are per second.
+        // Kinds measured in milliseconds have prices per second.
         kind.replace("Milliseconds", "Seconds"),
         t.field({ type: "Credits", nullable: true, description, resolve: (model) => priceOf(model, kind) }),
       ]),
@@ -146,158 +146,178 @@ function priceOf(model: Priced, kind: BilledKind): string | null {
 }
 
 const ModelHealthStatus = builder.enumType("ModelHealthStatus", {
-  description: "What others' calls say of a registered model.",
+  description: "The health of a registered model, measured by calls of other accounts.",
   values: describedValues<Health["status"]>({
-    unknown: "There were too few calls to tell. Models that nobody registered are always of this status.",
-    healthy: "Most of them succeeded.",
-    unreliable: "So many of them failed that lists leave the model out.",
+    unknown: "Too few calls to tell. Also the status of all models that are not registered by an account.",
+    healthy: "Most calls succeed.",
+    unreliable: "So many calls fail that lists omit the model.",
   }),
 });
 
 export const ModelHealth = builder.objectRef<Health>("ModelHealth").implement({
-  description: "How others' calls of a registered model went in the last 24 hours.",
+  description: "The health of a registered model: calls of other accounts in the last 24 hours.",
   fields: (t) => ({
-    status: t.expose("status", { type: ModelHealthStatus, description: "What they say of it." }),
-    successRate: t.exposeFloat("successRate", { nullable: true, description: "Of 1. Null: it was not called." }),
-    requests: t.exposeInt("requests", { description: "How many there were. Those that the caller got wrong or left are not counted." }),
+    status: t.expose("status", { type: ModelHealthStatus, description: "The status of the model." }),
+    successRate: t.exposeFloat("successRate", {
+      nullable: true,
+      description: "The share of successful calls, 0 to 1. Null when there were no calls.",
+    }),
+    requests: t.exposeInt("requests", {
+      description: "The number of calls. Calls with an error of the caller, and calls that the caller left, are not counted.",
+    }),
   }),
 });
 
 const ModelPendingChange = builder.objectRef<PendingModelChange>("ModelPendingChange").implement({
-  description: "What a registered model will be from a moment on. Null: stays as it is.",
+  description: "A scheduled change of a registered model. Fields that do not change are null.",
   fields: (t) => ({
-    effectiveAt: t.expose("effectiveAt", { type: "DateTime", description: "From then on." }),
-    visibility: t.expose("visibility", { type: VisibilityEnum, nullable: true, description: "Who may call it then." }),
-    isPaidOnly: t.exposeBoolean("paidOnly", { nullable: true, description: "Whether it then draws CRYPTO and PACK credits only." }),
-    imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true, description: "What is then charged for a picture." }),
-    pricing: t.field({ type: ModelPricing, nullable: true, description: "All of its prices then.", resolve: ({ pricing }) => pricing }),
+    effectiveAt: t.expose("effectiveAt", { type: "DateTime", description: "When the change takes effect." }),
+    visibility: t.expose("visibility", { type: VisibilityEnum, nullable: true, description: "Who may call the model after the change." }),
+    isPaidOnly: t.exposeBoolean("paidOnly", {
+      nullable: true,
+      description: "Whether the model can be paid with CRYPTO and PACK credits only after the change.",
+    }),
+    imagePricing: t.expose("imagePricing", { type: ImagePricing, nullable: true, description: "How images are priced after the change." }),
+    pricing: t.field({
+      type: ModelPricing,
+      nullable: true,
+      description: "All prices of the model after the change.",
+      resolve: ({ pricing }) => pricing,
+    }),
   }),
 });
 
 const ModelRef = builder.objectRef<ModelRow>("Model");
 
 export const Model = ModelRef.implement({
-  description: "A model that can be called. Its `restId` is the canonical id, `publisher/name`, that requests name it by.",
+  description: "A model that can be called. The `restId` is the canonical ID, `publisher/name`, which requests use.",
   interfaces: [Node],
   extensions: nodesReadBy((ctx, ids) => byId(ids.flatMap((id) => ctx.services.catalog.shown(ctx, id) ?? []))),
   fields: (t) => ({
-    aliases: t.field({ type: ["String"], description: "Other names that requests may use.", resolve: (model) => [...model.aliases] }),
-    publisher: t.exposeString("publisher", { description: "Who made it, not who runs it." }),
-    brandUrl: t.exposeString("brandUrl", { nullable: true, description: "The address of its publisher's sign." }),
-    title: t.exposeString("title", { description: "What people call it." }),
-    description: t.exposeString("description", { nullable: true, description: "What it is good for." }),
-    modality: t.expose("modality", { type: Modality, description: "What it does." }),
+    aliases: t.field({ type: ["String"], description: "Other IDs that requests may use.", resolve: (model) => [...model.aliases] }),
+    publisher: t.exposeString("publisher", { description: "The publisher of the model, who made it." }),
+    brandUrl: t.exposeString("brandUrl", { nullable: true, description: "The URL of the publisher's logo." }),
+    title: t.exposeString("title", { description: "The display name." }),
+    description: t.exposeString("description", { nullable: true, description: "A description of the model." }),
+    modality: t.expose("modality", { type: Modality, description: "The modality of the model." }),
     category: t.field({
       type: ModelCategory,
-      description: "The group of the catalog that it is listed in.",
+      description: "The group of the catalog that lists the model.",
       resolve: (model) => MODALITY_TRAITS[model.modality].category,
     }),
-    inputModalities: t.field({ type: [ContentKind], description: "What goes into it.", resolve: (model) => [...model.inputModalities] }),
+    inputModalities: t.field({
+      type: [ContentKind],
+      description: "The kinds of input that the model accepts.",
+      resolve: (model) => [...model.inputModalities],
+    }),
     outputModalities: t.field({
       type: [ContentKind],
-      description: "What comes out of it.",
+      description: "The kinds of output that the model produces.",
       resolve: (model) => [...model.outputModalities],
     }),
     capabilities: t.field({
       type: [ModelCapability],
-      description: "What it can do beside writing.",
+      description: "Capabilities besides text generation.",
       resolve: (model) => [...model.capabilities],
     }),
-    flags: t.field({ type: ModelFlags, description: "What to know before calling it.", resolve: (model) => model.flags }),
-    pricing: t.field({ type: ModelPricing, description: "What it costs.", resolve: (model) => model }),
-    imagePricing: t.expose("imagePricing", { type: ImagePricing, description: "What is charged for a picture." }),
-    contextLength: t.exposeInt("contextLength", { nullable: true, description: "In tokens. Null: not known." }),
+    flags: t.field({ type: ModelFlags, description: "Flags of the model.", resolve: (model) => model.flags }),
+    pricing: t.field({ type: ModelPricing, description: "The prices of the model.", resolve: (model) => model }),
+    imagePricing: t.expose("imagePricing", { type: ImagePricing, description: "How images are priced." }),
+    contextLength: t.exposeInt("contextLength", { nullable: true, description: "The context length in tokens. Null when unknown." }),
     voices: t.field({
       type: ["String"],
-      description: "Of a model that speaks: the voices that requests may name.",
+      description: "The voices that requests may name, for speech models.",
       resolve: (model) => [...model.voices],
     }),
-    isPaidOnly: t.exposeBoolean("paidOnly", { description: "Draws CRYPTO and PACK credits, never TIER credits." }),
+    isPaidOnly: t.exposeBoolean("paidOnly", {
+      description: "Whether the model can be paid with CRYPTO and PACK credits only, never with TIER credits.",
+    }),
     perUserRpm: t.exposeFloat("perUserRpm", {
       nullable: true,
-      description: "Requests a minute of one account; 0.5 is one in two minutes. Null: no limit of its own.",
+      description: "The limit of requests per minute and account. 0.5 means one in two minutes. Null: no limit of its own.",
     }),
-    isDefault: t.exposeBoolean("isDefault", { description: "Serves requests of its modality that name no model." }),
+    isDefault: t.exposeBoolean("isDefault", { description: "Whether the model serves requests of its modality that name no model." }),
     fallbackIds: t.field({
       type: ["ID"],
-      description: "The REST ids of the models that are tried in this order when its upstream fails.",
+      description: "The REST IDs of the fallbacks, tried in this order when the upstream fails.",
       resolve: (model, _args, ctx) => [...ctx.services.catalog.namedFallbacks(ctx.caller, model)],
     }),
     fallbacks: t.field({
       type: [ModelRef],
-      description: "The models that are tried in this order when its upstream fails, of those that the caller may call.",
+      description: "The fallbacks that the caller may call, tried in this order when the upstream fails.",
       resolve: (model, _args, ctx) =>
         ctx.services.catalog.namedFallbacks(ctx.caller, model).flatMap((id) => ctx.services.catalog.shown(ctx, id) ?? []),
     }),
     requiredSafetyFeatures: t.field({
       type: [SafetyFeature],
-      description: "The checks of the input that every request has.",
+      description: "Safety checks of the input that apply to every request.",
       resolve: (model) => [...model.requiredSafetyFeatures],
     }),
-    isCommunity: t.exposeBoolean("isCommunity", { description: "Registered by an account." }),
-    isAgent: t.exposeBoolean("isAgent", { description: "Asks other models to answer." }),
+    isCommunity: t.exposeBoolean("isCommunity", { description: "Whether an account registered the model." }),
+    isAgent: t.exposeBoolean("isAgent", { description: "Whether the model is an agent, which calls other models to answer." }),
     ownerHandle: t.exposeString("owner", {
       nullable: true,
-      description: "The handle of the account that registered it. Null: none has.",
+      description: "The handle of the account that registered the model. Null when no account did.",
     }),
-    isPrivate: t.exposeBoolean("isPrivate", { description: "Only its owner's to call, for nothing." }),
+    isPrivate: t.exposeBoolean("isPrivate", { description: "Whether only the owner may call the model, free of charge." }),
     health: t.field({
       type: ModelHealth,
-      description: "How others' calls of it went.",
+      description: "The health of the model, measured by calls of other accounts.",
       resolve: (model, _args, ctx) => ctx.services.catalog.healthOf(model),
     }),
     pendingChange: t.field({
       type: ModelPendingChange,
       nullable: true,
-      description: "What its owner has scheduled. Null: nothing.",
+      description: "The change that the owner has scheduled. Null when there is none.",
       resolve: ({ pendingChange }) => pendingChange,
     }),
-    addedAt: t.expose("addedAt", { type: "DateTime", description: "When the catalog took it up." }),
+    addedAt: t.expose("addedAt", { type: "DateTime", description: "When the model was added to the catalog." }),
   }),
 });
 
 const ModelFilter = builder.inputType("ModelFilter", {
-  description: "Which models are meant: those that are all of this. What is left out lets every model through.",
+  description: "Filters for models. A model must match all of them. Omitted filters match every model.",
   fields: (t) => ({
     search: t.string({
-      description: "Words of the id, an alias, the title, the description or the publisher, in any case; at most 253 characters.",
+      description: "Words of the ID, an alias, the title, the description or the publisher, case-insensitive; at most 253 characters.",
     }),
-    modalities: t.field({ type: [Modality], description: "One of these." }),
-    capabilities: t.field({ type: [ModelCapability], description: "All of these." }),
-    publishers: t.stringList({ description: "One of these, at most 100." }),
-    isCommunity: t.boolean({ description: "True: those that accounts have registered. False: the others." }),
-    isFree: t.boolean({ description: "True: those of which nothing has a price. False: the others." }),
+    modalities: t.field({ type: [Modality], description: "Models of one of these modalities." }),
+    capabilities: t.field({ type: [ModelCapability], description: "Models with all of these capabilities." }),
+    publishers: t.stringList({ description: "Models of one of these publishers, at most 100." }),
+    isCommunity: t.boolean({ description: "True: models that accounts registered. False: all others." }),
+    isFree: t.boolean({ description: "True: models without any price. False: all others." }),
     maxInputPrice: t.field({
       type: "Price",
-      description: "The most that a unit of input may cost: a token of text, or a second of a recording. What is not billed costs nothing.",
+      description:
+        "The highest price per unit of input: a text token, or a second of a recording. Input that is not billed counts as free.",
     }),
     maxOutputPrice: t.field({
       type: "Price",
       description:
-        "The most that a unit of output may cost: a token of text, a picture or a token of one, a second, or a character that is read out. What is not billed costs nothing.",
+        "The highest price per unit of output: a text token, an image or image token, a second, or a character to speak. Output that is not billed counts as free.",
     }),
     healthStatuses: t.field({
       type: [ModelHealthStatus],
-      description: "One of these. Left out: all but UNRELIABLE, of which only the caller's own are shown.",
+      description: "Models with one of these statuses. Defaults to all except UNRELIABLE, of which only the caller's own are listed.",
     }),
   }),
 });
 
 const ModelOrderField = builder.enumType("ModelOrderField", {
-  description: "What models are sorted by. Those that are alike in it come by their ids.",
+  description: "The field to sort models by. Models with equal values are sorted by ID.",
   values: describedValues<Order["field"]>({
-    default: "The modality, and of each modality the default first, stable before alpha, registered ones last.",
-    title: "The title, in any case.",
-    price: "What a unit of output costs, else one of input. Units differ between modalities: filter by one.",
-    added_at: "When the catalog took it up.",
+    default: "By modality. Within a modality: the default model first, stable before alpha, registered models last.",
+    title: "The title, case-insensitive.",
+    price: "The price per unit of output, or else of input. Units differ between modalities, so filter by one.",
+    added_at: "The time when the model was added to the catalog.",
   }),
 });
 
 const ModelOrder = builder.inputType("ModelOrder", {
-  description: "How models are sorted.",
+  description: "The sort order of models.",
   fields: (t) => ({
-    field: t.field({ type: ModelOrderField, required: true, defaultValue: "default", description: "What by." }),
-    direction: t.field({ type: OrderDirection, required: true, defaultValue: "asc", description: "Which end first." }),
+    field: t.field({ type: ModelOrderField, required: true, defaultValue: "default", description: "The field to sort by." }),
+    direction: t.field({ type: OrderDirection, required: true, defaultValue: "asc", description: "The direction." }),
   }),
 });
 
@@ -305,19 +325,19 @@ builder.queryField("models", (t) =>
   t.field({
     extensions: { isForAgents: true },
     type: builder.connectionObject(
-      { type: Model, name: "ModelConnection", description: "Models, page by page." },
-      { name: "ModelEdge", description: "A model, and its place in the list." },
+      { type: Model, name: "ModelConnection", description: "A page of models." },
+      { name: "ModelEdge", description: "A model and its cursor." },
     ),
     nullable: true,
     description: "The models that can be called. Needs no key.",
     args: {
       ...pageArgs,
-      filter: t.arg({ type: ModelFilter, description: "Which of them." }),
+      filter: t.arg({ type: ModelFilter, description: "Filters. Defaults to all models." }),
       orderBy: t.arg({
         type: ModelOrder,
         required: true,
         defaultValue: { field: "default", direction: "asc" },
-        description: "In which order.",
+        description: "The sort order.",
       }),
     },
     complexity: pageCost,
@@ -334,8 +354,8 @@ builder.queryField("model", (t) =>
     extensions: { isForAgents: true },
     type: Model,
     nullable: true,
-    description: "One model. Needs no key.",
-    args: { id: t.arg.id({ required: true, description: "Which one, by either id or by an alias." }) },
+    description: "A single model. Needs no key.",
+    args: { id: t.arg.id({ required: true, description: "The canonical ID, node ID or an alias." }) },
     resolve: (_root, { id }, ctx) => ctx.services.catalog.get(ctx, readId(id, "Model", "id")),
   }),
 );

@@ -14,27 +14,27 @@ import { Receipt } from "./chat.js";
 import { Model, SafetyFeature } from "./models.js";
 
 const ModerationImageInput = builder.inputType("ModerationImageInput", {
-  description: "A picture to be judged.",
-  fields: (t) => ({ url: t.string({ required: true, description: "An https address or a data: URL." }) }),
+  description: "An image to moderate.",
+  fields: (t) => ({ url: t.string({ required: true, description: "An https or data: URL." }) }),
 });
 
 const ModerationPartInput = builder.inputType("ModerationPartInput", {
-  description: "What is judged: exactly one of these.",
+  description: "An input to moderate. Set exactly one field.",
   isOneOf: true,
   fields: (t) => ({
-    text: t.string({ description: "A text." }),
-    image: t.field({ type: ModerationImageInput, description: "A picture.", extensions: { wireName: "image_url" } }),
+    text: t.string({ description: "Text." }),
+    image: t.field({ type: ModerationImageInput, description: "An image.", extensions: { wireName: "image_url" } }),
   }),
 });
 
 const CreateModerationInput = builder.inputType("CreateModerationInput", {
-  description: "What is judged.",
+  description: "Parameters of `createModeration`.",
   fields: (t) => ({
-    model: t.string({ description: "An id or alias. Omitted: the default moderation model." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default moderation model." }),
     input: t.field({
       type: [ModerationPartInput],
       required: true,
-      description: "Texts, each judged by itself; with a picture among them, all of it is judged together.",
+      description: "The inputs. Texts are classified separately. With an image among them, all inputs are classified together.",
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
@@ -49,51 +49,51 @@ interface ModerationCategoryObject {
 }
 
 const ModerationCategory = builder.objectRef<ModerationCategoryObject>("ModerationCategory").implement({
-  description: "A kind of content that a moderation model looks for.",
+  description: "A category of harmful content.",
   fields: (t) => ({
-    name: t.exposeString("name", { description: "Such as `violence/graphic`." }),
-    isFlagged: t.exposeBoolean("flagged", { description: "The model has found it." }),
-    score: t.exposeFloat("score", { nullable: true, description: "How sure the model is: 0 to 1." }),
+    name: t.exposeString("name", { description: "The name, such as `violence/graphic`." }),
+    isFlagged: t.exposeBoolean("flagged", { description: "Whether the content belongs to the category." }),
+    score: t.exposeFloat("score", { nullable: true, description: "The confidence of the model, 0 to 1." }),
   }),
 });
 
 const ModerationResult = builder.objectRef<ModerationResultObject>("ModerationResult").implement({
-  description: "What a moderation model has found.",
+  description: "The moderation result of one input.",
   fields: (t) => ({
-    isFlagged: t.exposeBoolean("flagged", { description: "The model has found something." }),
+    isFlagged: t.exposeBoolean("flagged", { description: "Whether any category is flagged." }),
     categories: t.field({
       type: [ModerationCategory],
-      description: "Each kind of content that the model looks for.",
+      description: "All categories that the model classifies.",
       resolve: toCategories,
     }),
-    raw: t.field({ type: "JSON", description: "The result as POST /v1/moderations gives it.", resolve: (result) => result }),
+    raw: t.field({ type: "JSON", description: "The result in the format of POST /v1/moderations.", resolve: (result) => result }),
   }),
 });
 
 const Moderation = builder.objectRef<ModerationObject>("Moderation").implement({
-  description: "A judgement of texts and pictures.",
+  description: "A moderation of texts and images.",
   fields: (t) => ({
-    id: t.exposeID("id", { description: "As POST /v1/moderations calls it." }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model asked for." }),
+    id: t.exposeID("id", { description: "The ID, as in POST /v1/moderations." }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
     results: t.field({
       type: [ModerationResult],
-      description: "One for each text; with a picture among them, one for all.",
+      description: "One result per text. With an image among the inputs, one result for all.",
       resolve: ({ results }) => [...results],
     }),
   }),
 });
 
 const CreateModerationPayload = builder.objectRef<ModerationsResult>("CreateModerationPayload").implement({
-  description: "A judgement, and what it cost.",
+  description: "The result of `createModeration`.",
   fields: (t) => ({
-    moderation: t.expose("moderation", { type: Moderation, description: "The judgement." }),
-    receipt: t.field({ type: Receipt, description: "What it cost.", resolve: ({ receipt }) => receipt }),
+    moderation: t.expose("moderation", { type: Moderation, description: "The moderation." }),
+    receipt: t.field({ type: Receipt, description: "The receipt of the generation.", resolve: ({ receipt }) => receipt }),
   }),
 });
 
@@ -102,8 +102,8 @@ builder.mutationField("createModeration", (t) =>
     extensions: { isForAgents: true },
     type: CreateModerationPayload,
     nullable: true,
-    description: "Judges texts and pictures. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: CreateModerationInput, required: true, description: "What is judged." }) },
+    description: "Moderates texts and images. The charge is committed before the answer is returned.",
+    args: { input: t.arg({ type: CreateModerationInput, required: true, description: "The inputs to moderate." }) },
     resolve: (_root, { input }, ctx) =>
       ctx.services.moderations.create(
         boundedBy(ctx, input.maxCost),
@@ -117,7 +117,7 @@ function toBody(input: typeof CreateModerationInput.$inferInput): Record<string,
   return withExtra({ model, input: toInputs(judged), safe: toSafeText(safe) }, extra);
 }
 
-/** Texts by themselves have a result each, which parts have not. */
+/** Plain texts get one result each. Parts get one result together. */
 function toInputs(judged: (typeof CreateModerationInput.$inferInput)["input"]): unknown[] {
   const texts = judged.flatMap(({ text }) => text ?? []);
   if (texts.length === judged.length) return texts;

@@ -1,4 +1,4 @@
-/** Where registered models are found: below me, at the root, as they change, and from the catalog's models. */
+/** Queries for registered models: fields of `me` and the root, the change subscription, and the link from catalog models. */
 import type { OwnModelChange } from "../../services/community-models/community-models.js";
 import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
 import type { ModelChange } from "../../services/community-models/repository.js";
@@ -15,8 +15,8 @@ import { Model } from "./models.js";
 builder.prismaObjectField(Account, "communityModels", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: CommunityModel, name: "CommunityModelConnection", description: "Registered models, page by page." },
-      { name: "CommunityModelEdge", description: "A registered model, and its place in the list." },
+      { type: CommunityModel, name: "CommunityModelConnection", description: "A page of registered models." },
+      { name: "CommunityModelEdge", description: "A registered model and its cursor." },
     ),
     nullable: true,
     description: `The account's models and agents, newest first. ${NEEDS_KEYS}`,
@@ -31,14 +31,14 @@ builder.prismaObjectField(Account, "communityModels", (t) =>
   }),
 );
 
-const ONE_DESCRIPTION = `One of the account's models and agents. ${NEEDS_KEYS}`;
+const ONE_DESCRIPTION = `A model or agent of the account. ${NEEDS_KEYS}`;
 
 builder.prismaObjectField(Account, "communityModel", (t) =>
   t.field({
     type: CommunityModel,
     nullable: true,
     description: ONE_DESCRIPTION,
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the registered model." }) },
     resolve: (account, { id }, ctx, info) => {
       ctx.services.accounts.assertOwn(ctx, account.id);
       return ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info));
@@ -52,7 +52,7 @@ builder.queryField("communityModel", (t) =>
     nullable: true,
     description: ONE_DESCRIPTION,
     deprecationReason: "Use `me { communityModel(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    args: { id: t.arg.id({ required: true, description: "The ID of the registered model." }) },
     resolve: (_root, { id }, ctx, info) => ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info)),
   }),
 );
@@ -61,7 +61,7 @@ builder.prismaObjectField(Account, "communityModelProvider", (t) =>
   t.field({
     type: CommunityModelProvider,
     nullable: true,
-    description: `Who offers the account's models. ${NEEDS_KEYS}`,
+    description: `The provider of the account's models, as callers see it. ${NEEDS_KEYS}`,
     resolve: ({ id }, _args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);
       return ctx.services.communityModels.provider(ctx);
@@ -73,9 +73,9 @@ builder.queryField("fallbackCandidates", (t) =>
   t.field({
     type: [FallbackCandidate],
     nullable: true,
-    description: `The models that could be fallbacks of one of the account's models, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}. ${NEEDS_KEYS}`,
+    description: `Models that can be fallbacks of one of the account's models, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}. ${NEEDS_KEYS}`,
     deprecationReason: "Use `me { communityModel(id) { ... on ProxyModel { fallbackCandidates { model { id } } } } }`.",
-    args: { communityModelId: t.arg.id({ required: true, description: "The one that is to have them." }) },
+    args: { communityModelId: t.arg.id({ required: true, description: "The ID of the registered model that gets the fallbacks." }) },
     complexity: { field: 1, multiplier: FALLBACK_CANDIDATES_MAX },
     resolve: async (_root, { communityModelId: id }, ctx) => [
       ...(await ctx.services.communityModels.fallbackCandidates(ctx, readModelId(id, "communityModelId"))),
@@ -84,23 +84,23 @@ builder.queryField("fallbackCandidates", (t) =>
 );
 
 const CommunityModelChangeKind = builder.enumType("CommunityModelChangeKind", {
-  description: "What became of a registered model.",
+  description: "The type of a change of a registered model.",
   values: describedValues<ModelChange>({
-    created: "It was registered.",
-    updated: "Its owner has changed it, or what was scheduled has come due.",
-    deleted: "It is gone.",
+    created: "The model was registered.",
+    updated: "The owner changed the model, or a scheduled change took effect.",
+    deleted: "The model was deleted.",
   }),
 });
 
 const CommunityModelChange = builder.objectRef<OwnModelChange>("CommunityModelChange").implement({
-  description: "What became of one of the account's models.",
+  description: "A change of one of the account's models.",
   fields: (t) => ({
-    communityModelId: t.exposeID("id", { description: "The REST id of the registered model." }),
-    change: t.expose("change", { type: CommunityModelChangeKind, description: "What became of it." }),
+    communityModelId: t.exposeID("id", { description: "The REST ID of the registered model." }),
+    change: t.expose("change", { type: CommunityModelChangeKind, description: "The type of the change." }),
     communityModel: t.field({
       type: CommunityModel,
       nullable: true,
-      description: "As it now is. Null: it is deleted.",
+      description: "The model after the change. Null when it was deleted.",
       resolve: async ({ id, change }, _args, ctx, info) => {
         if (change === "deleted") return null;
         const [model] = await ctx.services.communityModels.getMany(ctx, [id], selectionOf(ctx, info));
@@ -113,13 +113,13 @@ const CommunityModelChange = builder.objectRef<OwnModelChange>("CommunityModelCh
 builder.subscriptionField("communityModelChanged", (t) =>
   t.field({
     type: CommunityModelChange,
-    description: `Each change of the account's models, and each scheduled change when it comes due. ${NEEDS_KEYS}`,
+    description: `Changes of the account's models, scheduled changes included when they take effect. ${NEEDS_KEYS}`,
     subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.communityModels.changed(live), ctx.closing),
     resolve: (change) => change,
   }),
 );
 
-// The catalog's models lead to who has registered them.
+// Links from catalog models to their registration and owner.
 
 const registeredBy = rowsBatchedBy((ctx: GraphQLContext, ids, select) => ctx.services.communityModels.getMany(ctx, ids, select));
 const ownerBy = rowsBatchedBy((ctx: GraphQLContext, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
@@ -128,7 +128,7 @@ builder.objectField(Model, "communityModel", (t) =>
   t.field({
     type: CommunityModel,
     nullable: true,
-    description: `What its owner has registered. Null for everybody else. ${NEEDS_KEYS}`,
+    description: `The registration of the model. Null unless the caller owns it. ${NEEDS_KEYS}`,
     resolve: (model, _args, ctx, info) =>
       model.communityModelId !== null && ctx.services.catalog.isOwn(ctx, model) ? registeredBy(ctx, model.communityModelId, info) : null,
   }),
@@ -138,7 +138,7 @@ builder.objectField(Model, "owner", (t) =>
   t.field({
     type: Account,
     nullable: true,
-    description: "The account that registered it. Null: none has, or it is another's; operators see every one.",
+    description: "The account that registered the model. Null when no account did, or it is another account. Operators see every account.",
     resolve: (model, _args, ctx, info) => {
       const ownerId = ctx.services.catalog.ownerOf(model);
       return ownerId === null || ctx.caller.kind === "anonymous" ? null : ownerBy(ctx, ownerId, info);

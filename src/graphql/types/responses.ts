@@ -1,4 +1,7 @@
-/** Responses: OpenAI's newer form of a chat, as a mutation or as the generation itself (docs/spec/chat.md#responses). */
+/**
+ * Responses, OpenAI's newer chat format: a complete response as a mutation, a streamed one as a subscription
+ * (docs/spec/chat.md#responses).
+ */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
@@ -15,60 +18,60 @@ import { present, ReasoningEffort } from "./chat-input.js";
 import { SafetyFeature } from "./models.js";
 
 const ResponseContentInput = builder.inputType("ResponseContentInput", {
-  description: "What a response answers: exactly one of these.",
+  description: "The input of a response. Set exactly one field.",
   isOneOf: true,
   fields: (t) => ({
-    text: t.string({ description: "A text." }),
-    items: t.field({ type: ["JSON"], description: "Input items by their wire names, such as messages and what tools have answered." }),
+    text: t.string({ description: "Text." }),
+    items: t.field({ type: ["JSON"], description: "Input items with their wire names, such as messages and tool outputs." }),
   }),
 });
 
 const ReasoningSummary = builder.enumType("ReasoningSummary", {
-  description: "How much of its thoughts a model tells.",
+  description: "How much of its reasoning a model summarizes.",
   values: {
-    AUTO: { value: "auto", description: "As much as it does by itself." },
-    CONCISE: { value: "concise", description: "Little." },
-    DETAILED: { value: "detailed", description: "Much." },
-    NONE: { value: "none", description: "Nothing." },
+    AUTO: { value: "auto", description: "The model decides." },
+    CONCISE: { value: "concise", description: "A short summary." },
+    DETAILED: { value: "detailed", description: "A detailed summary." },
+    NONE: { value: "none", description: "No summary." },
   } as const,
 });
 
 const ResponseReasoningInput = builder.inputType("ResponseReasoningInput", {
-  description: "How a model thinks before it answers.",
+  description: "Reasoning options.",
   fields: (t) => ({
-    effort: t.field({ type: ReasoningEffort, description: "How long. Omitted: as the model does by itself." }),
-    summary: t.field({ type: ReasoningSummary, description: "With a summary the thoughts are told as one. Omitted: without." }),
+    effort: t.field({ type: ReasoningEffort, description: "The reasoning effort. Defaults to the model's own." }),
+    summary: t.field({ type: ReasoningSummary, description: "The length of the reasoning summary. When omitted, there is no summary." }),
   }),
 });
 
 const ResponseInput = builder.inputType("ResponseInput", {
-  description: "What is to be answered in the Responses format, and how.",
+  description: "Parameters of a response.",
   fields: (t) => ({
-    model: t.string({ description: "An id or alias. Omitted: the default text model." }),
-    input: t.field({ type: ResponseContentInput, required: true, description: "What is to be answered." }),
-    instructions: t.string({ description: "How the model shall behave." }),
-    maxOutputTokens: t.int({ description: "How long the answer may be, in tokens." }),
-    temperature: t.float({ description: "How freely the model chooses its words: 0 to 2." }),
-    topP: t.float({ description: "The share of likely words that the model chooses from: 0 to 1." }),
+    model: t.string({ description: "A model ID or alias. Defaults to the default text model." }),
+    input: t.field({ type: ResponseContentInput, required: true, description: "The input." }),
+    instructions: t.string({ description: "System instructions for the model." }),
+    maxOutputTokens: t.int({ description: "The maximum length of the answer in tokens." }),
+    temperature: t.float({ description: "The sampling temperature, 0 to 2." }),
+    topP: t.float({ description: "Nucleus sampling: the probability mass to consider, 0 to 1." }),
     tools: t.field({
       type: ["JSON"],
       description:
-        'Such as `{ type: "function", name: "weather", parameters: { ... } }`, or of type `custom`. Types that the model cannot have are left out, with a warning in the receipt.',
+        'Tools, such as `{ type: "function", name: "weather", parameters: { ... } }`, or of type `custom`. Types that the model does not support are left out, with a warning in the receipt.',
     }),
     toolChoice: t.field({ type: "JSON", description: '`"auto"`, `"none"`, `"required"`, or the function to call.' }),
     hasParallelToolCalls: t.boolean({
-      description: "Whether the model may call several functions at once.",
+      description: "Whether the model may call several functions in parallel.",
       extensions: { wireName: "parallel_tool_calls" },
     }),
-    text: t.field({ type: "JSON", description: 'Such as `{ format: { type: "json_object" } }`.' }),
-    reasoning: t.field({ type: ResponseReasoningInput, description: "How to think. Omitted: as the model does by itself." }),
-    metadata: t.field({ type: "JSON", description: "Given back with the answer." }),
+    text: t.field({ type: "JSON", description: 'Text options, such as `{ format: { type: "json_object" } }`.' }),
+    reasoning: t.field({ type: ResponseReasoningInput, description: "Reasoning options. Defaults to the model's own." }),
+    metadata: t.field({ type: "JSON", description: "Metadata that is returned with the response." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
   }),
 });
 
-/** The body of POST /v1/responses; fields that are null or absent are left out. */
+/** Builds the body of POST /v1/responses, without fields that are null or absent. */
 function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown> {
   const { input, maxOutputTokens, topP, toolChoice, hasParallelToolCalls, reasoning, safe, maxCost: _, ...same } = body;
   return present({
@@ -84,22 +87,25 @@ function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown>
 }
 
 const ResponseStatus = builder.enumType("ResponseStatus", {
-  description: "How a response ended.",
+  description: "The status of a response.",
   values: {
-    IN_PROGRESS: { value: "in_progress", description: "It is being made." },
-    COMPLETED: { value: "completed", description: "The model has said what it had to say." },
-    INCOMPLETE: { value: "incomplete", description: "It was cut, because it was as long as it may be or its rest was withheld." },
+    IN_PROGRESS: { value: "in_progress", description: "The response is being generated." },
+    COMPLETED: { value: "completed", description: "The response is complete." },
+    INCOMPLETE: {
+      value: "incomplete",
+      description: "The response was cut off, because it reached its maximum length or the rest was withheld.",
+    },
   } as const,
 });
 
 const Response = builder.objectRef<ResponseObject>("Response").implement({
-  description: "What the model answered. The whole of it is in `raw`.",
+  description: "A response of a model. `raw` contains the complete answer.",
   fields: (t) => ({
-    id: t.id({ description: "As the Responses format calls it.", resolve: ({ id }) => id }),
-    status: t.field({ type: ResponseStatus, description: "Whether it is all that the model had to say.", resolve: ({ status }) => status }),
-    outputText: t.string({ description: "Every text of the answer, joined.", resolve: outputTextOf }),
+    id: t.id({ description: "The ID in the Responses format.", resolve: ({ id }) => id }),
+    status: t.field({ type: ResponseStatus, description: "Whether the response is complete.", resolve: ({ status }) => status }),
+    outputText: t.string({ description: "All text of the response, joined.", resolve: outputTextOf }),
     output: t.field({ type: ["JSON"], description: "The output items.", resolve: ({ output }) => [...output] }),
-    raw: t.field({ type: "JSON", description: "The answer as POST /v1/responses gives it.", resolve: (response) => response }),
+    raw: t.field({ type: "JSON", description: "The response in the format of POST /v1/responses.", resolve: (response) => response }),
   }),
 });
 
@@ -109,10 +115,10 @@ interface CreatedResponse {
 }
 
 const CreateResponsePayload = builder.objectRef<CreatedResponse>("CreateResponsePayload").implement({
-  description: "A response, and what it cost.",
+  description: "The result of `createResponse`.",
   fields: (t) => ({
-    response: t.expose("response", { type: Response, description: "What the model answered." }),
-    receipt: t.expose("receipt", { type: Receipt, description: "What it cost." }),
+    response: t.expose("response", { type: Response, description: "The response." }),
+    receipt: t.expose("receipt", { type: Receipt, description: "The receipt of the generation." }),
   }),
 });
 
@@ -121,8 +127,9 @@ builder.mutationField("createResponse", (t) =>
     extensions: { isForAgents: true },
     type: CreateResponsePayload,
     nullable: true,
-    description: "Answers an input in the Responses format, keeping nothing of it. The charge is committed before the answer is given.",
-    args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
+    description:
+      "Creates a response in the Responses format. The response is not stored. The charge is committed before the answer is returned.",
+    args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
     resolve: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return ctx.services.responses.create(boundedBy(ctx, input.maxCost), body);
@@ -137,26 +144,30 @@ interface ResponseEventObject {
 }
 
 const ResponseEventType = builder.objectRef<ResponseEventObject>("ResponseEvent").implement({
-  description: "One event of a streamed response; the last one has no event of its own and brings the receipt.",
+  description: "An event of a streamed response. The last one has no upstream event, only the receipt.",
   fields: (t) => ({
-    generationId: t.exposeID("generationId", { description: "The REST id of the usage record to come." }),
-    type: t.string({ nullable: true, description: "Such as `response.output_text.delta`.", resolve: ({ event }) => event?.type ?? null }),
+    generationId: t.exposeID("generationId", { description: "The REST ID of the usage record that will be stored." }),
+    type: t.string({
+      nullable: true,
+      description: "The type of the event, such as `response.output_text.delta`.",
+      resolve: ({ event }) => event?.type ?? null,
+    }),
     event: t.field({
       type: "JSON",
       nullable: true,
-      description: "The event as POST /v1/responses streams it.",
+      description: "The event in the format of POST /v1/responses.",
       resolve: ({ event }) => event,
     }),
-    receipt: t.expose("receipt", { type: Receipt, nullable: true, description: "With the last event: what it cost." }),
+    receipt: t.expose("receipt", { type: Receipt, nullable: true, description: "The receipt of the generation, in the last event." }),
   }),
 });
 
 builder.subscriptionField("response", (t) =>
   t.field({
     type: ResponseEventType,
-    description: "Streams a response. Unsubscribing stops it at once; what was generated until then is charged.",
+    description: "Streams a response. Unsubscribing stops it at once, and the part generated until then is charged.",
     extensions: { endsByItself: true, isForAgents: true },
-    args: { input: t.arg({ type: ResponseInput, required: true, description: "What is to be answered, and how." }) },
+    args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>

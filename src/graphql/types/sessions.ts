@@ -1,4 +1,7 @@
-/** Signing in, and the sessions and profile of whoever is signed in. The cookie goes with the HTTP answer (docs/spec/sessions.md#sign-in). */
+/**
+ * Sign-in, sessions and the profile of the signed-in person. The session cookie is set on the HTTP response
+ * (docs/spec/sessions.md#sign-in).
+ */
 import { invalidInput } from "../../errors.js";
 import { parsePermitted, requireSession } from "../../services/access/permissions.js";
 import type { SelectedAccount } from "../../services/accounts/accounts.js";
@@ -15,25 +18,25 @@ import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from
 import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 
-const PASSWORD = `${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
+const PASSWORD = `A password of ${PASSWORD_CHARS_MIN} to ${PASSWORD_CHARS_MAX} characters.`;
 
 const Session = builder.prismaObject("Session", {
-  description: "A browser in which the account is signed in. Only a session may see it.",
+  description: "A browser session of the account. Visible to sessions only.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.sessions.getMany(ctx, ids, selectionOf(ctx, info, [], "Session"))),
   ),
   fields: (t) => ({
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was signed in." }),
-    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When it ends. Later, when it is used before." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the session started." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When the session expires. Use before then extends it." }),
     userAgent: t.exposeString("userAgent", {
       nullable: true,
-      description: "What the browser called itself. Null: it did not say.",
+      description: "The User-Agent of the browser. Null when it sent none.",
     }),
-    ipAddress: t.exposeString("ipAddress", { nullable: true, description: "Where it signed in from. Null: it is not known." }),
+    ipAddress: t.exposeString("ipAddress", { nullable: true, description: "The IP address of the sign-in. Null when unknown." }),
     isCurrent: t.boolean({
-      description: "True for the session that asks; where the answer opens a new one, for that.",
+      description: "True for the session that makes this request. When the response opens a new session, true for that one.",
       resolve: ({ id }, _args, ctx) => {
         const opened = ctx.browser?.openedSessionId ?? null;
         return opened === null ? ctx.services.sessions.isCurrent(ctx, id) : opened === id;
@@ -45,11 +48,11 @@ const Session = builder.prismaObject("Session", {
 builder.prismaObjectField(Account, "sessions", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: Session, name: "SessionConnection", description: "Sessions, page by page." },
-      { name: "SessionEdge", description: "A session, and its place in the list." },
+      { type: Session, name: "SessionConnection", description: "A page of sessions." },
+      { name: "SessionEdge", description: "A session and its cursor." },
     ),
     nullable: true,
-    description: "Where the account is signed in, newest first. Only a session may see them.",
+    description: "The account's sessions, newest first. Visible to sessions only.",
     args: pageArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
@@ -62,60 +65,60 @@ builder.prismaObjectField(Account, "sessions", (t) =>
 
 const OVER_HTTP = "Over HTTP only.";
 
-/** What opens a session answers it, and whose it is. */
+/** Payload fields of mutations that open a session. */
 function openedSessionPayload(name: string, description: string) {
   return builder.objectRef<SignedIn>(name).implement({
     description,
     fields: (t) => ({
       session: t.field({
         type: Session,
-        description: "The session that was opened. Its cookie is set by the answer.",
+        description: "The new session. The response sets its cookie.",
         resolve: ({ session }) => session,
       }),
-      accountId: t.exposeID("accountId", { description: "The REST id of the account that is signed in now." }),
+      accountId: t.exposeID("accountId", { description: "The REST ID of the account that is now signed in." }),
     }),
   });
 }
 
-const SignUpPayload = openedSessionPayload("SignUpPayload", "A new account, signed in.");
-const SignInPayload = openedSessionPayload("SignInPayload", "Whoever has signed in.");
-const ChangePasswordPayload = openedSessionPayload("ChangePasswordPayload", "Whoever has changed their password.");
+const SignUpPayload = openedSessionPayload("SignUpPayload", "The result of `signUp`.");
+const SignInPayload = openedSessionPayload("SignInPayload", "The result of `signIn`.");
+const ChangePasswordPayload = openedSessionPayload("ChangePasswordPayload", "The result of `changePassword`.");
 
 const SignUpInput = builder.inputType("SignUpInput", {
-  description: "The account to be made.",
+  description: "Parameters of `signUp`.",
   fields: (t) => ({
-    email: t.string({ required: true, description: "The e-mail address to sign in with. Nobody else may have it." }),
+    email: t.string({ required: true, description: "The e-mail address to sign in with. Must not belong to another account." }),
     password: t.string({ required: true, description: PASSWORD }),
-    name: t.string({ description: "What its owner is called." }),
+    name: t.string({ description: "The display name of the owner." }),
   }),
 });
 
 const SignInInput = builder.inputType("SignInInput", {
-  description: "Who signs in.",
+  description: "Parameters of `signIn`.",
   fields: (t) => ({
-    email: t.string({ required: true, description: "The e-mail address, in any case." }),
-    password: t.string({ required: true, description: "The account's password." }),
+    email: t.string({ required: true, description: "The e-mail address, case-insensitive." }),
+    password: t.string({ required: true, description: "The password of the account." }),
   }),
 });
 
 const ChangePasswordInput = builder.inputType("ChangePasswordInput", {
-  description: "The password as it is, and as it is to be.",
+  description: "Parameters of `changePassword`.",
   fields: (t) => ({
-    currentPassword: t.string({ required: true, description: "The one that the account has now." }),
+    currentPassword: t.string({ required: true, description: "The current password of the account." }),
     newPassword: t.string({ required: true, description: PASSWORD }),
   }),
 });
 
-/** A repetition by alias would dodge the limit on attempts (docs/spec/graphql.md#limits). */
+/** Aliases that repeat the field in one operation would evade the limit on attempts (docs/spec/graphql.md#limits). */
 const ONE_SIGN_IN = { isOnePerOperation: true };
 
 builder.mutationField("signUp", (t) =>
   t.field({
     type: SignUpPayload,
     nullable: true,
-    description: `Makes an account and signs in to it, where the gateway signs people in. ${OVER_HTTP}`,
+    description: `Creates an account and signs in to it, when this gateway has its own sign-in. ${OVER_HTTP}`,
     extensions: ONE_SIGN_IN,
-    args: { input: t.arg({ type: SignUpInput, required: true, description: "The account to be made." }) },
+    args: { input: t.arg({ type: SignUpInput, required: true, description: "The account to create." }) },
     resolve: (_root, { input }, ctx, info) =>
       opening(ctx, (browser) =>
         ctx.services.signIn.signUp(ctx, parseInput(signUpInput, input), browser, selectionOf(ctx, info, ["session"])),
@@ -127,9 +130,9 @@ builder.mutationField("signIn", (t) =>
   t.field({
     type: SignInPayload,
     nullable: true,
-    description: `Signs in with an e-mail address and a password, always into a new session, where the gateway signs people in. ${OVER_HTTP}`,
+    description: `Signs in with an e-mail address and a password, always into a new session, when this gateway has its own sign-in. ${OVER_HTTP}`,
     extensions: ONE_SIGN_IN,
-    args: { input: t.arg({ type: SignInInput, required: true, description: "Who signs in." }) },
+    args: { input: t.arg({ type: SignInInput, required: true, description: "The credentials." }) },
     resolve: (_root, { input }, ctx, info) =>
       opening(ctx, (browser) =>
         ctx.services.signIn.signIn(ctx, parseInput(signInInput, input), browser, selectionOf(ctx, info, ["session"])),
@@ -141,9 +144,9 @@ builder.mutationField("changePassword", (t) =>
   t.field({
     type: ChangePasswordPayload,
     nullable: true,
-    description: `Changes the password, ends every session of the account and opens a new one. Sessions only. ${OVER_HTTP}`,
+    description: `Changes the password, ends all sessions of the account and opens a new one. Sessions only. ${OVER_HTTP}`,
     extensions: ONE_SIGN_IN,
-    args: { input: t.arg({ type: ChangePasswordInput, required: true, description: "The password as it is, and as it is to be." }) },
+    args: { input: t.arg({ type: ChangePasswordInput, required: true, description: "The current and the new password." }) },
     resolve: (_root, { input }, ctx, info) =>
       opening(ctx, (browser) => {
         const change = parsePermitted(ctx, requireSession, changePasswordInput, input);
@@ -156,56 +159,56 @@ interface EndedSessions {
   readonly ended: readonly SelectedSession[];
 }
 
-/** What ends sessions answers those that it has ended. */
+/** Payload fields of mutations that end sessions. */
 function endedSessionsPayload<Ended extends EndedSessions>(name: string, description: string) {
   return builder.objectRef<Ended>(name).implement({
     description,
     fields: (t) => ({
       sessions: t.field({
         type: [Session],
-        description: "What was known of the sessions that it ended, newest first.",
+        description: "The ended sessions, newest first.",
         complexity: { field: 1, multiplier: SESSIONS_PER_ACCOUNT_MAX },
         resolve: ({ ended }) => [...ended],
       }),
-      ended: t.int({ description: "How many sessions it ended.", resolve: ({ ended }) => ended.length }),
+      ended: t.int({ description: "The number of ended sessions.", resolve: ({ ended }) => ended.length }),
     }),
   });
 }
 
 const SignOutInput = builder.inputType("SignOutInput", {
-  description: "Where to sign out.",
+  description: "Parameters of `signOut`.",
   fields: (t) => ({
     isEverywhere: t.boolean({
       required: true,
       defaultValue: false,
-      description: "Whether to sign out in every browser, not only in this one.",
+      description: "Whether to sign out of all browsers, not just this one.",
     }),
   }),
 });
 
-const SignOutPayload = endedSessionsPayload<EndedSessions>("SignOutPayload", "Whoever has signed out.");
+const SignOutPayload = endedSessionsPayload<EndedSessions>("SignOutPayload", "The result of `signOut`.");
 
 builder.mutationField("signOut", (t) =>
   t.field({
     type: SignOutPayload,
     nullable: true,
-    description: `Ends the session that asks. Sessions only. ${OVER_HTTP}`,
+    description: `Ends the current session. Sessions only. ${OVER_HTTP}`,
     extensions: ONE_SIGN_IN,
-    args: { input: t.arg({ type: SignOutInput, required: true, description: "Where." }) },
+    args: { input: t.arg({ type: SignOutInput, required: true, description: "The sessions to end." }) },
     resolve: (_root, { input }, ctx, info) =>
       answering(ctx, () => ctx.services.sessions.signOut(ctx, input, selectionOf(ctx, info, ["sessions"]))),
   }),
 );
 
 const RevokeSessionInput = builder.inputType("RevokeSessionInput", {
-  description: "The session to be ended.",
-  fields: (t) => ({ id: t.id({ required: true, description: "Which session." }) }),
+  description: "Parameters of `revokeSession`.",
+  fields: (t) => ({ id: t.id({ required: true, description: "The ID of the session." }) }),
 });
 
 const RevokeSessionPayload = builder.objectRef<{ readonly session: SelectedSession }>("RevokeSessionPayload").implement({
-  description: "A session that has been ended.",
+  description: "The result of `revokeSession`.",
   fields: (t) => ({
-    session: t.field({ type: Session, description: "What was known of it.", resolve: ({ session }) => session }),
+    session: t.field({ type: Session, description: "The ended session.", resolve: ({ session }) => session }),
   }),
 });
 
@@ -214,7 +217,7 @@ builder.mutationField("revokeSession", (t) =>
     type: RevokeSessionPayload,
     nullable: true,
     description: "Ends a session of the account. Sessions only.",
-    args: { input: t.arg({ type: RevokeSessionInput, required: true, description: "Which session." }) },
+    args: { input: t.arg({ type: RevokeSessionInput, required: true, description: "The session to end." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const id = readId(input.id, "Session", "id");
       return { session: await ctx.services.sessions.revoke(ctx, id, selectionOf(ctx, info, ["session"])) };
@@ -223,8 +226,8 @@ builder.mutationField("revokeSession", (t) =>
 );
 
 const RevokeOtherSessionsInput = builder.inputType("RevokeOtherSessionsInput", {
-  description: "Nothing has to be stated: `{}`.",
-  fields: (t) => ({ clientMutationId: t.string({ description: "Answered as it was sent." }) }),
+  description: "Parameters of `revokeOtherSessions`. None is required: `{}`.",
+  fields: (t) => ({ clientMutationId: t.string({ description: "An identifier of the client that is returned unchanged." }) }),
 });
 
 interface RevokedSessions extends EndedSessions {
@@ -233,20 +236,20 @@ interface RevokedSessions extends EndedSessions {
 
 const RevokeOtherSessionsPayload = endedSessionsPayload<RevokedSessions>(
   "RevokeOtherSessionsPayload",
-  "An account that is signed in here alone.",
+  "The result of `revokeOtherSessions`.",
 );
 
 builder.objectField(RevokeOtherSessionsPayload, "clientMutationId", (t) =>
-  // Relay's name for it, text of the client's own and no id of ours.
-  t.exposeID("clientMutationId", { nullable: true, description: "As it was sent. Null: it was not." }),
+  // Relay's name for it. It is text of the client, not an ID of the gateway.
+  t.exposeID("clientMutationId", { nullable: true, description: "The `clientMutationId` of the input. Null when none was sent." }),
 );
 
 builder.mutationField("revokeOtherSessions", (t) =>
   t.field({
     type: RevokeOtherSessionsPayload,
     nullable: true,
-    description: "Ends every session of the account but the one that asks. Sessions only.",
-    args: { input: t.arg({ type: RevokeOtherSessionsInput, required: true, description: "Nothing has to be stated: `{}`." }) },
+    description: "Ends all sessions of the account except the current one. Sessions only.",
+    args: { input: t.arg({ type: RevokeOtherSessionsInput, required: true, description: "No parameter is required: `{}`." }) },
     resolve: async (_root, { input }, ctx, info) => ({
       ended: await ctx.services.sessions.revokeOthers(ctx, selectionOf(ctx, info, ["sessions"])),
       clientMutationId: input.clientMutationId ?? null,
@@ -255,26 +258,29 @@ builder.mutationField("revokeOtherSessions", (t) =>
 );
 
 const UpdateProfileInput = builder.inputType("UpdateProfileInput", {
-  description: "Only the fields that are sent change.",
+  description: "Parameters of `updateProfile`. Omitted fields do not change.",
   fields: (t) => ({
-    name: t.string({ description: "What its owner is called. Null takes it away." }),
-    handle: t.string({ description: "1 to 39 of the letters a to z, digits and dashes; not a dash first. Nobody else may have it." }),
-    image: t.string({ description: "The https URL of a picture. Null takes it away." }),
+    name: t.string({ description: "The display name of the owner. Null removes it." }),
+    handle: t.string({
+      description:
+        "The handle: 1 to 39 of the letters a to z, digits and dashes, not starting with a dash. Must not belong to another account.",
+    }),
+    image: t.string({ description: "The https URL of a picture. Null removes it." }),
   }),
 });
 
 const UpdateProfilePayload = builder.objectRef<{ readonly account: SelectedAccount }>("UpdateProfilePayload").implement({
-  description: "An account whose profile has been changed.",
-  fields: (t) => ({ account: t.field({ type: Account, description: "As it now is.", resolve: ({ account }) => account }) }),
+  description: "The result of `updateProfile`.",
+  fields: (t) => ({ account: t.field({ type: Account, description: "The account after the change.", resolve: ({ account }) => account }) }),
 });
 
 builder.mutationField("updateProfile", (t) =>
   t.field({
     type: UpdateProfilePayload,
     nullable: true,
-    description: "Changes how the account and its owner are called. Sessions only.",
+    description: "Updates the profile of the account. Sessions only.",
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: UpdateProfileInput, required: true, description: "What changes." }) },
+    args: { input: t.arg({ type: UpdateProfileInput, required: true, description: "The changes." }) },
     resolve: async (_root, { input }, ctx, info) => {
       await ctx.services.profiles.update(ctx, parsePermitted(ctx, requireSession, updateProfileInput, input));
       return { account: await ctx.services.accounts.own(ctx, selectionOf(ctx, info, ["account"])) };

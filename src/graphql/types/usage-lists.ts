@@ -1,4 +1,4 @@
-/** Usage in lists and in sums, of an account and of a key: filters, orders, groups (docs/spec/usage.md). */
+/** Usage lists and summaries of an account and of a key: filters, orders and groups (docs/spec/usage.md). */
 import type { InputShapeFromFields } from "@pothos/core";
 import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
@@ -25,110 +25,115 @@ import { ApiKey } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
 import { apiKeyOf, toDays, UsageRecord, UsageStatusEnum } from "./usage.js";
 
-/** What a summary costs beside its groups: it reads thousands of rows of roll-ups. */
+/** The query cost of a summary besides its groups: it reads thousands of roll-up rows. */
 const SUMMARY_COST = 20;
 
 const UsageFilterInput = builder.inputType("UsageFilter", {
-  description: "Which generations: those that answer to all of it. Ids of what is not there, or is another account's, find nothing.",
+  description:
+    "Filters for generations. A generation must match all of them. IDs that do not exist, or belong to another account, match nothing.",
   fields: (t) => ({
-    apiKeyIds: t.idList({ description: "Paid by one of these keys, 1 to 100." }),
-    modelIds: t.idList({ description: "That asked for one of these models, by canonical id, 1 to 100." }),
-    modalities: t.field({ type: [Modality], description: "That made one of these. A moderation is TEXT." }),
-    statuses: t.field({ type: [UsageStatusEnum], description: "That ended so." }),
-    from: t.field({ type: "DateTime", description: "Of this moment or later. Unless stated, 30 days before the end." }),
-    to: t.field({ type: "DateTime", description: "Earlier than this moment. Unless stated, up to now." }),
-    minCost: t.field({ type: "Credits", description: "That cost as much or more." }),
+    apiKeyIds: t.idList({ description: "Generations paid by one of these keys, 1 to 100." }),
+    modelIds: t.idList({ description: "Generations that requested one of these models, by canonical ID, 1 to 100." }),
+    modalities: t.field({ type: [Modality], description: "Generations of one of these modalities. A moderation counts as TEXT." }),
+    statuses: t.field({ type: [UsageStatusEnum], description: "Generations with one of these statuses." }),
+    from: t.field({ type: "DateTime", description: "Generations at or after this time. Defaults to 30 days before the end." }),
+    to: t.field({ type: "DateTime", description: "Generations before this time. Defaults to now." }),
+    minCost: t.field({ type: "Credits", description: "Generations that cost at least this much." }),
     search: t.string({
       description:
-        "A part of the model's id or of the key's present name, in any case; or the generation's REST id. At most 200 characters.",
+        "A part of the model ID or of the key's current name, case-insensitive; or the REST ID of the generation. At most 200 characters.",
     }),
   }),
 });
 
 const UsageOrderField = builder.enumType("UsageOrderField", {
-  description: "What generations are sorted by.",
+  description: "The field to sort generations by.",
   values: {
-    TIMESTAMP: { value: "timestamp", description: "When they ended." },
-    COST: { value: "cost", description: "What was charged. At most 100,000 generations are sorted by it." },
-    RESPONSE_TIME: { value: "response_time", description: "How long they took. At most 100,000 generations are sorted by it." },
+    TIMESTAMP: { value: "timestamp", description: "The time when they ended." },
+    COST: { value: "cost", description: "The charge. At most 100,000 generations can be sorted by it." },
+    RESPONSE_TIME: { value: "response_time", description: "The response time. At most 100,000 generations can be sorted by it." },
   } as const,
 });
 
 const UsageOrderInput = builder.inputType("UsageOrder", {
-  description: "How generations are sorted.",
+  description: "The sort order of generations.",
   fields: (t) => ({
-    field: t.field({ type: UsageOrderField, required: true, defaultValue: "timestamp", description: "By what." }),
-    direction: t.field({ type: OrderDirection, required: true, defaultValue: "desc", description: "Which way." }),
+    field: t.field({ type: UsageOrderField, required: true, defaultValue: "timestamp", description: "The field to sort by." }),
+    direction: t.field({ type: OrderDirection, required: true, defaultValue: "desc", description: "The direction." }),
   }),
 });
 
 const UsageGrouping = builder.enumType("UsageGrouping", {
-  description: "What generations are summed up by.",
+  description: "A dimension to group generations by.",
   values: {
-    HOUR: { value: "hour", description: `By the hour, UTC; of ${USAGE_SUMMARY_HOURLY_DAYS_MAX} days at most.` },
-    DAY: { value: "day", description: "By the day, UTC." },
-    MODEL: { value: "model", description: "By the model that was asked for." },
+    HOUR: { value: "hour", description: `By hour, in UTC; at most ${USAGE_SUMMARY_HOURLY_DAYS_MAX} days.` },
+    DAY: { value: "day", description: "By day, in UTC." },
+    MODEL: { value: "model", description: "By requested model." },
     KEY: { value: "key", description: "By the key that paid." },
-    STATUS: { value: "status", description: "By how they ended." },
-    MODALITY: { value: "modality", description: "By what was made." },
+    STATUS: { value: "status", description: "By status." },
+    MODALITY: { value: "modality", description: "By modality." },
   } as const,
 });
 
 const UsageTimes = builder.objectRef<UsageTimesRow>("UsageTimes").implement({
-  description: "How long generations took, in milliseconds, to 5%.",
+  description: "Percentiles of a duration in milliseconds, accurate to 5%.",
   fields: (t) => ({
-    p50: t.exposeInt("p50", { description: "Half of them took no longer." }),
-    p95: t.exposeInt("p95", { description: "95 of 100 took no longer." }),
-    p99: t.exposeInt("p99", { description: "99 of 100 took no longer." }),
+    p50: t.exposeInt("p50", { description: "The median." }),
+    p95: t.exposeInt("p95", { description: "The 95th percentile." }),
+    p99: t.exposeInt("p99", { description: "The 99th percentile." }),
   }),
 });
 
 const UsageGroup = builder.objectRef<UsageGroupRow>("UsageGroup").implement({
-  description: "Generations in sum. What they are not grouped by is null.",
+  description: "Totals of a group of generations. Dimensions that are not grouped by are null.",
   fields: (t) => ({
-    from: t.expose("from", { type: "DateTime", nullable: true, description: "Where the hour or the day begins." }),
-    modelId: t.exposeID("model", { nullable: true, description: "The canonical id of the model that was asked for." }),
+    from: t.expose("from", { type: "DateTime", nullable: true, description: "The start of the hour or day." }),
+    modelId: t.exposeID("model", { nullable: true, description: "The canonical ID of the requested model." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model that was asked for. Null, too: it is no longer offered to the caller.",
+      description: "The requested model. Also null when it is no longer offered to the caller.",
       resolve: ({ model }, _args, ctx) => (model === null ? null : ctx.services.catalog.shown(ctx, model)),
     }),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that paid. Null, too: sessions asked." }),
+    apiKeyId: t.exposeID("apiKeyId", {
+      nullable: true,
+      description: "The REST ID of the key that paid. Also null for requests by sessions.",
+    }),
     apiKey: t.field({
       type: ApiKey,
       nullable: true,
       description:
-        "The key that paid. Null, too: sessions asked. Of other keys than the calling one it needs a secret key with the permission KEYS.",
+        "The key that paid. Also null for requests by sessions. Keys other than the calling one need a secret key with the permission KEYS.",
       resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, apiKeyId, info)),
     }),
-    status: t.expose("status", { type: UsageStatusEnum, nullable: true, description: "How they ended." }),
-    modality: t.expose("modality", { type: Modality, nullable: true, description: "What was made." }),
-    requests: t.exposeInt("requests", { description: "How many there are. Those that failed are not among them." }),
+    status: t.expose("status", { type: UsageStatusEnum, nullable: true, description: "The status of the generations." }),
+    modality: t.expose("modality", { type: Modality, nullable: true, description: "The modality of the generations." }),
+    requests: t.exposeInt("requests", { description: "The number of generations, without failed ones." }),
     cost: t.field({
       type: "Credits",
-      description: "What was charged.",
+      description: "The total charge.",
       resolve: ({ costNanocredits }) => formatNanocredits(costNanocredits),
     }),
-    inputTokens: t.exposeFloat("inputTokens", { description: "Tokens of all kinds that went in: a whole number." }),
-    outputTokens: t.exposeFloat("outputTokens", { description: "Tokens of all kinds that came out: a whole number." }),
+    inputTokens: t.exposeFloat("inputTokens", { description: "Input tokens of all kinds, as a whole number." }),
+    outputTokens: t.exposeFloat("outputTokens", { description: "Output tokens of all kinds, as a whole number." }),
     responseTimeMs: t.expose("responseTimeMs", {
       type: UsageTimes,
       nullable: true,
-      description: "From the request to the end of its answer. Null: there is none.",
+      description: "The time from the request to the end of its answer. Null when there are no generations.",
     }),
     timeToFirstTokenMs: t.expose("timeToFirstTokenMs", {
       type: UsageTimes,
       nullable: true,
-      description: "From the request to the first piece of a streamed answer. Null: none was streamed.",
+      description: "The time from the request to the first token. Null when no answer was streamed.",
     }),
     failedRequests: t.exposeInt("failedRequests", {
       description:
-        "Generations that nobody served, by no fault of the caller's: they cost nothing. Told apart by hours, and 0 where status or cost are asked for.",
+        "Generations that failed on all candidates, not because of the caller. They cost nothing. Resolved by the hour, and 0 when grouped or filtered by status or cost.",
     }),
     errorRate: t.exposeFloat("errorRate", {
       nullable: true,
-      description: "The failed ones among all, 0 to 1. Null: there are none, or status or cost are asked for.",
+      description:
+        "The share of failed generations, 0 to 1. Null when there are no generations, or when grouped or filtered by status or cost.",
     }),
   }),
 });
@@ -137,7 +142,7 @@ interface FilterInput extends Omit<UsageFilter, "modalities"> {
   readonly modalities?: readonly string[] | null | undefined;
 }
 
-/** The service looks at the rest of it. */
+/** The service checks everything else. */
 function toFilter(filter: FilterInput | null | undefined): UsageFilter | undefined {
   if (!filter) return undefined;
   const ids = (texts: readonly string[] | null | undefined, type: string, param: string) =>
@@ -159,17 +164,17 @@ function toOrder(order: OrderInput | null | undefined): UsageOrder {
   return { field: order?.field ?? "timestamp", isAscending: order?.direction === "asc" };
 }
 
-/** Each order is a list of its own: a place in one is none in another. */
+/** A cursor is valid only for its own sort order. */
 function listOf({ field, isAscending }: UsageOrder): string {
   return { timestamp: "usage", cost: "usageByCost", response_time: "usageByResponseTime" }[field] + (isAscending ? "Upwards" : "");
 }
 
 const listArgs = builder.args((t) => ({
   ...pageArgs,
-  filter: t.field({ type: UsageFilterInput, description: "Which of them; unless stated, those of the last 30 days." }),
-  orderBy: t.field({ type: UsageOrderInput, description: "Unless stated, the newest first." }),
+  filter: t.field({ type: UsageFilterInput, description: "Filters. Defaults to the last 30 days." }),
+  orderBy: t.field({ type: UsageOrderInput, description: "The sort order. Defaults to newest first." }),
   days: t.int({
-    description: `How many days back from the end: 1 to ${USAGE_DAYS_MAX}.`,
+    description: `The number of days before the end, 1 to ${USAGE_DAYS_MAX}.`,
     deprecationReason: "Use `filter: { from: ... }`.",
   }),
 }));
@@ -177,13 +182,18 @@ const listArgs = builder.args((t) => ({
 const summaryArgs = builder.args((t) => ({
   filter: t.field({
     type: UsageFilterInput,
-    description: `Which of them, of ${USAGE_SUMMARY_DAYS_MAX} days at most; unless stated, those of the last 30 days.`,
+    description: `Filters, at most ${USAGE_SUMMARY_DAYS_MAX} days. Defaults to the last 30 days.`,
   }),
-  groupBy: t.field({ type: [UsageGrouping], required: true, defaultValue: [], description: "By what. Empty: all in one." }),
+  groupBy: t.field({
+    type: [UsageGrouping],
+    required: true,
+    defaultValue: [],
+    description: "The dimensions to group by. Empty: one group of all.",
+  }),
   first: t.int({
     required: true,
     defaultValue: USAGE_GROUPS_DEFAULT,
-    description: `How many groups at most, 1 to ${USAGE_GROUPS_MAX}: the most expensive ones.`,
+    description: `The number of groups, 1 to ${USAGE_GROUPS_MAX}: the most expensive ones.`,
   }),
 }));
 
@@ -193,8 +203,8 @@ const summaryCost = ({ first }: { readonly first?: number }) => ({
 });
 
 const UsageRecordConnection = builder.connectionObject(
-  { type: UsageRecord, name: "UsageRecordConnection", description: "Usage, page by page." },
-  { name: "UsageRecordEdge", description: "A finished generation, and its place in the list." },
+  { type: UsageRecord, name: "UsageRecordConnection", description: "A page of usage records." },
+  { name: "UsageRecordEdge", description: "A finished generation and its cursor." },
 );
 
 type ListArgs = InputShapeFromFields<typeof listArgs>;
@@ -219,7 +229,7 @@ builder.prismaObjectField(Account, "usage", (t) =>
   t.field({
     type: UsageRecordConnection,
     nullable: true,
-    description: "What the account has generated. Permission USAGE.",
+    description: "The account's usage records. Permission USAGE.",
     args: listArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
@@ -234,8 +244,8 @@ builder.prismaObjectField(Account, "usageRecord", (t) =>
   t.field({
     type: UsageRecord,
     nullable: true,
-    description: "One generation of the account, once it has been charged. Permission USAGE.",
-    args: { id: t.arg.id({ required: true, description: "Which one." }) },
+    description: "A usage record of the account, once the generation has been charged. Permission USAGE.",
+    args: { id: t.arg.id({ required: true, description: "The ID of the usage record." }) },
     resolve: (account, { id }, ctx, info) => {
       ctx.services.accounts.assertOwn(ctx, account.id);
       return ctx.services.usage.getSelected(ctx, readId(id, "UsageRecord", "id"), selectionOf(ctx, info));
@@ -247,7 +257,7 @@ builder.prismaObjectField(Account, "usageSummary", (t) =>
   t.field({
     type: [UsageGroup],
     nullable: true,
-    description: "What the account has generated, in sum: by time, and then the most expensive group first. Permission USAGE.",
+    description: "Usage totals of the account, by time, then the most expensive group first. Permission USAGE.",
     args: summaryArgs,
     complexity: summaryCost,
     resolve: ({ id }, args, ctx, info) => {
@@ -269,7 +279,7 @@ builder.prismaObjectField(ApiKey, "usage", (t) =>
   t.field({
     type: UsageRecordConnection,
     nullable: true,
-    description: "What was generated with this key. Permission USAGE, but for the calling key's own.",
+    description: "Usage records of this key. Permission USAGE, except for the calling key's own.",
     args: listArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
@@ -283,7 +293,7 @@ builder.prismaObjectField(ApiKey, "usageSummary", (t) =>
   t.field({
     type: [UsageGroup],
     nullable: true,
-    description: "What was generated with this key, in sum. Permission USAGE, but for the calling key's own.",
+    description: "Usage totals of this key. Permission USAGE, except for the calling key's own.",
     args: summaryArgs,
     complexity: summaryCost,
     resolve: ({ id }, args, ctx, info) => summaryOfKey(ctx, id, [args, histogramsOf(info)], {}),

@@ -1,4 +1,4 @@
-/** Usage: what each generation consumed and cost, and the daily roll-up (docs/spec/usage.md). */
+/** Usage records, and the daily roll-up (docs/spec/usage.md). */
 import type { GraphQLResolveInfo } from "graphql";
 import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
@@ -22,48 +22,49 @@ const MICROSECONDS_PER_MILLISECOND = 1000;
 export const MeterSourceEnum = builder.enumType("MeterSource", {
   description: "A bucket of credits. A charge draws TIER, then CRYPTO, then PACK.",
   values: describedValues<MeterSource>({
-    tier: "What the account's tier gives, and refills.",
-    crypto: "What was paid in with crypto.",
-    pack: "What was bought.",
+    tier: "Credits that the account's tier refills.",
+    crypto: "Credits paid in with crypto.",
+    pack: "Credits bought in packs.",
   }),
 });
 
 export const UsageStatusEnum = builder.enumType("UsageStatus", {
-  description: "How a generation ended that was charged.",
+  description: "The status of a charged generation.",
   values: describedValues<UsageStatus>({
-    ok: "It was answered whole.",
-    cancelled: "The caller left, or the answer broke off. What had been made was charged.",
+    ok: "The answer was complete.",
+    cancelled: "The caller left, or the answer broke off. The generated part was charged.",
   }),
 });
 
 export const UsageSourceEnum = builder.enumType("UsageSource", {
-  description: "Who counted what was consumed and made.",
+  description: "How the usage was determined.",
   values: describedValues<UsageSource>({
-    provider: "The upstream reported it.",
-    estimated: "The gateway counted, because the upstream reported nothing, or less than it delivered.",
-    partial: "The gateway counted up to where the answer was cut.",
-    bounded: "The upstream reported more than is plausible for the request. The most that is plausible was charged.",
+    provider: "Reported by the upstream.",
+    estimated: "Counted by the gateway, because the upstream reported nothing, or less than it delivered.",
+    partial: "Counted by the gateway up to the point where the answer was cut.",
+    bounded:
+      "Limited by the gateway: the upstream reported more than is plausible for the request, and the highest plausible amount was charged.",
   }),
 });
 
 export const UsageAmounts = builder.objectRef<UsageQuantities>("UsageAmounts").implement({
-  description: "What was consumed and made. The kinds do not overlap: text tokens leave out what is counted in a kind of its own.",
+  description: "Metered amounts. The kinds do not overlap: text tokens exclude tokens that another kind counts.",
   fields: (t) => ({
-    inputTextTokens: t.exposeInt("inputTextTokens", { description: "Text that went in and was not cached." }),
-    inputCachedTokens: t.exposeInt("inputCachedTokens", { description: "Read from the upstream's prompt cache." }),
-    inputCacheWriteTokens: t.exposeInt("inputCacheWriteTokens", { description: "Written to the upstream's prompt cache." }),
-    inputAudioTokens: t.exposeInt("inputAudioTokens", { description: "Sound that went in." }),
-    inputImageTokens: t.exposeInt("inputImageTokens", { description: "Pictures that went in." }),
-    outputTextTokens: t.exposeInt("outputTextTokens", { description: "Text that came out." }),
-    outputReasoningTokens: t.exposeInt("outputReasoningTokens", { description: "Thinking that came out or was kept." }),
-    outputAudioTokens: t.exposeInt("outputAudioTokens", { description: "Sound that came out." }),
-    outputImageTokens: t.exposeInt("outputImageTokens", { description: "Pictures that came out." }),
+    inputTextTokens: t.exposeInt("inputTextTokens", { description: "Input text tokens that were not cached." }),
+    inputCachedTokens: t.exposeInt("inputCachedTokens", { description: "Tokens read from the upstream's prompt cache." }),
+    inputCacheWriteTokens: t.exposeInt("inputCacheWriteTokens", { description: "Tokens written to the upstream's prompt cache." }),
+    inputAudioTokens: t.exposeInt("inputAudioTokens", { description: "Input audio tokens." }),
+    inputImageTokens: t.exposeInt("inputImageTokens", { description: "Input image tokens." }),
+    outputTextTokens: t.exposeInt("outputTextTokens", { description: "Output text tokens." }),
+    outputReasoningTokens: t.exposeInt("outputReasoningTokens", { description: "Reasoning tokens, shown or hidden." }),
+    outputAudioTokens: t.exposeInt("outputAudioTokens", { description: "Output audio tokens." }),
+    outputImageTokens: t.exposeInt("outputImageTokens", { description: "Output image tokens." }),
     outputVideoSeconds: t.float({
-      description: "Video that came out, where it is counted in seconds.",
+      description: "Seconds of output video, where it is metered in seconds.",
       resolve: (usage) => usage.outputVideoMilliseconds / MILLISECONDS_PER_SECOND,
     }),
     outputAudioSeconds: t.float({
-      description: "Sound that came out, where it is counted in seconds.",
+      description: "Seconds of output audio, where it is metered in seconds.",
       resolve: (usage) => usage.outputAudioMilliseconds / MILLISECONDS_PER_SECOND,
     }),
   }),
@@ -85,103 +86,116 @@ const AMOUNT_COLUMNS = {
 
 const readApiKeyOf = edgesBatchedBy<null, SelectedApiKey>((ctx, ids, _args, select) => ctx.services.apiKeys.getEach(ctx, ids, select));
 
-/** The key that something was paid with. */
+/** The key that paid for a generation. */
 export function apiKeyOf(ctx: GraphQLContext, id: string, info: GraphQLResolveInfo): Promise<SelectedApiKey | null> {
   return readApiKeyOf(ctx, id, null, selectionOf(ctx, info));
 }
 
 export const UsageRecord = builder.prismaObject("UsageRecord", {
-  description: "One finished generation.",
+  description: "The usage record of a finished generation.",
   interfaces: [Node],
   select: { id: true, timestamp: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.usage.getMany(ctx, ids, selectionOf(ctx, info, [], "UsageRecord"))),
   ),
   fields: (t) => ({
-    timestamp: t.expose("timestamp", { type: "DateTime", description: "When it ended." }),
-    modality: t.field({ type: Modality, description: "What was made.", select: { modality: true }, resolve: ({ modality }) => modality }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model asked for; its prices applied." }),
+    timestamp: t.expose("timestamp", { type: "DateTime", description: "When the generation ended." }),
+    modality: t.field({
+      type: Modality,
+      description: "The modality of the generation.",
+      select: { modality: true },
+      resolve: ({ modality }) => modality,
+    }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model, whose prices applied." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       select: { model: true },
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
     modelUsedId: t.exposeID("modelUsed", {
-      description: "The canonical id of the model that answered; another one when a fallback served.",
+      description: "The canonical ID of the model that answered. It differs from `modelId` after a fallback.",
     }),
     modelUsed: t.field({
       type: Model,
       nullable: true,
-      description: "The model that answered. Null: it is no longer offered to the caller.",
+      description: "The model that answered. Null when it is no longer offered to the caller.",
       select: { modelUsed: true },
       resolve: ({ modelUsed }, _args, ctx) => ctx.services.catalog.shown(ctx, modelUsed),
     }),
-    apiKeyId: t.exposeID("apiKeyId", { nullable: true, description: "The REST id of the key that paid. Null: a session asked." }),
+    apiKeyId: t.exposeID("apiKeyId", {
+      nullable: true,
+      description: "The REST ID of the key that paid. Null when a session made the request.",
+    }),
     apiKey: t.field({
       type: ApiKey,
       nullable: true,
       description:
-        "The key that paid. Null: a session asked. Of other keys than the calling one it needs a secret key with the permission KEYS.",
+        "The key that paid. Null when a session made the request. Keys other than the calling one need a secret key with the permission KEYS.",
       select: { apiKeyId: true },
       resolve: ({ apiKeyId }, _args, ctx, info) => (apiKeyId === null ? null : apiKeyOf(ctx, apiKeyId, info)),
     }),
-    apiKeyName: t.exposeString("apiKeyName", { nullable: true, description: "What the key was called then." }),
+    apiKeyName: t.exposeString("apiKeyName", { nullable: true, description: "The name of the key at that time." }),
     apiKeyType: t.field({
       type: ApiKeyType,
       nullable: true,
-      description: "What the key was for.",
+      description: "The type of the key.",
       select: { apiKeyType: true },
       resolve: ({ apiKeyType }) => apiKeyType,
     }),
     meterSource: t.field({
       type: MeterSourceEnum,
-      description: "The bucket that paid the most of it.",
+      description: "The bucket that paid the largest share.",
       select: { meterSource: true },
       resolve: ({ meterSource }) => meterSource,
     }),
-    usage: t.field({ type: UsageAmounts, description: "What was consumed and made.", select: AMOUNT_COLUMNS, resolve: (row) => row }),
+    usage: t.field({ type: UsageAmounts, description: "The metered usage.", select: AMOUNT_COLUMNS, resolve: (row) => row }),
     cost: t.field({
       type: "Credits",
-      description: "What was charged.",
+      description: "The amount charged.",
       select: { costNanocredits: true },
       resolve: ({ costNanocredits }) => formatNanocredits(costNanocredits),
     }),
     responseTimeMs: t.exposeInt("responseTimeMs", { description: "Milliseconds from the request to the end of its answer." }),
     timeToFirstTokenMs: t.exposeInt("timeToFirstTokenMs", {
       nullable: true,
-      description: "Milliseconds from the request to the first piece of a streamed answer.",
+      description: "Milliseconds from the request to the first token. Null for answers that are not streamed.",
     }),
     held: t.field({
       type: "Credits",
       nullable: true,
-      description: "What was set aside for it in all before it was charged. Null: not known.",
+      description: "The total credits held before the charge. Null when unknown.",
       select: { heldNanocredits: true },
       resolve: ({ heldNanocredits }) => (heldNanocredits === null ? null : formatNanocredits(heldNanocredits)),
     }),
     upstreamMs: t.float({
       nullable: true,
-      description: "Milliseconds in which the upstream was at work. Null: not known.",
+      description: "Milliseconds that the upstream took. Null when unknown.",
       select: { upstreamUs: true },
       resolve: ({ upstreamUs }) => toMilliseconds(upstreamUs),
     }),
     gatewayMs: t.float({
       nullable: true,
-      description: "Milliseconds that the gateway itself took until it charged. Null: not known.",
+      description: "Milliseconds that the gateway itself took until the charge. Null when unknown.",
       select: { gatewayUs: true },
       resolve: ({ gatewayUs }) => toMilliseconds(gatewayUs),
     }),
-    status: t.field({ type: UsageStatusEnum, description: "How it ended.", select: { status: true }, resolve: ({ status }) => status }),
+    status: t.field({
+      type: UsageStatusEnum,
+      description: "How the generation ended.",
+      select: { status: true },
+      resolve: ({ status }) => status,
+    }),
     usageSource: t.field({
       type: UsageSourceEnum,
-      description: "Who counted.",
+      description: "How the usage was determined.",
       select: { usageSource: true },
       resolve: ({ usageSource }) => usageSource,
     }),
     parentRequestId: t.exposeID("parentRequestId", {
       nullable: true,
-      description: "The REST id of the agent's generation that this one was part of.",
+      description: "The REST ID of the agent's generation that made this one.",
     }),
   }),
 });
@@ -191,19 +205,22 @@ function toMilliseconds(microseconds: bigint | null): number | null {
 }
 
 const UsageDay = builder.objectRef<UsageDailyRow>("UsageDay").implement({
-  description: "One day's use of one model paid from one bucket. Days are UTC.",
+  description: "One day's usage of one model from one bucket. Days are UTC.",
   fields: (t) => ({
     date: t.exposeString("date", { description: "`YYYY-MM-DD`." }),
-    modelId: t.exposeID("model", { description: "The canonical id of the model that was asked for." }),
+    modelId: t.exposeID("model", { description: "The canonical ID of the requested model." }),
     model: t.field({
       type: Model,
       nullable: true,
-      description: "The model that was asked for. Null: it is no longer offered to the caller.",
+      description: "The requested model. Null when it is no longer offered to the caller.",
       resolve: ({ model }, _args, ctx) => ctx.services.catalog.shown(ctx, model),
     }),
-    meterSource: t.expose("meterSource", { type: MeterSourceEnum, description: "The bucket that paid the most of each." }),
-    requests: t.exposeInt("requests", { description: "How many there were." }),
-    cost: t.field({ type: "Credits", description: "What was charged.", resolve: (row) => formatNanocredits(row.costNanocredits) }),
+    meterSource: t.expose("meterSource", {
+      type: MeterSourceEnum,
+      description: "The bucket that paid the largest share of each generation.",
+    }),
+    requests: t.exposeInt("requests", { description: "The number of generations." }),
+    cost: t.field({ type: "Credits", description: "The total charge.", resolve: (row) => formatNanocredits(row.costNanocredits) }),
   }),
 });
 
@@ -212,19 +229,22 @@ export const UsageDaily = builder.objectRef<{ rows: readonly UsageDailyRow[]; as
   fields: (t) => ({
     days: t.field({
       type: [UsageDay],
-      description: "The newest first.",
+      description: "Usage by day, newest first.",
       complexity: { field: 1, multiplier: USAGE_DAYS_MAX },
       resolve: (daily) => [...daily.rows],
     }),
-    asOf: t.expose("asOf", { type: "DateTime", description: "When it was read." }),
+    asOf: t.expose("asOf", { type: "DateTime", description: "When the figures were read." }),
   }),
 });
 
 export const usageDailyDaysArg = builder.args((t) => ({
-  days: t.int({ defaultValue: USAGE_DAILY_DAYS_DEFAULT, description: `How many days back: 1 to ${USAGE_DAYS_MAX}.` }),
+  days: t.int({ defaultValue: USAGE_DAILY_DAYS_DEFAULT, description: `The number of days, 1 to ${USAGE_DAYS_MAX}.` }),
 }));
 
-/** Undefined: the service's own default. BAD_REQUEST with param `days` when it is out of bounds (docs/spec/limits.md). */
+/**
+ * Returns undefined for the service's own default. Throws BAD_REQUEST with param `days` when the number is out of bounds
+ * (docs/spec/limits.md).
+ */
 export function toDays({ days }: { readonly days?: number | null | undefined }): number | undefined {
   if (days === undefined || days === null) return undefined;
   if (days < 1 || days > USAGE_DAYS_MAX) throw wrongField("days", `must be from 1 to ${USAGE_DAYS_MAX} days`);
@@ -235,7 +255,7 @@ builder.prismaObjectField(Account, "usageDaily", (t) =>
   t.field({
     type: UsageDaily,
     nullable: true,
-    description: "The account's use by day, model and bucket. Permission USAGE.",
+    description: "The account's usage by day, model and bucket. Permission USAGE.",
     args: usageDailyDaysArg,
     resolve: ({ id }, args, ctx) => {
       ctx.services.accounts.assertOwn(ctx, id);

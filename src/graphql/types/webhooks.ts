@@ -1,4 +1,4 @@
-/** Webhooks: endpoints of the account, and the log of what they were sent. */
+/** Webhook endpoints of the account, and the log of their deliveries. */
 
 import type { Page, PageRequest } from "../../lib/pagination.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
@@ -23,71 +23,70 @@ import { Account } from "./accounts.js";
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 
 const WebhookEventEnum = builder.enumType("WebhookEvent", {
-  description: "What an endpoint can listen to.",
+  description: "An event that an endpoint can subscribe to.",
   values: Object.fromEntries(
-    WEBHOOK_EVENTS.map((value) => [value.toUpperCase().replace(".", "_"), { value, description: `Comes as the type \`${value}\`.` }]),
+    WEBHOOK_EVENTS.map((value) => [value.toUpperCase().replace(".", "_"), { value, description: `Sent as the type \`${value}\`.` }]),
   ) as Record<string, { readonly value: WebhookEvent }>,
 });
 
 const WebhookDisabledReason = builder.enumType("WebhookDisabledReason", {
-  description: "Why the gateway disabled an endpoint.",
+  description: "The reason why the gateway disabled an endpoint.",
   values: {
-    GONE: { value: "gone", description: "It answered 410." },
-    FAILING: { value: "failing", description: "Every try has failed for three days." },
+    GONE: { value: "gone", description: "The endpoint answered 410." },
+    FAILING: { value: "failing", description: "All attempts failed for three days." },
   } as const,
 });
 
 const WebhookDeliveryStatus = builder.enumType("WebhookDeliveryStatus", {
-  description: "How a delivery goes.",
+  description: "The status of a delivery.",
   values: {
-    PENDING: { value: "pending", description: "Still to be sent, or to be tried again." },
-    DELIVERED: { value: "delivered", description: "The endpoint has taken it." },
-    FAILED: { value: "failed", description: "Nothing more is tried." },
+    PENDING: { value: "pending", description: "Waits for its first or next attempt." },
+    DELIVERED: { value: "delivered", description: "The endpoint accepted the message." },
+    FAILED: { value: "failed", description: "No more attempts are made." },
   } as const,
 });
 
 const WebhookDelivery = builder.prismaObject("WebhookDelivery", {
-  description:
-    "A message to an endpoint, and how its delivery goes. Its `restId` is the message's id: `webhook-id`, the same at every try.",
+  description: "A message to an endpoint and its delivery. The `restId` is the ID of the message: `webhook-id`, the same in every attempt.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.webhooks.getDeliveries(ctx, ids, selectionOf(ctx, info, [], "WebhookDelivery"))),
   ),
   fields: (t) => ({
-    event: t.exposeString("event", { description: "The message's type: `usage.recorded`, `webhook.test`, ..." }),
+    event: t.exposeString("event", { description: "The type of the message: `usage.recorded`, `webhook.test`, ..." }),
     status: t.field({
       type: WebhookDeliveryStatus,
-      description: "How it goes.",
+      description: "The status of the delivery.",
       select: { status: true },
       resolve: ({ status }) => status,
     }),
-    attempts: t.exposeInt("attempts", { description: "Tries that were begun since it was queued or sent anew." }),
+    attempts: t.exposeInt("attempts", { description: "The number of attempts since the message was queued or redelivered." }),
     nextAttemptAt: t.field({
       type: "DateTime",
       nullable: true,
-      description: "When it is tried next. Null when nothing more is tried.",
+      description: "When the next attempt is made. Null when no more attempts are made.",
       select: { status: true, nextAttemptAt: true },
       resolve: ({ status, nextAttemptAt }) => (status === "pending" ? nextAttemptAt : null),
     }),
     lastStatus: t.exposeInt("lastStatus", {
       nullable: true,
-      description: "The status that the last try was answered; null without an answer.",
+      description: "The HTTP status of the last attempt. Null when there was no response.",
     }),
-    lastError: t.exposeString("lastError", { nullable: true, description: "Why the last try failed; null when it did not." }),
+    lastError: t.exposeString("lastError", { nullable: true, description: "Why the last attempt failed. Null when it succeeded." }),
     message: t.string({
-      description: "The body as it is sent: JSON text.",
+      description: "The body of the message, as JSON text.",
       select: { payload: true },
       resolve: ({ payload }) => JSON.stringify(toMessage(payload)),
     }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was queued." }),
-    finishedAt: t.expose("finishedAt", { type: "DateTime", nullable: true, description: "When it was delivered or given up." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the message was queued." }),
+    finishedAt: t.expose("finishedAt", { type: "DateTime", nullable: true, description: "When the message was delivered or given up." }),
   }),
 });
 
 const WebhookDeliveryConnection = builder.connectionObject(
-  { type: WebhookDelivery, name: "WebhookDeliveryConnection", description: "Deliveries, page by page." },
-  { name: "WebhookDeliveryEdge", description: "A delivery, and its place in the list." },
+  { type: WebhookDelivery, name: "WebhookDeliveryConnection", description: "A page of deliveries." },
+  { name: "WebhookDeliveryEdge", description: "A delivery and its cursor." },
 );
 
 const deliveriesOf = edgesBatchedBy<PageRequest, Page<SelectedDelivery>>((ctx, ids, page, select) =>
@@ -95,38 +94,38 @@ const deliveriesOf = edgesBatchedBy<PageRequest, Page<SelectedDelivery>>((ctx, i
 );
 
 export const WebhookEndpoint = builder.prismaObject("WebhookEndpoint", {
-  description: "An address that is told what happens to the account.",
+  description: "A URL that receives events of the account.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
     byId(await ctx.services.webhooks.getMany(ctx, ids, selectionOf(ctx, info, [], "WebhookEndpoint"))),
   ),
   fields: (t) => ({
-    url: t.exposeString("url", { description: "Where messages are sent." }),
+    url: t.exposeString("url", { description: "The URL that messages are sent to." }),
     events: t.field({
       type: [WebhookEventEnum],
-      description: "What it is told.",
+      description: "The events that are sent.",
       select: { events: true },
       resolve: ({ events }) => events as WebhookEvent[],
     }),
-    isEnabled: t.exposeBoolean("isEnabled", { description: "Whether anything is sent to it." }),
+    isEnabled: t.exposeBoolean("isEnabled", { description: "Whether messages are sent to the endpoint." }),
     disabledReason: t.field({
       type: WebhookDisabledReason,
       nullable: true,
-      description: "Why the gateway disabled it; null when it did not.",
+      description: "The reason why the gateway disabled the endpoint. Null when it did not.",
       select: { disabledReason: true },
       resolve: ({ disabledReason }) => disabledReason as DisabledReason | null,
     }),
     failingSince: t.expose("failingSince", {
       type: "DateTime",
       nullable: true,
-      description: "Since when every try has failed; null when the last one did not.",
+      description: "Since when all attempts have failed. Null when the last one succeeded.",
     }),
-    createdAt: t.expose("createdAt", { type: "DateTime", description: "When it was added." }),
+    createdAt: t.expose("createdAt", { type: "DateTime", description: "When the endpoint was added." }),
     deliveries: t.field({
       type: WebhookDeliveryConnection,
       nullable: true,
-      description: "What it was sent, newest first, for a month.",
+      description: "Deliveries of the last month, newest first.",
       args: pageArgs,
       complexity: pageCost,
       resolve: async ({ id }, args, ctx, info) => {
@@ -143,7 +142,7 @@ builder.prismaObjectField(WebhookDelivery, "endpoint", (t) =>
   t.field({
     type: WebhookEndpoint,
     nullable: true,
-    description: "Where it goes.",
+    description: "The endpoint of this delivery.",
     select: { endpointId: true },
     resolve: ({ endpointId }, _args, ctx, info) => endpointOf(ctx, endpointId, info),
   }),
@@ -152,11 +151,11 @@ builder.prismaObjectField(WebhookDelivery, "endpoint", (t) =>
 builder.prismaObjectField(Account, "webhookEndpoints", (t) =>
   t.field({
     type: builder.connectionObject(
-      { type: WebhookEndpoint, name: "WebhookEndpointConnection", description: "Webhook endpoints, page by page." },
-      { name: "WebhookEndpointEdge", description: "A webhook endpoint, and its place in the list." },
+      { type: WebhookEndpoint, name: "WebhookEndpointConnection", description: "A page of webhook endpoints." },
+      { name: "WebhookEndpointEdge", description: "A webhook endpoint and its cursor." },
     ),
     nullable: true,
-    description: `Addresses that are told what happens to the account, newest first. ${NEEDS_KEYS}`,
+    description: `Webhook endpoints of the account, newest first. ${NEEDS_KEYS}`,
     args: pageArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
@@ -172,7 +171,7 @@ builder.queryField("webhookEndpoints", (t) =>
   t.field({
     type: [WebhookEndpoint],
     nullable: true,
-    description: `The account's endpoints, newest first. ${NEEDS_KEYS}`,
+    description: `Webhook endpoints of the account, newest first. ${NEEDS_KEYS}`,
     deprecationReason: "Use `me { webhookEndpoints }`.",
     resolve: async (_root, _args, ctx, info) => [
       ...(await ctx.services.webhooks.listSelected(ctx, { first: WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX }, selectionOf(ctx, info))).items,
@@ -184,9 +183,9 @@ builder.queryField("webhookDeliveries", (t) =>
   t.field({
     type: WebhookDeliveryConnection,
     nullable: true,
-    description: `What an endpoint was sent, newest first, for a month. ${NEEDS_KEYS}`,
+    description: `Deliveries of an endpoint in the last month, newest first. ${NEEDS_KEYS}`,
     deprecationReason: "Use `WebhookEndpoint.deliveries`, of `me { webhookEndpoints }` or of `node`.",
-    args: { ...pageArgs, endpointId: t.arg.id({ required: true, description: "Which endpoint." }) },
+    args: { ...pageArgs, endpointId: t.arg.id({ required: true, description: "The ID of the endpoint." }) },
     complexity: pageCost,
     resolve: async (_root, { endpointId, ...args }, ctx, info) => {
       const id = readId(endpointId, "WebhookEndpoint", "endpointId");
@@ -205,21 +204,21 @@ interface SecretPayload extends EndpointPayload {
   readonly secret: string;
 }
 
-const SECRET = "`whsec_...`: what messages are signed with. It is shown this once.";
+const SECRET = "The signing secret, `whsec_...`. It is shown only once.";
 
 const CreateWebhookEndpointPayload = builder.objectRef<SecretPayload>("CreateWebhookEndpointPayload").implement({
-  description: "A new endpoint.",
+  description: "The result of `createWebhookEndpoint`.",
   fields: (t) => ({
-    webhookEndpoint: t.field({ type: WebhookEndpoint, description: "The endpoint.", resolve: (made) => made.webhookEndpoint }),
+    webhookEndpoint: t.field({ type: WebhookEndpoint, description: "The new endpoint.", resolve: (made) => made.webhookEndpoint }),
     secret: t.exposeString("secret", { description: SECRET }),
   }),
 });
 
 const CreateWebhookEndpointInput = builder.inputType("CreateWebhookEndpointInput", {
-  description: "The endpoint to be added.",
+  description: "Parameters of `createWebhookEndpoint`.",
   fields: (t) => ({
-    url: t.string({ required: true, description: "https, and of a public host." }),
-    events: t.field({ type: [WebhookEventEnum], required: true, description: "What it is told; at least one." }),
+    url: t.string({ required: true, description: "An https URL on a public host." }),
+    events: t.field({ type: [WebhookEventEnum], required: true, description: "The events to send, at least one." }),
   }),
 });
 
@@ -227,9 +226,9 @@ builder.mutationField("createWebhookEndpoint", (t) =>
   t.field({
     type: CreateWebhookEndpointPayload,
     nullable: true,
-    description: `Adds an endpoint; an account has at most ten. ${NEEDS_KEYS}`,
+    description: `Adds an endpoint. An account has at most ten. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: CreateWebhookEndpointInput, required: true, description: "The endpoint to be added." }) },
+    args: { input: t.arg({ type: CreateWebhookEndpointInput, required: true, description: "The endpoint to add." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { webhooks } = ctx.services;
       const made = await webhooks.createEndpoint(ctx, parsePermitted(ctx, requireKeyManager, createWebhookEndpointInput, input));
@@ -240,19 +239,23 @@ builder.mutationField("createWebhookEndpoint", (t) =>
 );
 
 const UpdateWebhookEndpointInput = builder.inputType("UpdateWebhookEndpointInput", {
-  description: "Only the fields that are sent change.",
+  description: "Parameters of `updateWebhookEndpoint`. Omitted fields do not change.",
   fields: (t) => ({
-    id: t.id({ required: true, description: "Which endpoint." }),
-    url: t.string({ description: "https, and of a public host." }),
-    events: t.field({ type: [WebhookEventEnum], description: "What it is told; at least one." }),
-    isEnabled: t.boolean({ description: "Disabled, it is sent nothing, and what waited for it has failed." }),
+    id: t.id({ required: true, description: "The ID of the endpoint." }),
+    url: t.string({ description: "An https URL on a public host." }),
+    events: t.field({ type: [WebhookEventEnum], description: "The events to send, at least one." }),
+    isEnabled: t.boolean({ description: "Whether messages are sent. Disabling the endpoint fails its pending deliveries." }),
   }),
 });
 
 const UpdateWebhookEndpointPayload = builder.objectRef<EndpointPayload>("UpdateWebhookEndpointPayload").implement({
-  description: "An endpoint that has been changed.",
+  description: "The result of `updateWebhookEndpoint`.",
   fields: (t) => ({
-    webhookEndpoint: t.field({ type: WebhookEndpoint, description: "As it now is.", resolve: (changed) => changed.webhookEndpoint }),
+    webhookEndpoint: t.field({
+      type: WebhookEndpoint,
+      description: "The endpoint after the change.",
+      resolve: (changed) => changed.webhookEndpoint,
+    }),
   }),
 });
 
@@ -260,9 +263,9 @@ builder.mutationField("updateWebhookEndpoint", (t) =>
   t.field({
     type: UpdateWebhookEndpointPayload,
     nullable: true,
-    description: `Changes an endpoint. ${NEEDS_KEYS}`,
+    description: `Updates an endpoint. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: UpdateWebhookEndpointInput, required: true, description: "Which endpoint, and what changes." }) },
+    args: { input: t.arg({ type: UpdateWebhookEndpointInput, required: true, description: "The endpoint and its changes." }) },
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { webhooks } = ctx.services;
       const input = parsePermitted(ctx, requireKeyManager, updateWebhookEndpointInput, changes);
@@ -273,24 +276,24 @@ builder.mutationField("updateWebhookEndpoint", (t) =>
 );
 
 const DeleteWebhookEndpointPayload = builder.objectRef<{ readonly id: string }>("DeleteWebhookEndpointPayload").implement({
-  description: "An endpoint that is no more.",
-  fields: (t) => ({ deletedId: t.exposeID("id", { description: "The id that REST showed." }) }),
+  description: "The result of `deleteWebhookEndpoint`.",
+  fields: (t) => ({ deletedId: t.exposeID("id", { description: "The REST ID of the deleted endpoint." }) }),
 });
 
 builder.mutationField("deleteWebhookEndpoint", (t) =>
   t.field({
     type: DeleteWebhookEndpointPayload,
     nullable: true,
-    description: `Removes an endpoint with its log. ${NEEDS_KEYS}`,
+    description: `Deletes an endpoint and its log. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: {
       input: t.arg({
         type: builder.inputType("DeleteWebhookEndpointInput", {
-          description: "The endpoint to be removed.",
-          fields: (f) => ({ id: f.id({ required: true, description: "Which endpoint." }) }),
+          description: "Parameters of `deleteWebhookEndpoint`.",
+          fields: (f) => ({ id: f.id({ required: true, description: "The ID of the endpoint." }) }),
         }),
         required: true,
-        description: "The endpoint to be removed.",
+        description: "The endpoint to delete.",
       }),
     },
     resolve: async (_root, { input }, ctx) => ({
@@ -300,7 +303,7 @@ builder.mutationField("deleteWebhookEndpoint", (t) =>
 );
 
 const RotateWebhookSecretPayload = builder.objectRef<SecretPayload>("RotateWebhookSecretPayload").implement({
-  description: "An endpoint with another secret.",
+  description: "The result of `rotateWebhookSecret`.",
   fields: (t) => ({
     webhookEndpoint: t.field({ type: WebhookEndpoint, description: "The endpoint.", resolve: (rotated) => rotated.webhookEndpoint }),
     secret: t.exposeString("secret", { description: SECRET }),
@@ -311,16 +314,16 @@ builder.mutationField("rotateWebhookSecret", (t) =>
   t.field({
     type: RotateWebhookSecretPayload,
     nullable: true,
-    description: `Makes another secret. For 24 hours messages are signed with the one before it too. ${NEEDS_KEYS}`,
+    description: `Replaces the signing secret. For 24 hours, messages are also signed with the old secret. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: {
       input: t.arg({
         type: builder.inputType("RotateWebhookSecretInput", {
-          description: "Whose secret to replace.",
-          fields: (f) => ({ id: f.id({ required: true, description: "Which endpoint." }) }),
+          description: "Parameters of `rotateWebhookSecret`.",
+          fields: (f) => ({ id: f.id({ required: true, description: "The ID of the endpoint." }) }),
         }),
         required: true,
-        description: "Whose secret to replace.",
+        description: "The endpoint whose secret to replace.",
       }),
     },
     resolve: async (_root, { input }, ctx, info) => {
@@ -336,9 +339,13 @@ interface DeliveryPayload {
 }
 
 const SendTestWebhookPayload = builder.objectRef<DeliveryPayload>("SendTestWebhookPayload").implement({
-  description: "A test message.",
+  description: "The result of `sendTestWebhook`.",
   fields: (t) => ({
-    webhookDelivery: t.field({ type: WebhookDelivery, description: "Its delivery.", resolve: (sent) => sent.webhookDelivery }),
+    webhookDelivery: t.field({
+      type: WebhookDelivery,
+      description: "The delivery of the test message.",
+      resolve: (sent) => sent.webhookDelivery,
+    }),
   }),
 });
 
@@ -346,16 +353,16 @@ builder.mutationField("sendTestWebhook", (t) =>
   t.field({
     type: SendTestWebhookPayload,
     nullable: true,
-    description: `Sends the event \`webhook.test\`. ${NEEDS_KEYS}`,
+    description: `Sends the test event \`webhook.test\`. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
     args: {
       input: t.arg({
         type: builder.inputType("SendTestWebhookInput", {
-          description: "Where to send a test message.",
-          fields: (f) => ({ endpointId: f.id({ required: true, description: "Which endpoint." }) }),
+          description: "Parameters of `sendTestWebhook`.",
+          fields: (f) => ({ endpointId: f.id({ required: true, description: "The ID of the endpoint." }) }),
         }),
         required: true,
-        description: "Where to send a test message.",
+        description: "The endpoint to test.",
       }),
     },
     resolve: async (_root, { input }, ctx, info) => {
@@ -367,17 +374,17 @@ builder.mutationField("sendTestWebhook", (t) =>
 );
 
 const RedeliverWebhookInput = builder.inputType("RedeliverWebhookInput", {
-  description: "The message to be sent anew.",
+  description: "Parameters of `redeliverWebhook`.",
   fields: (t) => ({
-    endpointId: t.id({ required: true, description: "Which endpoint." }),
-    deliveryId: t.id({ required: true, description: "Which of its deliveries." }),
+    endpointId: t.id({ required: true, description: "The ID of the endpoint." }),
+    deliveryId: t.id({ required: true, description: "The ID of the delivery." }),
   }),
 });
 
 const RedeliverWebhookPayload = builder.objectRef<DeliveryPayload>("RedeliverWebhookPayload").implement({
-  description: "A message that is sent anew.",
+  description: "The result of `redeliverWebhook`.",
   fields: (t) => ({
-    webhookDelivery: t.field({ type: WebhookDelivery, description: "Its delivery.", resolve: (sent) => sent.webhookDelivery }),
+    webhookDelivery: t.field({ type: WebhookDelivery, description: "The redelivery.", resolve: (sent) => sent.webhookDelivery }),
   }),
 });
 
@@ -385,9 +392,9 @@ builder.mutationField("redeliverWebhook", (t) =>
   t.field({
     type: RedeliverWebhookPayload,
     nullable: true,
-    description: `Sends a message anew, under the same id. ${NEEDS_KEYS}`,
+    description: `Sends a message again with the same ID. ${NEEDS_KEYS}`,
     extensions: { isOnePerOperation: true },
-    args: { input: t.arg({ type: RedeliverWebhookInput, required: true, description: "The message to be sent anew." }) },
+    args: { input: t.arg({ type: RedeliverWebhookInput, required: true, description: "The message to send again." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { webhooks } = ctx.services;
       const endpointId = readId(input.endpointId, "WebhookEndpoint", "endpointId");
