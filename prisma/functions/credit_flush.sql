@@ -11,22 +11,22 @@ CREATE OR REPLACE FUNCTION credit_flush(
   paid_only        boolean[],
   metered          bigint[],
   records          text[],
-  -- The usage row of a settlement.
+  -- Columns of a settlement's usage row.
   timestamps       timestamptz[],
   api_key_names    text[],
   api_key_types    "ApiKeyType"[],
   modalities       "Modality"[],
   models           text[],
   models_used      text[],
-  quantities       integer[][], -- eleven columns, in the usage row's order
+  quantities       integer[][], -- eleven kinds, in the order of the usage row's columns
   response_times   integer[],
   first_tokens     integer[],
   statuses         "UsageStatus"[],
   usage_sources    "UsageSource"[],
   parents          uuid[],
-  -- What all tier buckets together may spend in a day (UTC); null: as much as there is, and it is not counted.
+  -- Nanocredits that all tier buckets together may spend in a day (UTC). Null: no cap, and the sum is not counted.
   free_spend_cap   bigint DEFAULT NULL,
-  -- What the receipt tells beside: set aside in all, and how long the upstream and the gateway itself took.
+  -- For the receipt: nanocredits held in all, and milliseconds of the upstream and of the gateway.
   helds            bigint[] DEFAULT NULL,
   upstream_times   bigint[] DEFAULT NULL,
   gateway_times    bigint[] DEFAULT NULL
@@ -40,7 +40,7 @@ CREATE OR REPLACE FUNCTION credit_flush(
   key_available    bigint
 )
 LANGUAGE plpgsql
--- Every look-up is by primary key. The planner must not think otherwise of tables that it has no statistics of.
+-- Every look-up is by primary key. Without statistics the planner would choose other plans.
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -55,40 +55,40 @@ DECLARE
   i             integer;
   account       uuid;
   api_key       uuid;
-  -- The current account: what each bucket holds, and what of it is free.
+  -- The current account: credits of each bucket, and how many of them are not held.
   tier          bigint;
   crypto        bigint;
   pack          bigint;
   tier_free     bigint;
   crypto_free   bigint;
   pack_free     bigint;
-  -- The current key: what remains of its budget, and what of it is free; of one that descends from others, the smallest of what
-  -- remains and of what is free of all their budgets. Null: no budget. What an operation takes, it takes of all of them alike.
+  -- The current key: what remains of its budget, and how much of that is not held. Null: no budget. A key with ancestors has the smallest of
+  -- all their budgets. An operation draws on all of these budgets alike.
   key_left      bigint;
   key_free      bigint;
-  -- The current key and those that it descends from, and the two above as they were before its operations; null: it descends from none.
+  -- The current key and its ancestors, and the two budgets above as they were before its operations. Null: the key has no ancestors.
   lineage       uuid[];
   left_before   bigint;
   free_before   bigint;
-  -- What the operations so far have changed of the keys of the current account that are in trees, an entry for each time; null: nothing.
+  -- Changes so far to keys of the current account that are in trees, one entry for each change. Null: none.
   tree_ids      uuid[];
   tree_left     bigint[];
   tree_free     bigint[];
-  has_lineage   boolean := false; -- a key of the batch descends from another
-  -- What the current operation can spend, and what it takes from each bucket.
+  has_lineage   boolean := false; -- a key of the batch has ancestors
+  -- Credits that the current operation can spend, and those it takes from each bucket.
   affordable    bigint;
   from_tier     bigint;
   from_crypto   bigint;
   from_pack     bigint;
-  -- What the current settlement still has to charge (less than 0: to give back), and what of it is written off.
+  -- Credits that the current settlement still has to charge (negative: to give back), and those written off.
   due           bigint;
   unpaid        bigint;
-  -- What the recovery of a settlement that is corrected had drawn and written off; 0 for all others.
+  -- For a correction: what the recovery drew and wrote off. 0 for other settlements.
   was_tier        bigint := 0;
   was_crypto      bigint := 0;
   was_pack        bigint := 0;
   was_written_off bigint := 0;
-  -- What tier buckets may still give today. Null: there is no cap.
+  -- Credits that tier buckets may still spend today. Null: no cap.
   allowance     bigint;
   -- Results, entry i for operation i.
   r_outcome     text[]     := array_fill('missing'::text, ARRAY[n]);
@@ -98,7 +98,7 @@ DECLARE
   r_source      "Bucket"[] := array_fill(NULL::"Bucket", ARRAY[n]);
   r_available   bigint[]   := array_fill(0::bigint, ARRAY[n]);
   r_key         bigint[]   := array_fill(NULL::bigint, ARRAY[n]);
-  -- What a settlement paid from each bucket, and what is held of each bucket more (or less, when negative).
+  -- Credits that a settlement paid from each bucket, and the change of what is held of each bucket.
   paid_tier     bigint[]   := array_fill(0::bigint, ARRAY[n]);
   paid_crypto   bigint[]   := array_fill(0::bigint, ARRAY[n]);
   paid_pack     bigint[]   := array_fill(0::bigint, ARRAY[n]);
@@ -107,13 +107,13 @@ DECLARE
   held_pack     bigint[]   := array_fill(0::bigint, ARRAY[n]);
   is_written    boolean[]  := array_fill(false, ARRAY[n]); -- a new hold or a new usage row
   closed        uuid[]     := '{}';
-  -- The settlements that correct a recovery, and what its usage row says; null as long as there is none.
+  -- Settlements that correct a recovery, and the recovery's usage rows. Null until there is one.
   corrected     boolean[];
   old_times     timestamptz[];
   old_models    text[];
   old_sources   "Bucket"[];
   old_costs     bigint[];
-  -- The app keys of settlements whose key was granted to an app; null as long as there is none.
+  -- App keys of settlements whose key was granted to an app. Null until there is one.
   apps          uuid[];
 BEGIN
   PERFORM 1 FROM account a WHERE a.id = ANY (ARRAY(SELECT DISTINCT unnest(account_ids))) ORDER BY a.id FOR NO KEY UPDATE;
@@ -138,8 +138,8 @@ BEGIN
     LEFT JOIN api_key k ON k.id = o.api_key_id
     LEFT JOIN hold h ON h.id = o.id
     LEFT JOIN usage_record u ON u.id = o.id
-    -- What frees money comes before what takes it. Of an account, keys that descend from others come first: what their operations
-    -- change of the keys above them is then known when those come.
+    -- Releases come before holds. Keys with ancestors come first in their account, so their changes to the keys above them are known when
+    -- those keys come.
     ORDER BY o.account_id, coalesce(cardinality(k.ancestor_ids), 0) = 0, o.api_key_id NULLS FIRST,
              CASE o.kind WHEN 'settle' THEN 1 WHEN 'recover' THEN 1 WHEN 'release' THEN 1 WHEN 'extend' THEN 2 ELSE 3 END, o.seq
   LOOP
@@ -212,7 +212,7 @@ BEGIN
         END IF;
         IF due >= 0 THEN
           affordable := least(due, CASE WHEN op.paid_only THEN 0 ELSE tier_free END + crypto_free + pack_free, key_free);
-          -- Of the tier what was held of it, and what the cap leaves. Only what no other bucket has is drawn beyond that.
+          -- The tier pays what was held of it, and what the cap allows. It pays more only when no other bucket has credits.
           from_tier := CASE WHEN op.paid_only THEN 0 ELSE least(tier_free, affordable,
             CASE WHEN allowance < coalesce(op.hold_tier, 0) THEN coalesce(op.hold_tier, 0) ELSE allowance END) END;
           from_crypto := least(crypto_free, affordable - from_tier);
@@ -220,7 +220,7 @@ BEGIN
           from_tier := affordable - from_crypto - from_pack;
           unpaid := due - affordable;
         ELSE
-          -- Given back in the opposite order: first what was not paid at all, then what was drawn last.
+          -- Credits are returned in reverse order: first what was written off, then what was drawn last.
           unpaid := -least(-due, was_written_off);
           from_pack := -least(unpaid - due, was_pack);
           from_crypto := -least(unpaid + from_pack - due, was_crypto);
@@ -236,7 +236,7 @@ BEGIN
         IF op.app_key_id IS NOT NULL THEN
           apps[i] := op.app_key_id;
         END IF;
-        -- The bucket that paid the most; when nothing was paid, the first that would have.
+        -- The bucket that paid the most. When nothing was paid: the first bucket in order.
         from_tier := from_tier + was_tier; from_crypto := from_crypto + was_crypto; from_pack := from_pack + was_pack;
         r_source[i] := CASE
           WHEN r_charged[i] > 0 AND from_tier >= from_crypto AND from_tier >= from_pack THEN 'tier'
@@ -254,8 +254,8 @@ BEGIN
       r_outcome[i] := 'duplicate';
     ELSIF op.kind = 'hold' AND op.hold_id IS NOT NULL THEN
       r_outcome[i] := 'ok';
-    ELSIF op.kind = 'hold' OR op.hold_id IS NOT NULL THEN -- a new hold, or an extension of one that is there
-      -- Without a cap the allowance is null, which least passes over.
+    ELSIF op.kind = 'hold' OR op.hold_id IS NOT NULL THEN -- a new hold, or an extension of a hold
+      -- Without a cap the allowance is null, which least() ignores.
       from_tier := CASE WHEN op.paid_only THEN 0 ELSE least(tier_free, CASE WHEN allowance < 0 THEN 0 ELSE allowance END) END;
       affordable := from_tier + crypto_free + pack_free;
       IF op.amount > 0 AND key_free < op.amount THEN
@@ -363,7 +363,7 @@ BEGIN
       DELETE FROM usage_daily d WHERE d.account_id = ANY (account_ids) AND d.requests = 0;
     END IF;
 
-    -- A correction adds lines to the charge that it corrects; that transaction still sums to zero.
+    -- A correction adds entries to the transaction of the charge that it corrects. That transaction still sums to zero.
     INSERT INTO ledger_entry (transaction_id, line, account_id, book, kind, amount_nanocredits, note)
       SELECT o.id, line.number + CASE WHEN o.is_corrected THEN 5 ELSE 0 END, o.account_id, line.book, 'charge', line.amount,
              CASE WHEN o.is_corrected THEN 'correction' END
@@ -397,7 +397,7 @@ BEGIN
                  AS o(api_key_id, pt, pc, pp, ht, hc, hp) WHERE o.api_key_id IS NOT NULL GROUP BY o.api_key_id) r
       WHERE k.id = r.api_key_id;
   ELSE
-    -- Each key once, with what it and its descendants did together: on the way there it might seem to exceed its budget.
+    -- Each key is written once, with the sum of its own and its descendants' changes. Single changes might exceed its budget.
     UPDATE api_key k SET
         spent_nanocredits = k.spent_nanocredits + r.paid,
         held_nanocredits = k.held_nanocredits + r.held,
@@ -411,7 +411,7 @@ BEGIN
       WHERE k.id = r.id;
   END IF;
 
-  -- A row of the process's own, so that processes do not wait for each other.
+  -- Each process has its own row, so processes do not wait for each other.
   IF free_spend_cap IS NOT NULL THEN
     INSERT INTO free_spend_daily (day, process_id, tier_nanocredits)
       SELECT (now() AT TIME ZONE 'UTC')::date, process, sum(o.t)::bigint FROM unnest(paid_tier) AS o(t) HAVING sum(o.t) <> 0
@@ -419,8 +419,8 @@ BEGIN
         tier_nanocredits = free_spend_daily.tier_nanocredits + excluded.tier_nanocredits;
   END IF;
 
-  -- Last, because an app's row is shared by the accounts of all its users: it is locked until the commit, which follows. In
-  -- order, so that batches of different processes do not wait for each other in a circle.
+  -- Last, because all users of an app share its row, which stays locked until the commit. Sorted, so that batches of different processes
+  -- cannot deadlock.
   IF apps IS NOT NULL THEN
     IF corrected IS NOT NULL THEN
       PERFORM 1 FROM app_usage_daily d

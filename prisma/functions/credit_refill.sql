@@ -27,7 +27,7 @@ BEGIN
   change := 0;
   IF a.tier IS DISTINCT FROM of_tier THEN
     outcome := 'tier_changed';
-  -- Without a boundary yet, a tier that refills is due at once.
+  -- An account without a boundary is due at once when its tier refills.
   ELSIF NOT coalesce(a.tier_resets_at <= as_of, next_reset IS NOT NULL) THEN
     outcome := 'not_due';
   ELSE

@@ -1,4 +1,4 @@
--- Sets what remains of a key's budget; null removes the budget. The budget is never set below what is held of it. Leases are folded first.
+-- Sets the remaining credits of a key's budget; null removes the budget. The budget is never set below its held credits. Leases are folded first.
 -- Returns false when the account has no such key.
 CREATE OR REPLACE FUNCTION credit_set_budget(of_account uuid, of_key uuid, remaining bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$

@@ -14,19 +14,19 @@ CREATE OR REPLACE FUNCTION credit_spend(
   modalities       "Modality"[],
   models           text[],
   models_used      text[],
-  quantities       integer[][], -- eleven columns, in the usage row's order
+  quantities       integer[][], -- eleven kinds, in the order of the usage row's columns
   response_times   integer[],
   first_tokens     integer[],
   statuses         "UsageStatus"[],
   usage_sources    "UsageSource"[],
   parents          uuid[],
-  -- What the receipt tells beside: set aside in all, and how long the upstream and the gateway itself took.
+  -- For the receipt: nanocredits held in all, and milliseconds of the upstream and of the gateway.
   helds            bigint[] DEFAULT NULL,
   upstream_times   bigint[] DEFAULT NULL,
   gateway_times    bigint[] DEFAULT NULL
 ) RETURNS TABLE (id uuid, charged bigint, meter_source "Bucket")
 LANGUAGE plpgsql
--- As in credit_flush: the planner knows nothing of these tables. There are few leases, and each operation is read once.
+-- As in credit_flush, the planner has no statistics. There are few leases, and each operation is read once.
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan
@@ -68,7 +68,7 @@ BEGIN
            AS line(number, book, amount)
       WHERE line.amount <> 0
   ), days AS (
-    -- In order, here and in credit_flush: batches of different processes must not wait for each other in a circle.
+    -- Sorted, here and in credit_flush, so that batches of different processes cannot deadlock.
     INSERT INTO usage_daily (account_id, day, model, meter_source, requests, cost_nanocredits)
       SELECT o.account_id, (o.at AT TIME ZONE 'UTC')::date, o.model, o.source, count(*), sum(o.cost) FROM o GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
       ON CONFLICT ON CONSTRAINT usage_daily_pkey DO UPDATE SET
@@ -86,7 +86,7 @@ BEGIN
     FROM (SELECT o.lease, sum(o.tier)::bigint AS tier, sum(o.crypto)::bigint AS crypto, sum(o.pack)::bigint AS pack FROM o GROUP BY o.lease) s
     WHERE l.id = s.lease;
 
-  -- Last, because an app's row is shared by the accounts of all its users.
+  -- Last, because all users of an app share its row.
   IF EXISTS (SELECT FROM credit_lease l JOIN api_key k ON k.id = l.api_key_id WHERE l.id = ANY (there) AND k.app_key_id IS NOT NULL) THEN
     INSERT INTO app_usage_daily (app_key_id, day, model, requests, cost_nanocredits)
       SELECT k.app_key_id, (o.at AT TIME ZONE 'UTC')::date, o.model, count(*), sum(o.cost)

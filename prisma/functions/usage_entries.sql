@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION usage_entries(low bigint, high bigint, low_id uuid, h
   cost_nanocredits bigint, input_tokens bigint, output_tokens bigint, response_time_ms integer, time_to_first_token_ms integer
 )
 LANGUAGE plpgsql STABLE
--- By the index of the numbers, or of the ids. The planner must not think otherwise of tables that it has no statistics of.
+-- Uses the index of transactions or of ids. Without statistics the planner would choose other plans.
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
@@ -26,7 +26,7 @@ BEGIN
         u.input_text_tokens::bigint + u.input_cached_tokens + u.input_cache_write_tokens + u.input_audio_tokens + u.input_image_tokens,
         u.output_text_tokens::bigint + u.output_reasoning_tokens + u.output_audio_tokens + u.output_image_tokens,
         u.response_time_ms, u.time_to_first_token_ms
-      -- Sorted, so that only the index of the ids will do.
+      -- Sorted, so that the planner uses the index of ids.
       FROM (SELECT * FROM usage_record r WHERE r.id > low_id AND (high_id IS NULL OR r.id <= high_id) ORDER BY r.id OFFSET 0) u
       WHERE u.written_in = 0;
     RETURN QUERY

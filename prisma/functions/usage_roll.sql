@@ -15,7 +15,7 @@ DECLARE
   high_id  uuid;
   n        integer;
 BEGIN
-  -- Nothing is written while there is nothing to do.
+  -- Writes nothing when there is nothing to add up.
   SELECT s.* INTO state FROM usage_roll_state s WHERE s.id = 1;
   IF state.filled_to IS NULL AND NOT EXISTS (SELECT FROM usage_record u WHERE u.written_in >= state.watermark)
       AND NOT EXISTS (SELECT FROM usage_event e WHERE e.written_in >= state.watermark) THEN
@@ -28,14 +28,14 @@ BEGIN
     RETURN;
   END IF;
   low := state.watermark;
-  -- Whatever transactions of smaller numbers have written is there for the next statement to see.
+  -- All rows of transactions with smaller numbers are visible to the next statement.
   high := greatest(low, pg_snapshot_xmin(pg_current_snapshot())::text::bigint + state.transaction_offset);
   SELECT u.written_in INTO beyond FROM usage_record u WHERE u.written_in >= low AND u.written_in < high ORDER BY u.written_in OFFSET rows_max LIMIT 1;
   is_behind := FOUND;
   IF is_behind THEN
     high := greatest(beyond, 1 + (SELECT min(u.written_in) FROM usage_record u WHERE u.written_in >= low));
   END IF;
-  -- First those that were there before there were numbers, and only they.
+  -- First, and alone, the rows that were written before transactions were numbered.
   IF state.filled_to IS NOT NULL THEN
     high := low;
     low_id := state.filled_to;
