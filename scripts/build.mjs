@@ -155,14 +155,39 @@ const withPackages = {
 };
 
 /**
- * Bundles TypeScript for this Node. Packages stay outside, so `outdir` must be below the project; with `takesPackages` most come
- * along, because a start that reads a thousand files takes two seconds longer. The database's worker and program and the sandbox's
- * worker come along under their own names, where `src/lib/worker-file.ts` looks for them; so does the program of agents' processes.
+ * Bundles TypeScript for this Node. Packages stay outside, so `outdir` must be below the project. With `takesPackages` most are bundled:
+ * a start that reads a thousand files takes two seconds longer.
  * @param {{ entries: Record<string, string>, outdir: string, takesPackages?: boolean }} options
  */
-export async function bundle({ entries, outdir, takesPackages = false }) {
+export async function bundle(options) {
   const esbuild = await import("esbuild");
-  await esbuild.build({
+  for (const each of bundlesOf(options)) await esbuild.build(each);
+  // Its child process would live as long as the server.
+  await esbuild.stop();
+}
+
+/**
+ * Bundles as `bundle` does, and again on every change of a source. `onBuilt` runs after each bundle without errors.
+ * @param {{ entries: Record<string, string>, outdir: string, onBuilt: () => void }} options
+ */
+export async function watchBundle({ onBuilt, ...options }) {
+  const esbuild = await import("esbuild");
+  const notify = {
+    name: "notify",
+    setup: (build) => build.onEnd(({ errors }) => (errors.length === 0 ? onBuilt() : undefined)),
+  };
+  const contexts = await Promise.all(
+    bundlesOf(options).map((each) => esbuild.context({ ...each, plugins: [...(each.plugins ?? []), notify] })),
+  );
+  for (const context of contexts) await context.watch();
+}
+
+/**
+ * The database's worker and program and the sandbox's worker are entries of their own, under the names that `src/lib/worker-file.ts` looks
+ * for; so is the program of agents' processes.
+ */
+function bundlesOf({ entries, outdir, takesPackages = false }) {
+  const program = {
     entryPoints: {
       "embedded-worker": path("src/store/embedded-worker.ts"),
       "embedded-initialize": path("src/store/embedded-initialize.ts"),
@@ -177,13 +202,13 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
     platform: "node",
     target: "node20",
     format: "esm",
-    // What is imported on demand stays a file of its own, which a start does not wait for.
+    // Modules that are imported on demand stay separate files, so a start does not wait for them.
     splitting: true,
     sourcemap: true,
     logLevel: "warning",
-  });
-  // It runs in Deno and stands alone.
-  await esbuild.build({
+  };
+  // Runs in Deno, without packages.
+  const guest = {
     entryPoints: { "guest-program": path("src/services/agents/sandbox/guest-program.ts") },
     outdir,
     bundle: true,
@@ -191,9 +216,8 @@ export async function bundle({ entries, outdir, takesPackages = false }) {
     target: "es2023",
     format: "esm",
     logLevel: "warning",
-  });
-  // Its child process would live as long as the server.
-  await esbuild.stop();
+  };
+  return [program, guest];
 }
 
 async function generateClient() {
