@@ -154,9 +154,10 @@ async function readFormInput<Body>(
 /** The input without `max_cost`, which is noted in the request; null: it bounds nothing. Throws BAD_REQUEST. */
 function withoutBound<Input>(ctx: HttpRequestContext | null, input: Input): Input {
   if (ctx === null) return input;
-  const { rest, maxCost } = takeMaxCost(input);
-  if (maxCost) ctx.maxCost = smallerCost(ctx.maxCost, maxCost);
-  return rest;
+  const taken = takeMaxCost(input);
+  if (taken === null) return input;
+  if (taken.maxCost) ctx.maxCost = smallerCost(ctx.maxCost, taken.maxCost);
+  return taken.rest;
 }
 
 /** An endpoint without the schema has the type parameter's default, undefined, for the input. */

@@ -45,7 +45,7 @@ const taken: readonly Taken[] = routes.flatMap(({ path, methods }) =>
       Object.entries(example.parameters ?? {}).filter(([key]) => parameters.some((one) => one.name === key)),
     );
     const queried = { type: "object", properties: Object.fromEntries(parameters.map((one) => [one.name, one.schema])) };
-    const parserOf = (schema: z.ZodType) => (input: Json) => void parseInput(schema, isBounded ? takeMaxCost(input).rest : input);
+    const parserOf = (schema: z.ZodType) => (input: Json) => void parseInput(schema, (isBounded && takeMaxCost(input)?.rest) || input);
     return [
       ...(body
         ? [

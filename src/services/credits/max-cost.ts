@@ -29,9 +29,9 @@ function toNanocredits(stated: unknown): bigint | null {
   return typeof stated === "number" ? parseNanocredits(toPlainDecimal(stated) ?? "") : null;
 }
 
-/** The input of REST without `max_cost`, and what that states; undefined: nothing. Throws BAD_REQUEST. */
-export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readonly maxCost: MaxCost | undefined } {
-  if (!isRecord(input) || !Object.hasOwn(input, MAX_COST_FIELD)) return { rest: input, maxCost: undefined };
+/** An input of REST without its `max_cost`, and what that states; null: the input holds none. Throws BAD_REQUEST. */
+export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readonly maxCost: MaxCost | undefined } | null {
+  if (!isRecord(input) || !Object.hasOwn(input, MAX_COST_FIELD)) return null;
   const { [MAX_COST_FIELD]: stated, ...rest } = input;
   const maxCost = stated === null || stated === undefined ? undefined : readMaxCost(stated, MAX_COST_FIELD);
   return { rest: rest as Input, maxCost };

@@ -583,3 +583,40 @@ describe("The estimate of a request that states no limit", () => {
     expect(estimates.of("me", "acme/chat").mean).toBe(700);
   });
 });
+
+describe("Charges of one request that states what it may cost", () => {
+  /** As a generation is settled: at what it costs, as far as its request allows. */
+  const settle = (charge: OpenCharge, cost: bigint) => {
+    const most = charge.chargeMost ?? cost;
+    return charge.settle(cost < most ? cost : most, usageRecord());
+  };
+
+  it("cost no more together, when they are settled at once", async () => {
+    const payer = await payerWith(1_000n);
+    const maxCost = { nanocredits: 100n };
+    const charges = [open(payer, 40n, { maxCost }), open(payer, 40n, { maxCost })];
+    for (const { held } of charges) await held;
+
+    const settlements = await Promise.all(charges.map((charge) => settle(charge, 70n)));
+
+    expect(settlements.map(({ chargedNanocredits }) => chargedNanocredits)).toEqual([60n, 40n]);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 900n }, held: { pack: 0n } });
+    await expect(open(payer, 1n, { maxCost }).held).rejects.toMatchObject({ code: "MAX_COST_EXCEEDED" });
+  });
+
+  it("cost all that they have used while more is being set aside for them", async () => {
+    const payer = await payerWith(1_000n);
+    const charge = open(payer, 50n, { maxCost: { nanocredits: 100n } });
+    await charge.held;
+    const asked = ledger.pause();
+    const metered = charge.meter(45n, false, usageRecord);
+    await asked;
+
+    const settled = settle(charge, 95n);
+    ledger.resume();
+
+    expect(await metered).toBeNull();
+    expect((await settled).chargedNanocredits).toBe(95n);
+    expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 905n }, held: { pack: 0n } });
+  });
+});
