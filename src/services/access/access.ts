@@ -1,17 +1,16 @@
 /**
- * Access: who makes a request. Both faces ask here, so that requests of nobody in particular are counted by their client
- * address wherever they arrive, before any work is done for them
- * (docs/spec/rate-limits.md#anonymous-requests). A key wins over a session's cookie.
+ * Authenticates requests for both faces. Anonymous requests are counted by client address before any work is done for them
+ * (docs/spec/rate-limits.md#anonymous-requests). A key takes precedence over a session cookie.
  */
 import type { Caller, SessionCaller } from "../../context.js";
 import { AppError, credentialRefused, invalidInput, permissionDenied } from "../../errors.js";
 import { headerText } from "../../lib/header-text.js";
 import type { RateLimits } from "./rate-limits.js";
 
-/** What a request says of the browser that it comes from. */
+/** The parts of a request that identify its browser. */
 export interface BrowserRequest {
   readonly method?: string | undefined;
-  /** The connection over which it came. */
+  /** The connection of the request. */
   readonly socket?: object | undefined;
   readonly headers: {
     readonly cookie?: string | undefined;
@@ -23,21 +22,21 @@ export interface BrowserRequest {
 
 export interface KeyAuthenticator {
   /**
-   * At once for a key that is known, else a promise. Throws or rejects with UNAUTHORIZED for one that is not good. `connection`: what it
-   * came over, which is likely to bring it again.
+   * Finds the caller of a key: synchronous when cached, else a promise. Throws or rejects with UNAUTHORIZED. `connection` is likely to send
+   * the same key again.
    */
   authenticate(key: string | null, connection?: object): Caller | Promise<Caller>;
 }
 
-/** The session's token in what a browser sends; null where there is none, or where it does not count. */
+/** Reads the session token of a browser request; null when there is none or it does not count. */
 export interface CookieReader {
-  /** Where people sign in. */
+  /** The sign-in address. */
   readonly url: string;
   countsAt(request: Pick<BrowserRequest, "headers">): boolean;
   read(cookies: string | undefined): string | null;
   tokenOf(request: BrowserRequest): string | null;
   tokenOfUpgrade(request: BrowserRequest): string | null;
-  /** True when a browser says that a page of another origin makes the request. Programs say nothing of where they come from. */
+  /** True when the browser says that a page of another origin makes the request. Other programs say nothing about that. */
   isFromOtherOrigin(request: Pick<BrowserRequest, "headers">): boolean;
 }
 
@@ -57,9 +56,8 @@ export class Access {
   ) {}
 
   /**
-   * The caller behind a key, or, without one, behind the session cookie of `request`. At once for a key that is known, else a
-   * promise. Throws or rejects with UNAUTHORIZED for a key that is not good, and with RATE_LIMITED instead of either when
-   * there were too many; a session that is not good is nobody.
+   * Finds the caller of the key or, without one, of the session cookie of `request`. Synchronous when cached, else a promise. Throws or
+   * rejects with UNAUTHORIZED for a bad key, and with RATE_LIMITED after too many of either. A bad session is an anonymous caller.
    */
   authenticate(key: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller> {
     const token = key === null && request ? this.cookie.tokenOf(request) : null;
@@ -73,12 +71,12 @@ export class Access {
     }
   }
 
-  /** For what outlives a request: the token by which its caller can be looked up again. Null without a cookie that counts. */
+  /** The token to look the caller up again after the request. Null without a cookie that counts. */
   sessionTokenOf(request: BrowserRequest): string | null {
     return this.cookie.tokenOf(request);
   }
 
-  /** As `sessionTokenOf`, for the upgrade to a WebSocket. */
+  /** As `sessionTokenOf`, for a WebSocket upgrade. */
   sessionTokenOfUpgrade(request: BrowserRequest): string | null {
     return this.cookie.tokenOfUpgrade(request);
   }
@@ -89,8 +87,8 @@ export class Access {
   }
 
   /**
-   * Of what makes or ends sessions. Throws BAD_REQUEST where nobody can be signed in, because a cookie set there would be worth nothing, and
-   * FORBIDDEN for a page of another origin.
+   * For operations that open or end sessions. Throws BAD_REQUEST on a host where a session cookie does not count, and FORBIDDEN for a page
+   * of another origin.
    */
   assertMaySignIn(request: BrowserRequest): void {
     if (!this.cookie.countsAt(request)) throw invalidInput(`Nobody is signed in at this host. Ask at ${this.cookie.url} instead.`);
@@ -99,30 +97,33 @@ export class Access {
     }
   }
 
-  /** Nobody for a token that is not good. Rejects with RATE_LIMITED when nobody in particular asks too often. */
+  /** Finds the caller of a session token; null for a bad one. Rejects with RATE_LIMITED when anonymous requests are too many. */
   async authenticateSession(token: string | null, clientAddress: string): Promise<Caller> {
     const caller = token === null ? null : await this.sessions.find(token);
     if (caller === null) await this.limits.countAnonymous(clientAddress);
     return caller ?? ANONYMOUS;
   }
 
-  /** For pages, which look at no key and check by themselves where a form comes from. Rejects as `authenticateSession` does. */
+  /** For pages, which read no key and check the origin of forms themselves. Rejects as `authenticateSession` does. */
   identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller> {
     return this.authenticateSession(this.cookie.read(cookies), clientAddress);
   }
 
-  /** A wrong key is counted like none: guessing must not be cheaper. */
+  /** Counts a bad key as an anonymous request, so that guessing is not cheaper. */
   private async refuse(error: unknown, clientAddress: string): Promise<never> {
     if (error instanceof AppError && error.code === "UNAUTHORIZED") await this.limits.countAnonymous(clientAddress);
     throw error;
   }
 }
 
-// The `Authorization` header and its counterpart in answers, which both faces treat by the same rules (docs/spec/http.md#credentials).
+// The `Authorization` header and `WWW-Authenticate`, read by one set of rules for both faces (docs/spec/http.md#credentials).
 
 const BEARER = /^bearer +(\S.*)$/i;
 
-/** The key in `Authorization: Bearer <key>`. Throws UNAUTHORIZED for another scheme, and for what cannot be a key, such as two of them. */
+/**
+ * Reads the key of `Authorization: Bearer <key>`. Throws UNAUTHORIZED for another scheme and for text that cannot be a key, such as two of
+ * them.
+ */
 export function readBearer(authorization: string): string {
   const key = BEARER.exec(authorization)?.[1];
   if (key === undefined) throw credentialRefused(faultOf(authorization.trim()));
@@ -130,7 +131,7 @@ export function readBearer(authorization: string): string {
   return key;
 }
 
-/** The header's words alone are looked at: what stands where a key should is not repeated. */
+/** Names the fault by the header's scheme only: the credential is not repeated. */
 function faultOf(authorization: string): string {
   if (/^bearer$/i.test(authorization)) {
     return "The Authorization header holds no key after the word Bearer: is the variable that should hold it set?";
@@ -141,7 +142,7 @@ function faultOf(authorization: string): string {
   return "The Authorization header must read: Bearer <API key>.";
 }
 
-/** Throws BAD_REQUEST when the header came twice. Node keeps only the first of several, so the raw list is counted. */
+/** Throws BAD_REQUEST when the header came twice. Node keeps only the first, so the raw list is counted. */
 export function assertOneAuthorization(rawHeaders: readonly string[]): void {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -151,7 +152,7 @@ export function assertOneAuthorization(rawHeaders: readonly string[]): void {
   if (count > 1) throw invalidInput("The Authorization header was sent more than once.", "Authorization");
 }
 
-/** `WWW-Authenticate` of a 401 (RFC 6750, 3): a caller who has presented nothing is told no error. */
+/** `WWW-Authenticate` of a 401 (RFC 6750, 3), without an error for a request that had no credential. */
 export function challengeOf({ message, isCredentialRefused }: AppError): string {
   if (!isCredentialRefused) return "Bearer";
   return `Bearer error="invalid_token", error_description="${headerText("quoted", message)}"`;

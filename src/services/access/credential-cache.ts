@@ -1,27 +1,27 @@
 /**
- * What is known of credentials, in memory: by the digest of each one's text, or by its id where only that is known. Known and unknown
- * credentials are kept alike; the number is bounded, and a change drops what is known at once.
+ * A bounded cache of credentials, by digest, or by id where only that is known. Unknown credentials are cached too. A change drops its
+ * entry at once.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
 
-/** By so much an entry may outlive its time: the cache looks at the clock no more often, which takes a timer each time. */
+/** An entry may outlive its time by this much: the cache reads the clock no more often, as each read takes a timer. */
 const CLOCK_MS = 50;
 
 interface CredentialCacheOptions<Entry> {
   readonly entriesMax: number;
   readonly ttlMs: (entry: Entry) => number;
-  /** The credential's id; null for one that is unknown. */
+  /** The credential's id; null for an unknown one. */
   readonly idOf: (entry: Entry) => string | null;
 }
 
 export class CredentialCache<Entry extends object | symbol> {
   private readonly entries: LRUCache<string, Entry>;
-  /** By id, so that a change finds the entry. */
+  /** Cache key by id, so that a change finds the entry. */
   private readonly cacheKeys: LRUCache<string, string>;
-  /** Look-ups under way, so that a burst of one unknown credential asks once. */
+  /** Look-ups under way, so that a burst with one uncached credential makes one query. */
   private readonly pending = new Map<string, Promise<Entry>>();
-  /** Counts drops: an answer that was asked for before a drop must not be cached after it. */
+  /** Counts drops: a look-up that began before a drop must not be cached after it. */
   private generation = 0;
 
   constructor(private readonly options: CredentialCacheOptions<Entry>) {
@@ -63,7 +63,7 @@ export class CredentialCache<Entry extends object | symbol> {
     this.entries.delete(cacheKey);
   }
 
-  /** Any credential may have changed without this process having heard of it. */
+  /** Drops all entries, because a change may have been missed. */
   dropAll(): void {
     this.forgetPending();
     this.cacheKeys.clear();
@@ -76,7 +76,7 @@ export class CredentialCache<Entry extends object | symbol> {
     if (id !== null && id !== cacheKey) this.cacheKeys.set(id, cacheKey);
   }
 
-  /** Whoever asks from now on must not be told what was read before. */
+  /** Detaches look-ups under way, so that later callers do not get their results. */
   private forgetPending(): void {
     this.generation += 1;
     this.pending.clear();

@@ -1,13 +1,13 @@
-/** Limits of who may ask how often (docs/spec/rate-limits.md). */
+/** Rate limits by caller (docs/spec/rate-limits.md). */
 
-/** An address without a good key is counted in windows of this length. */
+/** Window of requests of one address without a good key. */
 export const ANONYMOUS_WINDOW_SECONDS = 10;
-/** A publishable key at one address is counted in windows of this length. */
+/** Window of requests of a publishable key at one address. */
 export const PUBLISHABLE_WINDOW_SECONDS = 60;
-/** Hours' worth of credits that a publishable key's bucket holds. */
+/** Capacity of a publishable key's bucket, in hours' worth of credits. */
 export const PUBLISHABLE_BURST_HOURS = 10;
-/** Unspecified: how much longer than its generation may take a hold of hourly credits stands, for the charge to be committed. */
+/** Unspecified: a hold of hourly credits outlasts its generation's limit by this much, for the charge to commit. */
 export const HOURLY_HOLD_MORE_MS = 60_000;
-/** Unspecified: WebSockets and subscriptions over server-sent events; room for a fleet of servers that share a key or an address. */
+/** Unspecified: WebSockets and SSE subscriptions; room for a fleet of servers that share a key or an address. */
 export const LIVE_CONNECTIONS_PER_KEY_MAX = 100;
 export const LIVE_CONNECTIONS_PER_ADDRESS_MAX = 100;

@@ -1,6 +1,6 @@
 /**
- * How many connections one caller keeps open for what it is sent as it happens: WebSockets, and subscriptions over server-sent events. Both count
- * together, by the key or session and by the client address. Streams that end by themselves and are paid for, such as a chat, are not counted.
+ * Limits open connections for live data: WebSockets and subscriptions over server-sent events, counted together by key or session and by
+ * client address. Streams that end by themselves and are paid for, such as a chat, do not count.
  */
 import type { Caller } from "../../context.js";
 import { type AppError, rateLimited } from "../../errors.js";
@@ -19,7 +19,7 @@ export class LiveConnections {
     return () => this.perAddress.remove(group);
   }
 
-  /** As `openAt`, for the key or session; an anonymous caller has neither. */
+  /** As `openAt`, for the key or session; does nothing for an anonymous caller. */
   openFor(caller: Caller): () => void {
     if (caller.kind === "anonymous") return () => undefined;
     const holder = caller.kind === "key" ? caller.apiKeyId : caller.sessionId;

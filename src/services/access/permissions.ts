@@ -1,52 +1,52 @@
-/** Who may do what on an account: the first line of every account method (docs/spec/keys.md#permissions). */
+/** Permission checks: the first line of every account method (docs/spec/keys.md#permissions). */
 import type * as z from "zod";
 import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { type AppError, permissionDenied, unauthenticated } from "../../errors.js";
 import { parseInput } from "../requests/input.js";
 
-/** One of the checks below: throws UNAUTHORIZED or FORBIDDEN for who may not ask. */
+/** A check that throws UNAUTHORIZED or FORBIDDEN. */
 export type Requirement = (ctx: RequestContext) => unknown;
 
 /**
- * Input as the schema has it, of who may send it: they are refused before it is looked at, as no answer to somebody who may not ask
- * depends on what they sent. A function makes it of what came.
+ * Checks permission, then parses input. The order matters: an answer to a caller without permission must not depend on the input. A
+ * function as input is called only after the check.
  */
 export function parsePermitted<Output>(ctx: RequestContext, requires: Requirement, schema: z.ZodType<Output>, input: unknown): Output {
   requires(ctx);
   return parseInput(schema, typeof input === "function" ? input() : input);
 }
 
-/** Anybody, with or without credentials; but an agent at work only generates. */
+/** Admits every caller, with or without credentials, but no agent run: those only generate. */
 export function admitAnybody(ctx: RequestContext): void {
   refuseAgents(ctx.caller);
 }
 
-/** Any key or session, an agent at work for one included; 401 for nobody. */
+/** Requires any key or session, or an agent run. Throws UNAUTHORIZED for an anonymous caller. */
 export function requireCaller(ctx: RequestContext): KeyCaller | SessionCaller {
   if (ctx.caller.kind === "anonymous") throw unauthenticated("An API key is required: send it as `Authorization: Bearer <key>`.");
   return ctx.caller;
 }
 
-/** Any key or session, for what is the account's own; 403 for an agent at work. */
+/** Requires any key or session, for account data. Throws FORBIDDEN for an agent run. */
 export function requireAccount(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireCaller(ctx);
   refuseAgents(caller);
   return caller;
 }
 
-/** `requirePermission` of one permission, to be named before a request is looked at. */
+/** `requirePermission` with a fixed permission, for `parsePermitted`. */
 export function permissionOf(permission: AccountPermission): Requirement {
   return (ctx) => requirePermission(ctx, permission);
 }
 
-/** A session, or a key that holds the permission. */
+/** Requires a session, or a key with the permission. */
 export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && !caller.permissions.has(permission)) throw permissionDenied(lackOf([permission]));
   return caller;
 }
 
-/** What the calling key lacks, by the name under which keys are given it, and how to come by a key that has it. */
+/** Names the permissions that the calling key lacks, and says how to get a key that has them. */
 export function lackOf(permissions: readonly AccountPermission[]): string {
   const field = `accountPermissions: ${JSON.stringify(permissions)}`;
   if (permissions.includes("keys")) {
@@ -55,14 +55,14 @@ export function lackOf(permissions: readonly AccountPermission[]): string {
   return `This key was made without ${field}: use one that has it. Whoever manages the account's keys can make one (POST /account/keys).`;
 }
 
-/** As `requirePermission(ctx, "keys")`, and never a publishable key (docs/spec/keys.md#permissions). */
+/** As `requirePermission(ctx, "keys")`, but never for a publishable key (docs/spec/keys.md#permissions). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
   return requirePermission(ctx, "keys");
 }
 
-/** A signed-in person; 403 for a key, whatever it holds. */
+/** Requires a signed-in person. Throws FORBIDDEN for every key. */
 export function requireSession(ctx: RequestContext): SessionCaller {
   const { caller } = ctx;
   refuseAgents(caller);
@@ -70,12 +70,12 @@ export function requireSession(ctx: RequestContext): SessionCaller {
   throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
 }
 
-/** Of what an agent at work does not reach. */
+/** For operations that agent runs may not call. */
 export function beyondAgents(): AppError {
   return permissionDenied("An agent at work may generate and list models, and nothing else.");
 }
 
-/** What an agent does for somebody is generating, and never their account (docs/spec/agents.md#run-tokens). */
+/** An agent run generates for its caller and has no access to the account (docs/spec/agents.md#run-tokens). */
 function refuseAgents(caller: Caller): void {
   if (caller.kind !== "anonymous" && caller.run) throw permissionDenied("An agent may not use the account that it works for.");
 }
@@ -86,13 +86,13 @@ export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller 
   return caller;
 }
 
-/** Whether `requireKeyManager` would let the caller pass. */
+/** Whether `requireKeyManager` would pass. */
 export function isKeyManager({ caller }: RequestContext): boolean {
   if (caller.kind === "anonymous" || caller.run) return false;
   return caller.kind === "session" || (caller.apiKeyType === "secret" && caller.permissions.has("keys"));
 }
 
-/** Whether `requireOperator` would let the caller pass. */
+/** Whether `requireOperator` would pass. */
 export function isOperator(ctx: RequestContext): boolean {
   return isKeyManager(ctx) && ctx.caller.kind !== "anonymous" && ctx.caller.isOperator;
 }

@@ -1,14 +1,14 @@
 /**
- * Rate limits (docs/spec/rate-limits.md#anonymous-requests). A secret key on a model without a limit of its own is not counted
- * at all, and costs no asynchronous step.
+ * Rate limits (docs/spec/rate-limits.md#anonymous-requests). A secret key on a model without a limit is not counted, and takes no
+ * asynchronous step.
  *
- * 1. Every client address: requests that no good key or session authenticates.
- * 2. A publishable key at one address: generations a minute, and credits by the hour. A generation is let in while the bucket is above
- *    zero, holds what it may cost until it is charged, and then pays what it cost (`HourlyHold`): either may take the bucket below zero.
- * 3. A model with `perUserRpm`: generations of one account.
+ * 1. Client address: requests that no good key or session authenticates.
+ * 2. Publishable key at one address: generations a minute, and credits by the hour. A generation is admitted while the bucket is above
+ *    zero, holds its highest cost until it is charged, and then pays its cost (`HourlyHold`): either may take the bucket below zero.
+ * 3. Model with `perUserRpm`: generations of one account.
  *
- * Unspecified: the limit of the model that was asked for counts, not those of the fallbacks that may serve it. What an agent asks for
- * its caller is no request of the caller's: that was counted when it called the agent.
+ * Unspecified: the limit of the requested model counts, not those of its fallbacks. Requests of an agent for its caller are not counted, as
+ * the call of the agent was.
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { rateLimited } from "../../errors.js";
@@ -44,23 +44,23 @@ export class RateLimits {
     this.publishableCredits = { perHour: Math.max(1, perHour), capacity: perHour * PUBLISHABLE_BURST_HOURS };
   }
 
-  /** Counts a request that nobody in particular makes. Rejects with RATE_LIMITED. */
+  /** Counts an anonymous request. Rejects with RATE_LIMITED. */
   async countAnonymous(clientAddress: string): Promise<void> {
     const wait = await this.counters.count(this.anonymous, addressGroupOf(clientAddress));
     if (wait > 0) throw refusal("Too many requests without a valid API key from this address.", wait);
   }
 
-  /** By what the generations of a publishable key are counted at an address; null for every other caller. */
+  /** The counter name of a publishable key at an address; null for every other caller. */
   nameOf(caller: KeyCaller | SessionCaller, clientAddress: string): string | null {
     return caller.kind === "key" && caller.apiKeyType === "publishable" ? nameAt(caller, clientAddress) : null;
   }
 
-  /** Counts a generation, by the name that `nameOf` says. Null when nothing limits this one; rejects with RATE_LIMITED. */
+  /** Counts a generation under the name from `nameOf`. Null when no limit applies; rejects with RATE_LIMITED. */
   admit(limitedAs: string | null, caller: KeyCaller | SessionCaller, model: Model): Promise<void> | null {
     return limitedAs === null && model.perUserRpm === null ? null : this.count(limitedAs, caller, model);
   }
 
-  /** Of a generation that is counted by that name and takes at most `totalMs`. */
+  /** Makes the hourly hold of a generation that takes at most `totalMs`. */
   hourlyHold(limitedAs: string, generation: CountedGeneration, totalMs: number): HourlyHold {
     return new HourlyHold(this.counters, this.publishableCredits, limitedAs, generation, totalMs + HOURLY_HOLD_MORE_MS);
   }
@@ -84,16 +84,13 @@ export class RateLimits {
   }
 }
 
-/** What a hold is known by. */
+/** The identity of a hold. */
 export interface CountedGeneration {
   readonly generationId: string;
   readonly request: Pick<RequestContext, "log">;
 }
 
-/**
- * What one generation holds of its key's hourly credits, from its admission to its charge. The counters give it back by themselves when
- * the process that holds it dies.
- */
+/** The hold of one generation on its key's hourly credits, from admission to charge. The counters release it when its process dies. */
 export class HourlyHold {
   private heldNanocredits = 0n;
   private isConcluded = false;
@@ -106,28 +103,28 @@ export class HourlyHold {
     private readonly ttlMs: number,
   ) {}
 
-  /** Holds what the generation may cost. Rejects with RATE_LIMITED when nothing is left that is neither spent nor held. */
+  /** Holds the highest cost. Rejects with RATE_LIMITED when all credits are spent or held. */
   async begin(nanocredits: bigint): Promise<void> {
     const wait = await this.take(nanocredits, 1, this.ttlMs);
     if (wait > 0) throw noHourlyCredits(wait);
     this.heldNanocredits = nanocredits;
   }
 
-  /** The generation may cost more: its upstream has begun, so it is not refused. */
+  /** Raises the hold; never refused, because the upstream has begun. */
   extendTo(nanocredits: bigint): void {
     if (this.isConcluded || nanocredits <= this.heldNanocredits) return;
     this.heldNanocredits = nanocredits;
     this.takeUnwatched(nanocredits, this.ttlMs);
   }
 
-  /** The generation was charged so much, or has failed and costs nothing. Only the first call counts. */
+  /** Concludes the hold with the charge, or 0 for a failed generation. Only the first call counts. */
   conclude(nanocredits: bigint): void {
     if (this.isConcluded) return;
     this.isConcluded = true;
     if (nanocredits > 0n || this.heldNanocredits > 0n) this.takeUnwatched(nanocredits, 0);
   }
 
-  /** Counters do not fail; if they did, what was charged stays charged. */
+  /** Counters do not fail; if they did, the charge would stand. */
   private takeUnwatched(nanocredits: bigint, ttlMs: number): void {
     this.take(nanocredits, null, ttlMs).catch((error: unknown) => {
       this.generation.request.log.warn({ err: error }, "a charge was not counted against its key's hourly credits");
@@ -148,7 +145,7 @@ function nameAt({ apiKeyId }: KeyCaller, clientAddress: string): string {
   return `${apiKeyId}:${addressGroupOf(clientAddress)}`;
 }
 
-/** The capacity is the requests of a minute, and at least one (docs/spec/rate-limits.md#requests-per-user). */
+/** Capacity: the requests of a minute, and at least one (docs/spec/rate-limits.md#requests-per-user). */
 function toBucketRule(perUserRpm: number): BucketRule {
   const perHour = Math.max(1, bounded(Math.round(perUserRpm * REQUEST * MINUTES_PER_HOUR), BUCKET_PER_HOUR_MAX));
   return { perHour, capacity: bounded(Math.round(Math.max(1, perUserRpm) * REQUEST), BUCKET_UNITS_MAX) };

@@ -1,19 +1,21 @@
 /**
- * Keys and sessions outlive the moment at which they were checked when a socket or an event stream is open. A watch looks its key or
- * session up again when that is announced to have changed, and every so often in case that was not heard.
+ * Watches the key or session of an open socket or event stream, which outlives the check at its start. It is looked up again when a change
+ * is announced, and at intervals in case the event was missed.
  */
 import type { Caller } from "../../context.js";
 import { AppError, unauthenticated } from "../../errors.js";
 import { LIVE_KEY_CHECK_MS } from "../../limits.js";
 import type { KeyAuthenticator, SessionFinder } from "./access.js";
 
-/** What a caller came with; both null is nobody. */
+/** The credentials of a caller; both are null for an anonymous one. */
 export interface Credential {
   readonly key: string | null;
   readonly sessionToken: string | null;
 }
 
-/** Each calls `listener` whenever the key or the session has changed, or may have unheard, until the returned function is called. */
+/**
+ * Each calls `listener` when the key or session has changed, or when an event may have been missed, until the returned function is called.
+ */
 export interface WatchedKeys extends KeyAuthenticator {
   onChanged(apiKeyId: string, listener: () => void): () => void;
 }
@@ -27,7 +29,7 @@ export interface Watched {
   readonly sessions: WatchedSessions;
 }
 
-/** Calls `onRefused` once when the caller's key or session stops being good; the returned function ends the watch. */
+/** Calls `onRefused` once when the caller's key or session is no longer good; the returned function ends the watch. */
 export function watchCaller(
   { apiKeys, sessions }: Watched,
   caller: Caller,
@@ -37,7 +39,7 @@ export function watchCaller(
   if (caller.kind === "key" && key !== null) return watchKey(apiKeys, key, caller.apiKeyId, onRefused);
   if (caller.kind !== "session" || (key === null && sessionToken === null)) return () => undefined;
   const isGood = async () => {
-    // An agent at work for a signed-in person has a token of its own.
+    // An agent run of a signed-in person has its own token.
     if (sessionToken === null) return void (await apiKeys.authenticate(key));
     if ((await sessions.find(sessionToken)) === null) throw sessionEnded();
   };
@@ -63,7 +65,7 @@ function watch(isGood: () => unknown, listen: (check: () => void) => () => void,
     try {
       await isGood();
     } catch (error) {
-      // A database that is away says nothing about the key.
+      // An unavailable database proves nothing about the key.
       if (isOver || !(error instanceof AppError) || error.code !== "UNAUTHORIZED") return;
       end();
       onRefused(error);

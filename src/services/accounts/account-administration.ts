@@ -1,4 +1,4 @@
-/** What operators may do with any account: find it, grant credits, set its tier, let it publish (docs/spec/accounts.md#operators). */
+/** Operator actions on any account: find it, grant credits, set its tier, allow it to publish (docs/spec/accounts.md#operators). */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
@@ -17,10 +17,9 @@ import { storableText } from "../requests/input.js";
 import { STANDING } from "./accounts.js";
 import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 
-/** What says whether the tier is due, and what it will leave: a list shows it so. */
+/** Columns that decide whether a refill is due and the balance after it, so that a list can show that balance. */
 const LISTED = { ...STANDING, tierNanocredits: true, tierHeldNanocredits: true } as const;
 
-/** An account with what was selected of it. */
 export type ListedAccount = Pick<AccountModel, keyof typeof LISTED>;
 
 export const grantCreditsInput = z.strictObject({
@@ -28,12 +27,12 @@ export const grantCreditsInput = z.strictObject({
   bucket: z.enum(["tier", "crypto", "pack"]),
   credits: creditsAmount.refine((nanocredits) => nanocredits > 0n, "must be more than 0"),
   note: storableText.max(GRANT_NOTE_CHARS_MAX).nullish(),
-  /** Makes the grant happen once, however often it is asked for. */
+  /** Grants with the same id are made once. */
   grantId: z.uuid().nullish(),
 });
 export type GrantCreditsInput = z.output<typeof grantCreditsInput>;
 
-/** A tier that is left out is not none: none is null. */
+/** Null removes the tier; the field is required so that an omitted tier does not. */
 export const setTierInput = z.strictObject({ accountId: z.uuid(), tier: storableText.min(1).max(TIER_NAME_CHARS_MAX).nullable() });
 export type SetTierInput = z.output<typeof setTierInput>;
 
@@ -44,7 +43,7 @@ export const setOperatorInput = z.strictObject({ accountId: z.uuid(), isOperator
 export type SetOperatorInput = z.output<typeof setOperatorInput>;
 
 export const accountSearch = z.object({
-  /** Of a handle, name, e-mail address or GitHub user name; or a whole id. */
+  /** Part of a handle, name, e-mail address or GitHub user name; or a whole id. */
   search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish(),
   filter: z
     .object({
@@ -66,7 +65,7 @@ export class AccountAdministration {
     private readonly leases: Pick<Leases, "fold" | "recall">,
   ) {}
 
-  /** Newest first. Reading a list refills nothing: what is due is shown as it will be. */
+  /** Lists accounts, newest first. Makes no refill: a refill that is due is only shown in the balance. */
   async list(ctx: RequestContext, page: PageRequest, search: AccountSearch, select: Prisma.AccountSelect): Promise<Page<ListedAccount>> {
     requireOperator(ctx);
     const { account } = this.database.prisma;
@@ -86,15 +85,15 @@ export class AccountAdministration {
   async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<void> {
     requireOperator(ctx);
     const { accountId, bucket, credits, note, grantId } = input;
-    // What is due comes first: a refill sets the bucket, and would take what is granted to it now.
+    // A due refill comes first: it sets the bucket, and would remove credits granted before it.
     await this.load(accountId);
     await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
-    // What is leased was drawn from other buckets, perhaps, than what comes now is drawn from.
+    // A lease may have been drawn from other buckets than the next one will be.
     await this.leases.recall(accountId);
     this.events.publish("balance-changed", { accountId });
   }
 
-  /** Null takes the tier away. */
+  /** Null removes the tier. */
   async setTier(ctx: RequestContext, { accountId, tier }: SetTierInput): Promise<void> {
     requireOperator(ctx);
     if (tier !== null) this.tiers.assertKnown(tier);
@@ -111,14 +110,14 @@ export class AccountAdministration {
   }
 
   /**
-   * Says who operates this gateway, at once: what is cached of the account's keys and sessions is read anew. CONFLICT for the last one,
-   * without whom nobody could say so again.
+   * Makes an account an operator, or ends that, at once: its cached keys and sessions are refetched. Rejects with CONFLICT for the last
+   * operator.
    */
   async setOperator(ctx: RequestContext, { accountId, isOperator }: SetOperatorInput): Promise<void> {
     requireOperator(ctx);
     await this.load(accountId);
     const { keys, sessions } = await this.database.prisma.$transaction(async (transaction) => {
-      // Two who end each other at the same time wait for each other here, and one of them stays.
+      // Two operators who remove each other at the same time wait here, so that one of them stays.
       await transaction.$queryRaw`SELECT id FROM account WHERE is_operator ORDER BY id FOR UPDATE`;
       const others = await transaction.account.count({ where: { isOperator: true, deletion: null, NOT: { id: accountId } } });
       if (!isOperator && others === 0) throw conflict("This is the last operator: make another account one first.");
@@ -131,7 +130,7 @@ export class AccountAdministration {
     ctx.log.info({ accountId, isOperator }, "an operator said who operates the gateway");
   }
 
-  /** Refilled when that is due. */
+  /** Loads the account, refilled when that is due. */
   private async load(id: string): Promise<AccountModel> {
     const account = await this.find(id);
     return (await this.refills.bringUpToDate(account)) ? this.find(id) : account;
@@ -150,14 +149,14 @@ function whereOf({ search, filter }: AccountSearch): Prisma.AccountWhereInput[] 
     ...(search ? [{ OR: matchesOf(search) }] : []),
     ...(tiers ? [{ tier: { in: tiers } }] : []),
     ...(typeof isOperator === "boolean" ? [{ isOperator }] : []),
-    // Operators publish, too.
+    // Operators may publish too.
     ...(typeof isPublisher === "boolean"
       ? [isPublisher ? { OR: [{ isPublisher }, { isOperator: true }] } : { isPublisher, isOperator: false }]
       : []),
   ];
 }
 
-/** The database would take `%` and `_` for patterns. */
+/** Escapes `%` and `_`, which are patterns in SQL. */
 function matchesOf(search: string) {
   const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
   const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];

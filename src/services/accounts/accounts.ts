@@ -20,23 +20,22 @@ export interface AccountRow {
   readonly tier: string | null;
   readonly isOperator: boolean;
   readonly createdAt: Date;
-  /** When the tier's bucket is next filled; null when it never is. */
+  /** Time of the tier's next refill; null when there is none. */
   readonly nextResetAt: Date | null;
 }
 
-/** Nanocredits throughout. */
+/** Amounts are nanocredits. */
 export interface Balance {
-  /** The buckets' sum, or what remains of the budgets that the key draws on when there are any (docs/spec/accounts.md#balance). */
+  /** The sum of the buckets, or what remains of the budgets that the key draws on, if any (docs/spec/accounts.md#balance). */
   readonly balance: bigint;
   readonly tier: bigint;
   readonly crypto: bigint;
   readonly pack: bigint;
-  /** Set aside for generations that are under way; part of the buckets until they are charged. */
+  /** Held for generations that are under way; part of the buckets until they settle. */
   readonly held: bigint;
   readonly isKeyBudget: boolean;
 }
 
-/** As much of an account as says what it has. */
 export type BalanceColumns = Pick<AccountModel, keyof typeof BALANCE_COLUMNS>;
 
 export const BALANCE_COLUMNS = {
@@ -48,10 +47,9 @@ export const BALANCE_COLUMNS = {
   packHeldNanocredits: true,
 } as const;
 
-/** As much of an account as says whether its tier is due. */
+/** Columns that decide whether a refill is due. */
 export const STANDING = { id: true, tier: true, tierResetsAt: true, createdAt: true } as const;
 
-/** An account with what was selected of it. */
 export type SelectedAccount = Pick<AccountModel, keyof typeof STANDING>;
 
 export class Accounts {
@@ -61,13 +59,13 @@ export class Accounts {
     private readonly leases: Pick<Leases, "fold" | "freeOf" | "unreservedOf">,
   ) {}
 
-  /** The caller's own account: any key or session. */
+  /** Returns the caller's own account; for any key or session. */
   async me(ctx: RequestContext): Promise<AccountRow> {
     const { accountId } = requireAccount(ctx);
     return toAccountRow(await this.load(accountId), this.refills);
   }
 
-  /** As much of it as is selected, in one read. Its parts are shown by the methods below. */
+  /** Reads the selected columns of the caller's account in one query. */
   async own(ctx: RequestContext, select: Prisma.AccountSelect): Promise<SelectedAccount> {
     const { accountId } = requireAccount(ctx);
     if (showsMoney(select)) await this.leases.fold([accountId]);
@@ -76,7 +74,7 @@ export class Accounts {
     );
   }
 
-  /** Those of these accounts that the caller may see: its own, and for operators any. */
+  /** Returns those of the accounts that the caller may see: its own, or any for an operator. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.AccountSelect): Promise<SelectedAccount[]> {
     const { accountId } = requireAccount(ctx);
     if (ids.every((id) => id === accountId)) return ids.length === 0 ? [] : [await this.own(ctx, select)];
@@ -89,7 +87,7 @@ export class Accounts {
     return refilled.includes(true) ? read() : accounts;
   }
 
-  /** The caller's own, or for operators any. NOT_FOUND. */
+  /** Returns the caller's own account, or any for an operator. Rejects with NOT_FOUND. */
   async get(ctx: RequestContext, id: string, select: Prisma.AccountSelect): Promise<SelectedAccount> {
     if (requireAccount(ctx).accountId !== id) requireOperator(ctx);
     const [account] = await this.getMany(ctx, [id], select);
@@ -97,25 +95,25 @@ export class Accounts {
     return account;
   }
 
-  /** As `get`, for operators alone. */
+  /** As `get`, for operators only. */
   async getAny(ctx: RequestContext, id: string, select: Prisma.AccountSelect): Promise<SelectedAccount> {
     requireOperator(ctx);
     return this.get(ctx, id, select);
   }
 
-  /** `part` of an account, refused to whoever lacks the permission for it. Of other accounts operators see each part. */
+  /** Returns `part` of an account. Throws for a caller without the permission; operators see every part of other accounts. */
   viewable<Part>(ctx: RequestContext, accountId: string, permission: AccountPermission, part: Part): Part {
     if (requireAccount(ctx).accountId === accountId) requirePermission(ctx, permission);
     else requireOperator(ctx);
     return part;
   }
 
-  /** Refuses what only an account itself is shown, operators of the gateway included. */
+  /** Throws unless the account is the caller's own, operators included. */
   assertOwn(ctx: RequestContext, accountId: string): void {
     if (requireAccount(ctx).accountId !== accountId) throw permissionDenied("This is shown to the account itself only.");
   }
 
-  /** What can be spent of an account that has been read. */
+  /** Computes the balance of an account that has been read. */
   async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {
     this.viewable(ctx, account.id, "balance", null);
     const balance = toBalance(account, await this.leases.unreservedOf(account.id));
@@ -123,7 +121,6 @@ export class Accounts {
     return caller.accountId === account.id ? this.asSeenBy(caller, balance) : balance;
   }
 
-  /** When the tier's bucket is next filled; null when it never is. */
   nextResetOf(account: Pick<AccountModel, "tier" | "tierResetsAt">): Date | null {
     return this.refills.nextResetOf(account);
   }
@@ -138,7 +135,7 @@ export class Accounts {
     return this.asSeenBy(caller, toBalance(...(await this.loadMoney(caller.accountId))));
   }
 
-  /** Nanocredits that the caller can set aside now. Not for faces. */
+  /** Nanocredits that the caller can hold now. Not exposed by GraphQL or REST. */
   async spendable(caller: KeyCaller | SessionCaller): Promise<bigint> {
     const { balance, held } = toBalance(...(await this.loadMoney(caller.accountId)));
     const free = balance - held;
@@ -148,12 +145,12 @@ export class Accounts {
     return keyFree < free ? keyFree : free;
   }
 
-  /** Nanocredits of the account, whoever asks. Not for faces. */
+  /** Nanocredits of the account, whichever key asks. Not exposed by GraphQL or REST. */
   async balanceOf(accountId: string): Promise<bigint> {
     return toBalance(...(await this.loadMoney(accountId))).balance;
   }
 
-  /** What a key with a budget can spend is what remains of that. A key without one is not looked up. */
+  /** Limits the balance to what remains of the key's budget. A key without a budget is not looked up. */
   private async asSeenBy(caller: KeyCaller | SessionCaller, balance: Balance): Promise<Balance> {
     const keyBudget = isKeyCaller(caller) && caller.hasBudget ? (await this.keyWorth(caller.apiKeyId)).creditBudget : null;
     return keyBudget === null ? balance : { ...balance, balance: keyBudget, isKeyBudget: true };
@@ -165,7 +162,7 @@ export class Accounts {
     return worthOf(key, ancestors.get(key.id) ?? []);
   }
 
-  /** The account, and what of its held credits nothing is reserved of. */
+  /** Reads the account, and how much of its held credits belongs to no generation. */
   private async loadMoney(id: string): Promise<[AccountModel, bigint]> {
     await this.leases.fold([id]);
     return [await this.load(id), await this.leases.unreservedOf(id)];
@@ -175,7 +172,7 @@ export class Accounts {
     return this.refilled(() => this.database.prisma.account.findUniqueOrThrow({ where: { id } }));
   }
 
-  /** What `read` answers once the account's refill, when one is due, has been made. */
+  /** Runs `read` after a refill that is due. */
   private async refilled<Account extends TierStanding>(read: () => Promise<Account>): Promise<Account> {
     const account = await read();
     return (await this.refills.bringUpToDate(account)) ? read() : account;
@@ -187,12 +184,12 @@ export function toAccountRow(row: AccountModel, refills: Pick<TierRefills, "next
   return { id, handle, name, email, githubUsername, image, tier, isOperator, createdAt, nextResetAt: refills.nextResetOf(row) };
 }
 
-/** Its columns are true once its leases are folded. */
+/** Whether columns are selected that are only right after the account's leases are folded. */
 function showsMoney(select: Prisma.AccountSelect): boolean {
   return Object.keys(BALANCE_COLUMNS).some((column) => Object.hasOwn(select, column));
 }
 
-/** The account's own, whichever key asks. `unreserved`: what is held for no generation. */
+/** The account's own balance, whichever key asks. `unreserved`: credits held for no generation. */
 export function toBalance(account: BalanceColumns, unreserved: bigint): Balance {
   const buckets = { tier: account.tierNanocredits, crypto: account.cryptoNanocredits, pack: account.packNanocredits };
   const held = account.tierHeldNanocredits + account.cryptoHeldNanocredits + account.packHeldNanocredits - unreserved;

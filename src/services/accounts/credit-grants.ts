@@ -1,4 +1,4 @@
-/** Credits that came to an account by no refill: bought, paid in, or given by an operator. */
+/** Credits that an account got other than by a refill: bought, paid in, or given by an operator. */
 import type { RequestContext } from "../../context.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
@@ -10,7 +10,7 @@ import { isOperator, requirePermission } from "../access/permissions.js";
 import type { Accounts } from "./accounts.js";
 
 export interface CreditGrant {
-  /** The ledger's, or what its caller has called it to be granted once. */
+  /** The ledger's id, or the id that the caller chose to make the grant idempotent. */
   readonly id: string;
   readonly bucket: BucketName;
   readonly nanocredits: bigint;
@@ -26,18 +26,18 @@ export class CreditGrants {
     private readonly accounts: Pick<Accounts, "viewable">,
   ) {}
 
-  /** Newest first: of the own account with the permission for its balance, for operators of any. */
+  /** Lists grants, newest first. The own account needs the permission for its balance; operators may read any. */
   async list(ctx: RequestContext, accountId: string, page: PageRequest): Promise<Page<CreditGrant>> {
     this.accounts.viewable(ctx, accountId, "balance", null);
     const { ledgerEntry } = this.database.prisma;
-    // Each grant is two entries, of which one is the bucket's.
+    // Each grant has two entries; one of them is the bucket's.
     const where: Prisma.LedgerEntryWhereInput = { accountId, kind: "grant", book: { in: [...BUCKETS] } };
     const { where: older, ...query } = newestFirst(page, "createdAt", "transactionId");
     const rows = await ledgerEntry.findMany({ where: { ...where, ...older }, ...query });
     return toPage(rows.map(toGrant), page, () => ledgerEntry.count({ where, take: COUNT_TAKE }));
   }
 
-  /** Those of the own account, with the permission for its balance; for operators those of any. */
+  /** Returns grants by id. The own account needs the permission for its balance; operators may read any. */
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<CreditGrant[]> {
     const where: Prisma.LedgerEntryWhereInput = isOperator(ctx) ? {} : { accountId: requirePermission(ctx, "balance").accountId };
     const rows = await this.database.prisma.ledgerEntry.findMany({

@@ -1,13 +1,13 @@
-/** Limits of accounts, their profiles, and what operators do with them. */
+/** Limits of accounts, profiles and operator actions. */
 
-/** Accounts, unspecified: the text that an operator looks for. */
+/** Unspecified: an operator's search text. */
 export const ACCOUNT_SEARCH_CHARS_MAX = 253;
 export const ACCOUNT_FILTER_TIERS_MAX = 50;
-/** Accounts, unspecified: what an operator writes beside a grant. */
+/** Unspecified: an operator's note on a grant. */
 export const GRANT_NOTE_CHARS_MAX = 500;
-/** Tiers, unspecified: a tier's name as an operator states it. */
+/** Unspecified: the name of a tier. */
 export const TIER_NAME_CHARS_MAX = 100;
-/** Unspecified: refused settlements that are shown at once. */
+/** Unspecified: refused settlements in one answer. */
 export const REFUSED_SETTLEMENTS_SHOWN_MAX = 100;
 
 /** Unspecified. */

@@ -1,6 +1,6 @@
 /**
- * What becomes of an account's API keys, as it happens. That they are made, changed and revoked is announced, so that caches drop them; that
- * one reaches its end nobody announces, so each subscription waits for the next end itself.
+ * Changes of an account's API keys as a subscription. Creation, change and revocation are published as events; expiry is not, so each
+ * subscription waits for the next expiry itself.
  */
 import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
@@ -15,9 +15,9 @@ export interface ApiKeyChange {
   readonly change: AnnouncedChange | "expired";
 }
 
-/** A longer wait would overflow a timer; keys that end later are looked for again. */
+/** A longer wait would overflow a timer; keys that expire later are found by another look. */
 const WAIT_MS_MAX = 60 * 60_000;
-/** After the database did not answer. */
+/** Wait after the database did not answer. */
 const RETRY_MS = 10_000;
 
 export class LiveApiKeys {
@@ -27,7 +27,7 @@ export class LiveApiKeys {
     private readonly clock: Clock,
   ) {}
 
-  /** Each change of one of the account's keys, those that descend from others each for itself. */
+  /** Yields each change of one of the account's keys. Descendants of a changed key are reported one by one. */
   changes(ctx: RequestContext): AsyncIterableIterator<ApiKeyChange> {
     const { accountId } = requireKeyManager(ctx);
     const source = queueOf(this.events, ctx, "api-key-changed", accountId);
@@ -40,18 +40,18 @@ export class LiveApiKeys {
   }
 }
 
-/** Those of a newer version of the gateway are changes like any other. */
+/** Maps unknown changes, which a newer version of the gateway may publish, to "updated". */
 function toChange(change: string): ApiKeyChange["change"] {
   return change === "created" || change === "revoked" || change === "expired" ? change : "updated";
 }
 
-/** Tells of each key of an account that reaches its end, once, when it does. */
+/** Reports each key of an account that expires, once, when it does. */
 class KeyEnds {
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
-  /** Looks take turns. */
+  /** Looks run one after another. */
   private turn: Promise<void> = Promise.resolve();
-  /** What ended before has been told, or ended before anybody listened. */
+  /** Expiries up to this time were reported, or were before the subscription. */
   private toldUpTo: Date;
 
   constructor(
@@ -63,7 +63,7 @@ class KeyEnds {
     this.toldUpTo = clock.now();
   }
 
-  /** For the next end, now that there may be another. */
+  /** Looks for the next expiry, as there may be an earlier one. */
   look(): void {
     this.turn = this.turn.then(() => this.tellAndWait()).catch(() => this.lookIn(RETRY_MS));
   }
@@ -91,7 +91,7 @@ class KeyEnds {
     return _min.expiresAt;
   }
 
-  /** Those that descend from a key end with it, unless they have ended before. */
+  /** Ids of keys that expired at `moment`, with descendants that had not expired before. */
   private async endedAt(moment: Date): Promise<string[]> {
     const { apiKey } = this.database.prisma;
     const own = { accountId: this.accountId, revokedAt: null };

@@ -1,15 +1,15 @@
-/** Live account data: what subscriptions are told, as it is committed. */
+/** Live account data: events of subscriptions, sent once they are committed. */
 import type { RequestContext } from "../../context.js";
 import type { AccountChannel, EventChannels, Events } from "../../store/events.js";
 import { requirePermission } from "../access/permissions.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import type { UsageRecords, UsageRow } from "../usage/usage.js";
 
-/** Events that a slow subscriber may fall behind by; of more the oldest are dropped. */
+/** Events that a slow subscriber may fall behind by; beyond that the oldest are dropped. */
 const BACKLOG_MAX = 1_000;
 
 export class LiveAccount {
-  /** Reads under way, by the id of the row: it is read once for all subscribers of its account. */
+  /** Reads under way by row id: a row is read once for all subscribers of its account. */
   private readonly reading = new Map<string, Promise<UsageRow>>();
 
   constructor(
@@ -17,7 +17,7 @@ export class LiveAccount {
     private readonly usage: UsageRecords,
   ) {}
 
-  /** Each usage row of the account as it is written. */
+  /** Yields each usage row of the account once it is written. */
   usageRecorded(ctx: RequestContext): AsyncIterableIterator<UsageRow> {
     const { accountId } = requirePermission(ctx, "usage");
     const source = queueOf(this.events, ctx, "usage-recorded", accountId);
@@ -32,16 +32,16 @@ export class LiveAccount {
     return reading;
   }
 
-  /** Each change of the balance. A burst of changes is one event: only the newest balance is of interest. */
+  /** Yields when the balance changes. A burst is one event, as only the newest balance matters. */
   balanceChanged(ctx: RequestContext): AsyncIterableIterator<{ readonly accountId: string }> {
     const { accountId } = requirePermission(ctx, "balance");
     const source = queueOf(this.events, ctx, "balance-changed", accountId, 1);
-    // What was missed may have been a change.
+    // An event that was missed may have been a change.
     source.onClose(this.events.onGap(() => source.push({ accountId })));
     return mapEvents(source, async () => ({ accountId }));
   }
 
-  /** Each fall of the balance below what the account wants to be told of, once. */
+  /** Yields once each time that the balance falls below the account's notification threshold. */
   balanceLow(ctx: RequestContext): AsyncIterableIterator<LowBalanceNotice> {
     const { accountId } = requirePermission(ctx, "balance");
     const source = queueOf(this.events, ctx, "balance-low", accountId);
@@ -52,7 +52,7 @@ export class LiveAccount {
   }
 }
 
-/** The events of one account from now on, until the caller has gone. */
+/** Queues the events of one account from now until the client disconnects. */
 export function queueOf<C extends AccountChannel>(
   events: Events,
   ctx: RequestContext,
@@ -66,7 +66,7 @@ export function queueOf<C extends AccountChannel>(
   return queue;
 }
 
-/** A bounded queue between a pushing source and a pulling reader; the oldest goes when it is full. */
+/** A bounded queue between a pushing source and a pulling reader. The oldest item is dropped when it is full. */
 export class EventQueue<Item> {
   private items: Item[] = [];
   private isClosed = false;
@@ -87,7 +87,7 @@ export class EventQueue<Item> {
     else this.closers.push(closer);
   }
 
-  /** Closes when the caller has gone. */
+  /** Closes when the client disconnects. */
   closeWith(signal: AbortSignal): void {
     const leave = () => this.close();
     if (signal.aborted) leave();
@@ -102,7 +102,7 @@ export class EventQueue<Item> {
     this.wake?.();
   }
 
-  /** Undefined once it is closed. */
+  /** Undefined once the queue is closed. */
   async next(): Promise<Item | undefined> {
     while (this.items.length === 0 && !this.isClosed) {
       await new Promise<void>((resolve) => {
@@ -113,7 +113,10 @@ export class EventQueue<Item> {
   }
 }
 
-/** An iterator whose `return()` ends a pending `next()` at once, which an async generator's does not. What maps to null is left out. */
+/**
+ * Maps an iterator, leaving out items that map to null. Its `return()` ends a pending `next()` at once, which that of an async generator
+ * does not.
+ */
 export function mapEvents<Item, Result>(
   queue: EventQueue<Item>,
   map: (item: Item) => Promise<Result | null>,

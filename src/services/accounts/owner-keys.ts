@@ -1,6 +1,6 @@
 /**
- * One more key for the owner, from the command line: for an operator whose key is lost, and who so can ask no gateway for another. It
- * goes to the database itself: beside gateways that run on PostgreSQL, and in place of the one that has the embedded database.
+ * Makes an owner key from the command line, for an operator who lost theirs. It works on the database itself: beside running gateways with
+ * PostgreSQL, and instead of the gateway with the embedded database.
  */
 import type { Logger } from "pino";
 import { createId } from "../../lib/ids.js";
@@ -14,14 +14,13 @@ import { createLedger } from "../../store/sql-ledger.js";
 import { hashApiKey, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
 import { addOwnerKey, type MadeOwnerKey } from "./owner.js";
 
-/** Of the gateway's configuration. */
 interface Settings {
   readonly dataDir: string;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
   readonly databaseDirectUrl: string | null;
   readonly redisUrl: string | null;
-  /** Null: made and kept under the data directory. */
+  /** Null: generated and stored under the data directory. */
   readonly encryptionKey: string | null;
   readonly ownerCredits: bigint;
 }
@@ -31,7 +30,7 @@ export interface OwnerKeyOptions {
   readonly log: Logger;
 }
 
-/** Rejects with a StartError that says what to do. */
+/** Rejects with a StartError that states the remedy. */
 export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: OwnerKeyOptions): Promise<MadeOwnerKey> {
   const { encryptionKey, release } = await openSecrets(settings);
   try {
@@ -53,7 +52,7 @@ export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: O
       const options = { nanocredits: settings.ownerCredits, revokesOthers, now: new Date() };
       const made = await addOwnerKey(database, ledger, { hash: (key) => hashApiKey(pepper, key) }, options);
       if (made.endedIds.length > 0) {
-        // Gateways that run keep keys in mind.
+        // Running gateways cache keys.
         const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
         for (const apiKeyId of made.endedIds) {
           events.publish("api-key-changed", { accountId: made.accountId, apiKeyId, change: "revoked" });
@@ -74,7 +73,7 @@ interface OpenedSecrets {
   release(): Promise<void>;
 }
 
-/** With PostgreSQL the data directory may stay a running gateway's: what was made for it is only read. */
+/** With PostgreSQL a running gateway may use the data directory, so its secrets are only read. */
 async function openSecrets({ databaseUrl, dataDir, encryptionKey }: Settings): Promise<OpenedSecrets> {
   if (databaseUrl !== null) {
     const known = encryptionKey ?? findSecret(dataDir, "encryptionKey");

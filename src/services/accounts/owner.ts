@@ -1,4 +1,4 @@
-/** The owner: made on the first start of an empty database, with a key that holds every permission (docs/spec/accounts.md#owner). */
+/** The owner account, made on the first start with an empty database, and its key with every permission (docs/spec/accounts.md#owner). */
 
 import { createApiKeyText, faultOfSecretKey, startOfApiKey } from "../../lib/api-key-format.js";
 import { createId } from "../../lib/ids.js";
@@ -10,18 +10,18 @@ const OWNER_HANDLE = "owner";
 const ALL_PERMISSIONS = ["profile", "balance", "usage", "keys"];
 
 export interface OwnerOptions {
-  /** A well-formed secret key, from OWNER_API_KEY; null: one is made. */
+  /** A well-formed secret key, from OWNER_API_KEY; null: a key is generated. */
   readonly apiKey: string | null;
   /** The first balance of the pack bucket. */
   readonly nanocredits: bigint;
 }
 
-/** What the database knows a key by. */
+/** Computes the HMAC by which the database finds a key. */
 export interface KeyHasher {
   hash(key: string): Buffer;
 }
 
-/** One of the owner's keys, as far as it may be shown. */
+/** The parts of an owner key that may be shown. */
 export interface OwnerKey {
   readonly id: string;
   readonly start: string;
@@ -30,18 +30,18 @@ export interface OwnerKey {
 
 export interface MadeOwnerKey {
   readonly accountId: string;
-  /** The key's text, the one time that it can be shown. */
+  /** The key's text, shown only once. */
   readonly key: string;
-  /** The owner's keys of every permission that were there before and had not ended, the newest first. */
+  /** The owner's earlier keys with every permission that are still good, newest first. */
   readonly others: readonly OwnerKey[];
-  /** The keys that were ended: those others and all that were made with them. Empty unless that was asked for. */
+  /** Keys that were revoked: the other owner keys and their descendants. Empty unless requested. */
   readonly endedIds: readonly string[];
 }
 
 /**
- * Makes the owner's account when there is none. Answers the key's text the one time it can be shown; null when the owner
- * was there. A preset key that the owner does not have yet is added, so that scripts work on an older database too; one that
- * has been revoked stops the start, because whoever presets it counts on it.
+ * Makes the owner's account when there is none. Returns the key's text, shown only once, or null when the owner existed. A preset key that
+ * the owner does not have is added, so that scripts also work with an older database. A preset key that was revoked stops the start,
+ * because scripts rely on it.
  */
 export async function ensureOwner(
   database: Pick<Database, "prisma">,
@@ -71,7 +71,10 @@ export async function ensureOwner(
   });
 }
 
-/** Makes one more key of every permission for the owner, and the owner when there is none. `revokesOthers` ends the owner's others, and all that were made with them. */
+/**
+ * Makes another owner key with every permission, and the owner if there is none. `revokesOthers` revokes the other owner keys and their
+ * descendants.
+ */
 export async function addOwnerKey(
   database: Pick<Database, "prisma">,
   ledger: Pick<Ledger, "grant">,
@@ -100,11 +103,11 @@ export async function addOwnerKey(
   });
 }
 
-/** Several processes may start on one empty database at once: one of them makes the account, and one the key. */
+/** Makes the account once, even when several processes start with one empty database. */
 async function ensureAccount({ prisma }: Pick<Database, "prisma">, ledger: Pick<Ledger, "grant">, nanocredits: bigint): Promise<string> {
   await prisma.account.createMany({ data: { id: createId(), handle: OWNER_HANDLE, isOperator: true }, skipDuplicates: true });
   const { id: accountId } = await prisma.account.findUniqueOrThrow({ where: { handle: OWNER_HANDLE } });
-  // The grant's id is the account's, so that however many starts it takes there is one.
+  // The grant has the account's id, so that repeated starts grant once.
   if (nanocredits > 0n) await ledger.grant({ id: accountId, accountId, bucket: "pack", amount: nanocredits, note: "first balance" });
   return accountId;
 }

@@ -1,4 +1,4 @@
-/** Profiles: how a person and their account are called (docs/spec/accounts.md#profile). */
+/** Profiles: the names of a person and of their account (docs/spec/accounts.md#profile). */
 
 import { randomInt } from "node:crypto";
 import * as z from "zod";
@@ -10,10 +10,10 @@ import { requireAccount, requireSession } from "../access/permissions.js";
 import { shownText } from "../requests/input.js";
 import { HANDLE_CHARS_MAX, PROFILE_IMAGE_CHARS_MAX, PROFILE_NAME_CHARS_MAX } from "./limits.js";
 
-// Handles: what an account is called in community model ids, `community/<handle>/<name>`. Unspecified: GitHub's rules for user names.
+// Handles name an account in community model ids, `community/<handle>/<name>`. Unspecified: GitHub's rules for user names.
 
 const PATTERN = /^[a-z0-9][a-z0-9-]*$/;
-/** Names of the gateway's own, and such as would be taken for them. */
+/** The gateway's own names, and names that could be mistaken for them. */
 const RESERVED: ReadonlySet<string> = new Set([
   "account",
   "admin",
@@ -50,7 +50,7 @@ export const handleInput = z
 
 const SUFFIX_DIGITS = 6;
 
-/** The first of what `source` (a GitHub user name, or an e-mail address for the part before its @) suggests that is free. */
+/** Chooses the first free handle derived from `source`: a GitHub user name, or an e-mail address (the part before the @). */
 export async function chooseHandle(source: string, isTaken: (handle: string) => Promise<boolean>): Promise<string> {
   const stem = toStem(source);
   if (stem.length > 0 && !RESERVED.has(stem) && !(await isTaken(stem))) return stem;
@@ -63,7 +63,7 @@ export async function chooseHandle(source: string, isTaken: (handle: string) => 
 
 function toStem(source: string): string {
   const [local = ""] = source.normalize("NFKD").toLowerCase().split(/[+@]/, 1);
-  // Dashes stand alone now, so that one at either end is all there is.
+  // Runs of dashes are one dash by now, so at most one is at either end.
   return local
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-/, "")
@@ -71,7 +71,7 @@ function toStem(source: string): string {
     .replace(/-$/, "");
 }
 
-/** Only the fields that are sent change. */
+/** Fields that are absent do not change. */
 export const updateProfileInput = z
   .strictObject({
     name: shownText
@@ -95,7 +95,7 @@ export class Profiles {
     private readonly events: Events,
   ) {}
 
-  /** Sessions only. Rejects with CONFLICT for a handle that somebody else has. */
+  /** Updates the profile; for sessions only. Rejects with CONFLICT for a handle that is taken. */
   async update(ctx: RequestContext, input: UpdateProfileInput): Promise<void> {
     const { accountId } = requireSession(ctx);
     const { name, handle, image } = input;
@@ -110,7 +110,7 @@ export class Profiles {
   }
 }
 
-// Who stands behind a key, in the words of OpenID Connect Core 5.1 (docs/spec/authorization.md#user-info): for apps that were granted one.
+// User info as named by OpenID Connect Core 5.1 (docs/spec/authorization.md#user-info), for apps with a granted key.
 
 export interface UserInfoClaims {
   /** The account's id, the same for every app. */
@@ -126,7 +126,7 @@ export interface UserInfoClaims {
 export class UserInfo {
   constructor(private readonly database: Database) {}
 
-  /** Any key, publishable ones included, or a session. */
+  /** Returns the claims of the caller: any key, publishable ones included, or a session. */
   async get(ctx: RequestContext): Promise<UserInfoClaims> {
     const caller = requireAccount(ctx);
     const account = await this.database.prisma.account.findUniqueOrThrow({

@@ -1,4 +1,4 @@
-/** What operators see of the charges that the database refuses, and how they have them tried again. */
+/** Charges that the database refuses: how operators list and retry them. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { requireOperator } from "../access/permissions.js";
@@ -9,17 +9,17 @@ export const retryRefusedSettlementsInput = z.strictObject({ ids: z.array(z.uuid
 export type RetryRefusedSettlementsInput = z.output<typeof retryRefusedSettlementsInput>;
 
 export interface RefusedSettlementRow {
-  /** The generation's. */
+  /** The generation's id. */
   readonly id: string;
   readonly accountId: string;
   readonly apiKeyId: string | null;
   readonly model: string;
   /** Nanocredits. */
   readonly cost: bigint;
-  /** Of the generation. */
+  /** Time of the generation. */
   readonly timestamp: Date;
   readonly refusedAt: Date;
-  /** In the database's words. */
+  /** The database's message. */
   readonly reason: string;
 }
 
@@ -29,7 +29,7 @@ export interface RefusedSettlementsShown {
   readonly settlements: readonly RefusedSettlementRow[];
 }
 
-/** The processes of a gateway that has several: each keeps its own, and answers for them. */
+/** The processes of a gateway that has several. Each keeps its own refused settlements and answers for them. */
 export interface Keepers {
   answer(question: string, give: (body: unknown) => Promise<unknown>): void;
   askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]>;
@@ -37,12 +37,12 @@ export interface Keepers {
 
 const SHOW_QUESTION = "refused settlements";
 const RETRY_QUESTION = "retry refused settlements";
-/** One whose database does not answer is waited for no longer. */
+/** Bound on waiting for a process, whose database may not answer. */
 const ANSWER_MS_MAX = 20_000;
 
-/** Of the gateway that is asked: each has a DATA_DIR of its own. */
+/** Refused settlements of this gateway only: each has its own DATA_DIR. */
 export class RefusedSettlements {
-  /** `keepers`: null for a gateway of one process. */
+  /** `keepers` is null for a gateway of one process. */
   constructor(
     private readonly kept: Kept,
     private readonly keepers: Keepers | null = null,
@@ -56,14 +56,14 @@ export class RefusedSettlements {
     return this.keepers ? this.ask(this.keepers, SHOW_QUESTION, null) : this.showOwn();
   }
 
-  /** Shows what the database still refuses after that. */
+  /** Retries the settlements, and returns those that the database still refuses. */
   async retry(ctx: RequestContext, { ids }: RetryRefusedSettlementsInput): Promise<RefusedSettlementsShown> {
     requireOperator(ctx);
     const wanted = ids ? new Set(ids) : null;
     return this.keepers ? this.ask(this.keepers, RETRY_QUESTION, wanted) : this.retryOwn(wanted);
   }
 
-  /** What each process has, in one. */
+  /** Merges the answers of all processes. */
   private async ask(keepers: Keepers, question: string, body: unknown): Promise<RefusedSettlementsShown> {
     const answers = (await keepers.askAll(question, body, ANSWER_MS_MAX)) as RefusedSettlementsShown[];
     const settlements = answers

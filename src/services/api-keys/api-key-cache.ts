@@ -1,7 +1,7 @@
 /**
- * Who is behind a key (docs/architecture.md#read). The database knows keys by their HMAC, and a cache in memory by their digest, neither
- * by their text. The cache holds known and unknown keys alike, is bounded, and drops a key at once everywhere when it, or a key that
- * it descends from, changes: whoever changes a key tells of all that descend from it.
+ * Finds the caller of a key (docs/architecture.md#read). The database stores keys by HMAC and the cache by digest, neither by text. The
+ * cache is bounded, holds known and unknown keys, and drops a key in all processes when it or an ancestor changes: a change is announced
+ * for every descendant.
  */
 import { hash as digest } from "node:crypto";
 import type { Caller, KeyCaller, SessionCaller } from "../../context.js";
@@ -19,20 +19,20 @@ import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const UNKNOWN = Symbol("unknown key");
-/** A key that is good until its caller expires, and what to say from then on. */
+/** A key that is good until its caller expires, and its refusal afterwards. */
 interface GoodKey {
   readonly kind: "good";
   readonly apiKeyId: string;
   readonly caller: KeyCaller;
   readonly expiry: string;
 }
-/** One that has been revoked, and what to say of it: nothing makes it good again. */
+/** A revoked key and its refusal; a revoked key never becomes good again. */
 interface RevokedKey {
   readonly kind: "revoked";
   readonly apiKeyId: string;
   readonly revocation: string;
 }
-/** A key that was looked at, for the next request that comes with it over the same connection. */
+/** A key and its digest, kept for the next request on the same connection. */
 interface DigestedKey {
   readonly key: string;
   readonly digest: string;
@@ -40,7 +40,7 @@ interface DigestedKey {
 type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
-/** Knows who stands behind the token of an agent at work. Throws or rejects with UNAUTHORIZED for one that is not good. */
+/** Finds the caller of an agent's run token. Throws or rejects with UNAUTHORIZED for one that is not good. */
 export interface RunTokenResolver {
   resolve(token: string): KeyCaller | SessionCaller | Promise<KeyCaller | SessionCaller>;
 }
@@ -52,7 +52,7 @@ export class ApiKeyCache {
     idOf: (entry) => (entry === UNKNOWN ? null : entry.apiKeyId),
   });
   private runTokens: RunTokenResolver | null = null;
-  /** The last key of each connection. What is remembered is that it is well-formed and what its digest is, and never whether it is good. */
+  /** The last key of each connection: that it is well-formed, and its digest, never whether it is good. */
   private readonly lastKeys = new WeakMap<object, DigestedKey>();
 
   constructor(
@@ -60,16 +60,16 @@ export class ApiKeyCache {
     private readonly pepper: Buffer,
     private readonly clock: Clock,
     events: Events,
-    /** Throws while the database is known to be away: no look-up then has to find out by itself. */
+    /** Throws while the database is known to be unavailable, so that no look-up waits for it. */
     private readonly assertAvailable: () => void,
-    /** Told of the account behind each key that is looked up, so that nobody has to ask when its tier is next refilled. */
+    /** Receives the account of each key that is looked up, so that its next refill is known without a query. */
     private readonly learnTier: (account: TierStanding) => void,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
     events.onDoubt(() => this.cache.dropAll());
   }
 
-  /** A run token is accepted wherever a key is, from now on. */
+  /** From now on accepts run tokens where keys are accepted. */
   acceptRunTokens(runTokens: RunTokenResolver): void {
     this.runTokens = runTokens;
   }
@@ -79,8 +79,8 @@ export class ApiKeyCache {
   }
 
   /**
-   * The caller behind a key, or behind the token of an agent at work; null is nobody. At once when the cache knows, else a promise. Throws or rejects with
-   * UNAUTHORIZED, saying whether the key is mistyped, unknown, expired or revoked.
+   * Finds the caller of a key or run token; null is an anonymous caller. Synchronous when cached, else a promise. Throws or rejects with
+   * UNAUTHORIZED, which says whether the key is mistyped, unknown, expired or revoked.
    */
   authenticate(key: string | null, connection?: object): Caller | Promise<Caller> {
     if (key === null) return ANONYMOUS;
@@ -92,7 +92,7 @@ export class ApiKeyCache {
     return this.cache.lookUp(cacheKey, () => this.load({ hash: new Uint8Array(this.hash(key)) })).then((entry) => this.admit(entry));
   }
 
-  /** The caller behind a key of which only the id is known. As `authenticate`. */
+  /** Finds the caller of a key by id. Rejects as `authenticate` does. */
   findById(id: string): KeyCaller | Promise<KeyCaller> {
     const cached = this.cache.getById(id);
     if (cached !== undefined) return this.admit(cached);
@@ -104,7 +104,7 @@ export class ApiKeyCache {
     const last = connection && this.lastKeys.get(connection);
     if (last?.key === key) return last.digest;
     if (!isWellFormedApiKey(key)) throw malformedKey(key);
-    // A plain digest is several times cheaper than the HMAC, and in memory it gives nothing away.
+    // A plain digest is several times cheaper than the HMAC, and in memory it reveals nothing.
     const digested = { key, digest: digest("sha256", key, "base64") };
     if (connection) this.lastKeys.set(connection, digested);
     return digested.digest;

@@ -1,13 +1,13 @@
 /**
- * What may be said of a key, given the keys that it descends from and the one that says it (docs/spec/keys.md#key-tree). A limit that
- * is not stated, or stated as none, is that of the keys that it descends from.
+ * Limits of a key, given its ancestors and the key that sets them (docs/spec/keys.md#key-tree). A limit that is absent or null is that of
+ * the ancestors.
  */
 import type { AccountPermission, ApiKeyType, Caller } from "../../context.js";
 import { AppError, invalidInput, permissionDenied } from "../../errors.js";
 import { isKeyCaller, lackOf } from "../access/permissions.js";
 import { type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
 
-/** As far as it is stated; null is no limit of its own. */
+/** Limits of a request; null sets none. */
 export interface StatedLimits {
   readonly allowedModels?: readonly string[] | null | undefined;
   readonly creditBudget?: bigint | null | undefined;
@@ -16,7 +16,7 @@ export interface StatedLimits {
 
 export type IdOf = (name: string) => string;
 
-/** A key with the keys that it descends from. */
+/** A key and its ancestors. */
 export interface KeyInTree {
   readonly key: KeyRow;
   readonly ancestors: readonly KeyRow[];
@@ -25,10 +25,12 @@ export interface KeyInTree {
 type Limit = keyof StatedLimits;
 type Refuse = (limit: Limit, why: string) => AppError;
 
-/** By what each limit is called where it is stated. */
+/** Input field of each limit. */
 const PARAMS = { allowedModels: "allowedModels", creditBudget: "creditBudget", expiresAt: "expiresIn" } as const;
 
-/** Throws FORBIDDEN, naming the field, for anything that the calling key lacks. `maker` is what that key is worth. */
+/**
+ * Throws FORBIDDEN, naming the field, for a permission or limit beyond those of the calling key. `maker` is that key's effective limits.
+ */
 export function assertMayMake(maker: KeyWorth, permissions: readonly AccountPermission[], stated: StatedLimits, idOf: IdOf): void {
   const lacking = permissions.filter((name) => !maker.permissions.includes(name));
   if (lacking.length > 0) {
@@ -38,8 +40,8 @@ export function assertMayMake(maker: KeyWorth, permissions: readonly AccountPerm
 }
 
 /**
- * Throws FORBIDDEN for what the calling key `own` may not say of `target`, and BAD_REQUEST for what nobody may, because a key that
- * `target` descends from lacks it. `own` is null when a person asks.
+ * Throws FORBIDDEN for a change of `target` that the calling key `own` may not make, and BAD_REQUEST for one that an ancestor of `target`
+ * does not allow. `own` is null for a session.
  */
 export function assertMayChange(own: KeyInTree | null, target: KeyInTree, stated: StatedLimits, idOf: IdOf): void {
   const { key, ancestors } = target;
@@ -52,7 +54,7 @@ export function assertMayChange(own: KeyInTree | null, target: KeyInTree, stated
   assertWithin(worthOf(parent, ancestors.slice(0, -1)), stated, idOf, refuse);
 }
 
-/** A revoked key ends all that descends from it: it must not end the request's own. Throws BAD_REQUEST. */
+/** Throws BAD_REQUEST for an ancestor of the calling key, or that key itself: revoking a key revokes its descendants. */
 export function assertMayRevoke(caller: Caller, own: KeyRow | null, id: string): void {
   if (isKeyCaller(caller) && caller.apiKeyId === id) {
     throw invalidInput("The key that authenticates the request cannot be revoked.", "id");
@@ -63,8 +65,8 @@ export function assertMayRevoke(caller: Caller, own: KeyRow | null, id: string):
 }
 
 /**
- * A key that the calling one has not made draws on a budget of its own. So a limited key must not raise that at all: it could spend
- * it and raise it again, without end. Of models and time it gives no more than it has.
+ * Refuses a wider limit for a key that is no descendant of the calling one. Such a key draws on its own budget, so a limited key could
+ * spend it and raise it again without end; it may not raise it at all. It may give models and time up to its own.
  */
 function assertNotWidened(own: KeyInTree, target: KeyTerms, stated: StatedLimits, idOf: IdOf): void {
   const limits = worthOf(own.key, own.ancestors);
@@ -100,14 +102,14 @@ function refuseToPerson(limit: Limit, why: string): AppError {
   return invalidInput(`The key that has made it ${why}.`, PARAMS[limit]);
 }
 
-/** `keys` is dropped unless a signed-in person asks, and a publishable key never holds it (docs/spec/keys.md#permissions). */
+/** Drops `keys` unless a session asks; a publishable key never holds it (docs/spec/keys.md#permissions). */
 export function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
   const granted = new Set(asked);
   if (caller.kind !== "session") granted.delete("keys");
   return [...granted];
 }
 
-/** Only an app key is asked for by apps. */
+/** Only app keys have redirect URLs. */
 export function registrableUrls(type: ApiKeyType, urls: readonly string[]): readonly string[] {
   if (type === "publishable" || urls.length === 0) return urls;
   throw invalidInput("Redirect URLs are registered with a publishable key, which is what apps show.", "redirectUrls");

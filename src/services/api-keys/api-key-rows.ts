@@ -1,4 +1,4 @@
-/** API keys as they are shown (docs/spec/keys.md#fields): what each is worth, with everything that it descends from. */
+/** API keys as they are shown (docs/spec/keys.md#fields): effective limits, computed with all ancestors. */
 import type { DatabaseClient } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -6,7 +6,7 @@ import { allowedByAll, ancestorsOf, type KeyRow, worthOf } from "./api-key-tree.
 
 export interface ApiKeyRow {
   readonly id: string;
-  /** The key that made it; null: none did. */
+  /** The key that made it; null: made by a session. */
   readonly parentId: string | null;
   readonly name: string;
   readonly type: "secret" | "publishable";
@@ -22,13 +22,13 @@ export interface ApiKeyRow {
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
   readonly origin: "created" | "redirect_flow" | "device_flow";
-  /** The app that it was granted to, by its app key; null: none, or one that does not say who it is. */
+  /** The app that it was granted to, by its app key; null: no app, or one that did not identify itself. */
   readonly app: { readonly id: string; readonly name: string } | null;
-  /** Of an app key: where its flows may return to. Empty: anywhere that is safe. */
+  /** Of an app key: allowed redirect addresses. Empty: any safe address. */
   readonly redirectUrls: readonly string[];
 }
 
-/** As events tell it. Nobody announces that a key has reached its end: see LiveApiKeys. */
+/** Changes that are published as events. Expiry is not published: see LiveApiKeys. */
 export type AnnouncedChange = "created" | "updated" | "revoked";
 
 export class ApiKeyRows {
@@ -40,7 +40,7 @@ export class ApiKeyRows {
     return shown;
   }
 
-  /** In the order of `rows`. Apps are called as they are called now. */
+  /** Returns keys in the order of `rows`, with the current names of apps. */
   async all(database: Pick<DatabaseClient, "apiKey">, rows: readonly KeyRow[]): Promise<ApiKeyRow[]> {
     const ancestors = await ancestorsOf(database, rows);
     const appIds = [...new Set(rows.flatMap(({ appKeyId }) => appKeyId ?? []))];
@@ -50,7 +50,7 @@ export class ApiKeyRows {
     return rows.map((row) => this.toRow(row, ancestors.get(row.id) ?? [], appNames));
   }
 
-  /** `appNames` by app key; an app that is not among them is called as the key is. */
+  /** `appNames` is by app key; an app that is not in it has the name of the key. */
   private toRow(row: KeyRow, ancestors: readonly KeyRow[], appNames: ReadonlyMap<string, string>): ApiKeyRow {
     const { appKeyId } = row;
     const { permissions, modelLists, creditBudget, expiresAt } = worthOf(row, ancestors);
@@ -75,7 +75,7 @@ export class ApiKeyRows {
   }
 }
 
-/** What has been used of a key is true once the account's leases are folded. */
+/** Whether columns are selected that are only right after the account's leases are folded. */
 export function showsUse(select: Prisma.ApiKeySelect): boolean {
   return Object.hasOwn(select, "spentNanocredits") || Object.hasOwn(select, "lastUsedAt");
 }

@@ -1,8 +1,7 @@
 /**
- * Keys form a tree (docs/spec/keys.md#key-tree): what a key makes draws on its budget too, holds no permission and no model
- * that it lacks, lives no longer, and ends with it. What a key is worth is worked out here, from it and every key that it
- * descends from, each time that it is looked up: narrowing or ending a key narrows or ends all that it has made. Their
- * budgets are drawn on by `credit_flush`.
+ * The key tree (docs/spec/keys.md#key-tree). A key that another key made also draws on that key's budget, has none of the permissions and
+ * models that it lacks, expires no later, and is revoked with it. Effective limits are computed from a key and its ancestors at each
+ * look-up, so narrowing or revoking a key applies to its descendants. `credit_flush` draws on the budgets.
  */
 import type { AccountPermission } from "../../context.js";
 import { credentialRefused, notFound } from "../../errors.js";
@@ -10,7 +9,7 @@ import { isUuid } from "../../lib/ids.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
-/** As much of a key as decides what it is worth. */
+/** The columns that decide the effective limits of a key. */
 export type KeyTerms = Pick<
   ApiKeyModel,
   | "permissions"
@@ -23,7 +22,7 @@ export type KeyTerms = Pick<
   | "heldNanocredits"
 >;
 
-/** The columns of `KeyTerms`, and of what the key descends from. */
+/** The columns of `KeyTerms`, and the ids of the ancestors. */
 export const WORTH_COLUMNS = {
   id: true,
   ancestorIds: true,
@@ -37,7 +36,7 @@ export const WORTH_COLUMNS = {
   heldNanocredits: true,
 } as const;
 
-/** The columns of a key but for what it is known by. */
+/** The columns of a key without its HMAC. */
 export const KEY_ROW = {
   ...WORTH_COLUMNS,
   accountId: true,
@@ -56,18 +55,18 @@ export type KeyRow = Pick<ApiKeyModel, keyof typeof KEY_ROW>;
 
 export interface KeyWorth {
   readonly permissions: readonly AccountPermission[];
-  /** A model must be in each of them; none: every model. Ids and aliases, as they were written; the key's own list first. */
+  /** A model must be in each list; no list: every model. Ids and aliases as written; the key's own list first. */
   readonly modelLists: readonly (readonly string[])[];
   /** Null: never. */
   readonly expiresAt: Date | null;
   readonly isRevoked: boolean;
-  /** Nanocredits: the smallest of what remains of each budget; null: none of them has one. */
+  /** Nanocredits: the smallest remainder of the budgets; null: no budget. */
   readonly creditBudget: bigint | null;
-  /** The same without what is set aside. */
+  /** Nanocredits: the same without holds. */
   readonly creditBudgetFree: bigint | null;
 }
 
-/** `ancestors` are all keys that `key` descends from. */
+/** Computes effective limits; `ancestors` are all ancestors of `key`. */
 export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth {
   const chain = [key, ...ancestors.toReversed()];
   const ends = chain.flatMap(({ expiresAt }) => expiresAt ?? []);
@@ -83,13 +82,13 @@ export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth
   };
 }
 
-/** Of the keys that have a budget; null: none has. */
+/** The least amount of the keys that have a budget; null: none has. */
 function leastOf(chain: readonly KeyTerms[], amountOf: (budget: bigint, key: KeyTerms) => bigint): bigint | null {
   const amounts = chain.flatMap((key) => (key.budgetNanocredits === null ? [] : [amountOf(key.budgetNanocredits, key)]));
   return amounts.length === 0 ? null : amounts.reduce((least, amount) => (amount < least ? amount : least));
 }
 
-/** The keys that each of these descends from, the root first, by the key's id. */
+/** The ancestors of each key, root first, by key id. */
 export async function ancestorsOf(
   database: Pick<DatabaseClient, "apiKey">,
   keys: readonly Pick<ApiKeyModel, "id" | "ancestorIds">[],
@@ -100,7 +99,7 @@ export async function ancestorsOf(
   return new Map(keys.map(({ id, ancestorIds }) => [id, ancestorIds.map((ancestorId) => present(byId.get(ancestorId)))]));
 }
 
-/** Only the models that every list allows, as the first of them names them; null: every model. `idOf` is a name's canonical id. */
+/** The models that every list allows, named as in the first list; null: every model. `idOf` returns a name's canonical id. */
 export function allowedByAll(lists: readonly (readonly string[])[], idOf: (name: string) => string): readonly string[] | null {
   const [first, ...others] = lists;
   if (!first) return null;
@@ -108,15 +107,15 @@ export function allowedByAll(lists: readonly (readonly string[])[], idOf: (name:
   return first.filter((name) => allowed.every((ids) => ids.has(idOf(name))));
 }
 
-/** The database refuses a key whose parent there is not. */
+/** The database refuses a key whose parent does not exist. */
 function present(row: KeyRow | undefined): KeyRow {
   if (!row) throw new Error("A key's ancestor is gone.");
   return row;
 }
 
 /**
- * The account's keys are made, changed and revoked in turn: what is read of a tree must still be so when something is written of it.
- * The ledger locks accounts too, before it touches their keys. Rejects with UNAUTHORIZED for one that was deleted meanwhile.
+ * Locks the account, so that its keys change one at a time: a tree that was read does not change before the write. The ledger also locks
+ * accounts before keys. Rejects with UNAUTHORIZED for an account that was deleted meanwhile.
  */
 export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
   await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
@@ -125,17 +124,17 @@ export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, acc
   if (folded?.isDeleted) throw credentialRefused("This account has been deleted.");
 }
 
-/** What remains is budget - spent; holds that are open are settled in full, so it is never set below them. */
+/** Sets the budget so that `remaining` is left, which is budget - spent. It is never below the open holds, which may settle in full. */
 export function setBudget(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string, id: string, remaining: bigint | null) {
   return writer.$queryRaw`SELECT credit_set_budget(${accountId}::uuid, ${id}::uuid, ${remaining}::bigint)`;
 }
 
-/** A key and all that descend from it. */
+/** Matches a key and its descendants. */
 export function inTreeOf(id: string) {
   return { OR: [{ id }, { ancestorIds: { has: id } }] };
 }
 
-/** NOT_FOUND for one that is revoked, too. */
+/** Rejects with NOT_FOUND, also for a revoked key. */
 export async function findOwned(database: Pick<DatabaseClient, "apiKey">, accountId: string, id: string): Promise<ApiKeyModel> {
   if (!isUuid(id)) throw notFound("API key");
   const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });

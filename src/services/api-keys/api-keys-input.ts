@@ -1,4 +1,4 @@
-/** What is said of an API key by whoever makes or changes it (docs/spec/keys.md#operations). */
+/** Input of operations that create, list or change API keys (docs/spec/keys.md#operations). */
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
@@ -18,7 +18,7 @@ const editableFields = {
   expiresIn: inUnit(z.int().min(1).max(API_KEY_EXPIRES_IN_SECONDS_MAX), "seconds").nullable(),
   allowedModels: z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX).nullable(),
   creditBudget: creditsAmount.nullable(),
-  /** Of an app key; null or empty: its flows may return to any address that is safe. */
+  /** Of an app key; null or empty: any safe address. */
   redirectUrls: redirectUrls.nullable(),
 };
 
@@ -36,7 +36,7 @@ export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
 export const updateApiKeyInput = z.strictObject(editableFields).partial();
 export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
 
-/** Which keys of an account: those that answer to all of it. What is left out lets everything pass. */
+/** Selects keys of an account that match every given field. */
 export const apiKeyFilter = z.strictObject({
   origins: z.array(z.enum(ApiKeyOrigin)).min(1).max(Object.keys(ApiKeyOrigin).length).nullish(),
   types: z.array(z.enum(ApiKeyType)).min(1).max(Object.keys(ApiKeyType).length).nullish(),
@@ -47,8 +47,8 @@ const SECONDS_PER_DAY = 24 * 60 * 60;
 const empty = z.literal("").transform(() => undefined);
 
 /**
- * A secret key to be made, as the fields of a form: `name`, `budget` in credits and `expiry` in days, which may be left empty, the
- * checkboxes `permissions`, and `model_choice` (`all` or `chosen`) with the checkboxes `models`.
+ * A new secret key as form fields: `name`, `budget` in credits and `expiry` in days (both may be empty), the checkboxes `permissions`, and
+ * `model_choice` (`all` or `chosen`) with the checkboxes `models`.
  */
 export const apiKeyForm = z
   .object({

@@ -43,16 +43,15 @@ import { type ApiKeyFilter, apiKeyFilter, type CreateApiKeyInput, type UpdateApi
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
 
-/** A key that is about to be made. */
 interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget" | "redirectUrls"> {
   readonly accountId: string;
   /** Seconds; null: never. */
   readonly expiresIn: number | null;
   readonly origin?: KeyGrant["origin"];
   readonly appKeyId?: string | null;
-  /** The key that makes it; absent: a person does. */
+  /** The parent key; absent: made by a session. */
   readonly parent?: KeyRow | undefined;
-  /** Absent: it is made up here. */
+  /** Absent: generated. */
   readonly text?: string | undefined;
 }
 
@@ -63,26 +62,25 @@ export interface CurrentApiKey extends ApiKeyRow {
   readonly rateLimitEnabled: boolean;
 }
 
-/** What a person has granted to an app. */
+/** A grant of a person to an app. */
 export interface KeyGrant {
   readonly accountId: string;
   readonly origin: "redirect_flow" | "device_flow";
-  /** Null: the app has named none. */
+  /** Null: the app did not identify itself. */
   readonly appKeyId: string | null;
-  /** The app's name, or the host that it is reached at. */
+  /** The app's name, or the host of its redirect address. */
   readonly name: string;
   readonly terms: GrantTerms;
 }
 
-/** As much of a database client, or of a transaction, as making a key takes. */
+/** The parts of a database client or transaction that making a key needs. */
 export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
 
 const KEY_IDENTITY = { id: true, createdAt: true } as const;
 
-/** A key with what was selected of it. */
 export type SelectedApiKey = Pick<ApiKeyModel, keyof typeof KEY_IDENTITY>;
 
-/** What a key may do and spend, as it is shown. */
+/** Effective permissions and limits, as shown. */
 export interface ShownWorth extends Omit<KeyWorth, "modelLists"> {
   /** Null: all models. */
   readonly allowedModels: readonly string[] | null;
@@ -112,7 +110,7 @@ export class ApiKeys {
     return this.keyCache.authenticate(key);
   }
 
-  /** Calls `listener` whenever this key is changed or revoked, or may have been unheard, until the returned function is called. */
+  /** Calls `listener` when the key is changed or revoked, or when an event may have been missed, until the returned function is called. */
   onChanged(apiKeyId: string, listener: () => void): () => void {
     return listenOrDoubt(this.events, "api-key-changed", (event) => event.apiKeyId === apiKeyId, listener);
   }
@@ -122,7 +120,7 @@ export class ApiKeys {
     return { ...rest, items: await this.rows.all(this.database.prisma, items) };
   }
 
-  /** Those of the list, with what is selected of them. */
+  /** Lists keys with the selected columns. */
   async listSelected<Column extends keyof ApiKeyModel>(
     ctx: RequestContext,
     page: PageRequest,
@@ -151,7 +149,7 @@ export class ApiKeys {
     return toPage(rows, page, () => apiKey.count({ where, take: COUNT_TAKE }));
   }
 
-  /** Those of the account with these ids, revoked ones too. A key may ask for itself without permission. */
+  /** Returns keys of the account by id, revoked ones too. A key may read itself without permission. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.ApiKeySelect): Promise<SelectedApiKey[]> {
     const caller = requireAccount(ctx);
     if (ids.some((id) => !isKeyCaller(caller) || id !== caller.apiKeyId)) requireKeyManager(ctx);
@@ -162,7 +160,7 @@ export class ApiKeys {
     });
   }
 
-  /** Each of them for itself: whoever may not see the others still sees the calling key. What is not there is not in the answer. */
+  /** Reads each key by itself, so that a caller without permission still sees its own key. Missing keys are left out. */
   async getEach(
     ctx: RequestContext,
     ids: readonly string[],
@@ -173,19 +171,19 @@ export class ApiKeys {
     return new Map((await this.getMany(ctx, ids, select)).map((key) => [key.id, key]));
   }
 
-  /** The calling key, with what is selected of it; any type, no permission. */
+  /** Returns the calling key; any type, no permission. */
   async currentSelected(ctx: RequestContext, select: Prisma.ApiKeySelect): Promise<SelectedApiKey> {
     return this.get(ctx, callingKeyOf(ctx).apiKeyId, select);
   }
 
-  /** NOT_FOUND. */
+  /** Rejects with NOT_FOUND. */
   async get(ctx: RequestContext, id: string, select: Prisma.ApiKeySelect): Promise<SelectedApiKey> {
     const [key] = await this.getMany(ctx, [id], select);
     if (!key) throw notFound("API key");
     return key;
   }
 
-  /** What each of these keys of the account is worth, with everything that it descends from, in their order. */
+  /** Computes the effective limits of each key, in the order given. */
   async worthsOf(ctx: RequestContext, keys: readonly (KeyTerms & Pick<ApiKeyModel, "id" | "ancestorIds">)[]): Promise<ShownWorth[]> {
     requireAccount(ctx);
     const ancestors = await ancestorsOf(this.database.prisma, keys);
@@ -201,14 +199,14 @@ export class ApiKeys {
     });
   }
 
-  /** Whole seconds; null: for ever. */
+  /** Whole seconds; null: does not expire. */
   private secondsUntil(end: Date | null): number | null {
     return end === null ? null : Math.max(0, Math.floor((end.getTime() - this.clock.now().getTime()) / 1000));
   }
 
   /**
-   * The key's text is in this answer and nowhere else. What a key makes is its child (docs/spec/keys.md#key-tree). `text` is that of a
-   * secret key that has been thought of before, by key-reveals.ts and never by a face.
+   * Creates a key and returns its text, which is shown only here. A key that a key makes is its child (docs/spec/keys.md#key-tree). Only
+   * key-reveals.ts passes `text`, which it generated before.
    */
   async create(ctx: RequestContext, input: CreateApiKeyInput, text?: string): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
@@ -231,7 +229,7 @@ export class ApiKeys {
     return created;
   }
 
-  /** The account's key with this text; null for one that is not there, or has been revoked. Not for faces. */
+  /** Finds a key of the account by its text; null when unknown or revoked. Not exposed by GraphQL or REST. */
   async findByText(ctx: RequestContext, text: string): Promise<ApiKeyRow | null> {
     const { accountId } = requireKeyManager(ctx);
     const { prisma } = this.database;
@@ -240,7 +238,7 @@ export class ApiKeys {
     return row && this.rows.one(prisma, row);
   }
 
-  /** Makes the key of a grant. Not for faces: the flows call it once a person has agreed, and see to it that it is once. */
+  /** Makes the key of a grant. Not exposed by GraphQL or REST: the flows call it once per approval. */
   async mintGranted({ terms, ...grant }: KeyGrant, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
@@ -248,12 +246,12 @@ export class ApiKeys {
     return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
   }
 
-  /** Tells whoever listens of a granted key, once the transaction that made it has been committed. */
+  /** Publishes the creation of a granted key, after its transaction committed. */
   announceGranted(accountId: string, apiKeyId: string): void {
     this.announce("created", accountId, [apiKeyId]);
   }
 
-  /** Takes back the key of a grant that turns out to be stolen. Not for faces. */
+  /** Revokes a granted key whose code was stolen. Not exposed by GraphQL or REST. */
   async revokeGranted(accountId: string, apiKeyId: string): Promise<void> {
     const ended = await this.revokeTree(this.database.prisma, apiKeyId);
     this.announce("revoked", accountId, ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
@@ -263,7 +261,7 @@ export class ApiKeys {
     const caller = requireKeyManager(ctx);
     const { name, allowedModels, creditBudget, expiresIn } = input;
     const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
-    // A budget is never set below what is held of it, and what is leased counts as held.
+    // A budget is never set below its holds, and leased credits count as held.
     if (creditBudget !== undefined) await this.leases.recall(caller.accountId);
     const { row, changed } = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, caller.accountId);
@@ -290,7 +288,7 @@ export class ApiKeys {
     return row;
   }
 
-  /** The key, and in the same step every key that descends from it. */
+  /** Revokes the key and its descendants in one step. */
   async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
     const caller = requireKeyManager(ctx);
     const ended = await this.database.prisma.$transaction(async (transaction) => {
@@ -310,7 +308,7 @@ export class ApiKeys {
     return this.rows.one(this.database.prisma, row);
   }
 
-  /** The calling key itself; any type, no permission (docs/spec/keys.md#fields). */
+  /** Returns the calling key; any type, no permission (docs/spec/keys.md#fields). */
   async current(ctx: RequestContext): Promise<CurrentApiKey> {
     const caller = callingKeyOf(ctx);
     const { prisma } = this.database;
@@ -319,7 +317,7 @@ export class ApiKeys {
     return { ...row, valid: true, expiresIn: this.secondsUntil(row.expiresAt), rateLimitEnabled: row.type === "publishable" };
   }
 
-  /** In a transaction that has locked the account, so that there are never more than there may be, and none of a parent that is ending. */
+  /** Inserts a key in a transaction that has locked the account, so that the bound on keys holds and the parent is not being revoked. */
   private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, text = newText(newKey), ...columns } = newKey;
     const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
@@ -349,7 +347,7 @@ export class ApiKeys {
     return { apiKey: await this.rows.one(writer, row), key: text };
   }
 
-  /** Those that ended with it and had not ended before. */
+  /** Revokes a key and its descendants. Returns those that were not revoked before. */
   private revokeTree(writer: Pick<DatabaseClient, "apiKey">, id: string): Promise<ApiKeyModel[]> {
     return writer.apiKey.updateManyAndReturn({
       where: { ...inTreeOf(id), revokedAt: null },
@@ -357,12 +355,12 @@ export class ApiKeys {
     });
   }
 
-  /** Each by itself, so that whoever keeps a key in mind need not know from which others it descends. */
+  /** Publishes each key by itself, so that caches need not know the tree. */
   private announce(change: AnnouncedChange, accountId: string, apiKeyIds: readonly string[]): void {
     for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { accountId, apiKeyId, change });
   }
 
-  /** Throws BAD_REQUEST for a name that is no model. What a key's list already holds may stay when its model has gone. */
+  /** Throws BAD_REQUEST for unknown models. Models already in the key's list may stay when they have been removed. */
   private assertModels(caller: Caller, names: readonly string[] | null, kept: readonly string[]): void {
     for (const [index, name] of names?.entries() ?? []) {
       if (!kept.includes(name)) this.catalog.known(caller, name, `allowedModels.${index}`);
@@ -386,7 +384,7 @@ function newText({ type }: Pick<NewKey, "type">): string {
   return createApiKeyText(type === "secret" ? "sk" : "pk");
 }
 
-/** The calling key. Rejects with UNAUTHORIZED when it has ended since it was checked. */
+/** Reads the calling key. Rejects with UNAUTHORIZED when it was revoked after authentication. */
 async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
   const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
   if (worthOf(maker.key, maker.ancestors).isRevoked) throw credentialRefused(describeRevocation(maker.key, maker.ancestors));

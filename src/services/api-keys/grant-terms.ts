@@ -1,6 +1,6 @@
 /**
- * The terms of a grant: what an app asks for in either flow, what a person leaves of it, and what the key is then made with
- * (docs/spec/authorization.md#grants). A person narrows: what was not asked for is never granted, whatever a form says.
+ * The terms of a grant: what an app requests, what a person approves, and the limits of the key (docs/spec/authorization.md#grants). A
+ * person can only narrow the request.
  */
 import * as z from "zod";
 import { insufficientBalance, invalidInput } from "../../errors.js";
@@ -11,16 +11,16 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import { storableText } from "../requests/input.js";
 import { GRANT_BUDGET_DEFAULT, GRANT_DAYS_DEFAULT, GRANT_DAYS_MAX } from "./limits.js";
 
-/** `keys` is not among them: no app manages keys (docs/spec/keys.md#permissions). */
+/** Without `keys`: apps do not manage keys (docs/spec/keys.md#permissions). */
 export const GRANTABLE_PERMISSIONS = ["profile", "balance", "usage"] as const;
 export type GrantablePermission = (typeof GRANTABLE_PERMISSIONS)[number];
 
 export interface GrantTerms {
-  /** Canonical ids, at least one; null: every model, those to come included. */
+  /** Canonical ids, at least one; null: every model, future ones included. */
   readonly models: readonly string[] | null;
-  /** Nanocredits, more than 0. A key that is granted always has a budget. */
+  /** Nanocredits, more than 0. A granted key always has a budget. */
   readonly creditBudget: bigint;
-  /** 1 to 365, counted from when the key is made. */
+  /** 1 to 365, counted from the key's creation. */
   readonly expiresInDays: number;
   readonly permissions: readonly GrantablePermission[];
 }
@@ -31,7 +31,7 @@ export const budget = creditsAmount.refine((nanocredits) => nanocredits > 0n, "m
 export const permission = z.enum(GRANTABLE_PERMISSIONS);
 export const modelNames = z.array(storableText.min(1).max(253)).max(API_KEY_ALLOWED_MODELS_MAX);
 
-/** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; empty is none. `account:profile` is `profile`. */
+/** `profile,balance` or `profile balance`, as a query parameter or an OAuth scope; may be empty. `account:profile` is `profile`. */
 export const permissionList = z
   .string()
   .transform((text) => [
@@ -61,7 +61,7 @@ export const creditsText = z
     return z.NEVER;
   });
 
-/** The four parameters in which an app states its wishes, as text (docs/spec/authorization.md#grants). */
+/** The four query parameters of an app's request, as text (docs/spec/authorization.md#grants). */
 export const termsQuery = {
   models: z
     .string()
@@ -74,16 +74,16 @@ export const termsQuery = {
 };
 export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 
-/** By id or alias, of those that whoever asks may know of. Throws BAD_REQUEST at `models`, with the closest ones, where there is none. */
+/** Finds a model that the caller may see, by id or alias. Throws BAD_REQUEST at `models`, suggesting the closest names. */
 export type FindModel = (name: string) => Model;
 
-/** What is asked for, with the defaults of what is not stated. Throws BAD_REQUEST for a model that there is not. */
+/** Computes the requested terms, with defaults for absent ones. Throws BAD_REQUEST for an unknown model. */
 export function toAskedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
   const { models = [], budget: creditBudget = GRANT_BUDGET_DEFAULT, expiry: expiresInDays = GRANT_DAYS_DEFAULT, permissions = [] } = asked;
   return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions };
 }
 
-/** What a person leaves of the terms; what is not stated stays as it was asked for. */
+/** The person's choice; absent fields stay as requested. */
 export const grantChoice = z.strictObject({
   models: modelNames.nullable().optional(),
   creditBudget: budget.optional(),
@@ -92,15 +92,15 @@ export const grantChoice = z.strictObject({
 });
 export type GrantChoice = z.output<typeof grantChoice>;
 
-/** One field of a form: absent, once or several times. */
+/** One form field: absent, once or several times. */
 export const checkboxes = z
   .union([z.string(), z.array(z.string())])
   .optional()
   .transform((value) => (value === undefined ? [] : typeof value === "string" ? [value] : value));
 
 /**
- * The same as the fields of a form: `model_choice` (`all` or `chosen`; where there is none, `chosen`) with the checkboxes `models`,
- * `budget` in credits, `expiry` in days, the checkboxes `permissions`. What is not ticked is not granted.
+ * The same as form fields: `model_choice` (`all` or `chosen`; default `chosen`) with the checkboxes `models`, `budget` in credits, `expiry`
+ * in days, the checkboxes `permissions`. An unticked checkbox is not granted.
  */
 export const grantFormFields = {
   model_choice: z.enum(["all", "chosen"]).default("chosen"),
@@ -115,14 +115,14 @@ export function toGrantChoice({ model_choice, models, budget: creditBudget, expi
   return { models: model_choice === "all" ? null : models, creditBudget, expiresInDays, permissions };
 }
 
-/** The most that can be granted of a budget that is asked for: nobody is led to promise what their account does not have. */
+/** The most that can be granted of a requested budget: not more than the account's balance. */
 export function grantableBudget({ creditBudget }: GrantTerms, balance: bigint): bigint {
   return creditBudget < balance ? creditBudget : balance;
 }
 
 /**
- * The terms that are granted to an app by an account of that balance. Throws BAD_REQUEST, naming the field, for anything wider than
- * what was asked for or for a budget beyond the balance, and INSUFFICIENT_BALANCE where there is nothing to grant.
+ * Narrows the request to the choice of an account with that balance. Throws BAD_REQUEST, naming the field, for a choice wider than the
+ * request or a budget beyond the balance, and INSUFFICIENT_BALANCE when the balance is empty.
  */
 export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: GrantChoice, balance: bigint): GrantTerms {
   if (balance <= 0n) throw insufficientBalance("Your account has no credits, so none can be granted.");
@@ -171,7 +171,7 @@ function toModelIds(findModel: FindModel, names: readonly string[]): string[] {
   return [...new Set(names.map((name) => findModel(name).id))];
 }
 
-/** As terms are kept in a JSON column: nanocredits are digits. */
+/** Terms in a JSON column: nanocredits are digits. */
 export interface StoredTerms {
   readonly models: readonly string[] | null;
   readonly creditBudget: string;

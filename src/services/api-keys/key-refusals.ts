@@ -1,7 +1,6 @@
 /**
- * Why a credential is refused, told to whoever presents it (docs/spec/errors.md#codes: 401). How a key came to its end
- * is told to those alone who have presented the whole of it, as the database then knows its HMAC; to everybody else it
- * is unknown. Nothing of it is repeated.
+ * Messages for refused credentials (docs/spec/errors.md#codes: 401). Only a client that presents the whole key, which the database then
+ * finds by HMAC, learns how it ended; otherwise the key is unknown. No message repeats the credential.
  */
 import { type AppError, credentialRefused } from "../../errors.js";
 import { faultOfApiKey } from "../../lib/api-key-format.js";
@@ -9,7 +8,6 @@ import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
 type EndedKey = Pick<ApiKeyModel, "revokedAt" | "expiresAt" | "origin">;
 
-/** For a text that cannot be a key. */
 export function malformedKey(text: string): AppError {
   return credentialRefused(`The API key ${faultOfApiKey(text) ?? "is not valid"}.`);
 }
@@ -18,7 +16,7 @@ export function unknownKey(): AppError {
   return credentialRefused("The API key is unknown to this gateway.");
 }
 
-/** For a key that was revoked, or that ended in the same step as one of those that it descends from. */
+/** For a key that was revoked by itself or with an ancestor. */
 export function describeRevocation(key: EndedKey, ancestors: readonly EndedKey[]): string {
   const own = key.revokedAt;
   const above = ancestors.find(({ revokedAt }) => revokedAt !== null && (own === null || revokedAt <= own));
@@ -29,7 +27,7 @@ export function describeRevocation(key: EndedKey, ancestors: readonly EndedKey[]
     : `The API key was revoked${when}: the access that was granted with it has ended.`;
 }
 
-/** `end` is the first end among the key's own and those of the keys that it descends from. */
+/** `end` is the earliest expiry of the key and its ancestors. */
 export function describeExpiry(key: Pick<EndedKey, "expiresAt" | "origin">, end: Date): string {
   const when = end.toISOString();
   if (key.expiresAt === null || key.expiresAt > end) return `The API key expired at ${when}, with the key that it was made with.`;
@@ -38,7 +36,7 @@ export function describeExpiry(key: Pick<EndedKey, "expiresAt" | "origin">, end:
     : `The API key expired at ${when}: the access that was granted with it has to be granted anew.`;
 }
 
-/** For the credential of an agent at work. */
+/** For an agent's run token. */
 export function runTokenRefused(): AppError {
   return credentialRefused("The run token is not valid: it is made up, older than 30 minutes, or its caller's session has ended.");
 }

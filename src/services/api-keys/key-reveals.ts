@@ -1,13 +1,12 @@
 /**
- * Keys that people make on a page, each of which is shown once, on the page that comes after the form was sent.
+ * Keys made on a page, shown once on the page after the form.
  *
- * 1. `begin`: the form carries the text of the key to be, sealed for the session that it is shown to. However often a form is sent, by
- *    a second click or from the history, it asks for one and the same key.
- * 2. `create`: makes that key. The text goes along to the next page sealed again, for a few minutes and the same session.
+ * 1. `begin`: the form carries the text of the future key, sealed for the session. A form that is sent repeatedly, by a second click
+ *    or from the history, asks for the same key.
+ * 2. `create`: makes that key. The text goes to the next page, sealed again for the same session and a few minutes.
  * 3. `reveal`: opens it, while the key is good.
  *
- * What a browser is given between the pages is worth nothing without this deployment's secret and the session; the gateway itself keeps
- * the key's HMAC and no more, as of every key.
+ * The sealed text is worthless without this deployment's secret and the session. The gateway stores the key's HMAC only.
  */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -40,7 +39,10 @@ export class KeyReveals {
     return this.seal(requireSession(ctx).sessionId, "form", createApiKeyText("sk"));
   }
 
-  /** Step 2; resolves with what the next page opens. Rejects with FORBIDDEN for a form that is not this session's, CONFLICT for one that has made its key before, and as `ApiKeys.create` does. */
+  /**
+   * Step 2. Resolves with the sealed text for the next page. Rejects with FORBIDDEN for another session's form, CONFLICT for a form that
+   * made its key before, and as `ApiKeys.create` does.
+   */
   async create(ctx: RequestContext, sealed: string, input: CreateApiKeyInput): Promise<string> {
     const { sessionId } = requireSession(ctx);
     const text = this.open(sessionId, "form", sealed);
@@ -49,14 +51,14 @@ export class KeyReveals {
     if (made) this.assertRepeated(made);
     else {
       await this.apiKeys.create(ctx, input, text).catch((error: unknown) => {
-        // The same form, sent twice at once: the other made the key.
+        // The same form was sent twice at once, and the other request made the key.
         if (!isUniqueViolation(error)) throw error;
       });
     }
     return this.seal(sessionId, "reveal", text);
   }
 
-  /** Step 3. Null: it has been shown, or its time is over, or the key has ended since. */
+  /** Step 3. Null when it has been shown or has expired, or when the key is no longer good. */
   async reveal(ctx: RequestContext, sealed: string): Promise<{ readonly apiKey: ApiKeyRow; readonly key: string } | null> {
     const { sessionId } = requireSession(ctx);
     const key = this.open(sessionId, "reveal", sealed);
@@ -64,7 +66,7 @@ export class KeyReveals {
     return key === null || apiKey === null ? null : { apiKey, key };
   }
 
-  /** A second click is answered like the first. What comes later may say something else, and must not be taken for done. */
+  /** Accepts a second click. A later repeat may have other values, so it must not succeed. */
   private assertRepeated({ createdAt }: ApiKeyRow): void {
     if (this.clock.now().getTime() - createdAt.getTime() <= KEY_FORM_REPEAT_SECONDS * 1000) return;
     throw conflict("This form has made its key already. Open the page again to make another one.");
@@ -81,7 +83,7 @@ export class KeyReveals {
       const [, expires = "0", text = ""] = OPENED.exec(this.box.open(placeOf(sessionId, page), Buffer.from(sealed, "base64url"))) ?? [];
       return Number(expires) * 1000 > this.clock.now().getTime() ? text : null;
     } catch {
-      // Changed, or another session's.
+      // Changed, or sealed for another session.
       return null;
     }
   }

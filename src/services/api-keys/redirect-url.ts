@@ -1,8 +1,7 @@
 /**
- * Where a consent flow may return to: https, or http on this machine's own addresses (docs/spec/authorization.md#redirect-urls).
+ * Redirect addresses of consent flows: https, or http on a loopback address (docs/spec/authorization.md#redirect-urls).
  *
- * The text is taken only when it says plainly what a browser will make of it: what the URL parser would repair, decode or drop is
- * refused, so that what was compared and shown is what the browser goes to.
+ * Text that the URL parser would repair, decode or drop is refused, so that the browser goes exactly where the page said.
  */
 import * as z from "zod";
 import { invalidInput } from "../../errors.js";
@@ -10,7 +9,7 @@ import { isLoopbackHostname } from "../../lib/urls.js";
 import { REDIRECT_URL_CHARS_MAX, REDIRECT_URLS_MAX } from "./limits.js";
 
 export interface RedirectUrl {
-  /** As it was given; parameters are added to this. */
+  /** As given; parameters are appended to it. */
   readonly text: string;
   /** For `form-action`. */
   readonly origin: string;
@@ -20,21 +19,21 @@ export interface RedirectUrl {
 }
 
 const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
-/** Printable ASCII but for the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`: what RFC 3986 has no place for. */
+/** Printable ASCII without the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`, which RFC 3986 does not allow. */
 const CHARACTERS = /^[!#-;=?-[\]_a-z~]*$/;
 
-/** Throws BAD_REQUEST saying what is wrong. */
+/** Throws BAD_REQUEST with the fault. */
 export function parseRedirectUrl(text: string, param: string): RedirectUrl {
   const url = readRedirectUrl(text);
   if (typeof url === "string") throw invalidInput(`The redirect URL ${url}.`, param);
   return url;
 }
 
-/** As they are described: written as browsers write them. */
+/** Port, path and query as browsers write them. */
 const REST = "(?::[1-9]\\d{0,4})?(?:[/?][!$-;=?-Z_a-z~]*)?$";
 const DESCRIBED = `^https://[a-z0-9][a-z0-9.-]*${REST}|^http://(?:localhost|127\\.0\\.0\\.1)${REST}`;
 
-/** Those that an app key's owner registers. */
+/** Addresses that an app key's owner registers. */
 export const redirectUrls = z
   .array(
     z
@@ -48,7 +47,7 @@ export const redirectUrls = z
   .max(REDIRECT_URLS_MAX)
   .transform((texts) => [...new Set(texts)]);
 
-/** What is wrong with it, where it is text. */
+/** Parses the address; a string is the fault. */
 function readRedirectUrl(text: string): RedirectUrl | string {
   if (text.length > REDIRECT_URL_CHARS_MAX) return `is longer than ${REDIRECT_URL_CHARS_MAX} characters`;
   if (text.includes("#")) return "must not have a fragment";
@@ -65,21 +64,21 @@ function readRedirectUrl(text: string): RedirectUrl | string {
   return { text, origin: url.origin, host: url.host, isLoopback };
 }
 
-/** Whether an app has registered this address: as it stands, but for the port on a loopback address (RFC 8252 7.3). */
+/** Whether the app registered this address. It must be equal, except for the port on a loopback address (RFC 8252 7.3). */
 export function isRegistered(registered: readonly string[], asked: RedirectUrl): boolean {
   const key = asked.isLoopback ? withoutPort : (text: string) => text;
   return registered.some((text) => key(text) === key(asked.text));
 }
 
-/** Of a loopback address; any other has a port that matters. */
+/** Removes the port of a loopback address. */
 function withoutPort(text: string): string {
   return text.replace(/^(https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])):\d{1,5}(?=[/?]|$)/, "$1");
 }
 
-/** Parameters in the query, beside those that are there. */
+/** Adds parameters to the query. */
 export function withQuery(text: string, parameters: string): string {
   const mark = text.indexOf("?");
-  // A second question mark belongs to the query, and would to the name of what is added.
+  // A second question mark is part of the query, and would become part of the added name.
   const glue = mark === -1 ? "?" : mark === text.length - 1 || text.endsWith("&") ? "" : "&";
   return `${text}${glue}${parameters}`;
 }

@@ -1,4 +1,4 @@
-/** Apps, by their app keys (docs/spec/authorization.md#app-keys): what a person is told of whoever asks them. */
+/** Apps by their app keys (docs/spec/authorization.md#app-keys), as a consent page shows them. */
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { isWellFormedApiKey } from "../../lib/api-key-format.js";
@@ -9,7 +9,7 @@ import { requireAccount } from "../access/permissions.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 
 export interface App {
-  /** Of its app key. */
+  /** Id of its app key. */
   readonly id: string;
   readonly name: string;
   readonly owner: { readonly handle: string; readonly githubUsername: string | null };
@@ -26,7 +26,7 @@ export class Apps {
     private readonly clock: Clock,
   ) {}
 
-  /** The app behind an app key. Throws BAD_REQUEST, the same for a key that is not publishable, unknown, expired or revoked. */
+  /** Finds the app of an app key. Throws BAD_REQUEST, with one message for keys that are not publishable, unknown, expired or revoked. */
   async identify(appKey: string): Promise<App> {
     const app = await this.findByKey(appKey);
     if (app) return app;
@@ -38,7 +38,7 @@ export class Apps {
     return this.find({ hash: new Uint8Array(this.keyCache.hash(appKey)) });
   }
 
-  /** The app as it is now; null when its key has expired or been revoked since. */
+  /** Returns the current app; null when its key has expired or was revoked. */
   async find(where: { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string }): Promise<App | null> {
     const row = await this.database.prisma.apiKey.findUnique({
       where: { ...where, type: "publishable", revokedAt: null },
@@ -48,14 +48,14 @@ export class Apps {
     return { id: row.id, name: row.name, owner: row.account, redirectUrls: row.redirectUrls };
   }
 
-  /** What apps are called, by the ids of their keys, those that have ended too. Any account may ask: apps say who they are to whoever they ask. */
+  /** Names of apps by key id, ended keys included. Any account may ask, as apps identify themselves to any account. */
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, Pick<App, "id" | "name">>> {
     requireAccount(ctx);
     const rows = await this.database.prisma.apiKey.findMany({ where: appsOf(ids), select: { id: true, name: true } });
     return new Map(rows.map((row) => [row.id, row]));
   }
 
-  /** Whose apps they are, as `getMany`. */
+  /** Owners of apps by key id, as `getMany`. */
   async ownersOf(ctx: RequestContext, ids: readonly string[]): Promise<ReadonlyMap<string, App["owner"]>> {
     requireAccount(ctx);
     const rows = await this.database.prisma.apiKey.findMany({ where: appsOf(ids), select: { id: true, account: OWNER } });

@@ -1,6 +1,6 @@
 /**
- * Authorization codes: what an app with a challenge is given instead of a key, to be exchanged for one by whoever has the verifier
- * (RFC 6749 4.1.3, RFC 7636). A code is kept as an HMAC, works once, and ends the key that it was exchanged for when it comes again.
+ * Authorization codes: an app with a challenge gets one instead of a key, and exchanges it with the verifier (RFC 6749 4.1.3, RFC 7636). A
+ * code is stored as an HMAC and works once; using it again revokes its key.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
@@ -19,7 +19,7 @@ import { pkceText } from "./request-input.js";
 const CODE_BYTES = 32;
 const TEXT_CHARS_MAX = 4_096;
 
-/** As RFC 6749 4.1.3 names them; what else a client sends is ignored. */
+/** Named as in RFC 6749 4.1.3; other fields are ignored. */
 export const exchangeCodeInput = z.object({
   code: z.string().min(1).max(TEXT_CHARS_MAX),
   redirect_uri: z.string().min(1).max(TEXT_CHARS_MAX),
@@ -55,7 +55,7 @@ export class AuthorizationCodes {
     private readonly clock: Clock,
   ) {}
 
-  /** The code's text, which is kept nowhere. Not for faces: a person has agreed. */
+  /** Issues a code, whose text is not stored. Not exposed by GraphQL or REST: a person has approved. */
   async issue({ grant, redirectUrl, codeChallenge }: CodeGrant, writer: Pick<DatabaseClient, "authorizationCode">): Promise<string> {
     const code = randomBytes(CODE_BYTES).toString("base64url");
     const now = this.clock.now();
@@ -75,9 +75,9 @@ export class AuthorizationCodes {
     return code;
   }
 
-  /** Open to all: the code and its verifier are the credential. Rejects with an OAuthError. */
+  /** Exchanges a code for a key. Needs no caller: code and verifier are the credential. Rejects with an OAuthError. */
   async exchange(_ctx: RequestContext, input: ExchangeCodeInput): Promise<IssuedToken> {
-    // Before the transaction: within one, another connection of the embedded database would wait for its end.
+    // Before the transaction: in one, another connection of the embedded database would wait for its end.
     const app = input.client_id === undefined ? null : await this.apps.findByKey(input.client_id);
     const client = app?.id ?? null;
     const { prisma } = this.database;
@@ -90,10 +90,10 @@ export class AuthorizationCodes {
     throw outcome.error;
   }
 
-  /** What is refused is returned and not thrown, so that the attempt is written down. */
+  /** Returns a refusal instead of throwing it, so that the transaction commits the counted attempt. */
   private async decide(input: ExchangeCodeInput, client: string | null, transaction: CodeTransaction): Promise<Outcome> {
     const hash = this.hash(input.code);
-    // Of several exchanges at once, one at a time.
+    // Concurrent exchanges run one at a time.
     await transaction.$queryRaw`SELECT 1 FROM authorization_code WHERE hash = ${hash} FOR UPDATE`;
     const row = await transaction.authorizationCode.findUnique({ where: { hash } });
     if (!row) return refused("The code is unknown.");
@@ -127,13 +127,13 @@ export class AuthorizationCodes {
   }
 }
 
-/** What is left to say of the key that is to be made, beside the columns. */
+/** Terms of the future key that have no column. */
 interface StoredGrant {
   readonly name: string;
   readonly terms: StoredTerms;
 }
 
-/** The account has as many keys as it may have; the code is as good as before. */
+/** The account has its maximum of keys; the code stays good. */
 function refuse(error: unknown): never {
   throw error instanceof AppError && error.code === "CONFLICT" ? new OAuthError("access_denied", error.message) : error;
 }
@@ -142,7 +142,7 @@ function refused(description: string): { readonly kind: "refused"; readonly erro
   return { kind: "refused", error: new OAuthError("invalid_grant", description, "code") };
 }
 
-/** `client` is the app that asks, by its app key. */
+/** `client` is the requesting app, by its app key. */
 function objectionTo(row: AuthorizationCodeModel, input: ExchangeCodeInput, client: string | null): OAuthError | null {
   if (row.appKeyId !== null && row.appKeyId !== client) {
     return new OAuthError("invalid_client", "client_id is not the app key that the code was asked for with.", "client_id");
@@ -156,7 +156,7 @@ function objectionTo(row: AuthorizationCodeModel, input: ExchangeCodeInput, clie
   return null;
 }
 
-/** RFC 7636 4.6, S256. */
+/** Checks the verifier by S256 (RFC 7636 4.6). */
 function answersChallenge(verifier: string, challenge: string): boolean {
   const computed = Buffer.from(createHash("sha256").update(verifier).digest("base64url"));
   const expected = Buffer.from(challenge);

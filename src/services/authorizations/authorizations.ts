@@ -1,13 +1,12 @@
 /**
  * The redirect flow (docs/spec/authorization.md): an app sends a person here, who decides what it may spend.
  *
- * 1. `check`: whoever asks, for what, and where the answer goes are looked at before anybody signs in. What is wrong is told here and
- *    nowhere else: an address that is not trusted yet is not redirected to.
- * 2. `create`: what was asked is written down for the session that it is shown to.
- * 3. `approve` or `deny`: that session decides, once. What was written down counts, and the person's choice within it; nothing else
- *    of the form does.
- * 4. The person is sent back with a key in the fragment or, where the app has sent a challenge, with a code in the query, which the
- *    app exchanges (authorization-codes.ts).
+ * 1. `check`: the app, its request and the redirect address are checked before anybody signs in. Errors are shown on our page, never
+ *    sent to an address that is not trusted yet.
+ * 2. `create`: the request is stored for the session that sees it.
+ * 3. `approve` or `deny`: that session decides once. The stored request counts, and the choice within it; other form fields do not.
+ * 4. The person is sent back with a key in the fragment or, where the app sent a challenge, with a code in the query, which the app
+ *    exchanges (authorization-codes.ts).
  */
 import * as z from "zod";
 import type { RequestContext, SessionCaller } from "../../context.js";
@@ -43,27 +42,27 @@ export type ApproveAuthorizationInput = z.output<typeof approveAuthorizationInpu
 export const denyAuthorizationInput = z.strictObject({ id: z.uuid() });
 export type DenyAuthorizationInput = z.output<typeof denyAuthorizationInput>;
 
-/** What an app asks, as a person is shown it. */
+/** An app's request, as shown to a person. */
 export interface AuthorizationRequest {
   readonly id: string;
-  /** Null: the app has not said who it is. */
+  /** Null: the app did not identify itself. */
   readonly app: App | null;
   readonly redirect: RedirectUrl;
-  /** True: the app's owner has vouched for this very address. */
+  /** True: the app's owner registered this address. */
   readonly isRedirectRegistered: boolean;
   readonly asked: GrantTerms;
-  /** Nanocredits: the most that can be granted now. 0: the account has none. */
+  /** Nanocredits: the most that can be granted now. 0: the account is empty. */
   readonly creditBudgetMax: bigint;
   readonly expiresAt: Date;
-  /** Null: it waits. */
+  /** Null: not decided. */
   readonly decidedAt: Date | null;
 }
 
-/** The person's answer: where the browser goes from here. */
+/** The result of a decision. */
 export interface AuthorizationAnswer {
-  /** What was decided. */
+  /** The decided request. */
   readonly request: AuthorizationRequest;
-  /** The app's address, with the key or the code in it: it must not be kept. */
+  /** The app's address with the key or code in it: do not store it. */
   readonly redirectTo: string;
 }
 
@@ -75,11 +74,11 @@ export interface AuthorizationsParts {
   readonly codes: AuthorizationCodes;
   readonly catalog: Catalog;
   readonly clock: Clock;
-  /** The authorization host's own address, by which apps know it (RFC 8414, RFC 9207). */
+  /** The authorization host's address, as clients know it (RFC 8414, RFC 9207). */
   readonly issuer: () => string;
 }
 
-/** What is written down of a request. */
+/** The columns of a stored request. */
 interface StoredRequest {
   readonly redirectUrl: string;
   readonly appKeyId: string | null;
@@ -88,7 +87,7 @@ interface StoredRequest {
   readonly codeChallenge: string | null;
 }
 
-/** A request that is in order, whoever is shown it. */
+/** A valid request, before a session sees it. */
 export type CheckedRequest = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered" | "asked">;
 type DecisionTransaction = Pick<DatabaseClient, "authorizationRequest" | "authorizationCode"> & KeyWriter;
 
@@ -99,7 +98,7 @@ export class Authorizations {
     return this.parts.issuer();
   }
 
-  /** Step 1; open to all. Resolves with who asks, for what. Rejects with BAD_REQUEST. */
+  /** Step 1, without credentials. Rejects with BAD_REQUEST. */
   async check(ctx: RequestContext, input: AuthorizationInput): Promise<CheckedRequest> {
     return this.examine(ctx, input);
   }
@@ -127,14 +126,14 @@ export class Authorizations {
     return toRequest(row, checked, await this.balanceOf(row));
   }
 
-  /** A request that waits for this session's decision. NOT_FOUND for any other session's, CONFLICT when it is decided. */
+  /** Returns a request that this session may decide. Rejects with NOT_FOUND for another session's, CONFLICT when it is decided. */
   async get(ctx: RequestContext, id: string): Promise<AuthorizationRequest> {
     const row = await this.findOpen(requireSession(ctx), id);
     const checked = await this.examineAgain(toStoredRequest(row));
     return toRequest(row, checked, await this.balanceOf(row));
   }
 
-  /** Those with these ids that wait for this session's decision, and whose app has not withdrawn. */
+  /** Returns requests by id that wait for this session's decision and whose app still exists. */
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<AuthorizationRequest[]> {
     const { accountId, sessionId } = requireSession(ctx);
     const where = {
@@ -150,8 +149,8 @@ export class Authorizations {
   }
 
   /**
-   * Step 3. Rejects with BAD_REQUEST for a choice that is wider than what was asked or a budget beyond the balance, NOT_FOUND, CONFLICT
-   * for a second decision, or INSUFFICIENT_BALANCE where there is nothing to grant.
+   * Step 3. Rejects with BAD_REQUEST for a choice wider than the request or a budget beyond the balance, NOT_FOUND, CONFLICT for a second
+   * decision, or INSUFFICIENT_BALANCE for an empty account.
    */
   async approve(ctx: RequestContext, { id, ...choice }: ApproveAuthorizationInput): Promise<AuthorizationAnswer> {
     const caller = requireSession(ctx);
@@ -192,7 +191,7 @@ export class Authorizations {
     const request = toRequest({ ...row, decidedAt }, checked, balance);
     const refusal = { error: "access_denied", state };
     const told = withFragment("", toParameters(refusal));
-    // Decisions have it in the fragment, OAuth clients look for it in the query (RFC 6749 4.1.2.1): those are told there too.
+    // The refusal goes into the fragment by decision, and for OAuth clients also into the query (RFC 6749 4.1.2.1).
     if (codeChallenge === null) return { request, redirectTo: redirect.text + told };
     return { request, redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + told };
   }
@@ -201,7 +200,7 @@ export class Authorizations {
     return this.parts.accounts.balanceOf(accountId);
   }
 
-  /** Forgets what has expired, and the oldest of a session that asks without end. */
+  /** Deletes expired requests, and the oldest of a session that has too many. */
   private async tidy(sessionId: string, now: Date): Promise<void> {
     const { authorizationRequest } = this.parts.database.prisma;
     await authorizationRequest.deleteMany({ where: { expiresAt: { lte: now } } });
@@ -220,7 +219,7 @@ export class Authorizations {
     return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
   }
 
-  /** Since the page was shown the app may have been revoked, or have registered other addresses. */
+  /** Checks the request again: the app may have been revoked, or have registered other addresses. */
   private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<CheckedRequest> {
     const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
     if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
@@ -237,7 +236,7 @@ export class Authorizations {
     return row;
   }
 
-  /** Writes the decision down together with what follows from it, once. */
+  /** Stores the decision and its results together, once. */
   private decide<Result>(
     id: string,
     follow: (transaction: DecisionTransaction) => Promise<Result>,
@@ -265,7 +264,7 @@ function nullIfRefused(error: unknown): null {
   throw error;
 }
 
-/** An app that has registered addresses is answered there only. */
+/** An app with registered addresses is redirected to those only. */
 function trusted(app: App | null, redirect: RedirectUrl): Pick<CheckedRequest, "app" | "redirect" | "isRedirectRegistered"> {
   const registered = app?.redirectUrls ?? [];
   const isRedirectRegistered = isRegistered(registered, redirect);
@@ -279,7 +278,7 @@ function toStoredRequest({ request }: AuthorizationRequestModel): StoredRequest 
   return request as unknown as StoredRequest;
 }
 
-/** Without those that are null. Spaces as `%20`, which every reader decodes alike. */
+/** Leaves out nulls. Writes spaces as `%20`, which every parser decodes alike. */
 function toParameters(parameters: Readonly<Record<string, string | null>>): string {
   const stated = Object.entries(parameters).filter((entry): entry is [string, string] => entry[1] !== null);
   return stated.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");

@@ -1,12 +1,12 @@
 /**
  * The device flow (docs/spec/authorization.md#device-flow; RFC 8628): a device without a browser gets a key that a person pays for.
  *
- * 1. `create`: the device asks for a device code, which it keeps, and a user code, which it shows.
- * 2. `find`: a signed-in person types the user code and sees who asks, from where and for what. Wrong codes are counted.
- * 3. `approve` or `deny`: that person decides, once, and may narrow what was asked for.
- * 4. `redeem`: the device, which has been asking all along, gets its key, once.
+ * 1. `create`: the device gets a device code, which it keeps, and a user code, which it shows.
+ * 2. `find`: a signed-in person types the user code and sees the app, the device's address and the request. Wrong codes are counted.
+ * 3. `approve` or `deny`: that person decides, once, and may narrow the request.
+ * 4. `redeem`: the device, which has been polling, gets its key, once.
  *
- * The user code is no secret, so it says little: it is good for half an hour, to those who are signed in, until somebody decided.
+ * The user code is no secret, so it reveals little: signed-in people can use it for half an hour, until one of them decides.
  */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -40,11 +40,11 @@ import { OAuthError } from "./oauth-error.js";
 
 const deviceField = z.string().max(DEVICE_FIELD_CHARS_MAX);
 
-/** RFC 8628 3.1. An empty field is one that is not there (RFC 6749 3.2). */
+/** RFC 8628 3.1. An empty field counts as absent (RFC 6749 3.2). */
 export const createDeviceAuthorizationInput = z.object({
   /** An app key. */
   clientId: deviceField.nullish(),
-  /** Permissions with spaces or commas between them; `account:profile` is `profile`. */
+  /** Permissions separated by spaces or commas; `account:profile` is `profile`. */
   scope: deviceField.nullish(),
 });
 export type CreateDeviceAuthorizationInput = z.output<typeof createDeviceAuthorizationInput>;
@@ -62,7 +62,7 @@ export type ApproveDeviceAuthorizationInput = z.output<typeof approveDeviceAutho
 
 export type DeviceStatus = "pending" | "approved" | "denied" | "used" | "expired";
 
-/** What the device needs to know; the device code is in this answer and nowhere else. */
+/** The answer to a device, the only one with the device code. */
 export interface NewDevice {
   readonly deviceCode: string;
   /** XXXX-XXXX. */
@@ -76,24 +76,24 @@ export interface NewDevice {
   readonly interval: number;
 }
 
-/** What a person is shown of a device that asks. */
+/** A device's request, as shown to a person. */
 export interface DeviceAuthorization {
-  /** The user code, by which alone it is known. */
+  /** The user code, its only identifier. */
   readonly id: string;
   /** XXXX-XXXX. */
   readonly userCode: string;
   readonly status: DeviceStatus;
-  /** Null: the app has not said who it is. */
+  /** Null: the app did not identify itself. */
   readonly app: App | null;
   readonly asked: GrantTerms;
-  /** Nanocredits: the most that whoever looks can grant now. 0: their account has none. */
+  /** Nanocredits: the most that the caller can grant now. 0: the account is empty. */
   readonly creditBudgetMax: bigint;
-  /** What was approved, to whoever approved it; else null. */
+  /** The approved terms, shown to the person who approved; else null. */
   readonly granted: GrantTerms | null;
-  /** Where the device asked from. */
+  /** Address that the device requested from. */
   readonly clientAddress: string;
   readonly createdAt: Date;
-  /** Since it asked, in seconds. */
+  /** Seconds since the request. */
   readonly age: number;
   readonly expiresAt: Date;
   readonly decidedAt: Date | null;
@@ -109,21 +109,21 @@ export interface DeviceAuthorizationsDependencies {
   readonly catalog: Catalog;
   readonly events: Events;
   readonly clock: Clock;
-  /** Where the device page is. */
+  /** Address of the device page. */
   readonly verificationUri: () => string;
 }
 
-/** How a device that nobody vouches for is called among the keys. */
+/** Key name for a device of no identified app. */
 const UNNAMED = "Device";
 const INVALID_CLIENT = "client_id is not an app key that is good: a publishable key, `pk_...`, that is neither expired nor revoked.";
-/** Timers may be a moment early. */
+/** Timers may fire a moment early. */
 const EXPIRY_MARGIN_MS = 20;
 const TERMINAL: ReadonlySet<DeviceStatus> = new Set(["denied", "used", "expired"]);
 
 export class DeviceAuthorizations {
   constructor(private readonly deps: DeviceAuthorizationsDependencies) {}
 
-  /** Step 1; open to all. Throws OAuthError (`invalid_client`, `invalid_scope`) and RATE_LIMITED. */
+  /** Step 1, without credentials. Throws OAuthError (`invalid_client`, `invalid_scope`) and RATE_LIMITED. */
   async create(ctx: RequestContext, { clientId, scope }: CreateDeviceAuthorizationInput): Promise<NewDevice> {
     admitAnybody(ctx);
     const { apps, codes, verificationUri } = this.deps;
@@ -145,14 +145,14 @@ export class DeviceAuthorizations {
     };
   }
 
-  /** Step 4; open to all, because whoever has the device code is the device. Throws OAuthError for every other answer than the key. */
+  /** Step 4: the device code is the credential. Throws OAuthError for every answer but the key. */
   async redeem(ctx: RequestContext, input: RedeemDeviceCodeInput): Promise<DeviceToken> {
     const answer = await this.poll(ctx, input);
     if (answer.kind === "refusal") throw new OAuthError(answer.error, answer.description);
     return answer;
   }
 
-  /** As `redeem`, for those who take a refusal for an answer. */
+  /** As `redeem`, with refusals as values. */
   async poll(ctx: RequestContext, { deviceCode, clientId }: RedeemDeviceCodeInput): Promise<DeviceTokenAnswer> {
     admitAnybody(ctx);
     const { apps, codes, events, redemption } = this.deps;
@@ -167,17 +167,17 @@ export class DeviceAuthorizations {
     return answer;
   }
 
-  /** Step 2. Throws BAD_REQUEST for what can be no code, NOT_FOUND for a wrong one, RATE_LIMITED after too many of those. */
+  /** Step 2. Throws BAD_REQUEST for text that cannot be a code, NOT_FOUND for a wrong code, RATE_LIMITED after too many wrong ones. */
   async find(ctx: RequestContext, typed: string): Promise<DeviceAuthorization> {
     const { accountId } = requireSession(ctx);
     return this.toView(await this.look(ctx, accountId, typed), accountId);
   }
 
-  /** As `find`, each by its user code as it is shown. Wrong ones are counted, and are not in the answer. */
+  /** As `find`, by user codes as they are shown. Wrong codes are counted and left out. */
   async getMany(ctx: RequestContext, userCodes: readonly string[]): Promise<DeviceAuthorization[]> {
     const { accountId } = requireSession(ctx);
     const found: DeviceAuthorization[] = [];
-    // One after the other: whoever guesses is refused at the first that is one too many.
+    // One after another, so that guesses beyond the limit are not looked up.
     for (const userCode of userCodes.filter(isUserCode)) {
       const row = await this.seek(ctx, accountId, userCode);
       if (row) found.push(await this.toView(row, accountId));
@@ -186,8 +186,8 @@ export class DeviceAuthorizations {
   }
 
   /**
-   * Step 3. As `find`; also BAD_REQUEST for more than was asked for or than the account has, INSUFFICIENT_BALANCE when it has nothing,
-   * CONFLICT when it has decided already.
+   * Step 3. Rejects as `find`; also BAD_REQUEST for more than was requested or than the balance, INSUFFICIENT_BALANCE for an empty account,
+   * CONFLICT when already decided.
    */
   async approve(ctx: RequestContext, { userCode, ...choice }: ApproveDeviceAuthorizationInput): Promise<DeviceAuthorization> {
     const caller = requireSession(ctx);
@@ -205,14 +205,14 @@ export class DeviceAuthorizations {
   }
 
   /**
-   * Each change until nothing can change any more; the first is there at once when there was one before. For a session or a key
-   * that manages keys, and a wrong code is counted as in `find`: whoever watches learns no more than whoever looks.
+   * Yields each change until the authorization is final, starting with the state at the start. For a session or a key that manages keys.
+   * Wrong codes are counted as in `find`, so that watching reveals no more than looking.
    */
   async *watch(ctx: RequestContext, typed: string): AsyncGenerator<DeviceAuthorization> {
     const { accountId } = requireKeyManager(ctx);
     const { codes, events, clock } = this.deps;
     const { id, userCode, expiresAt } = await this.look(ctx, accountId, typed);
-    // Only how it stands now is of interest, so of many changes one look is enough.
+    // Only the current state matters, so many changes need one look.
     const changes = new EventQueue<true>(1);
     const look = () => changes.push(true);
     changes.onClose(
@@ -240,7 +240,7 @@ export class DeviceAuthorizations {
     }
   }
 
-  /** Forgets those that expired a while ago; resolves with how many there were. */
+  /** Deletes those that expired a while ago; resolves with their number. */
   sweep(): Promise<number> {
     return this.deps.codes.sweep();
   }
@@ -254,7 +254,7 @@ export class DeviceAuthorizations {
     return row;
   }
 
-  /** Codes that somebody else decided on, that have expired or whose app is gone are as unknown as made up ones. */
+  /** Treats codes that another person decided on, that have expired, or whose app is gone as unknown. */
   private seek(ctx: RequestContext, accountId: string, typed: string): Promise<DeviceAuthorizationModel | null> {
     const { apps, codes, guesses } = this.deps;
     const userCode = parseUserCode(typed);

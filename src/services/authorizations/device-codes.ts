@@ -1,4 +1,4 @@
-/** Device authorizations as they are kept: made, found by either code, and forgotten. */
+/** Stored device authorizations: create, find by either code, delete. */
 import { createHmac, randomBytes, randomInt } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import type { RequestContext } from "../../context.js";
@@ -20,32 +20,32 @@ import {
   USER_CODE_GUESSES_PER_MINUTE,
 } from "./limits.js";
 
-// User codes: what a person types to say which device is meant (RFC 8628 6.1).
+// User codes, which identify a device when a person types them (RFC 8628 6.1).
 
-/** Consonants that are not easily taken for one another, and that spell nothing. */
+/** Consonants that are hard to confuse and spell no words. */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const LENGTH = 8;
-/** What people put between the letters, or their phones at the end. */
+/** Separators that people type, or that phones append. */
 const SEPARATORS = /[\s\p{Pd}]/gu;
 const PATTERN = new RegExp(`^[${LETTERS}]{${LENGTH}}$`);
 
-/** As it is stored: eight letters, 34.5 bits. */
+/** The stored form: eight letters, 34.5 bits. */
 export function createUserCode(): string {
   return Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join("");
 }
 
-/** As it is shown: XXXX-XXXX. */
+/** The shown form: XXXX-XXXX. */
 export function formatUserCode(userCode: string): string {
   return `${userCode.slice(0, LENGTH / 2)}-${userCode.slice(LENGTH / 2)}`;
 }
 
-/** Whether it is written as codes are shown. */
+/** Whether the text has the shown form. */
 export function isUserCode(text: string): boolean {
   const userCode = text.replace("-", "");
   return PATTERN.test(userCode) && formatUserCode(userCode) === text;
 }
 
-/** What was typed, as it is stored; in any case, with or without dash and spaces. Throws BAD_REQUEST for what can be no code. */
+/** Converts typed text to the stored form; any case, with or without dash and spaces. Throws BAD_REQUEST for text that cannot be a code. */
 export function parseUserCode(typed: string): string {
   const userCode = typed.replace(SEPARATORS, "").toUpperCase();
   if (!PATTERN.test(userCode))
@@ -53,10 +53,10 @@ export function parseUserCode(typed: string): string {
   return userCode;
 }
 
-/** Somebody may still decide, or the device still fetch its key. */
+/** A person may still decide, or the device still fetch its key. */
 const LIVE_STATUSES = ["pending", "approved"] as const;
 
-/** How often a user code is drawn that another device has; among 20^8 codes once is rare. */
+/** Draws of a user code until one is free; among 20^8 codes even one collision is rare. */
 const DRAWS_MAX = 5;
 
 export interface NewDeviceAuthorization {
@@ -92,7 +92,7 @@ export class DeviceCodes {
     return this.database.prisma.deviceAuthorization.findUnique({ where: { userCode } });
   }
 
-  /** Forgets those that expired a while ago; resolves with how many there were. */
+  /** Deletes those that expired a while ago; resolves with their number. */
   async sweep(): Promise<number> {
     const before = new Date(this.clock.now().getTime() - EXPIRED_DEVICE_CODE_KEPT_SECONDS * 1000);
     return this.database.prisma.$executeRaw`
@@ -101,7 +101,7 @@ export class DeviceCodes {
         FOR UPDATE SKIP LOCKED)`;
   }
 
-  /** Null when another device has the user code. */
+  /** Null when the user code is taken. */
   private async insert(wanted: NewDeviceAuthorization, deviceCode: string, userCode: string): Promise<DeviceAuthorizationModel | null> {
     const { prisma } = this.database;
     const now = this.clock.now();
@@ -109,7 +109,7 @@ export class DeviceCodes {
     const group = addressPrefixOf(clientAddress);
     const id = createId();
     const expiresAt = new Date(now.getTime() + DEVICE_CODE_SECONDS * 1000);
-    // One at a time for each address: of many requests at once each counts what those before it have made.
+    // One at a time for each address, so that concurrent requests count each other.
     await prisma.$transaction([
       prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`device-codes ${group.text}`}, 0))`,
       prisma.$executeRaw`
@@ -131,7 +131,7 @@ export class DeviceCodes {
     return row;
   }
 
-  /** Throws RATE_LIMITED when there is no room for another. */
+  /** Throws RATE_LIMITED when the address or the process has too many live codes. */
   private async assertRoom({ text, isPrefix }: AddressPrefix, now: Date): Promise<void> {
     const live = { expiresAt: { gt: now }, status: { in: [...LIVE_STATUSES] } };
     const own = await this.database.prisma.deviceAuthorization.findMany({
@@ -156,7 +156,7 @@ function tooMany(message: string, freeAt: Date | undefined, now: Date): Error {
   return rateLimited(message, freeAt ? (freeAt.getTime() - now.getTime()) / 1000 : 60);
 }
 
-/** One text for one address: an IPv4 address as such, an IPv6 address with all of its eight parts. */
+/** One text for one address: IPv4 as such, IPv6 with all eight parts. */
 function toStoredAddress(address: string): string {
   if (!ipaddr.isValid(address)) return address.replaceAll("\0", "").slice(0, 100);
   return ipaddr.process(address).toNormalizedString();
@@ -168,15 +168,15 @@ interface AddressPrefix {
   readonly isPrefix: boolean;
 }
 
-/** What the stored addresses begin with that are counted together; see `addressGroupOf`. */
+/** The common prefix of stored addresses that are counted together; see `addressGroupOf`. */
 function addressPrefixOf(stored: string): AddressPrefix {
   const group = addressGroupOf(stored);
   return group.endsWith("::/64") ? { text: `${group.slice(0, -"::/64".length)}:`, isPrefix: true } : { text: group, isPrefix: false };
 }
 
-// How often somebody may be wrong about a user code (RFC 8628 5.1): by account, and by client address for those who have many
-// accounts. A guess is counted before it is looked at, so that a thousand at once are not looked at all, and given back when it was
-// right. Whoever has none left is refused whether the code is right or not.
+// Limits wrong user codes (RFC 8628 5.1) by account, and by client address for people with many accounts. A guess is counted before the
+// look-up and given back when it was right, so that a thousand concurrent guesses are not all looked up. A caller without guesses left is
+// refused even with the right code.
 
 const MINUTES_PER_HOUR = 60;
 
@@ -186,7 +186,7 @@ const PER_ADDRESS = perMinute(USER_CODE_GUESSES_PER_ADDRESS_PER_MINUTE);
 export class UserCodeGuesses {
   constructor(private readonly counters: Counters) {}
 
-  /** What `look` finds; null is a wrong guess. Rejects with RATE_LIMITED. */
+  /** Resolves with the result of `look`; null is a wrong guess. Rejects with RATE_LIMITED. */
   async count<Found>(ctx: RequestContext, accountId: string, look: () => Promise<Found | null>): Promise<Found | null> {
     const account = `user-code:account:${accountId}`;
     const address = `user-code:address:${addressGroupOf(ctx.clientAddress)}`;

@@ -1,6 +1,6 @@
 /**
- * What a device is told when it asks for its key (RFC 8628 3.4, 3.5). The key is made when it is fetched, not when a person agrees, so
- * that its text is kept nowhere, and in one transaction with the end of the device code, so that of many polls at once one gets it.
+ * Answers a device that polls for its key (RFC 8628 3.4, 3.5). The key is made when it is fetched, not on approval, so that its text is not
+ * stored. The same transaction ends the device code, so that one of many polls gets the key.
  */
 import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -20,9 +20,9 @@ export type DeviceTokenError =
 
 export interface DeviceToken {
   readonly kind: "token";
-  /** The key, shown this once. */
+  /** The key's text, shown only here. */
   readonly accessToken: string;
-  /** The permissions that were granted. */
+  /** The granted permissions. */
   readonly scope: readonly GrantablePermission[];
   /** Seconds. */
   readonly expiresIn: number;
@@ -32,7 +32,7 @@ export interface DeviceTokenRefusal {
   readonly kind: "refusal";
   readonly error: DeviceTokenError;
   readonly description: string;
-  /** Seconds to wait until the next poll; null: no poll will change the answer. */
+  /** Seconds to wait before the next poll; null: the answer is final. */
   readonly interval: number | null;
 }
 
@@ -45,7 +45,7 @@ export class Redemption {
     private readonly clock: Clock,
   ) {}
 
-  /** `nameOf` is what the key is called; null: the app is no longer one. */
+  /** `nameOf` returns the name for the key; null: the app is gone. */
   async poll(row: DeviceAuthorizationModel, nameOf: () => Promise<string | null>): Promise<DeviceTokenAnswer> {
     if (row.status === "used") return refuse("invalid_grant", "The device code has been used.");
     if (row.status === "denied") return refuse("access_denied", "The person denied access.");
@@ -56,7 +56,7 @@ export class Redemption {
     return this.mint(row, name);
   }
 
-  /** A poll that comes too soon makes this and all later waits longer. A poll at the same moment as another came too soon. */
+  /** Lengthens this and all later waits after a poll that came too soon, which includes a concurrent one. */
   private async pace(row: DeviceAuthorizationModel): Promise<DeviceTokenRefusal> {
     const now = this.clock.now();
     const due = row.lastPolledAt === null ? 0 : row.lastPolledAt.getTime() + row.intervalSeconds * 1000 - DEVICE_POLL_TOLERANCE_MS;
@@ -98,7 +98,7 @@ export class Redemption {
       if (apiKeyId !== null) this.apiKeys.announceGranted(accountId, apiKeyId);
       return answer;
     } catch (error) {
-      // The account has as many keys as it may have.
+      // The account has its maximum of keys.
       if (error instanceof AppError && error.code === "CONFLICT") return refuse("access_denied", error.message);
       throw error;
     }

@@ -1,4 +1,4 @@
-/** What OAuth clients are refused with: an error by its registered name (RFC 6749 5.2, RFC 8628 3.5). Elsewhere it is a BAD_REQUEST. */
+/** A refusal for OAuth clients, with its registered name (RFC 6749 5.2, RFC 8628 3.5). Elsewhere it is a BAD_REQUEST. */
 import { AppError } from "../../errors.js";
 
 export type OAuthErrorName =
@@ -16,7 +16,7 @@ export class OAuthError extends AppError {
   constructor(
     readonly error: OAuthErrorName,
     description: string,
-    /** The parameter that is wrong, by its registered name. */
+    /** The wrong parameter, by its registered name. */
     param?: string,
   ) {
     super("BAD_REQUEST", description, { ...(param !== undefined && { param }) });

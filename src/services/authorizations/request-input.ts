@@ -1,4 +1,7 @@
-/** What an app asks in the redirect flow, as query parameters under the gateway's names or OAuth's (docs/spec/authorization.md#redirect-flow). */
+/**
+ * An app's request in the redirect flow, as query parameters under the gateway's names or OAuth's
+ * (docs/spec/authorization.md#redirect-flow).
+ */
 import * as z from "zod";
 import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "../api-keys/grant-terms.js";
 import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
@@ -6,7 +9,7 @@ import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
 /** RFC 7636 4.1 and 4.2: unreserved characters. */
 const PKCE_TEXT = /^[A-Za-z0-9._~-]{43,128}$/;
 const appKeyText = z.string().max(APP_KEY_CHARS_MAX);
-/** A control character would not survive the way there and back. */
+/** Control characters would not survive the round trip. */
 const stateText = z
   .string()
   .max(STATE_CHARS_MAX)
@@ -16,12 +19,12 @@ export const pkceText = z.string().regex(PKCE_TEXT, "must have 43 to 128 letters
 
 export interface AuthorizationInput {
   readonly redirectUrl: string;
-  /** Null: the app does not say who it is. */
+  /** Null: the app does not identify itself. */
   readonly appKey: string | null;
   readonly terms: TermsQuery;
-  /** Echoed. */
+  /** Echoed unchanged. */
   readonly state: string | null;
-  /** Of S256. Null: the key comes in the fragment. */
+  /** By S256. Null: the key comes in the fragment. */
   readonly codeChallenge: string | null;
 }
 
@@ -38,7 +41,7 @@ const parameters = z.object({
   code_challenge_method: z.literal("S256", "must be S256").optional(),
 });
 
-/** RFC 6749 3.1: a parameter without a value is as good as none, and one that nobody knows is ignored. */
+/** Drops parameters without a value, which count as absent; unknown ones are ignored (RFC 6749 3.1). */
 function dropEmpty(query: unknown): unknown {
   return typeof query === "object" && query !== null
     ? Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""))
@@ -70,7 +73,7 @@ export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform(
   };
 });
 
-/** The same in the words of the services, for clients that show a consent page of their own. */
+/** The same under the services' names, for clients with a consent page of their own. */
 export const createAuthorizationRequestInput = z
   .strictObject({
     redirectUrl: z.string(),

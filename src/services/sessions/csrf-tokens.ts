@@ -1,6 +1,6 @@
 /**
- * CSRF tokens: proof that a form was shown to the browser that sends it. A token is an HMAC over what it is bound to (a session, or
- * a cookie of the browser) and the time until which it is good; nothing is stored.
+ * CSRF tokens prove that a form was shown to the browser that sends it. A token is an HMAC over its binding (a session, or a cookie of the
+ * browser) and its expiry; nothing is stored.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { permissionDenied } from "../../errors.js";
@@ -23,7 +23,7 @@ export class CsrfTokens {
     return `${expires}.${this.sign(binding, expires).toString("base64url")}`;
   }
 
-  /** Throws FORBIDDEN for a token that is missing, made up, somebody else's or too old. */
+  /** Throws FORBIDDEN for a token that is missing, forged, expired or bound to another session. */
   verify(binding: string, token: string): void {
     const [, expires, signature = ""] = FORMAT.exec(token) ?? [];
     const isOurs = timingSafeEqual(Buffer.from(signature.padEnd(43, "A"), "base64url"), this.sign(binding, Number(expires ?? 0)));
@@ -37,40 +37,40 @@ export class CsrfTokens {
   }
 }
 
-// The cookie that a signed-in browser sends, which both faces read by the same rules. It counts for requests of our own pages only:
-// browsers add it to requests that other sites make, too (docs/spec/sessions.md#cookies). Where people sign in at a host of its own it
-// counts there alone: what models make is answered at the other hosts, and whatever a browser makes of that must find nobody signed in.
+// The session cookie, read by one set of rules for both faces. It counts only for requests of our own pages, because browsers also add it
+// to requests of other sites (docs/spec/sessions.md#cookies). With a separate sign-in host it counts only there: outputs of models are
+// served on the other hosts, and script in them must find no session.
 
 const COOKIE = "sluice_session";
-/** A random token as the library makes it, and room for longer ones. */
+/** A random token of the sign-in library, with room for longer ones. */
 const TOKEN = /^[A-Za-z0-9_-]{32,128}$/;
 
 export class SessionCookie {
-  /** `ownUrls`: where its pages are, the authorization host's last. `host`: the only one where it counts; null is any. */
+  /** `ownUrls`: addresses of our pages, the authorization host last. `host`: the only host where the cookie counts; null is any. */
   constructor(
     private readonly ownUrls: () => readonly string[],
     private readonly host: string | null = null,
   ) {}
 
-  /** Whether anybody can be signed in where this was sent to. */
+  /** Whether the cookie counts on the host of the request. */
   countsAt({ headers }: Pick<BrowserRequest, "headers">): boolean {
     return this.host === null || isAtHost(headers, this.host);
   }
 
-  /** Where people sign in. */
+  /** The sign-in address. */
   get url(): string {
     return this.ownUrls().at(-1) ?? "";
   }
 
-  /** The token of a request that the cookie counts for; null for any other. */
+  /** The token of a request that the cookie counts for; else null. */
   tokenOf(request: BrowserRequest): string | null {
     const { cookie } = request.headers;
-    // Most requests bring a key and no cookie.
+    // Most requests have a key and no cookie.
     if (cookie === undefined || !cookie.includes(COOKIE) || !this.countsAt(request) || !this.isFromOwnPage(request)) return null;
     return this.read(cookie);
   }
 
-  /** As `tokenOf`, for the upgrade to a WebSocket: browsers say where it comes from, and no rule of theirs holds it back. */
+  /** As `tokenOf`, for a WebSocket upgrade, where the check of the Origin header is the only protection. */
   tokenOfUpgrade(request: BrowserRequest): string | null {
     const { headers } = request;
     if (
@@ -83,7 +83,7 @@ export class SessionCookie {
     return this.read(headers.cookie);
   }
 
-  /** The token in a Cookie header. Null when there is none or more than one: somebody else has planted the other. */
+  /** Reads the token from a Cookie header. Null when there is none or more than one, as another site may have planted the second. */
   read(cookies: string | undefined): string | null {
     if (cookies === undefined) return null;
     const prefix = `${this.name}=`;
@@ -105,7 +105,7 @@ export class SessionCookie {
     return `${this.name}=; Max-Age=0; ${this.attributes}`;
   }
 
-  /** Over https no other host of the domain, and nobody on the network, can set a cookie of this name. */
+  /** The `__Host-` prefix over https: no other host of the domain and no attacker on the network can set the cookie. */
   private get name(): string {
     return this.isSecure ? `__Host-${COOKIE}` : COOKIE;
   }
@@ -118,14 +118,14 @@ export class SessionCookie {
     return this.url.startsWith("https:");
   }
 
-  /** What the browser says: Sec-Fetch-Site where it does, else Origin. */
+  /** Reads Sec-Fetch-Site when the browser sends it, else Origin. */
   isFromOtherOrigin({ headers }: Pick<BrowserRequest, "headers">): boolean {
     const site = headers["sec-fetch-site"];
     if (site !== undefined) return site !== "same-origin" && site !== "none";
     return headers.origin !== undefined && !this.isOwnOrigin(headers.origin, headers.host);
   }
 
-  /** A browser leaves the Origin out of plain GET requests, and says "none" of what a person has opened. */
+  /** Browsers omit Origin from plain GET requests, and send `Sec-Fetch-Site: none` for pages that a person opens. */
   private isFromOwnPage(request: BrowserRequest): boolean {
     if (this.isFromOtherOrigin(request)) return false;
     const { method, headers } = request;

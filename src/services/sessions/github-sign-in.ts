@@ -1,9 +1,9 @@
 /**
- * Signing in with GitHub (docs/spec/sessions.md#sign-in): the library keeps the state between the two steps, binds it to the browser with a
+ * Sign-in with GitHub (docs/spec/sessions.md#sign-in). The library stores the state between the two steps, binds it to the browser by a
  * signed cookie, and exchanges the code.
  *
- * 1. `start`: the browser is sent to GitHub with a state that is good once, for ten minutes.
- * 2. `finish`: it comes back with a code. The person is matched or made, and a session opened.
+ * 1. `start`: redirects the browser to GitHub with a state that works once, for ten minutes.
+ * 2. `finish`: the browser returns with a code. The person is matched or created, and a session is opened.
  */
 import type { RequestContext } from "../../context.js";
 import { type AppError, conflict, invalidInput, permissionDenied, upstreamFailed } from "../../errors.js";
@@ -20,7 +20,7 @@ export interface GitHubSignInParts {
   readonly webUrl: string | null;
 }
 
-/** What GitHub sends the browser back with. */
+/** Query parameters of GitHub's redirect. */
 export interface GitHubAnswer {
   readonly code?: string | undefined;
   readonly state?: string | undefined;
@@ -30,12 +30,12 @@ export interface GitHubAnswer {
 export class GitHubSignIn {
   constructor(private readonly parts: GitHubSignInParts) {}
 
-  /** Where browsers are sent; null when nobody signs in with GitHub here. */
+  /** Origin of GitHub; null when sign-in with GitHub is not configured. */
   get origin(): string | null {
     return this.parts.webUrl && new URL(this.parts.webUrl).origin;
   }
 
-  /** Where to send the browser, which is to come back to `returnTo`, a path of ours. Rejects with RATE_LIMITED. */
+  /** Starts a sign-in. `returnTo` is a path on our host. Rejects with RATE_LIMITED. */
   async start(ctx: RequestContext, returnTo: string): Promise<{ readonly redirectTo: string; readonly cookies: readonly string[] }> {
     this.assertConfigured();
     await this.parts.limits.countStart(ctx.clientAddress);
@@ -45,7 +45,7 @@ export class GitHubSignIn {
     return { redirectTo: response.url ?? "", cookies: headers.getSetCookie() };
   }
 
-  /** Rejects with BAD_REQUEST for an answer that this browser did not ask for, FORBIDDEN, CONFLICT or UPSTREAM_ERROR. */
+  /** Rejects with BAD_REQUEST for a state of another browser, FORBIDDEN, CONFLICT or UPSTREAM_ERROR. */
   async finish(
     ctx: RequestContext,
     answer: GitHubAnswer,
@@ -74,7 +74,7 @@ export class GitHubSignIn {
   }
 }
 
-/** The library's own cookie is `<token>.<signature>`; it is not sent on. */
+/** The library's own cookie is `<token>.<signature>`; it is not forwarded. */
 function readToken(value: string): string {
   const signed = decodeURIComponent(value.split(";", 1)[0] ?? "");
   return signed.slice(0, signed.lastIndexOf("."));

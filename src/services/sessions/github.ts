@@ -1,8 +1,8 @@
 /**
- * GitHub as a place to sign in: the authorization code flow of an OAuth app, with PKCE.
+ * GitHub as a sign-in provider: the authorization code flow of an OAuth app, with PKCE.
  *
- * Nobody takes over an account by way of an e-mail address: a person at GitHub is matched with an account of the same address only
- * when GitHub has verified that it is theirs, and we have too. Whoever signed up here with a password may have typed any address.
+ * A GitHub user is matched with an account of the same e-mail address only when both GitHub and we have verified that address. Otherwise an
+ * account could be taken over: a person who signed up with a password may have typed any address.
  */
 import { createHash } from "node:crypto";
 import type { OAuth2Tokens, OAuth2UserInfo, OAuthProvider } from "better-auth";
@@ -16,9 +16,9 @@ import { EMAIL_CHARS_MAX, GITHUB_TIMEOUT_MS } from "./limits.js";
 
 export const GITHUB = "github";
 
-/** What a person at GitHub is made of here. */
+/** A GitHub user in our terms. */
 interface GitHubPerson {
-  /** GitHub's own, which never changes. */
+  /** GitHub's id, which never changes. */
   readonly id: string;
   readonly user: OAuth2UserInfo & { readonly email: string; readonly githubUsername: string };
 }
@@ -31,7 +31,7 @@ const userAnswer = z.object({
   avatar_url: z.url({ protocol: /^https?$/ }).nullish(),
 });
 const emailsAnswer = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
-/** An address that can be signed in with, and that looks like no other: see `emailInput`. */
+/** An address that passes `emailInput`, so that it resembles no other. */
 const usableEmail = z.email().max(EMAIL_CHARS_MAX).toLowerCase();
 
 export function githubProvider(
@@ -42,7 +42,7 @@ export function githubProvider(
   return {
     id: GITHUB,
     name: "GitHub",
-    // The library makes nobody an account then.
+    // The library then creates no account.
     options: { disableSignUp: !isSignUpOpen },
     accountSubject: ({ profile }) => profile.id,
     createAuthorizationURL: ({ state, codeVerifier, redirectURI }) => toAuthorizationUrl(settings, { state, codeVerifier, redirectURI }),
@@ -73,7 +73,7 @@ function toAuthorizationUrl(
   return url;
 }
 
-/** Null for a code that GitHub does not take: it says so with status 200 and an `error`. */
+/** Null for a code that GitHub refuses, which it reports with status 200 and an `error`. */
 async function exchange(
   { clientId, clientSecret, webUrl }: GitHubSettings,
   { code, codeVerifier, redirectURI }: { readonly code: string; readonly codeVerifier?: string | undefined; readonly redirectURI: string },
@@ -115,7 +115,7 @@ async function readPerson({ apiUrl }: GitHubSettings, accessToken: string): Prom
   };
 }
 
-/** Whom it is, by the id that never changes, and else by the address. Their name at GitHub may have changed since. */
+/** Matches the user by GitHub's id, else by address. Their GitHub name may have changed. */
 async function match({ prisma }: Database, { id, user: { email, githubUsername } }: GitHubPerson): Promise<void> {
   const method = await prisma.signInMethod.findUnique({
     where: { providerId_providerAccountId: { providerId: GITHUB, providerAccountId: id } },

@@ -1,6 +1,6 @@
 /**
- * Passwords as they are stored: scrypt, in the library's own format and with its parameters, but on the system's threads instead of
- * the event loop, and a few at once: a flood of sign-ins waits for itself and for nobody else.
+ * Password hashes: scrypt in the sign-in library's format and with its parameters, but on the thread pool instead of the event loop, and a
+ * few at once, so that a flood of sign-ins delays only sign-ins.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { serviceUnavailable } from "../../errors.js";
@@ -10,7 +10,7 @@ import { PASSWORD_HASHES_AT_ONCE, PASSWORD_HASHES_WAITING_MAX } from "./limits.j
 const BLOCK_SIZE = 16;
 const KEY_BYTES = 64;
 const SALT_BYTES = 16;
-/** Nobody waits long enough for more. */
+/** A longer wait outlasts most clients. */
 const RETRY_AFTER_SECONDS = 5;
 
 export class Passwords {
@@ -18,7 +18,7 @@ export class Passwords {
   readonly #waiting: (() => void)[] = [];
 
   constructor(
-    /** scrypt's N, a power of two. Hashes that were made with another cannot be verified. */
+    /** scrypt's N, a power of two. Hashes with another N cannot be verified. */
     private readonly cost: number,
     private readonly atOnceMax = PASSWORD_HASHES_AT_ONCE,
     private readonly waitingMax = PASSWORD_HASHES_WAITING_MAX,
@@ -41,9 +41,9 @@ export class Passwords {
   private async derive(password: string, salt: string): Promise<Buffer> {
     await this.enter();
     try {
-      // Of a letter and its accent typed as one character or as two, the same password.
+      // A letter and its accent typed as one character or as two give the same password.
       const text = password.normalize("NFKC");
-      // Twice what scrypt needs (RFC 7914): Node refuses to use more.
+      // Twice what scrypt needs (RFC 7914); Node refuses to use more.
       const options = { N: this.cost, r: BLOCK_SIZE, p: 1, maxmem: 2 * 128 * this.cost * BLOCK_SIZE };
       return await new Promise<Buffer>((resolve, reject) => {
         scrypt(text, salt, KEY_BYTES, options, (error, key) => (error ? reject(error) : resolve(key)));
@@ -66,7 +66,7 @@ export class Passwords {
     await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Whoever waits takes the place over. */
+  /** Passes the slot to the next waiting hash. */
   private leave(): void {
     const next = this.#waiting.shift();
     if (next) next();

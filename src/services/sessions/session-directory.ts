@@ -1,6 +1,6 @@
 /**
- * Who is behind a session's token, as `ApiKeyCache` is for keys: the database knows tokens by their HMAC, a cache in memory by
- * their digest. The cache is bounded, short, and drops a session at once everywhere when it ends.
+ * Finds the caller of a session token, as `ApiKeyCache` does for keys. The database stores the HMAC of a token, the cache its digest. The
+ * cache is bounded and short-lived, and drops a session in all processes when it ends.
  */
 import { createHmac, hash as digest } from "node:crypto";
 import type { SessionCaller } from "../../context.js";
@@ -31,7 +31,7 @@ export class SessionDirectory {
     events.onDoubt(() => this.cache.dropAll());
   }
 
-  /** A token as it is stored. */
+  /** The stored form of a token. */
   hash(token: string): string {
     return createHmac("sha256", this.secret).update(token).digest("base64url");
   }
@@ -42,7 +42,7 @@ export class SessionDirectory {
     return this.admit(this.cache.get(cacheKey) ?? (await this.cache.lookUp(cacheKey, () => this.load({ token: this.hash(token) }))));
   }
 
-  /** The session of which only the id is known; null as above. */
+  /** Finds a session by id; null as above. */
   async findById(id: string): Promise<SessionCaller | null> {
     const cached = this.cache.getById(id);
     return this.admit(cached ?? (await this.cache.lookUp(id, () => this.load({ id }))));
@@ -68,7 +68,7 @@ export class SessionDirectory {
     return { caller, expiresAt: await this.renew(row, now) };
   }
 
-  /** A session that is used lasts on; one that ended meanwhile stays ended. */
+  /** Extends a session that is used; one that ended meanwhile stays ended. */
   private async renew(row: { readonly id: string; readonly expiresAt: Date }, now: Date): Promise<Date> {
     const renewed = new Date(now.getTime() + SESSION_SECONDS * 1000);
     if (renewed.getTime() - row.expiresAt.getTime() < SESSION_RENEWAL_SECONDS * 1000) return row.expiresAt;

@@ -1,7 +1,4 @@
-/**
- * Sessions of signed-in people: who is behind one, which there are, and how each ends
- * (docs/spec/sessions.md#sessions). Only a session manages sessions.
- */
+/** Sessions of signed-in people: look-up, list and end (docs/spec/sessions.md#sessions). Only a session manages sessions. */
 import type { RequestContext, SessionCaller } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -16,19 +13,18 @@ import type { SessionCookie } from "./csrf-tokens.js";
 import { SESSIONS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { SessionDirectory } from "./session-directory.js";
 
-/** What whoever is signed in is shown of a session: never its token. */
+/** Columns of a session that its owner sees: never the token. */
 const SHOWN = { id: true, createdAt: true, expiresAt: true, userAgent: true, ipAddress: true } as const;
 const IDENTITY = { id: true, createdAt: true } as const;
 
-/** A session with what was selected of it. */
 export type SelectedSession = Pick<SessionModel, keyof typeof IDENTITY>;
 
 export interface SessionRow extends Pick<SessionModel, keyof typeof SHOWN> {
-  /** True for the session that asks. */
+  /** True for the calling session. */
   readonly isCurrent: boolean;
 }
 
-/** Which sessions of an account; all of them unless stated. */
+/** Selects sessions of an account; all by default. */
 interface Which {
   readonly id?: string | { readonly not: string };
 }
@@ -47,12 +43,12 @@ export class Sessions {
     return this.directory.find(token);
   }
 
-  /** Calls `listener` whenever this session ends, or may have ended unheard, until the returned function is called. */
+  /** Calls `listener` when the session ends, or when an event may have been missed, until the returned function is called. */
   onChanged(sessionId: string, listener: () => void): () => void {
     return listenOrDoubt(this.events, "session-changed", (event) => event.sessionId === sessionId, listener);
   }
 
-  /** The account's own, newest first, with what is selected of them. */
+  /** Lists the account's sessions, newest first. */
   async list<Column extends keyof SessionModel>(
     ctx: RequestContext,
     page: PageRequest,
@@ -67,24 +63,24 @@ export class Sessions {
     return toPage(rows, page, () => session.count({ where, take: COUNT_TAKE }));
   }
 
-  /** All of the account's own, newest first. */
+  /** Returns all sessions of the account, newest first. */
   async all(ctx: RequestContext): Promise<readonly SessionRow[]> {
     const { items } = await this.list(ctx, { first: SESSIONS_PER_ACCOUNT_MAX }, SHOWN);
     return items.map((row) => ({ ...row, isCurrent: this.isCurrent(ctx, row.id) }));
   }
 
-  /** True for the session that asks. */
+  /** True for the calling session. */
   isCurrent({ caller }: RequestContext, id: string): boolean {
     return caller.kind === "session" && caller.sessionId === id;
   }
 
-  /** Those of the account with these ids. */
+  /** Returns sessions of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.SessionSelect): Promise<SelectedSession[]> {
     const where = { ...this.live(requireSession(ctx)), id: { in: ids.filter(isUuid) } };
     return this.database.prisma.session.findMany({ where, select: { ...select, ...IDENTITY } });
   }
 
-  /** Ends a session of the account, be it the one that asks. Answers what is selected of it. */
+  /** Ends a session of the account, which may be the calling one. */
   async revoke(ctx: RequestContext, id: string, select: Prisma.SessionSelect = {}): Promise<SelectedSession> {
     const { accountId } = requireSession(ctx);
     const [ended] = isUuid(id) ? await this.end(accountId, { id }, select) : [];
@@ -92,13 +88,13 @@ export class Sessions {
     return ended;
   }
 
-  /** Ends every session of the account but the one that asks. */
+  /** Ends every session of the account but the calling one. */
   async revokeOthers(ctx: RequestContext, select: Prisma.SessionSelect = {}): Promise<SelectedSession[]> {
     const { accountId, sessionId } = requireSession(ctx);
     return this.end(accountId, { id: { not: sessionId } }, select);
   }
 
-  /** Ends the session that asks, or all of the account's. Answers the `Set-Cookie` line that makes the browser forget, too. */
+  /** Ends the calling session, or all of the account's. Returns the `Set-Cookie` line that removes the cookie. */
   async signOut(
     ctx: RequestContext,
     { isEverywhere = false } = {},
@@ -109,7 +105,7 @@ export class Sessions {
     return { ended, cookies: [this.cookie.clear()] };
   }
 
-  /** For what ends sessions by its own rules: those of the account that `which` selects. Newest first, with what is selected of them. */
+  /** Ends the selected sessions of an account, for callers with checks of their own. Returns them, newest first. */
   async end(accountId: string, which: Which = {}, select: Prisma.SessionSelect = {}): Promise<SelectedSession[]> {
     const { session } = this.database.prisma;
     const ended = await session.findMany({
@@ -122,7 +118,7 @@ export class Sessions {
     return ended;
   }
 
-  /** Makes room: ends what the account has above the bound, the least recently used first, and forgets what has expired. */
+  /** Ends the least recently used sessions beyond the bound, and deletes expired ones. */
   async tidy(accountId: string): Promise<void> {
     const { session, verification } = this.database.prisma;
     const expired = { where: { expiresAt: { lte: this.clock.now() } } };

@@ -1,6 +1,6 @@
 /**
- * The library that signs people in (better-auth), on our tables: it checks passwords, makes sessions, and speaks OAuth with GitHub.
- * It is loaded when somebody first signs in. What it is not left to do, and why, is in docs/decisions/sign-in-library.md.
+ * The sign-in library (better-auth) on our tables: it checks passwords, makes sessions, and speaks OAuth with GitHub. It is loaded on the
+ * first sign-in. For the tasks that it is not given see docs/decisions/sign-in-library.md.
  */
 import type { BetterAuthOptions, DBAdapter } from "better-auth";
 import type { Logger } from "pino";
@@ -20,23 +20,26 @@ export interface SignInLibraryOptions {
   readonly passwords: Passwords;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What its cookies are signed and the tokens of other providers encrypted with. */
+  /** Signs its cookies and encrypts tokens of other providers. */
   readonly secret: Buffer;
-  /** Where people sign in, without a slash at the end. */
+  /** The sign-in address, without a slash at the end. */
   readonly authUrl: string;
   readonly github: GitHubSettings | null;
-  /** False: whoever signs in with GitHub must have an account. */
+  /** False: sign-in with GitHub creates no account. */
   readonly isSignUpOpen: boolean;
-  /** A session's token as it is stored. */
+  /** The stored form of a session token. */
   readonly hashToken: (token: string) => string;
 }
 
-/** Where the address of whoever signs in is told to the library, which knows requests only. */
+/** Passes the client address to the library, which reads it from a header. */
 const CLIENT_ADDRESS_HEADER = "x-sluice-client-address";
-/** Where its routes would be, below the address of the authorization host. Only GitHub's way back is served. */
+/** Path of its routes on the authorization host. Only GitHub's redirect is served. */
 const AUTH_PATH = "/api/auth";
 
-/** Loads the library when it is first asked for, and again where that failed. `options`: an address that the system chooses is known by then. */
+/**
+ * Loads the library on first use, and again after a failure. `options` is a function because a port chosen by the system is known only
+ * then.
+ */
 export function signInLibraryOnDemand(options: () => SignInLibraryOptions): () => Promise<SignInLibrary> {
   let loaded: Promise<SignInLibrary> | null = null;
   return () => {
@@ -55,18 +58,18 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
   const { passwords, secret, hashToken, database, log } = options;
   const authUrl = new URL(options.authUrl);
   const { account, session, signInMethod, verification } = database.prisma;
-  // Its own `account` is what we call a sign-in method, and it looks models up under either name.
+  // Its `account` is our sign-in method, and it looks models up by either name.
   const adapter = prismaAdapter({ person: account, session, signInMethod, verification }, { provider: "postgresql" });
   return betterAuth({
     baseURL: authUrl.origin,
     basePath: `${withoutTrailing(authUrl.pathname, "/")}${AUTH_PATH}`,
-    // Where it would send browsers; `GitHubSignIn` reads it instead.
+    // Its redirect for errors, which `GitHubSignIn` reads instead.
     onAPIError: { errorURL: "/refused" },
-    // A list, because the library would read another one from the environment.
+    // A list, because the library would read a single secret from the environment.
     secrets: [{ version: 1, value: secret.toString("base64") }],
     database: (all: BetterAuthOptions) => adapt(adapter(all), hashToken),
     telemetry: { enabled: false },
-    // It logs the e-mail addresses of those who fail to sign in.
+    // It logs the e-mail addresses of failed sign-ins.
     logger: { log: (level, message) => log.debug({ level }, `sign-in: ${message}`) },
     ...tables,
     advanced: {
@@ -77,7 +80,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
     },
     emailAndPassword: {
       enabled: true,
-      // Accounts with a password are made by `SignIn`, in one transaction.
+      // `SignIn` makes accounts with a password, in one transaction.
       disableSignUp: true,
       password: { hash: (password) => passwords.hash(password), verify: ({ password, hash }) => passwords.verify(password, hash) },
     },
@@ -86,7 +89,7 @@ export async function loadSignInLibrary(options: SignInLibraryOptions) {
   });
 }
 
-/** The library's names for our tables and columns, where they differ. */
+/** The library's names of our tables and columns, where they differ. */
 const tables = {
   user: {
     modelName: "person",
@@ -94,7 +97,7 @@ const tables = {
     additionalFields: {
       handle: { type: "string", required: false, input: false },
       tier: { type: "string", required: false, input: false },
-      // What it reads at GitHub counts as input; nobody else gives it any.
+      // Set from GitHub's profile, which counts as input; there is no other input.
       githubUsername: { type: "string", required: false },
     },
   },
@@ -107,7 +110,7 @@ const tables = {
   verification: { modelName: "verification" },
 } as const satisfies Partial<BetterAuthOptions>;
 
-/** What every new account is given beside what its owner says. */
+/** Columns that every new account has by default. */
 export const NEW_ACCOUNT = { tier: "free" } as const;
 
 function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["databaseHooks"] {
@@ -143,8 +146,8 @@ interface Method {
 }
 
 /**
- * The adapter, with two differences. The library makes tokens and puts them into the database as they are; it never looks for one
- * here. And it joins a sign-in method with its person by `accountId`, its own name for another column.
+ * The adapter with two differences. The library stores tokens as they are, and never looks one up here, so we store their hash. It also
+ * joins a sign-in method with its person by `accountId`, its name for another column.
  */
 function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string) => string): DBAdapter<BetterAuthOptions> {
   const withPerson = async <Row extends Method>(method: Row) => ({
@@ -173,17 +176,17 @@ function adapt(adapter: DBAdapter<BetterAuthOptions>, hashToken: (token: string)
   return adapted;
 }
 
-/** The library's own provider for GitHub knows one address. */
+/** GitHub as a custom provider: the library's own has fixed addresses. */
 function gitHubPlugin(settings: GitHubSettings, { database, isSignUpOpen }: SignInLibraryOptions) {
   return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database, isSignUpOpen)] } }) };
 }
 
-/** What the library is told of a request. */
+/** Headers that the library reads. */
 export function toLibraryHeaders(clientAddress: string, userAgent: string | undefined): Headers {
   return new Headers({ [CLIENT_ADDRESS_HEADER]: clientAddress, "user-agent": toStoredUserAgent(userAgent) });
 }
 
-/** As it can be stored, and sent on as a header. */
+/** The User-Agent as it can be stored and sent as a header. */
 export function toStoredUserAgent(userAgent = ""): string {
   return headerText("userAgent", userAgent).slice(0, USER_AGENT_CHARS_MAX);
 }

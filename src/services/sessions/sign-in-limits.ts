@@ -1,8 +1,7 @@
 /**
- * How often people may try to sign in (docs/spec/sessions.md#sign-in), counted before anything is looked up: by client address, and by the
- * e-mail address that they name. Too many attempts to sign in are slowed down and not refused, because whoever knows an e-mail address could
- * otherwise keep its owner out: each client address then has a turn of its own every few seconds, which attempts from elsewhere do not take
- * (docs/decisions/sign-in-slows-down.md).
+ * Limits of sign-in attempts (docs/spec/sessions.md#sign-in), counted before any look-up: by client address and by e-mail address. Attempts
+ * beyond the limit are delayed, not refused, because anybody who knows an e-mail address could otherwise lock its owner out: each client
+ * address has its own turn every few seconds, which attempts from elsewhere do not take (docs/decisions/sign-in-slows-down.md).
  */
 import { createHash } from "node:crypto";
 import type { RequestContext } from "../../context.js";
@@ -18,7 +17,7 @@ const WINDOW_SECONDS = 60;
 type Attempt = Pick<RequestContext, "clientAddress" | "signal">;
 
 export class SignInLimits {
-  /** How many attempts wait, by client address. */
+  /** Waiting attempts by client address. */
   private readonly waiting = new Map<string, number>();
   private waitingInAll = 0;
 
@@ -30,8 +29,8 @@ export class SignInLimits {
   ) {}
 
   /**
-   * Resolves when the password may be looked at. Rejects with RATE_LIMITED when too many attempts wait, and with the signal's reason when
-   * the caller leaves meanwhile.
+   * Resolves when the password may be checked. Rejects with RATE_LIMITED when too many attempts wait, and with the signal's reason when the
+   * client disconnects.
    */
   async countSignIn(attempt: Attempt, email: string): Promise<void> {
     const address = addressGroupOf(attempt.clientAddress);
@@ -41,7 +40,7 @@ export class SignInLimits {
     if ((await this.count("sign-in email", person)) > 0) await this.takeTurn(attempt, `sign-in:${address}:${person}`, emailTurnMs);
   }
 
-  /** A password is asked for in a session, too. Rejects with RATE_LIMITED: who is signed in already is not kept out. */
+  /** Counts a password check within a session. Rejects with RATE_LIMITED, which cannot lock a signed-in person out. */
   async countPasswordCheck(accountId: string): Promise<void> {
     await this.limit("password check", accountId);
   }
@@ -50,7 +49,7 @@ export class SignInLimits {
     await this.limit("sign-up address", addressGroupOf(clientAddress));
   }
 
-  /** A way to GitHub and back. */
+  /** Counts the start of a sign-in with GitHub. */
   async countStart(clientAddress: string): Promise<void> {
     await this.limit("sign-in elsewhere address", addressGroupOf(clientAddress));
   }
@@ -60,13 +59,13 @@ export class SignInLimits {
     if (waitMs > 0) throw tooManyAttempts(waitMs);
   }
 
-  /** Milliseconds until the window is over; 0 within the limit. */
+  /** Milliseconds until the window ends; 0 within the limit. */
   private count(name: string, who: string): Promise<number> {
     const rule: WindowRule = { name, max: this.attemptsPerMinute, seconds: WINDOW_SECONDS };
     return this.counters.count(rule, who);
   }
 
-  /** Counted where the other limits are, so that it is one turn for all processes of a deployment. */
+  /** Takes a turn in the shared counters, so that there is one for all processes of a deployment. */
   private async takeTurn(attempt: Attempt, name: string, turnMs: number): Promise<void> {
     const rule: BucketRule = { capacity: 1, perHour: Math.round(HOUR_MS / turnMs) };
     let waitMs = await this.counters.take(rule, name, 1, 1);
@@ -101,7 +100,7 @@ function tooManyAttempts(waitMs: number): AppError {
   return rateLimited("Too many attempts. Wait a moment, then try again.", waitMs / 1000);
 }
 
-/** Counters are no place for people's addresses. */
+/** Counters must not hold e-mail addresses. */
 function digestOf(email: string): string {
   return createHash("sha256").update(email).digest("base64url");
 }

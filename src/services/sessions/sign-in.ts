@@ -1,10 +1,10 @@
 /**
- * Signing up and in (docs/spec/sessions.md#sign-in): with an e-mail address and a password, and with GitHub where it is configured.
+ * Sign-up and sign-in (docs/spec/sessions.md#sign-in): with an e-mail address and a password, and with GitHub where it is configured.
  *
- * 1. Attempts are counted before anything is looked up, and wait when there were too many.
- * 2. The library says who it is; it takes as long for an address that is not known as for a wrong password.
- * 3. A session is made, always a new one: what the browser brought along before is worth nothing, and ends.
- * 4. The answer sets its cookie. The database keeps an HMAC of the token and nothing that could be sent as a cookie.
+ * 1. Attempts are counted before any look-up, and wait when there were too many.
+ * 2. The library checks the password; it takes as long for an unknown address as for a wrong password.
+ * 3. A new session is made; the browser's earlier session ends.
+ * 4. The answer sets its cookie. The database stores an HMAC of the token, which cannot be sent as a cookie.
  */
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
@@ -25,7 +25,7 @@ import type { SelectedSession, Sessions } from "./sessions.js";
 import { NEW_ACCOUNT, type SignInLibrary, toLibraryHeaders, toStoredUserAgent } from "./sign-in-library.js";
 import type { SignInLimits } from "./sign-in-limits.js";
 
-/** Unspecified: ASCII only, so that no two addresses look alike, and in lower case. */
+/** Unspecified: lower-case ASCII only, so that no two addresses look alike. */
 const emailInput = z
   .string()
   .trim()
@@ -58,7 +58,7 @@ export type SignInInput = z.output<typeof signInInput>;
 export const changePasswordInput = z.strictObject({ currentPassword: passwordInput, newPassword: newPasswordInput });
 export type ChangePasswordInput = z.output<typeof changePasswordInput>;
 
-/** The browser that signs in, as it calls itself. */
+/** The browser's User-Agent. */
 export interface Browser {
   readonly userAgent: string | undefined;
 }
@@ -66,14 +66,13 @@ export interface Browser {
 export interface SignedIn {
   readonly accountId: string;
   readonly sessionId: string;
-  /** With what was selected of it. */
   readonly session: SelectedSession;
   /** `Set-Cookie` lines of the answer. */
   readonly cookies: readonly string[];
 }
 
 interface StoredPassword {
-  /** The sign-in method's. */
+  /** The sign-in method's id. */
   readonly id: string;
   /** A slow hash. */
   readonly password: string;
@@ -86,9 +85,9 @@ export interface SignInParts {
   readonly cookie: SessionCookie;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
-  /** False: operators alone make accounts. */
+  /** False: only operators make accounts. */
   readonly isSignUpOpen: boolean;
-  /** Loaded when it is first asked for. */
+  /** Loaded on first use. */
   readonly library: () => Promise<SignInLibrary>;
 }
 
@@ -99,26 +98,27 @@ const MADE_PASSWORD_BYTES = 18;
 export class SignIn {
   constructor(private readonly parts: SignInParts) {}
 
-  /** Whether people may make accounts themselves. */
   get isSignUpOpen(): boolean {
     return this.parts.isSignUpOpen;
   }
 
-  /** Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED. */
+  /**
+   * Makes an account and signs in. Rejects with FORBIDDEN where sign-up is closed, CONFLICT when the address has an account, RATE_LIMITED.
+   */
   async signUp(ctx: RequestContext, input: SignUpInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     admitAnybody(ctx);
     const { limits, passwords, isSignUpOpen } = this.parts;
     if (!isSignUpOpen) throw signUpClosed();
     await limits.countSignUp(ctx.clientAddress);
-    // Hashed before anything is looked up: how long the refusal takes does not tell what its words may one day leave out.
+    // Hashed before any look-up, so that the time of the refusal does not reveal whether the address has an account.
     const password = await passwords.hash(input.password);
     const accountId = await this.createAccount({ email: input.email, name: input.name || null, password });
     return this.open(ctx, accountId, browser, select);
   }
 
   /**
-   * For operators: makes an account for somebody, with a password that is told this once and that they change. Rejects with CONFLICT
-   * when the address has an account.
+   * For operators: makes an account with a password that is shown once and that its owner should change. Rejects with CONFLICT when the
+   * address has an account.
    */
   async createFor(ctx: RequestContext, { email, name }: CreateAccountInput): Promise<{ accountId: string; password: string }> {
     requireOperator(ctx);
@@ -129,7 +129,7 @@ export class SignIn {
     return { accountId, password };
   }
 
-  /** Rejects with UNAUTHORIZED, in the same words for whatever is wrong, or RATE_LIMITED when too many attempts wait. */
+  /** Rejects with UNAUTHORIZED, in the same words for a wrong address and a wrong password, or RATE_LIMITED when too many attempts wait. */
   async signIn(ctx: RequestContext, input: SignInInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     admitAnybody(ctx);
     const { limits, library } = this.parts;
@@ -151,7 +151,7 @@ export class SignIn {
     const method = await this.checkPassword(accountId, input.currentPassword, "currentPassword");
     if (!method) throw conflict("This account has no password: it is signed in to with GitHub.");
     const password = await passwords.hash(input.newPassword);
-    // Of two changes at once, the one that knew the password as it is.
+    // Of two concurrent changes, only one finds the password that it verified.
     const changed = await database.prisma.signInMethod.updateMany({
       where: { id: method.id, password: method.password },
       data: { password },
@@ -161,14 +161,14 @@ export class SignIn {
     return this.open(ctx, accountId, browser, select);
   }
 
-  /** False: it is signed in to elsewhere alone. Not for faces. */
+  /** False: the account signs in with another provider only. Not exposed by GraphQL or REST. */
   async hasPassword(accountId: string): Promise<boolean> {
     return (await this.findPassword(accountId)) !== null;
   }
 
   /**
-   * What the account's password is stored as, once whoever asks has proven to know it. Null: it has none. Rejects with BAD_REQUEST that names
-   * `param` for a wrong one, or RATE_LIMITED. Not for faces.
+   * Returns the stored password after verifying `password`; null: the account has none. Rejects with BAD_REQUEST that names `param` for a
+   * wrong one, or RATE_LIMITED. Not exposed by GraphQL or REST.
    */
   async checkPassword(accountId: string, password: string, param: string): Promise<StoredPassword | null> {
     await this.parts.limits.countPasswordCheck(accountId);
@@ -184,7 +184,7 @@ export class SignIn {
     return method?.password ? { id: method.id, password: method.password } : null;
   }
 
-  /** One statement for the account and its password: there is never one without the other. */
+  /** One statement makes the account and its password, so that neither exists without the other. */
   private async createAccount(account: { email: string; name: string | null; password: string }): Promise<string> {
     const { prisma } = this.parts.database;
     const { email, name, password } = account;
@@ -199,7 +199,7 @@ export class SignIn {
       } catch (error) {
         if (!isUniqueViolation(error)) throw error;
         if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
-        // Somebody else was given the handle in between.
+        // Another account took the handle meanwhile.
         if (attemptsLeft === 0) throw error;
       }
     }
@@ -212,7 +212,7 @@ export class SignIn {
     return this.admit(ctx, token, select);
   }
 
-  /** For a session that has just been made: its cookie, and the end of the one that the browser had. */
+  /** Returns the cookie of a new session, and ends the browser's earlier one. */
   async admit(ctx: RequestContext, token: string, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { database, directory, sessions, cookie } = this.parts;
     const session = await database.prisma.session.findUniqueOrThrow({
@@ -222,13 +222,13 @@ export class SignIn {
     const { id: sessionId, accountId } = session;
     const { caller } = ctx;
     if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
-    // Whoever is signed in by now need not know.
+    // A failed clean-up does not fail the sign-in.
     await sessions.tidy(accountId).catch((error: unknown) => ctx.log.warn({ err: error }, "could not tidy up after old sessions"));
     return { accountId, sessionId, session, cookies: [cookie.create(token)] };
   }
 }
 
-/** The library says what exactly was wrong; whoever asks is not told. */
+/** Hides the library's exact reason from the client. */
 function refuse(error: unknown): never {
   if (error instanceof Error && "statusCode" in error && error.statusCode === 401) {
     throw unauthenticated("The e-mail address or the password is wrong.");
@@ -236,7 +236,7 @@ function refuse(error: unknown): never {
   throw error;
 }
 
-/** One rule and one wording, for the page, GraphQL and GitHub. */
+/** One message for the page, GraphQL and GitHub. */
 export function signUpClosed(): AppError {
   return permissionDenied("Sign-up is closed here. Ask whoever runs this gateway for an account.");
 }
