@@ -1,4 +1,4 @@
-/** The services, each with what it uses, in the order in which one needs the other: the one list of them. */
+/** Creates all services, in order of dependency. */
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import type { Addresses } from "../lib/urls.js";
@@ -109,12 +109,12 @@ import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
 import { createWebhooks } from "./webhooks/create-webhooks.js";
 
-/** Everything that the faces may call. */
+/** The services that faces may call. */
 export type Services = CreatedServices["services"];
-/** With what has to be started and ended beside it. */
+/** With background work to start and stop. */
 export type CreatedServices = ReturnType<typeof createServices>;
 
-/** `addresses` is asked when something is generated: a port that the system chooses is known by then. */
+/** `addresses` is a function because a port chosen by the system is known only later. */
 export function createServices(
   infrastructure: Infrastructure,
   settings: PlatformSettings,
@@ -215,7 +215,7 @@ export function createServices(
   });
   const definitions = new PromptDefinitions(database);
   const promptAgent = new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock });
-  // An agent's answer is a chat, and what the agent asks for are chats, too.
+  // An agent's answer is a chat, and so are its requests.
   agentRuns.runBy({ promptAgent, codeAgent });
   const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock, leases);
   const jobRows = new JobRows(database, clock, processId);
@@ -298,7 +298,6 @@ export function createServices(
       issuer: () => addresses().authUrl,
     }),
     authorizationCodes,
-    /** What the bodies of requests may hold together. */
     bodies: new BodyBudget(settings.requestBodiesBytes),
     blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
@@ -343,7 +342,7 @@ export function createServices(
     sessions,
     signIn,
     gitHubSignIn,
-    /** For what is said at the start; agents are run through `chat`. */
+    /** For messages at the start; agents are run through `chat`. */
     sandboxRunner,
     persistedDocuments: new PersistedDocuments(
       infrastructure.trustedDocuments,
@@ -364,7 +363,7 @@ export function createServices(
   return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
 }
 
-/** The models that the safety features ask, where the configuration names one that there is. */
+/** Moderators for the safety features, when the configuration names an existing model. */
 function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {
   const model = name === null ? null : catalog.find(name);
   if (model?.modality !== "moderation") return [];

@@ -1,11 +1,11 @@
 /**
- * Deleting an account (docs/spec/accounts.md#deletion): by its owner, who proves who they are once more and names the account.
+ * Deletes an account (docs/spec/accounts.md#deletion), after its owner has proven their identity again and named the account.
  *
- * 1. Everything by which the account can act or be reached ends in one transaction, under the lock that every hold, lease and new key takes.
- * 2. Its row stays under another handle, because the books refer to it: usage, ledger and roll-ups, amounts without what names a person.
- * 3. What is free of its credits is forfeited in the same transaction. What holds and leases have is left to them: whatever is under way is
- *    settled as ever, and the rest of it is forfeited afterwards.
- * 4. Once it is committed everybody is told. What is left to do beside is `AccountErasure`'s.
+ * 1. All access to the account ends in one transaction, under the lock that every hold, lease and new key takes.
+ * 2. Its row stays under another handle, because the books refer to it: usage, ledger and roll-ups keep amounts, without names.
+ * 3. Available credits are forfeited in the same transaction. Holds and leases stay: generations under way settle as usual, and the
+ *    remainder is forfeited afterwards.
+ * 4. After the commit the change is published. `AccountErasure` does the rest.
  */
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
@@ -26,7 +26,7 @@ import type { AccountErasure } from "./erasure.js";
 import { FRESH_SESSION_SECONDS } from "./limits.js";
 
 export const deleteAccountInput = z.strictObject({
-  /** The account's, as a confirmation that this is what is to be deleted, its credits included. */
+  /** The account's handle, as confirmation. */
   confirmHandle: z.string().trim().toLowerCase().max(HANDLE_CHARS_MAX),
   password: passwordInput.nullish(),
 });
@@ -35,25 +35,24 @@ export type DeleteAccountInput = z.output<typeof deleteAccountInput>;
 export interface DeletedAccount {
   readonly accountId: string;
   readonly deletedAt: Date;
-  /** Nanocredits that were forfeited so far. */
+  /** Nanocredits forfeited so far. */
   readonly forfeited: bigint;
   /** `Set-Cookie` lines of the answer. */
   readonly cookies: readonly string[];
 }
 
-/** Why an account cannot be deleted by who asks. */
+/** Why the caller cannot delete the account. */
 export type DeletionObstacle = "operator" | "stale_session";
 
-/** What shows that it is the owner. fresh_session: the account has no password, and its person must have just signed in. */
+/** Proof of identity. fresh_session: the account has no password, so its person must have just signed in. */
 export type DeletionProof = "password" | "fresh_session";
 
-/** What a deletion would do. */
 export interface DeletionPreview {
   readonly obstacle: DeletionObstacle | null;
   readonly proof: DeletionProof;
-  /** How many of each end. Each is counted up to COUNTED_MAX, and one more says that there are more. */
+  /** Number of each kind that ends, counted up to COUNTED_MAX + 1. */
   readonly ended: Readonly<Record<EndedKind, number>>;
-  /** What stays for the books. */
+  /** Usage records kept for the books. */
   readonly keptUsageRecords: number;
 }
 
@@ -75,7 +74,7 @@ interface Ended {
   readonly modelIds: readonly string[];
 }
 
-/** Of which columns an account keeps nothing. */
+/** Columns that are cleared. */
 const NAMELESS = {
   ...{ name: null, email: null, isEmailVerified: false, githubUsername: null, image: null },
   ...{ tier: null, tierResetsAt: null, isPublisher: false, lowBalanceNanocredits: null },
@@ -115,7 +114,7 @@ export class AccountDeletions {
 
   /**
    * Sessions only. Rejects with FORBIDDEN for an operator's account and for a session that is no proof, BAD_REQUEST for a wrong password or
-   * another handle, or RATE_LIMITED. Of several at once each is answered the same: the account is deleted once.
+   * handle, or RATE_LIMITED. Concurrent calls get the same answer, and delete once.
    */
   async delete(ctx: RequestContext, { confirmHandle, password }: DeleteAccountInput): Promise<DeletedAccount> {
     const caller = requireSession(ctx);
@@ -125,11 +124,11 @@ export class AccountDeletions {
     try {
       await this.assertProven(caller, password ?? null);
     } catch (error) {
-      // By what was sent beside this, which took the proof along.
+      // A concurrent call deleted the account, and the proof with it.
       if (await this.isDeleted(accountId)) return this.outcome(accountId);
       throw error;
     }
-    // What nothing needs is given back first, so that as much as can be is forfeited at once.
+    // Unused leases are recalled first, so that as much as possible is forfeited at once.
     await leases.recall(accountId);
     const now = clock.now();
     const ended = await database.prisma.$transaction((transaction) => this.endAll(transaction, accountId, confirmHandle, now));
@@ -157,15 +156,15 @@ export class AccountDeletions {
     }
   }
 
-  /** Whether its person has signed in just now. */
+  /** Whether the person has just signed in. */
   private async isFresh({ sessionId }: SessionCaller): Promise<boolean> {
     const session = await this.parts.database.prisma.session.findUnique({ where: { id: sessionId }, select: { createdAt: true } });
     return session !== null && this.parts.clock.now().getTime() - session.createdAt.getTime() <= FRESH_SESSION_SECONDS * 1000;
   }
 
-  /** Null: it has been deleted before. */
+  /** Null: already deleted. */
   private async endAll(transaction: Transaction, accountId: string, confirmHandle: string, now: Date): Promise<Ended | null> {
-    // Stronger than what charges take: what is being inserted for the account at this moment is waited for.
+    // A stronger lock than that of charges: waits for rows being inserted for the account.
     await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR UPDATE`;
     if (await transaction.accountDeletion.findUnique({ where: { accountId } })) return null;
     const { handle, isOperator } = await transaction.account.findUniqueOrThrow({ where: { id: accountId } });
@@ -201,7 +200,7 @@ export class AccountDeletions {
   }
 }
 
-/** Keys, sessions, ways to sign in, webhooks, models and agents, and what apps have asked for. */
+/** Ends keys, sessions, sign-in methods, webhooks, models, agents, and requests of apps. */
 async function endAccess(transaction: Transaction, accountId: string, now: Date): Promise<Ended> {
   const where = { accountId };
   const keys = await transaction.apiKey.updateManyAndReturn({
@@ -209,7 +208,7 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
     data: { revokedAt: now },
     select: { id: true },
   });
-  // Rows stay because usage refers to them; what their owner has called them does not.
+  // Usage refers to the rows, so they stay without the owner's names.
   await transaction.apiKey.updateMany({ where, data: { name: "", redirectUrls: [], restrictsModels: true, allowedModels: [] } });
   const sessions = await transaction.session.findMany({ where, select: { id: true } });
   await transaction.session.deleteMany({ where });
@@ -225,12 +224,12 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   return { keyIds: keys.map(({ id }) => id), sessionIds: sessions.map(({ id }) => id), modelIds };
 }
 
-/** Files and kept answers expire now: nobody reads them any more, and what removes expired ones removes their bytes. */
+/** Expires files and kept answers now; the sweep of expired ones deletes their bytes. */
 async function endFiles(transaction: Transaction, accountId: string, now: Date): Promise<void> {
   const files = await transaction.mediaObject.findMany({ where: { accountId }, select: { id: true } });
   await transaction.mediaTag.deleteMany({ where: { media: { accountId } } });
   if (files.length > 0) await transaction.mediaObject.updateMany({ where: { accountId }, data: { expiresAt: now, name: null, tags: [] } });
-  // One that was brought more than once may be somebody else's, too: it keeps its time, and loses its name.
+  // A file that was uploaded more than once may also belong to another account: it keeps its expiry, and loses its name.
   await transaction.$executeRaw`
     UPDATE media_file SET name = NULL,
       expires_at = CASE WHEN expires_at <= created_at + make_interval(days => ${MEDIA_FILE_DAYS}) THEN least(expires_at, ${now}) ELSE expires_at END
@@ -239,7 +238,7 @@ async function endFiles(transaction: Transaction, accountId: string, now: Date):
   await transaction.generationJob.updateMany({ where: { accountId, finishedAt: { not: null } }, data: { expiresAt: now } });
 }
 
-/** One that nobody else has or can guess. */
+/** A unique handle that cannot be guessed. */
 function namelessHandle(): string {
   return `deleted-${randomBytes(15).toString("hex")}`;
 }

@@ -1,10 +1,9 @@
 /**
- * What is left to do of deleted accounts once their deletion is committed: whichever process comes by does it, again and again until nothing
- * of the account is under way any more. None of it is done twice to any effect.
+ * Finishes deletions after their commit. Any process does it, repeatedly, until the account has nothing under way. Each step is idempotent.
  *
- * - what holds and leases give back is forfeited, and what was made or kept for a request that was under way expires;
- * - then connections to outside apps are ended at their broker, which may be away;
- * - and usage rows lose the names of the keys, some at a time.
+ * - credits released by holds and leases are forfeited, and outputs of requests that were under way expire;
+ * - then connections to outside apps are ended at their broker, which may be unavailable;
+ * - and usage rows lose the names of keys, in batches.
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -36,7 +35,7 @@ export class AccountErasure {
     void this.sweeps.every(ERASURE_SWEEP_MS).now();
   }
 
-  /** An account was deleted. */
+  /** Call after a deletion. */
   soon(): void {
     void this.sweeps.now();
   }
@@ -46,7 +45,7 @@ export class AccountErasure {
     await this.sweeps.close();
   }
 
-  /** Returns how many deletions were finished. One that fails keeps no other waiting. */
+  /** Returns the number of finished deletions. A failed one delays no other. */
   async sweep(): Promise<number> {
     const { database, log } = this.parts;
     const unfinished = await database.prisma.accountDeletion.findMany({
@@ -67,11 +66,11 @@ export class AccountErasure {
     return finished;
   }
 
-  /** False while something of it is under way. */
+  /** False while something is under way. */
   private async erase(accountId: string): Promise<boolean> {
     const { prisma } = this.parts.database;
     await this.parts.leases.recall(accountId);
-    // Asked before the rest: what ends in between is seen to now.
+    // Checked before the rest, so that work that ends in between is handled now.
     const isBusy = await this.isBusy(accountId);
     const now = this.parts.clock.now();
     const isKept = { accountId, expiresAt: { gt: now } };
@@ -91,7 +90,7 @@ export class AccountErasure {
     for (const { id } of await broker.listConnections(accountId, signal)) await broker.disconnect(accountId, id, signal);
   }
 
-  /** Something may still be charged. */
+  /** Whether something may still be charged. */
   private async isBusy(accountId: string): Promise<boolean> {
     const { prisma } = this.parts.database;
     const where = { accountId };

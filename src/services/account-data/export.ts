@@ -1,6 +1,6 @@
 /**
- * Everything that is kept of an account, for its owner (docs/spec/accounts.md#export): section by section and page by page, so that however
- * much it is, a page of it is all that is ever in memory. No secret is in it: neither a key's nor a webhook's, no password, no token.
+ * Exports all data of an account for its owner (docs/spec/accounts.md#export), section by section and page by page, so that only one page
+ * is in memory. It has no secrets: no key, webhook secret, password or token.
  */
 import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
@@ -15,7 +15,7 @@ import { isMediaFileId } from "../files/media-links.js";
 import { USAGE_ROW } from "../usage/usage.js";
 import { EXPORT_PAGE_MAX } from "./limits.js";
 
-/** `files` are content-addressed, `uploads` were sent straight to the store. */
+/** `files` are content-addressed, `uploads` went straight to the store. */
 export type ExportSection =
   | "profile"
   | "sign_in_methods"
@@ -34,18 +34,18 @@ const TIME_PATTERN = /^\d{1,14}$/;
 export interface ExportQuery {
   readonly section: ExportSection;
   readonly first?: number | null | undefined;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string | null | undefined;
 }
 
 export interface ExportPage {
   /** JSON objects: amounts of credits are decimal strings, times ISO 8601. */
   readonly items: readonly object[];
-  /** Where the next page begins; null when nothing follows. */
+  /** Position of the next page; null at the end. */
   readonly next: string | null;
 }
 
-/** An item, and its place in its section. */
+/** An item and its position in the section. */
 interface Exported extends PagePosition {
   readonly item: object;
 }
@@ -55,7 +55,7 @@ type Reader = (database: Database, accountId: string, page: PageRequest) => Prom
 export class AccountExports {
   constructor(private readonly database: Database) {}
 
-  /** Sessions only. Rejects with BAD_REQUEST for a size out of bounds, and for a place that no page of the section has answered. */
+  /** Sessions only. Rejects with BAD_REQUEST for a size out of bounds or an invalid position. */
   async page(ctx: RequestContext, { section, first, after }: ExportQuery): Promise<ExportPage> {
     const { accountId } = requireSession(ctx);
     const size = first ?? EXPORT_PAGE_MAX;
@@ -79,7 +79,7 @@ function readPlace(section: ExportSection, place: string): PagePosition {
   return { timestamp: new Date(Number(read.rank)), id: read.id };
 }
 
-/** Each answers one row more than the page holds, where there is one. */
+/** Each returns one row more than the page, if there is one. */
 const READERS: Readonly<Record<ExportSection, Reader>> = {
   profile: async ({ prisma }, accountId, { after }) => {
     if (after) return [];
@@ -172,7 +172,7 @@ interface LedgerTransaction {
   readonly entries: readonly { readonly book: string; readonly amount: string }[];
 }
 
-/** What is no charge; charges are with the usage that they are for. */
+/** Entries other than charges, which are with their usage. */
 async function readLedger({ prisma }: Database, accountId: string, { first, after }: PageRequest): Promise<readonly Exported[]> {
   const start = after ?? { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "ffffffff-ffff-ffff-ffff-ffffffffffff" };
   const transactions = await prisma.$queryRaw<LedgerTransaction[]>`

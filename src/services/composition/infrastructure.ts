@@ -1,6 +1,5 @@
 /**
- * What the services stand on, in the order in which one needs the other: the catalog, the data directory, the database and its ledger,
- * events, upstreams, files and counters.
+ * Infrastructure of the services, in order of dependency: catalog, data directory, database and ledger, events, upstreams, files, counters.
  */
 
 import type { Logger } from "pino";
@@ -51,28 +50,27 @@ import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-se
 import { SecretBox } from "../secrets/secret-box.js";
 import type { WorkerLink } from "./worker-link.js";
 
-/** What the gateway is configured with. */
 export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;
-  /** Null: this process is all of the gateway on this machine. */
+  /** Null: this process is the whole gateway on this machine. */
   readonly worker: WorkerLink | null;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
-  /** Past the pooler that `databaseUrl` leads through. Null: there is none, or nothing that needs a session of its own. */
+  /** Address past the pooler of `databaseUrl`. Null: no pooler, or no need for a session. */
   readonly databaseDirectUrl: string | null;
   /** Null: events between processes go through the database. */
   readonly redisUrl: string | null;
   /** Null: blobs are files under the data directory. */
   readonly s3: S3Settings | null;
-  /** Null: made and kept under the data directory. */
+  /** Null: generated and stored under the data directory. */
   readonly encryptionKey: string | null;
   readonly ownerApiKey: string | null;
   readonly ownerCredits: bigint;
   readonly timeouts: UpstreamTimeouts;
-  /** How long a hold waits for what others hold, before it is refused. */
+  /** How long a hold waits for credits that other holds have, before it is refused. */
   readonly contendedHoldWaitMs: number;
   readonly realtimeTimes: Partial<RealtimeTimes>;
-  /** Hosts that the outbound guard lets users name. */
+  /** Hosts that users may name despite the outbound guard. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;
   readonly tiers: readonly Tier[];
@@ -82,35 +80,35 @@ export interface PlatformSettings extends CatalogSettings {
   readonly requestBodiesBytes: number;
   readonly persistedDocuments: PersistedDocumentSettings;
   readonly metrics: MetricsSettings;
-  /** Who may make an account: whoever reaches the gateway, or operators alone. */
+  /** Sign-up: open to all, or only by operators. */
   readonly signUp: "open" | "closed";
-  /** Of one address, of one e-mail address, and of sign-ups of one address. */
+  /** Per address, per e-mail address, and sign-ups per address. */
   readonly signInAttemptsPerMinute: number;
-  /** Of attempts to sign in beyond that number. */
+  /** Pace of sign-in attempts beyond that number. */
   readonly signInPace: SignInPace;
   /** scrypt's N. */
   readonly passwordCost: number;
-  /** Where people sign in, when that host answers nothing that a model made; null when it is the host of everything else. */
+  /** Separate sign-in host, which serves no outputs of models; null when there is one host for everything. */
   readonly sessionHost: string | null;
-  /** Null: nobody signs in with it. */
+  /** Null: not configured. */
   readonly github: GitHubSettings | null;
-  /** Of MCP servers, by the ids that agents know them by; those left out are not there. */
+  /** MCP servers by the ids that agents use; absent ones do not exist. */
   readonly mcpServers: Readonly<Partial<Record<McpServerId, string>>>;
   /** Sent to them as bearer tokens. */
   readonly mcpServerKeys: Readonly<Partial<Record<McpServerId, string>>>;
-  /** An id or alias; null when there is none. */
+  /** An id or alias; null: none. */
   readonly moderationModel: string | null;
-  /** Who keeps the connections to outside apps. */
+  /** The broker of connected apps. */
   readonly integrations: IntegrationsSettings;
 }
 
 export interface Infrastructure {
   readonly catalog: Catalog;
-  /** What a server on this machine has; null without one. */
+  /** Models of a server on this machine; null without one. */
   readonly localModels: LocalModels | null;
   readonly database: Database;
   readonly events: Events;
-  /** Of `events`, what this process itself has recorded: for work that one process must do and not each. */
+  /** Events that this process recorded: for work that one process must do, not each. */
   readonly ownEvents: Events;
   readonly processId: string;
   readonly ledger: Ledger;
@@ -121,30 +119,30 @@ export interface Infrastructure {
   readonly refills: TierRefills;
   readonly recovery: HoldRecovery;
   readonly keyCache: ApiKeyCache;
-  /** Part of the catalog once it is loaded. */
+  /** Joins the catalog once it is loaded. */
   readonly communityModels: CommunityDirectory;
   readonly modelHealth: ModelHealthRecords;
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
-  /** The addresses at which the gateway itself takes and gives blobs; null when they are not on this machine's disk. */
+  /** Addresses at which the gateway itself reads and writes blobs; null when they are not on the local disk. */
   readonly blobUrls: BlobUrls | null;
-  /** Where browsers bring and fetch blobs; null: at the media host. */
+  /** Where browsers upload and download blobs; null: at the media host. */
   readonly blobOrigin: string | null;
   /** Of the data directory's disk. */
   readonly freeBytes: () => Promise<number>;
   readonly counters: Counters;
-  /** GraphQL documents: those of the manifest, and where those that clients register are kept. */
+  /** GraphQL documents: the manifest's, and the store of registered ones. */
   readonly trustedDocuments: TrustedDocuments;
   readonly documents: DocumentStore;
-  /** 32 bytes that only this deployment knows, others for each purpose; the same in each of its processes. */
+  /** Derives 32 secret bytes per purpose, the same in each process of this deployment. */
   readonly deriveSecret: DeriveSecret;
   readonly metrics: Metrics;
   readonly unknownWords: UnknownWords;
   readonly spool: Pick<SettlementSpool, "sizes">;
-  /** Commits what the last process could not, and looks for its holds. Call before anything is generated. */
+  /** Commits settlements that the last process could not, and looks for its holds. Call before anything is generated. */
   recover(): Promise<void>;
-  /** Call when no service is at work any more. */
+  /** Call when no service is working. */
   close(): Promise<void>;
 }
 
@@ -155,7 +153,7 @@ export async function openInfrastructure(
   addresses: () => Addresses,
   metrics: Metrics,
 ): Promise<Infrastructure> {
-  // A catalog that is not valid must stop the start before anything is touched.
+  // An invalid catalog must stop the start before anything is changed.
   const catalog = await loadCatalog(settings, clock);
   const trustedDocuments = await readTrustedDocuments(settings.persistedDocuments);
   const localUrl = settings.vendors.ollama?.baseUrl;
@@ -180,7 +178,7 @@ export async function openInfrastructure(
     freeSpendCap: settings.freeSpendPerDay,
   });
   const known = new KnownBalances();
-  // Its predecessor's it opens as its own.
+  // The predecessor's spool is opened as its own.
   await visitLeftBehind(dataDir, hasSettlements, (directory) => adoptSettlements(directory, dataDir.ownPath));
   const spool = await openSettlementSpool(dataDir.ownPath);
   const leases = new Leases({ ledger: ledger.leases, database, processId, events, log });

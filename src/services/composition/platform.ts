@@ -1,6 +1,6 @@
 /**
- * The platform: every service and what it stands on, made once, in the order in which one needs the other, and closed in the
- * opposite one. No transport is known here.
+ * The platform: all services and their infrastructure, made once in order of dependency, and closed in the opposite order. It knows no
+ * transport.
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -20,17 +20,16 @@ import { hasEnoughWorkers, METRICS_MS_MAX, METRICS_QUESTION, type WorkerLink } f
 
 export interface Platform {
   readonly services: Services;
-  /** What they stand on. */
   readonly infrastructure: Infrastructure;
-  /** The owner's key, the one time that it can be shown: when it was just made. */
+  /** The owner's new key, shown once. */
   readonly newOwnerKey: string | null;
   /** True when generations can be served. */
   isReady(): Promise<boolean>;
-  /** Call when nothing is being generated any more. */
+  /** Call when no generation is under way. */
   close(): Promise<void>;
 }
 
-/** `ownUrl`: where this process listens, as it is reached from this machine. */
+/** `ownUrl`: this process's address on this machine. */
 export async function openPlatform(
   settings: PlatformSettings,
   clock: Clock,
@@ -83,7 +82,7 @@ export async function openPlatform(
   };
 }
 
-/** Whoever asks one worker for its metrics is told those of all. */
+/** Lets every worker answer with the metrics of all. */
 function tieIn(worker: WorkerLink, metrics: Metrics): void {
   metrics.watch(
     { name: "sluice_workers_ready", help: "Processes of the gateway that serve, of WORKERS.", aggregator: "max" },

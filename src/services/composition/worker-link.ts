@@ -1,31 +1,31 @@
-/** A worker's tie to the gateway that it is one process of (docs/decisions/workers.md). `src/workers/` has both of its ends. */
+/** A worker's link to its gateway (docs/decisions/workers.md). `src/workers/` has both ends. */
 import type { Counters } from "../../store/counters.js";
 
 export interface WorkerLink {
   /** From 1. */
   readonly number: number;
-  /** It says in the log what is the same for all of them. */
+  /** This worker logs messages that are the same for all workers. */
   readonly isSpokesman: boolean;
-  /** How many there are to be. */
+  /** Configured number of workers. */
   readonly workers: number;
-  /** How many serve now. */
+  /** Number that serve now. */
   readonly ready: number;
-  /** How many have died and were replaced, since the gateway started. */
+  /** Number replaced since the gateway started. */
   readonly restarts: number;
-  /** Of all workers together. */
+  /** Shared by all workers. */
   readonly counters: Counters;
-  /** Says what this worker answers when one of them, be it this one itself, asks them all. */
+  /** Sets this worker's answer to a question of any worker, itself included. */
   answer(question: string, give: (body: unknown) => Promise<unknown>): void;
-  /** The answers of all workers that serve and give one in time. */
+  /** Answers of all serving workers that answer in time. */
   askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]>;
 }
 
-/** Enough of them serve to carry what the gateway is asked. */
+/** Whether enough workers serve to carry the load. */
 export function hasEnoughWorkers({ ready, workers }: Pick<WorkerLink, "ready" | "workers">): boolean {
   return ready >= Math.ceil(workers / 2);
 }
 
-/** A worker is asked for its metrics. Its primary keeps the last answer, to be told of one that has ended. */
+/** Question for a worker's metrics. The primary keeps the last answer, for when the worker ends. */
 export const METRICS_QUESTION = "metrics";
 /** Above the second that a gauge may take. */
 export const METRICS_MS_MAX = 2_500;

@@ -1,7 +1,6 @@
 /**
- * Room for the answers that are kept for requests with an Idempotency-Key: they count in their account's storage quota until they
- * expire. What an account keeps is read now and then, not for every answer, and what this process has let in since is added; another
- * process's answers and uploads are seen that much later.
+ * Storage quota for answers to requests with an Idempotency-Key, which count until they expire. The account's usage is read at intervals,
+ * not for each answer, and this process adds what it stored since; answers and uploads of other processes are seen at the next read.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
@@ -13,23 +12,23 @@ const ACCOUNTS_MAX = 10_000;
 
 interface Tally {
   readonly readAt: number;
-  /** What the quota had left, as the database knew it. */
+  /** Bytes left of the quota at the last read. */
   readonly left: Promise<number>;
-  /** Let in since then, or on its way at that moment. */
+  /** Bytes stored since then, or under way at that time. */
   added: number;
 }
 
-/** What was let in. */
+/** Room taken for one answer. */
 export interface TakenRoom {
-  /** What the answer counts for. */
+  /** Bytes that the answer counts for. */
   readonly sizeBytes: number;
-  /** Call when it is in the database, or will never be. */
+  /** Call when it is in the database, or never will be. */
   readonly conclude: () => void;
 }
 
 export class AnswerRoom {
   private readonly tallies = new LRUCache<string, Tally>(entriesMax(ACCOUNTS_MAX));
-  /** Let in and not in the database yet, by account. */
+  /** Bytes taken but not in the database yet, by account. */
   private readonly pending = new Map<string, number>();
 
   constructor(
@@ -37,14 +36,14 @@ export class AnswerRoom {
     private readonly clock: Clock,
   ) {}
 
-  /** Null when neither the account nor the disk has room for an answer of that size. */
+  /** Null when the account's quota or the disk has no room. */
   async take(accountId: string, bodyBytes: number): Promise<TakenRoom | null> {
     const sizeBytes = bodyBytes + IDEMPOTENT_ANSWER_OVERHEAD_BYTES;
     if (!(await this.quotas.hasSpace(sizeBytes))) return null;
     for (;;) {
       const tally = this.tallyOf(accountId);
       const left = await tally.left;
-      // Read anew meanwhile.
+      // Reread meanwhile.
       if (this.tallies.peek(accountId) !== tally) continue;
       if (tally.added + sizeBytes > left) return null;
       tally.added += sizeBytes;
@@ -53,7 +52,7 @@ export class AnswerRoom {
     }
   }
 
-  /** Something has expired: what is known is known anew. */
+  /** Drops the reads, because answers have expired. */
   forget(): void {
     this.tallies.clear();
   }

@@ -1,14 +1,14 @@
-/** What tells two requests apart: a digest of everything that decides the answer, whatever the order of its fields. */
+/** Fingerprints a request: a digest of everything that decides the answer, whatever the order of its fields. */
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ownValue } from "../../lib/own-values.js";
 
-/** After so many characters of a large input, everybody else has their turn. */
+/** Characters of a large input between two turns of the event loop. */
 const TURN_CHARS = 256 * 1024;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Files count by their bytes. `isLarge`: in turns with everybody else. */
+/** Files count by their bytes. `isLarge`: yields to the event loop in between. */
 export async function fingerprintOf(value: unknown, isLarge: boolean): Promise<Uint8Array<ArrayBuffer>> {
   const hash = createHash("sha256");
   let text = "";
@@ -22,19 +22,18 @@ export async function fingerprintOf(value: unknown, isLarge: boolean): Promise<U
   return new Uint8Array(hash.update(text).digest());
 }
 
-/** A list or an object that is being written, and how far it is. */
+/** A list or object being written, and the position in it. */
 interface Holder {
   readonly value: object;
-  /** Of an object, in order; null for a list. */
+  /** Sorted names of an object; null for a list. */
   readonly names: readonly string[] | null;
   readonly length: number;
   next: number;
 }
 
 /**
- * The value as JSON of its own kind: an object is `{"fields":[["name",value],...]}` in the order of the names, because in an object
- * numbers would come first, and `__proto__` not at all. What has begun is kept in a list: a generator within a generator would cost each
- * piece as much as it is deep.
+ * Writes the value as canonical JSON: an object is `{"fields":[["name",value],...]}` sorted by name, because in a JSON object numeric names
+ * would come first and `__proto__` would be lost. Uses an explicit stack: nested generators would cost each piece its depth.
  */
 function* write(root: unknown): Generator<string> {
   const begun: Holder[] = [];
@@ -73,7 +72,7 @@ function toHolder(value: object): Holder {
   return { value, names, length: (names ?? (value as readonly unknown[])).length, next: 0 };
 }
 
-/** The bytes of an uploaded file may be no property of its own. */
+/** The bytes of an uploaded file may not be its own property. */
 function namesOf(value: object): string[] {
   const names = Object.keys(value).filter((name) => ownValue(value as Fields, name) !== undefined);
   if ("bytes" in value && !Object.hasOwn(value, "bytes")) names.push("bytes");
@@ -84,7 +83,7 @@ function fieldOf(value: object, name: string): unknown {
   return name === "bytes" && !Object.hasOwn(value, name) ? (value as { readonly bytes?: unknown }).bytes : ownValue(value as Fields, name);
 }
 
-/** As it stands in a list: what JSON does not know is null there. */
+/** As an item of a list: values without JSON become null. */
 function plain(value: unknown): string {
   if (typeof value === "bigint") return `"${value}n"`;
   if (value instanceof Uint8Array) return `{"sha256":"${createHash("sha256").update(value).digest("hex")}"}`;

@@ -1,14 +1,14 @@
 /**
- * Idempotency-Key (docs/spec/generation.md#idempotency): a generation that is asked for again with the same key and input is answered with
- * what was answered before, unbilled. The database knows, so it holds for any number of processes.
+ * Idempotency-Key (docs/spec/generation.md#idempotency): a generation repeated with the same key and input gets the stored answer,
+ * unbilled. The state is in the database, so it holds for any number of processes.
  *
- * 1. `begin` writes the request down with the id under which its generation will be charged. One of any number of requests with one
- *    key does; the others are refused while it is under way.
- * 2. The answer is stored before its last byte goes out (`succeed`). A failure that was not charged leaves the key free (`fail`). Of an
- *    answer that is too large, or that the account's quota or the disk has no room for, only that it was given is kept (`omit`): a
- *    repetition is told its receipt, and not billed again.
- * 3. What a process left when it died was charged or not, which its generation's id tells. Not charged: the key is free. Charged: the
- *    answer is lost, and the caller is told so with the id, and not billed again.
+ * 1. `begin` stores the request with the id under which its generation will be charged. One of several requests with one key does;
+ *    the others are refused while it is under way.
+ * 2. The answer is stored before its last byte is sent (`succeed`). A failure without a charge frees the key (`fail`). For an answer
+ *    that is too large, or beyond the account's quota or the disk, only the receipt is kept (`omit`): a repeat gets the receipt and
+ *    is not billed.
+ * 3. The generation's id tells whether a request of a dead process was charged. If not, the key is free. If so, the answer is lost,
+ *    and a repeat gets an error with the id and is not billed.
  */
 import type { Logger } from "pino";
 import * as z from "zod";
@@ -27,11 +27,11 @@ import type { AnswerRoom } from "./answer-room.js";
 import { fingerprintOf } from "./fingerprint.js";
 import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
 
-// Why a request with an Idempotency-Key is not answered with what was answered before.
+// Refusals of a repeated request.
 
 const RETRY_AFTER_SECONDS = 1;
 
-/** Why an answer is not kept. */
+/** Reason for not keeping an answer. */
 type Omission = "too_large" | "no_room";
 
 function usedOtherwise(): AppError {
@@ -60,23 +60,23 @@ function answerOmitted(omission: Omission, generationId: string, costNanocredits
 
 const HOUR_MS = 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
-/** Two requests may free and take a key in turn; more often than this something else is wrong. */
+/** Two requests may free and take a key in turn; more attempts mean a fault. */
 const ATTEMPTS_MAX = 5;
 
-/** Of answers that earlier releases kept as blobs, until they have expired. */
+/** Blobs of answers that earlier releases stored, until they expire. */
 export const IDEMPOTENCY_FOLDER = "idempotency";
 
 const idempotencyKey = z.object({ "Idempotency-Key": storableText.min(1).max(IDEMPOTENCY_KEY_CHARS_MAX) });
 
 export interface IdempotentCall {
   readonly key: string;
-  /** Two operations never share an answer: the same key with another one is a conflict. */
+  /** Using a key for another operation is a conflict. */
   readonly operation: string;
   /** Everything that decides the answer; files by their bytes. */
   readonly input: unknown;
 }
 
-/** What is answered, in the terms of the face that it is answered on. */
+/** An answer in the terms of its face. */
 export interface StoredAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -98,13 +98,13 @@ interface Known {
   readonly omission: Omission | null;
   readonly created_at: Date;
   readonly is_expired: boolean;
-  /** Its process lives, as far as is known. */
+  /** Its process is alive, as far as is known. */
   readonly is_attended: boolean;
   readonly is_own: boolean;
 }
 
 export class Idempotency {
-  /** What this process works on. A row of it that is not here was given up. */
+  /** Requests of this process. A row of it that is not in here was abandoned. */
   private readonly running = new Set<string>();
 
   constructor(
@@ -116,11 +116,11 @@ export class Idempotency {
     private readonly log: Logger,
   ) {}
 
-  /** Throws BAD_REQUEST for a key that is none, CONFLICT for one that is in use or was used for something else. */
+  /** Throws BAD_REQUEST for a malformed key, CONFLICT for one that is in use or was used for another request. */
   async begin(ctx: RequestContext, { key, operation, input }: IdempotentCall): Promise<Begun> {
     const caller = requireCaller(ctx);
     parseInput(idempotencyKey, { "Idempotency-Key": key });
-    // What an agent asks belongs to its run: whatever keys it chooses, they are not its caller's.
+    // Keys chosen by an agent are scoped to its run, apart from those of its caller.
     const scopeId = caller.run?.parentRequestId ?? (caller.kind === "key" ? caller.apiKeyId : caller.accountId);
     const fingerprint = await fingerprintOf([operation, input], ctx.hasLargeInput ?? false);
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
@@ -138,7 +138,7 @@ export class Idempotency {
     throw inProgress();
   }
 
-  /** Removes what has expired. Returns how many. */
+  /** Deletes expired answers. Returns their number. */
   async sweep(): Promise<number> {
     let removed = 0;
     for (;;) {
@@ -162,7 +162,7 @@ export class Idempotency {
     return new Set(rows.flatMap(({ bodyKey }) => (bodyKey === null ? [] : [bodyKey])));
   }
 
-  /** Null when somebody has the key. */
+  /** Null when the key is taken. */
   private async claim(
     scopeId: string,
     key: string,
@@ -172,7 +172,7 @@ export class Idempotency {
     const id = createId();
     const generationId = createId();
     const now = this.clock.now();
-    // Before it is there for others to see, so that nobody takes it for one that was given up.
+    // Added before the row is visible, so that it does not look abandoned.
     this.running.add(id);
     try {
       const { count } = await this.database.prisma.idempotentRequest.createMany({
@@ -207,12 +207,12 @@ export class Idempotency {
     const { status_code, headers, body, body_key, omission, generation_id } = known;
     if (omission !== null) throw answerOmitted(omission, generation_id, await this.costOf(known));
     const bytes = body ?? (body_key === null ? null : await this.blobs.read(body_key));
-    // A large answer of a process whose blobs this one does not see.
+    // A large answer whose blob this process cannot see.
     if (!bytes) throw answerLost(generation_id);
     return { statusCode: status_code ?? 200, headers: headers ?? {}, body: bytes };
   }
 
-  /** Resolves when the key is free: it was given up by a process that died, and nothing was charged. */
+  /** Frees a key of a dead process that charged nothing; rejects otherwise. */
   private async freeOrRefuse(known: Known): Promise<void> {
     const isUnderWay = known.is_own ? this.running.has(known.id) : known.is_attended;
     if (isUnderWay || (await this.hasOpenHold(known.generation_id))) throw inProgress();
@@ -224,7 +224,7 @@ export class Idempotency {
     return (await this.database.prisma.hold.count({ where: { id: generationId } })) > 0;
   }
 
-  /** The generation itself, or, of an agent, those that it asked for; a job has begun to live on its own. */
+  /** Whether the generation was charged, or for an agent one that it made. A started job counts. */
   private async wasCharged(generationId: string, accountId: string, since: Date): Promise<boolean> {
     const { usageRecord, generationJob } = this.database.prisma;
     if ((await usageRecord.count({ where: { id: generationId } })) > 0) return true;
@@ -233,7 +233,7 @@ export class Idempotency {
     return (await usageRecord.findFirst({ where: { accountId, timestamp, parentRequestId: generationId }, select: { id: true } })) !== null;
   }
 
-  /** In nanocredits: of the generation, and, of an agent, of those that it asked for. */
+  /** Nanocredits of the generation, and for an agent of those that it made. */
   private async costOf({ generation_id: id, account_id: accountId, created_at }: Known): Promise<bigint> {
     const timestamp = { gte: new Date(created_at.getTime() - HOUR_MS) };
     const { _sum } = await this.database.prisma.usageRecord.aggregate({
@@ -248,7 +248,7 @@ export class Idempotency {
     if (count > 0 && body_key !== null) await this.blobs.delete(body_key);
   }
 
-  /** What a run writes down. Nothing here rejects: the answer itself is good, only a repetition of the request will not find it. */
+  /** Stores results of runs. Nothing rejects here: the answer is good, and only a repeat would not find it. */
   private store(): RunStore {
     const guarded = async (id: string, work: () => Promise<void>) => {
       try {
@@ -290,7 +290,7 @@ export class Idempotency {
   }
 }
 
-/** What a row says of a request that is done: its answer, or why that is not there. */
+/** The result in a finished row: the answer, or why it was not kept. */
 type Outcome =
   | { readonly statusCode: number; readonly omission: Omission }
   | {
@@ -306,9 +306,9 @@ interface RunStore {
   omit(id: string): Promise<void>;
 }
 
-/** One request that has the key. Exactly one of its methods concludes it; further calls change nothing. None rejects. */
+/** The request that has the key. Exactly one method concludes it; further calls do nothing. None rejects. */
 export class IdempotentRun {
-  /** For the request's context: its generation is charged under this id. */
+  /** The generation is charged under this id. */
   readonly reservedId: ReservedId;
   private concluded: Promise<void> | null = null;
 
@@ -321,19 +321,19 @@ export class IdempotentRun {
     this.reservedId = new ReservedId(generationId);
   }
 
-  /** Resolves when the answer is stored: its last byte may go out. */
+  /** Resolves when the answer is stored: its last byte may be sent. */
   succeed(answer: StoredAnswer): Promise<void> {
     this.concluded ??= this.store.keep(this.id, this.accountId, answer);
     return this.concluded;
   }
 
-  /** `answer` is stored when something was charged; else the key can be used again. */
+  /** Stores `answer` when something was charged; else frees the key. */
   fail(answer: () => StoredAnswer): Promise<void> {
     this.concluded ??= this.store.keepIfCharged(this.id, this.generationId, answer);
     return this.concluded;
   }
 
-  /** The answer was too large to be recorded: a repetition is told the receipt. */
+  /** Keeps only the receipt of an answer that is too large. */
   omit(): Promise<void> {
     this.concluded ??= this.store.omit(this.id);
     return this.concluded;

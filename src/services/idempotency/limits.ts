@@ -1,11 +1,14 @@
-/** Limits of answers that are kept for an Idempotency-Key. */
+/** Limits of answers kept for an Idempotency-Key. */
 
 /** Idempotency-Key (docs/spec/generation.md#idempotency). */
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 export const IDEMPOTENCY_HOURS = 24;
-/** Idempotency-Key, unspecified: of a larger answer, or a stream with more events, only the receipt is kept. Every process can replay what is kept, for it is in the database. */
+/**
+ * Unspecified: of a larger answer, or a stream with more events, only the receipt is kept. Answers are in the database, so every process
+ * can replay them.
+ */
 export const IDEMPOTENT_ANSWER_BYTES_MAX = 1024 * 1024;
-/** Idempotency-Key, unspecified: what a kept answer counts for in its account's quota beside its body: its row and headers. */
+/** Unspecified: quota counted for an answer's row and headers, beside its body. */
 export const IDEMPOTENT_ANSWER_OVERHEAD_BYTES = 1024;
-/** Idempotency-Key, unspecified: how old what is known of an account's storage may be when its answers are kept. */
+/** Unspecified: the greatest age of an account's storage usage when an answer is stored. */
 export const ANSWER_ROOM_READ_MS = 30_000;

@@ -1,9 +1,9 @@
-/** The seam to whoever keeps the connections to outside apps: an OAuth broker (docs/spec/connected-apps.md#broker). */
+/** The interface of OAuth brokers, which hold connections to outside apps (docs/spec/connected-apps.md#broker). */
 import { type AppError, conflict, invalidInput, serviceUnavailable } from "../../errors.js";
 import { CONNECTED_APPS_PER_ACCOUNT_MAX } from "./limits.js";
 
 export const CONNECTED_APP_STATUSES = ["initiated", "active", "failed", "expired", "inactive"] as const;
-/** initiated: a person has yet to approve it. failed: refused, or gone wrong. inactive: switched off, or ended by the app. */
+/** initiated: not yet approved. failed: refused or failed. inactive: switched off, or ended by the app. */
 export type ConnectedAppStatus = (typeof CONNECTED_APP_STATUSES)[number];
 
 /** See docs/spec/connected-apps.md#connections. */
@@ -13,9 +13,9 @@ export interface ConnectedApp {
   readonly toolkit: string;
   readonly name: string | null;
   readonly description: string;
-  /** The address of a picture. */
+  /** The address of an image. */
   readonly logo: string | null;
-  /** What the person calls this connection, to tell it from others of the toolkit. */
+  /** The person's name for this connection among others of the toolkit. */
   readonly alias: string | null;
   readonly status: ConnectedAppStatus;
 }
@@ -31,32 +31,32 @@ export interface Toolkit {
 export interface WantedConnection {
   readonly accountId: string;
   readonly toolkit: string;
-  /** Where the person is sent when they have decided. */
+  /** Where the person is redirected after the decision. */
   readonly callbackUrl: string;
 }
 
 export interface NewConnection {
   readonly id: string;
-  /** The page on which a person approves the connection: for them alone. */
+  /** The page on which the person approves the connection; secret to them. */
   readonly url: string;
 }
 
 /**
- * Whatever it is asked is about one account. Methods reject with an AppError: UPSTREAM_ERROR, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE
- * when the broker fails, and with the signal's reason when that is aborted.
+ * Methods concern one account. They reject with an AppError (UPSTREAM_ERROR, UPSTREAM_TIMEOUT or SERVICE_UNAVAILABLE) when the broker
+ * fails, and with the signal's reason when that is aborted.
  */
 export interface IntegrationsBroker {
-  /** An empty search is every toolkit. */
+  /** An empty search matches every toolkit. */
   listToolkits(search: string, signal: AbortSignal): Promise<readonly Toolkit[]>;
   listConnections(accountId: string, signal: AbortSignal): Promise<readonly ConnectedApp[]>;
-  /** Rejects with BAD_REQUEST when there is no such toolkit, with CONFLICT when the account has as many connections as it may. */
+  /** Rejects with BAD_REQUEST for an unknown toolkit, with CONFLICT when the account has too many connections. */
   connect(wanted: WantedConnection, signal: AbortSignal): Promise<NewConnection>;
-  /** Answers what was ended. Null: the account has no such connection. */
+  /** Returns the ended connection; null when the account has no such one. */
   disconnect(accountId: string, id: string, signal: AbortSignal): Promise<ConnectedApp | null>;
   close(): Promise<void>;
 }
 
-// `INTEGRATIONS_BROKER_URL=off`: nothing can be connected, and nothing is (docs/spec/connected-apps.md#broker).
+// `INTEGRATIONS_BROKER_URL=off`: no connections (docs/spec/connected-apps.md#broker).
 
 export const NO_BROKER: IntegrationsBroker = {
   listToolkits: async () => {
@@ -74,7 +74,7 @@ function switchedOff(): AppError {
   return serviceUnavailable("Connected apps are switched off on this gateway.", { retryAfterSeconds: 60 * 60 });
 }
 
-// What the brokers refuse in the same words.
+// Refusals that the brokers share.
 
 export function unknownToolkit(toolkit: string): AppError {
   return invalidInput(

@@ -1,11 +1,11 @@
 /**
- * The broker in the process, for development: it keeps connections as a real one does, and connects to nothing.
+ * The in-process broker for development: it stores connections as a real one does, and connects to nothing.
  *
- * 1. `connect` begins a connection and answers the address of its page, which is a secret of whoever began it.
- * 2. `view`: a person opens the page, without a script and without having to be signed in: owners of keys alone use it too. Somebody who
- *    is signed in to another account is shown whose it is and may not decide, because links can be sent to others.
- * 3. `decide`: that person approves or refuses, once, within ten minutes, and is sent to where the connection was to return to.
- * 4. `switchTo`: an approved one can be switched off and on again, to see what a client makes of it.
+ * 1. `connect` begins a connection and returns the address of its page, which is secret to the caller.
+ * 2. `view`: a person opens the page, without script and without signing in, as owners of keys use it too. A person signed in to
+ *    another account sees the owner and may not decide, because links can be forwarded.
+ * 3. `decide`: that person approves or refuses, once, within ten minutes, and is redirected to the callback.
+ * 4. `switchTo`: switches an approved connection off and on, to test a client.
  */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -33,7 +33,7 @@ import {
 } from "./limits.js";
 import type { SignedLinks } from "./signed-links.js";
 
-// What the development broker connects: three names and nothing behind them (docs/spec/connected-apps.md#broker).
+// Toolkits of the development broker: three names without an app (docs/spec/connected-apps.md#broker).
 
 const DEVELOPMENT_TOOLKITS: readonly Toolkit[] = [
   { slug: "notes", name: "Notes", description: "Reads and writes short texts. For development: there are no notes behind it.", logo: null },
@@ -46,7 +46,7 @@ const DEVELOPMENT_TOOLKITS: readonly Toolkit[] = [
   },
 ];
 
-/** Those in which every word of the search occurs. */
+/** Toolkits that contain every word of the search. */
 function findDevelopmentToolkits(search: string): readonly Toolkit[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return DEVELOPMENT_TOOLKITS.filter(({ slug, name, description }) => {
@@ -60,7 +60,7 @@ function developmentToolkitOf(slug: string): Toolkit {
   return DEVELOPMENT_TOOLKITS.find((toolkit) => toolkit.slug === slug) ?? { slug, name: slug, description: "", logo: null };
 }
 
-/** What the address of a connection's page holds. */
+/** Content of a connection's link. */
 export const connectionLink = z.object({ id: z.uuid(), callbackUrl: z.url() });
 export type ConnectionLink = z.output<typeof connectionLink>;
 
@@ -74,11 +74,11 @@ export type ConnectionChoice = z.output<typeof connectionChoice>;
 /** A connection as its page shows it. */
 export interface ConnectionView {
   readonly app: ConnectedApp;
-  /** Whose it is. */
+  /** The owner's handle. */
   readonly handle: string;
-  /** True: whoever is signed in has another account. */
+  /** True: the caller is signed in to another account. */
   readonly isForeign: boolean;
-  /** Until when it can be approved; null when that is over. */
+  /** Until when it can be approved; null afterwards. */
   readonly expiresAt: Date | null;
   readonly callbackUrl: string;
 }
@@ -87,9 +87,9 @@ export interface DevelopmentBrokerDependencies {
   readonly database: Database;
   readonly links: SignedLinks<ConnectionLink>;
   readonly clock: Clock;
-  /** Of the pages. */
+  /** Address of the pages. */
   readonly pageUrl: () => string;
-  /** False: the operator has named another broker, and the pages are gone. */
+  /** False: another broker is configured, and the pages do not exist. */
   readonly isInUse: boolean;
 }
 
@@ -112,7 +112,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
     const createdAt = this.deps.clock.now();
     const expiresAt = new Date(createdAt.getTime() + DEVELOPMENT_CONNECTION_SECONDS * 1000);
     await this.deps.database.prisma.$transaction(async (transaction) => {
-      // Two at once must not both be the last.
+      // Two concurrent requests must not both create the last one allowed.
       await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('connected apps of ' || ${accountId}, 0))::text`;
       const there = await transaction.developmentConnection.count({ where: { accountId } });
       if (there >= CONNECTED_APPS_PER_ACCOUNT_MAX) throw tooManyConnections();
@@ -131,7 +131,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
 
   async close(): Promise<void> {}
 
-  /** Step 2; for whoever has the link. NOT_FOUND for one that was not made here, or whose connection is gone. */
+  /** Step 2; the link is the credential. Rejects with NOT_FOUND for a forged link, or when its connection is gone. */
   async view(ctx: RequestContext, token: string): Promise<ConnectionView> {
     const { id, callbackUrl } = this.readLink(token);
     const row = await this.rows.findUnique({ where: { id } });
@@ -147,12 +147,14 @@ export class DevelopmentBroker implements IntegrationsBroker {
     };
   }
 
-  /** Step 3; resolves with where to go on. As `view`; also FORBIDDEN for another account, CONFLICT when it is decided or too late. */
+  /**
+   * Step 3; resolves with the next address. Rejects as `view`; also FORBIDDEN for another account, CONFLICT when it is decided or too late.
+   */
   async decide(ctx: RequestContext, token: string, { isApproved, alias }: ConnectionChoice): Promise<string> {
     const { app, callbackUrl } = await this.viewOwn(ctx, token);
     const { count } = await this.rows.updateMany({
       where: { id: app.id, status: "initiated", expiresAt: { gt: this.deps.clock.now() } },
-      // A refused one keeps its time, after which it is removed.
+      // A refused one keeps its expiry, after which it is deleted.
       data: isApproved ? { status: "active", alias: alias || null, expiresAt: null } : { status: "failed" },
     });
     if (count === 0) throw conflict("This connection has been decided on already, or its time is over.");
@@ -168,7 +170,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
     if (count === 0) throw conflict("This connection has not been approved.");
   }
 
-  /** Removes what nobody approved a day ago, and what belonged to accounts that are gone; resolves with how many there were. */
+  /** Deletes connections unapproved for a day, and those of deleted accounts; resolves with their number. */
   async sweep(): Promise<number> {
     const before = new Date(this.deps.clock.now().getTime() - ENDED_CONNECTION_KEPT_SECONDS * 1000);
     return this.deps.database.prisma.$executeRaw`

@@ -1,7 +1,6 @@
 /**
- * A broker at an address that the operator names (docs/spec/connected-apps.md#broker; docs/connected-apps.md says its side). It is
- * trusted with what it is asked, and with nothing more: its answers are bounded, checked and never passed on as they are, its redirects
- * are not followed, and the key that it is asked with is in no message and no log.
+ * A broker at an address of the operator (docs/spec/connected-apps.md#broker; docs/connected-apps.md has its side). Its answers are
+ * bounded, checked and never passed on as they are; its redirects are not followed; its key is in no message and no log.
  */
 import { type Dispatcher, Pool } from "undici";
 import * as z from "zod";
@@ -31,10 +30,10 @@ import {
   CONNECTED_APPS_PER_ACCOUNT_MAX,
 } from "./limits.js";
 
-// What an HTTP broker answers, read leniently: fields that it adds are passed over, those that only decorate may be missing. What it
-// lists is `{ data: [...] }`; `items` for `data`, and the bare list, are taken too.
+// Answers of an HTTP broker, read leniently: unknown fields are ignored, decorative ones may be missing. Lists are `{ data: [...] }`;
+// `items` for `data`, or a bare list, also pass.
 
-/** Stands in a path: visible ASCII, and no dot segment. */
+/** Part of a path: visible ASCII, and no dot segment. */
 const id = z
   .string()
   .max(BROKER_ID_CHARS_MAX)
@@ -45,9 +44,9 @@ const text = z
   .nullish()
   .transform((value) => value || null);
 const webUrl = z.url({ protocol: /^https?$/ });
-/** Clients put it into pages: anything but a web address counts as none. */
+/** Shown on pages: anything but a web address counts as none. */
 const logo = webUrl.nullish().catch(null);
-/** One that we do not know is not one with which the app can be used. */
+/** An unknown status means that the app cannot be used. */
 const status = z.string().transform((value): ConnectedAppStatus => {
   const known = value.toLowerCase();
   if (known === "initializing") return "initiated";
@@ -73,18 +72,18 @@ function listOf<Row>(row: z.ZodType<Row>) {
 }
 
 const toolkitsAnswer = listOf(toolkit);
-/** `account` is whose it is, where the broker says so. */
+/** `account` is the owner, where the broker names one. */
 const connectionsAnswer = listOf(connection);
 const connectAnswer = z.object({ id, url: webUrl });
 
 export interface HttpBrokerSettings {
-  /** http or https; its path is put before those that are asked for. */
+  /** http or https; its path prefixes those of requests. */
   readonly url: string;
-  /** Sent as a bearer token; null: none is. */
+  /** Sent as a bearer token; null: none. */
   readonly key: string | null;
 }
 
-/** Who keeps the connections: the broker that is built in, nobody, or one that is asked over HTTP. */
+/** The broker: built in, none, or over HTTP. */
 export type IntegrationsSettings =
   | { readonly kind: "development" }
   | { readonly kind: "off" }
@@ -94,7 +93,7 @@ interface BrokerRequest {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: string;
   readonly body?: object;
-  /** Statuses, beside success, that the caller knows what to make of. */
+  /** Statuses, beside success, that the caller handles. */
   readonly known?: ReadonlySet<number>;
   readonly signal: AbortSignal;
 }
@@ -105,7 +104,7 @@ interface BrokerAnswer {
 }
 
 const NOT_FOUND: ReadonlySet<number> = new Set([404, 410]);
-/** What a broker says of a toolkit that it does not know. */
+/** Statuses of a broker for an unknown toolkit. */
 const NOT_TAKEN: ReadonlySet<number> = new Set([400, 404, 422]);
 const TIMEOUTS: ReadonlySet<string> = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "UND_ERR_CONNECT_TIMEOUT"]);
 
@@ -157,7 +156,7 @@ export class HttpBroker implements IntegrationsBroker {
     return parse(connectAnswer, answer);
   }
 
-  /** The broker does not ask whose a connection is. */
+  /** The broker does not check the owner of a connection. */
   async disconnect(accountId: string, id: string, signal: AbortSignal): Promise<ConnectedApp | null> {
     const own = (await this.listConnections(accountId, signal)).find((app) => app.id === id);
     if (!own) return null;
@@ -207,7 +206,7 @@ export class HttpBroker implements IntegrationsBroker {
 }
 
 async function readBounded({ body }: Dispatcher.ResponseData): Promise<Buffer> {
-  // Leaving a body unread is an error to the stream, and to nobody else.
+  // The stream reports an unread body as an error, which does not matter here.
   body.on("error", () => undefined);
   const parts: Buffer[] = [];
   let size = 0;
@@ -228,7 +227,7 @@ function parse<Answer>(schema: z.ZodType<Answer>, { bytes }: BrokerAnswer): Answ
   try {
     value = new BoundedJson(JSON_BOUNDS).parse(bytes);
   } catch {
-    // The parser's own words quote the answer.
+    // The parser's message would quote the answer.
     throw misanswered(new Error("not JSON"));
   }
   const parsed = schema.safeParse(value);

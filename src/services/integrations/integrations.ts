@@ -1,10 +1,10 @@
 /**
- * Connected apps: accounts elsewhere that a person has opened to this gateway (docs/spec/connected-apps.md). A broker
- * keeps the connections; here is who may ask it, and for whom.
+ * Connected apps: outside accounts that a person has opened to this gateway (docs/spec/connected-apps.md). A broker holds the connections;
+ * this service checks permissions.
  *
- * 1. `connect`: a connection is begun. The answer holds the broker's page, on which a person signs in to the app and approves.
- * 2. The broker sends that person to our callback page; `outcome` is what it tells. The address of that page is signed, because it is
- *    opened by whoever comes back, who need not be signed in here.
+ * 1. `connect` begins a connection. The answer holds the broker's page, on which a person signs in to the app and approves.
+ * 2. The broker redirects that person to our callback page; `outcome` is its content. The address of that page is signed, because the
+ *    person need not be signed in here.
  * 3. `list` says which connections can be used; `delete` ends one.
  */
 import * as z from "zod";
@@ -29,24 +29,24 @@ export type ConnectIntegrationInput = z.output<typeof connectIntegrationInput>;
 export const listToolkitsInput = z.object({ search: z.string().max(TOOLKIT_SEARCH_CHARS_MAX).optional() });
 export type ListToolkitsInput = z.output<typeof listToolkitsInput>;
 
-/** What the address of the callback page holds: what was begun, for whom, and until when (epoch seconds) it is told. */
+/** Content of the callback link: account, toolkit, and until when (epoch seconds) the page shows the outcome. */
 export const callbackLink = z.object({ accountId: z.uuid(), toolkit: z.string(), until: z.int() });
 export type CallbackLink = z.output<typeof callbackLink>;
 
 export interface ConnectionReturn {
   readonly state: string;
-  /** The connection's id, where the broker says it. */
+  /** The connection's id, if the broker sends it. */
   readonly connection?: string | undefined;
 }
 
-/** What has become of a connection. */
+/** The outcome of a connection. */
 export interface ConnectionOutcome {
   readonly toolkit: string;
-  /** Whose it is. */
+  /** The owner's handle. */
   readonly handle: string;
-  /** True: whoever is signed in has another account. */
+  /** True: the caller is signed in to another account. */
   readonly isForeign: boolean;
-  /** Null: there is none of the toolkit, or it is not known which of them it is. */
+  /** Null: there is none of the toolkit, or several and the broker names none. */
   readonly app: ConnectedApp | null;
   /** The account's connections of the toolkit. */
   readonly apps: readonly ConnectedApp[];
@@ -57,7 +57,7 @@ export interface IntegrationsDependencies {
   readonly links: SignedLinks<CallbackLink>;
   readonly database: Database;
   readonly clock: Clock;
-  /** Of our callback page. */
+  /** Address of our callback page. */
   readonly callbackPageUrl: () => string;
 }
 
@@ -69,7 +69,7 @@ export class Integrations {
     return this.deps.broker.listConnections(accountId, ctx.signal);
   }
 
-  /** Those of the account with these ids. */
+  /** Returns connections of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ConnectedApp[]> {
     return (await this.list(ctx)).filter(({ id }) => ids.includes(id));
   }
@@ -79,7 +79,7 @@ export class Integrations {
     return this.deps.broker.listToolkits(search.trim(), ctx.signal);
   }
 
-  /** Step 1. BAD_REQUEST for a toolkit that there is not, CONFLICT when the account has as many connections as it may. */
+  /** Step 1. Rejects with BAD_REQUEST for an unknown toolkit, CONFLICT when the account has too many connections. */
   async connect(ctx: RequestContext, { toolkit }: ConnectIntegrationInput): Promise<NewConnection> {
     const { accountId } = requireKeyManager(ctx);
     const { broker, callbackPageUrl, clock, links } = this.deps;
@@ -88,7 +88,7 @@ export class Integrations {
     return broker.connect({ accountId, toolkit, callbackUrl }, ctx.signal);
   }
 
-  /** Answers what was ended. NOT_FOUND. */
+  /** Ends a connection and returns it. Rejects with NOT_FOUND. */
   async delete(ctx: RequestContext, id: string): Promise<ConnectedApp> {
     const { accountId } = requireKeyManager(ctx);
     const ended = await this.deps.broker.disconnect(accountId, id, ctx.signal);
@@ -96,7 +96,7 @@ export class Integrations {
     return ended;
   }
 
-  /** Step 2; for whoever has the link: NOT_FOUND for one that was not made here or is too old. It shows one account's connections only. */
+  /** Step 2; the link is the credential: NOT_FOUND for a forged or expired one. Shows one account's connections only. */
   async outcome(ctx: RequestContext, { state, connection }: ConnectionReturn): Promise<ConnectionOutcome> {
     const link = this.deps.links.read(state);
     if (!link || link.until * 1000 <= this.deps.clock.now().getTime()) throw oldLink();
@@ -118,7 +118,7 @@ export class Integrations {
   }
 }
 
-/** The one that the broker names; where it names none, the only one there is. */
+/** The connection that the broker names, or else the only one. */
 function findReturned(apps: readonly ConnectedApp[], id: string | undefined): ConnectedApp | null {
   if (id !== undefined) return apps.find((app) => app.id === id) ?? null;
   return apps.length === 1 ? (apps[0] ?? null) : null;

@@ -1,7 +1,4 @@
-/**
- * Links that hold what they are about, signed so that nobody makes up another: `<JSON in base64url>.<HMAC-SHA-256 in base64url>`.
- * Nothing is stored. Whoever has the link can read what it holds.
- */
+/** Signed links, `<JSON in base64url>.<HMAC-SHA-256 in base64url>`, which cannot be forged. Nothing is stored. The content is readable. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type * as z from "zod";
 import { SIGNED_LINK_CHARS_MAX } from "./limits.js";
@@ -9,7 +6,7 @@ import { SIGNED_LINK_CHARS_MAX } from "./limits.js";
 const FORMAT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{43})$/;
 
 export class SignedLinks<Content extends object> {
-  /** A link of one purpose is none of another: each has a secret of its own. */
+  /** Each purpose has its own secret, so that a link is good for one purpose only. */
   constructor(
     private readonly secret: Buffer,
     private readonly schema: z.ZodType<Content>,
@@ -20,7 +17,7 @@ export class SignedLinks<Content extends object> {
     return `${text}.${this.signatureOf(text).toString("base64url")}`;
   }
 
-  /** Null for what was not signed here. */
+  /** Null for a forged link. */
   read(link: string): Content | null {
     if (link.length > SIGNED_LINK_CHARS_MAX) return null;
     const [, text = "", signature = ""] = FORMAT.exec(link) ?? [];

@@ -1,9 +1,8 @@
 /**
- * The access log: one line for each request when it is over, among the other lines of the log and in their format. It holds what the
- * request's note holds (lib/request-note.ts), so neither keys nor prompts, queries or paths that callers write into.
+ * The access log: one line per finished request, in the format of the log. It holds the request's note (lib/request-note.ts), so no keys,
+ * prompts, queries or paths with client text.
  *
- * `ACCESS_LOG` says what share of the requests that went well is told. Those that did not are always told, unless it is off: the one
- * that is asked about must be there.
+ * `ACCESS_LOG` is the share of successful requests that are logged. Failed ones are always logged, unless it is off.
  */
 import type { Logger } from "pino";
 import { infoWriterOf } from "../../lib/log.js";
@@ -11,13 +10,13 @@ import { formatNanocredits } from "../../lib/money.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 
 const FAILED_STATUS_MIN = 400;
-/** Asked every few seconds by whoever watches the gateway: of these only failures are worth a line. */
+/** Polled every few seconds by monitoring: only failures are logged. */
 const WATCHED: ReadonlySet<string | null> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 export class AccessLog {
   private readonly write: (fields: string) => void;
 
-  /** `share`: of 0 to 1; null: no line at all. */
+  /** `share`: 0 to 1; null: no lines. */
   constructor(
     log: Logger,
     private readonly share: number | null,
@@ -25,7 +24,7 @@ export class AccessLog {
     this.write = infoWriterOf(log, "request");
   }
 
-  /** Any request, once. */
+  /** Logs any request, once. */
   requestOver(note: RequestNote, end: RequestEnd): void {
     if (this.share === null) return;
     const hasFailed = end.status >= FAILED_STATUS_MIN || note.code !== null;
@@ -34,7 +33,7 @@ export class AccessLog {
   }
 }
 
-/** Only what there is, as JSON: a line is written for every request, and made in one piece. */
+/** Present fields only, as JSON: a line is written for every request, in one piece. */
 function toFields(note: RequestNote, { method, status, isLeft }: RequestEnd): string {
   const { route, requestId, apiKeyId, code, operation, generationId, model, generations, childCostNanocredits } = note;
   let fields = `,"method":${JSON.stringify(method)},"route":${JSON.stringify(route)},"status":${status}`;

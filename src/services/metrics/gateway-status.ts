@@ -1,7 +1,6 @@
 /**
- * How the gateway does now, for operators: its processes, what they have settled, called and failed at of late, and what is set aside or
- * waits. Each process tells of itself from memory, when it is asked, and of several workers each is asked; what all processes share
- * is read from the database.
+ * The state of the gateway for operators: its processes, their recent settlements, calls and errors, and open holds. Each process reports
+ * from memory on request, each worker for itself; shared data is read from the database.
  */
 import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
@@ -22,7 +21,7 @@ import {
   type SettlementCounts,
 } from "./recent-activity.js";
 
-/** Unspecified: processes, models and errors that are shown at once. */
+/** Unspecified: processes, models and errors in one answer. */
 export const PROCESSES_SHOWN_MAX = 200;
 export const MODELS_SHOWN_MAX = 100;
 export const ERRORS_SHOWN_MAX = 2 * RECENT_ERRORS_MAX;
@@ -35,12 +34,12 @@ interface Workers {
 }
 
 const QUESTION = "gateway status";
-/** One whose event loop is held up so long is shown without what it would tell. */
+/** A process whose event loop is blocked longer is shown without a report. */
 const ANSWER_MS_MAX = 2_000;
 
-/** What is on the disk and in memory because the database did not take it. */
+/** Settlements on disk and in memory that the database has not accepted. */
 export interface SpoolStatus {
-  /** Settlements and releases that wait for the database to come back. */
+  /** Settlements and releases that wait for the database. */
   readonly waiting: number;
   /** Settlements that the database refuses. */
   readonly refused: number;
@@ -48,10 +47,10 @@ export interface SpoolStatus {
   readonly refusedBytes: number;
 }
 
-/** What a process tells of itself. */
+/** A process's report about itself. */
 export interface ProcessStatus {
   readonly processId: string;
-  /** From 1; null: it is the only one. */
+  /** From 1; null: the only process. */
   readonly worker: number | null;
   readonly startedAt: Date;
   readonly version: string;
@@ -74,20 +73,20 @@ interface ProcessReport {
 export interface GatewayProcess {
   readonly processId: string;
   readonly startedAt: Date;
-  /** Null: the database could not be asked. */
+  /** Null: the database is unavailable. */
   readonly heardAt: Date | null;
-  /** Null: it belongs to a gateway on another machine, or is too busy to tell. */
+  /** Null: on another machine, or too busy to answer. */
   readonly status: ProcessStatus | null;
 }
 
-/** Credits that are set aside. */
+/** Held credits. */
 export interface SetAside {
   readonly count: number;
   readonly nanocredits: bigint;
 }
 
 export interface ShownModelCalls extends ModelCalls {
-  /** Null: an account has registered the model, or it has gone. */
+  /** Null: a community model, or removed. */
   readonly upstreamId: string | null;
 }
 
@@ -95,12 +94,12 @@ export interface GatewayShown {
   readonly asOf: Date;
   readonly settlements: SettlementCounts;
   readonly spool: SpoolStatus;
-  /** The newest first. */
+  /** Newest first. */
   readonly errors: readonly RecentError[];
-  /** Those that failed most first. */
+  /** Most failures first. */
   readonly models: readonly ShownModelCalls[];
   readonly reported: readonly ProcessStatus[];
-  /** Those that accounts can be given. */
+  /** Tiers that can be assigned. */
   readonly tiers: readonly string[];
 }
 
@@ -123,7 +122,7 @@ export class GatewayStatus {
     deps.workers?.answer(QUESTION, () => this.report());
   }
 
-  /** Of the gateway that is asked, with all of its workers. */
+  /** Shows this gateway with all of its workers. */
   async show(ctx: RequestContext): Promise<GatewayShown> {
     requireOperator(ctx);
     const { workers, clock, catalog } = this.deps;
@@ -147,7 +146,7 @@ export class GatewayStatus {
     };
   }
 
-  /** Of every gateway that has this database, the oldest first. `reported`: what those of this one have told. */
+  /** Processes of all gateways on this database, oldest first. `reported`: reports of this gateway's processes. */
   async processes(ctx: RequestContext, reported: readonly ProcessStatus[]): Promise<GatewayProcess[]> {
     requireOperator(ctx);
     const { platform } = this.deps;
@@ -160,7 +159,7 @@ export class GatewayStatus {
     ].sort((one, other) => Number(one.startedAt) - Number(other.startedAt));
   }
 
-  /** Holds of every process, but for those that leases have granted: those are in the leases. */
+  /** Holds of all processes, except those granted by leases, which count as leases. */
   async holds(ctx: RequestContext): Promise<SetAside> {
     requireOperator(ctx);
     return this.setAside(
@@ -170,7 +169,7 @@ export class GatewayStatus {
     );
   }
 
-  /** Leases of every process: what is left of them, and what was paid out of them and is not folded into its account yet. */
+  /** Leases of all processes: the remainder, and payments not yet folded into the account. */
   async leases(ctx: RequestContext): Promise<SetAside> {
     requireOperator(ctx);
     return this.setAside(

@@ -1,9 +1,9 @@
 /**
- * What metrics are kept in until they are read: plain numbers, so that counting costs a generation next to nothing (prom-client's own
- * counters take a microsecond each, its histograms two). Each is read as prom-client's registry reads its own.
+ * Metric instruments as plain numbers, which cost a generation next to nothing (prom-client's counters take a microsecond each, its
+ * histograms two). Each is read the way prom-client's registry reads its own.
  */
 
-/** `first` and `max`, where each process says the same of something that is there once. */
+/** `first` and `max` are for values that are the same in every process. */
 export type Aggregator = "sum" | "min" | "max" | "first";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -15,12 +15,12 @@ export interface Sample {
   readonly value: number;
 }
 
-/** One metric with all its labels, as it is written down for a scraper. */
+/** One metric with all its labels, in the form for a scraper. */
 export interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  /** What several processes of one gateway make of it together. */
+  /** How the values of several processes are combined. */
   readonly aggregator: Aggregator;
   readonly values: readonly Sample[];
 }
@@ -34,18 +34,18 @@ export interface Description {
   readonly name: string;
   readonly help: string;
   readonly labels?: readonly string[];
-  /** Of a gauge; `sum` unless it says otherwise. */
+  /** Of a gauge; default `sum`. */
   readonly aggregator?: Aggregator;
 }
 
 /**
- * Label values are out of closed lists, so a metric has a known number of series. Should one ever not be, what comes after this many is
- * counted together under this name, and neither the process nor whoever scrapes it runs full.
+ * The most series of one metric. Label values come from closed lists, so this is not reached; if it ever is, further values share one
+ * series, so that neither the process nor the scraper runs out of memory.
  */
 export const SERIES_MAX = 2_000;
 const OTHER = "other";
 
-/** The series of one metric, by the values of its labels. */
+/** Series of one metric by label values. */
 class SeriesByLabels<Series> {
   readonly #all = new Map<string, { readonly labels: Labels; readonly series: Series }>();
   #foreseen = 0;
@@ -60,7 +60,7 @@ class SeriesByLabels<Series> {
     return this.#all.get(key)?.series ?? this.add(key, values);
   }
 
-  /** Makes one that is known to come, and that so does not count as unbounded. */
+  /** Makes a known series, which does not count as unbounded. */
   foresee(values: readonly string[]): void {
     const count = this.#all.size;
     this.#foreseen += 1;
@@ -92,7 +92,7 @@ export class Counter implements Instrument {
 
   constructor(private readonly description: Description) {
     this.sums = new SeriesByLabels(description.labels ?? [], () => ({ value: 0 }));
-    // One that has no labels is 0 before anything has happened, and not missing.
+    // A metric without labels is 0 from the start, not missing.
     if (!description.labels) this.at();
   }
 
@@ -100,12 +100,12 @@ export class Counter implements Instrument {
     return this.description.name;
   }
 
-  /** The sum of these values of the labels, to be added to. */
+  /** The sum for these label values, to add to. */
   at(...values: string[]): Sum {
     return this.sums.at(values);
   }
 
-  /** Its series is there from now on, with 0: Prometheus takes a series that begins at 1 for one that has not grown. */
+  /** Makes the series with 0: Prometheus misses the first increment of a series that begins at 1. */
   foresee(...values: string[]): void {
     this.sums.foresee(values);
   }
@@ -122,11 +122,11 @@ export class Counter implements Instrument {
   }
 }
 
-/** How often something took how long, in buckets. */
+/** A histogram of durations. */
 export class Distribution {
   sum = 0;
   count = 0;
-  /** Of values up to the bound of the same index and above the one before. */
+  /** Count of values above the previous bound and up to the one of the same index. */
   readonly counts: Float64Array;
 
   constructor(private readonly bounds: readonly number[]) {
@@ -186,12 +186,12 @@ export class Histogram implements Instrument {
   }
 }
 
-/** How much there is of something now: a number, or one for each value of a label. */
+/** A current amount: a number, or one per label value. */
 export type Reading = number | readonly (readonly [value: string, amount: number])[];
 
 const READ_MS_MAX = 1_000;
 
-/** Empty when it fails or takes too long: whatever else is to be told of a gateway in trouble must not wait for it. */
+/** Empty on failure or timeout, so that other metrics of a gateway in trouble need not wait. */
 async function withinTime(read: () => Promise<Reading>): Promise<Reading> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Reading>((resolve) => {
@@ -202,7 +202,7 @@ async function withinTime(read: () => Promise<Reading>): Promise<Reading> {
   return reading;
 }
 
-/** Read when it is scraped, and at no other time. What cannot be read then is left out. */
+/** Read only when scraped; left out when it cannot be read. */
 export class Gauge implements Instrument {
   constructor(
     private readonly description: Description,

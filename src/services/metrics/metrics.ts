@@ -1,11 +1,11 @@
 /**
- * Metrics: how the gateway does, for Prometheus to scrape (docs/operating.md). Each application has its own, made by the composition;
- * services report through the narrow methods here, once for what is over, and are read at scrape time for what is under way.
+ * Prometheus metrics (docs/operating.md). Services report finished work through the narrow methods here; work under way is read at scrape
+ * time.
  *
- * Beside that it keeps what the last minutes were like, for operators to look at (recent-activity.ts).
+ * It also keeps the activity of the last minutes for operators (recent-activity.ts).
  *
- * Labels come out of closed lists of ours: patterns of routes, statuses, error codes, kinds of usage, and ids of the operator's models.
- * Whatever accounts have registered is counted together: a stranger must not be able to make series.
+ * Labels come from closed lists: route patterns, statuses, error codes, kinds of usage, and ids of the operator's models. Community models
+ * are counted together, as their owners must not be able to make series.
  */
 
 import { createHash, timingSafeEqual } from "node:crypto";
@@ -32,12 +32,12 @@ const FLUSH_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 const FLUSH_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"]);
-/** Where no route has answered: 404, and what is no HTTP. */
+/** No route answered: 404, and requests that are not HTTP. */
 export const UNMATCHED = "unmatched";
 const COMMUNITY = "community";
 const GENERATION_STATUSES: Readonly<Record<Receipt["status"], true>> = { ok: true, cancelled: true };
 type UpstreamErrorReason = "3xx" | "4xx" | "429" | "5xx" | Exclude<ProviderErrorKind, "status">;
-/** Why an upstream's call failed: its status, or the kind of its error. */
+/** Reasons of a failed upstream call: its status, or the kind of error. */
 const REASONS: Readonly<Record<UpstreamErrorReason, true>> = {
   ...{ "3xx": true, "4xx": true, "429": true, "5xx": true },
   ...{ network: true, closed: true, timeout: true, cut: true, "invalid-response": true },
@@ -46,14 +46,14 @@ const REASONS: Readonly<Record<UpstreamErrorReason, true>> = {
 const CREDENTIAL_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
 const MILLISECONDS = "Milliseconds";
 
-/** What one model's generations are added to. */
+/** Series of one model's generations. */
 interface ModelSums {
   readonly cost: Sum;
   readonly ok: Sum;
   readonly usage: Map<UsageKind, Sum>;
 }
 
-/** What requests of one kind are added to. */
+/** Series of one kind of request. */
 interface RequestSums {
   readonly route: string | null;
   readonly method: string;
@@ -156,7 +156,7 @@ export class Metrics {
     ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords, this.boundedUsages],
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
   ];
-  /** Labels of models that have all of their series. */
+  /** Labels of models whose series exist. */
   private readonly foreseen = new Set<string>();
   private models: () => readonly Pick<Model, "id" | "modality">[] = () => [];
   private readonly sumsOfModels = new Map<string, ModelSums>();
@@ -164,12 +164,12 @@ export class Metrics {
   private registry: Promise<Registry> | null = null;
   private gather: (() => Promise<readonly FamilyOfProcess[][]>) | null = null;
 
-  /** The operator's models, read whenever it is scraped: they have series before anything is counted of them. */
+  /** Provides the operator's models, read at each scrape: they have series before anything is counted. */
   expect(models: () => readonly Pick<Model, "id" | "modality">[]): void {
     this.models = models;
   }
 
-  /** Something to be read whenever it is scraped. */
+  /** Registers a gauge that is read at each scrape. */
   watch(description: Description, read: () => Reading | Promise<Reading>): void {
     this.instruments.push(new Gauge(description, read));
   }
@@ -186,7 +186,7 @@ export class Metrics {
     this.errors.note(note, end);
   }
 
-  /** Most requests are like the one before. */
+  /** Most requests are like the one before, so the last series are kept. */
   private requestSums(route: string | null, method: string, status: number): RequestSums {
     const last = this.lastRequestSums;
     if (last !== null && last.route === route && last.method === method && last.status === status) return last;
@@ -198,7 +198,7 @@ export class Metrics {
     return sums;
   }
 
-  /** A generation that was delivered and charged, be it nothing; once. */
+  /** Counts a delivered and charged generation, at a cost of 0 too; once. */
   generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void {
     const model = labelOf(asked);
     const sums = this.sumsOf(model);
@@ -211,10 +211,7 @@ export class Metrics {
     this.modelCalls.answered(receipt.modelUsed);
   }
 
-  /**
-   * A call of an upstream failed, whatever becomes of the request: a fallback may yet answer. Refusals of the gateway's credential are
-   * counted here, too; nothing else need report them.
-   */
+  /** Counts a failed upstream call; a fallback may still answer. Also counts refusals of the gateway's credential. */
   upstreamFailed(called: Pick<Model, "id" | "isCommunity">, error: unknown): void {
     const model = labelOf(called);
     if (error instanceof AppError && error.code === "UPSTREAM_TIMEOUT") {
@@ -244,7 +241,7 @@ export class Metrics {
     this.settlements.add();
   }
 
-  /** The settler has committed a batch, or has found that it cannot. */
+  /** The settler has committed a batch, or failed to. */
   flushed(operations: number, milliseconds: number): void {
     this.flushSeconds.at().observe(milliseconds / 1000);
     this.flushOperations.at().observe(operations);
@@ -254,12 +251,12 @@ export class Metrics {
     this.writtenOffCredits.at().value += Number(nanocredits) / 1e9;
   }
 
-  /** From now on `read` tells of all processes of the gateway: what `gather` has of each, `readOwn` of this one included. */
+  /** From now on `read` covers all processes: `gather` returns their families, including `readOwn` of this one. */
   readOfAll(gather: () => Promise<readonly FamilyOfProcess[][]>): void {
     this.gather = gather;
   }
 
-  /** All of it, in Prometheus's text format. What belongs to the process (memory, event loop, collections) is watched from the first time on. */
+  /** Everything in Prometheus's text format. Process metrics (memory, event loop, collections) are collected from the first call on. */
   async read(): Promise<string> {
     return this.gather ? toText(await this.gather()) : (await this.openedRegistry()).metrics();
   }
@@ -275,7 +272,7 @@ export class Metrics {
     return this.registry;
   }
 
-  /** Each series whose labels are known is there when it is first read, so that its first event is one that Prometheus sees. */
+  /** Makes known series at the first read, so that Prometheus sees their first increment. */
   private foresee(): void {
     if (this.foreseen.size === 0) {
       for (const code of ERROR_CODES) this.refusals.foresee(code);
@@ -299,14 +296,14 @@ export class Metrics {
     return isTime(kind) ? this.seconds : this.tokens;
   }
 
-  /** Not loaded before somebody asks: it takes a good part of a start. */
+  /** Loaded on first use: it takes a good part of a start. */
   private async openRegistry(): Promise<Registry> {
-    // As one value: of a CommonJS package in a bundle there are no names to import.
+    // As one value: a CommonJS package in a bundle has no named exports.
     const { default: prometheus } = await import("prom-client");
     const { collectDefaultMetrics, Registry } = prometheus;
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
-    // A registry asks a metric for its name and its values, and for nothing else that prom-client's own have.
+    // A registry only asks a metric for its name and values.
     for (const instrument of this.instruments) registry.registerMetric(instrument as unknown as Metric);
     return registry;
   }
@@ -330,7 +327,7 @@ export class Metrics {
   }
 }
 
-/** The operator's models by their canonical ids; those of accounts have names that accounts chose. */
+/** The canonical ids of the operator's models; community models have names chosen by accounts. */
 function labelOf({ id, isCommunity }: Pick<Model, "id" | "isCommunity">): string {
   return isCommunity ? COMMUNITY : id;
 }
@@ -351,12 +348,12 @@ function reasonOf({ kind, status = 500 }: ProviderError): UpstreamErrorReason {
   return status >= 400 && status < 500 ? "4xx" : "5xx";
 }
 
-// Who may read the metrics: whoever sends the operator's token, or, without one, whoever asks where only this machine can.
+// Access to metrics: by the operator's token, or without one only from this machine.
 
 export interface MetricsSettings {
   /** Null: none is set. */
   readonly token: string | null;
-  /** Nobody need send one. */
+  /** No token is needed. */
   readonly isOpen: boolean;
 }
 
@@ -367,7 +364,10 @@ export class MetricsReport {
     private readonly access: Pick<Access, "authenticate">,
   ) {}
 
-  /** In Prometheus's text format. Rejects with UNAUTHORIZED, RATE_LIMITED for who guesses, and NOT_FOUND where nobody may read them. */
+  /**
+   * In Prometheus's text format. Rejects with UNAUTHORIZED, RATE_LIMITED for repeated wrong tokens, and NOT_FOUND where metrics cannot be
+   * read.
+   */
   async read(authorization: string | undefined, clientAddress: string): Promise<string> {
     const { token, isOpen } = this.settings;
     if (!isOpen && (token === null || !isToken(authorization, token))) {
@@ -386,7 +386,7 @@ function refusalOf(token: string | null, authorization: string | undefined): App
   return unauthenticated("This is not the gateway's METRICS_TOKEN. API keys do not read metrics.");
 }
 
-/** In the same time whatever was sent: hashes are of one length, and say nothing about how much of it was right. */
+/** Compares hashes in constant time, so that the duration reveals nothing about the token. */
 function isToken(authorization: string | undefined, token: string): boolean {
   if (authorization === undefined) return false;
   const sent = createHash("sha256").update(readBearer(authorization)).digest();

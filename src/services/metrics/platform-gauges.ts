@@ -1,4 +1,4 @@
-/** What of the platform is read when its metrics are scraped: how much of everything there is now. */
+/** Gauges of the platform, read at scrape time. */
 import type { Database } from "../../store/database.js";
 import type { SettlementSpool } from "../../store/settlement-spool.js";
 import type { Leases } from "../credits/leases.js";
@@ -6,7 +6,7 @@ import type { Settler } from "../credits/settler.js";
 import type { RunningGenerations } from "../generation/cancellation.js";
 import type { Metrics } from "./metrics.js";
 
-/** Beyond this a backlog is a backlog, and need not be counted further. */
+/** A longer backlog is not counted further. */
 const BACKLOG_COUNTED_MAX = 10_000;
 
 export interface WatchedPlatform {
@@ -14,7 +14,7 @@ export interface WatchedPlatform {
   readonly leases: Pick<Leases, "count" | "openReservations">;
   readonly database: Pick<Database, "connections">;
   readonly spool: Pick<SettlementSpool, "sizes">;
-  /** Of the data directory's disk. */
+  /** On the data directory's disk. */
   readonly freeBytes: () => Promise<number>;
 }
 

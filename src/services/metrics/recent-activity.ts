@@ -1,31 +1,31 @@
 /**
- * What this process has done of late, for operators to look at: settlements by the second, calls of models, errors. It is kept in memory
- * alone, in room that is laid out once or bounded, and costs a generation a few additions.
+ * This process's recent activity for operators: settlements by the second, model calls, errors. Kept in bounded memory only, and costs a
+ * generation a few additions.
  *
- * Nothing of it may be a secret or a prompt: an error is told by its code, and found in the log by the id of its request.
+ * It must hold no secret and no prompt: an error is its code, and its request id finds it in the log.
  */
 import { least } from "../../lib/collections.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 
 const SECOND_MS = 1_000;
 
-/** How many settlements were committed in each second. */
+/** Committed settlements per second. */
 export interface SettlementCounts {
-  /** The last second that is over, as seconds since 1970. */
+  /** The last finished second, in seconds since 1970. */
   readonly until: number;
-  /** Of each second up to it, the oldest first. */
+  /** Per second up to it, oldest first. */
   readonly counts: readonly number[];
 }
 
-/** Unspecified: seconds that are told. */
+/** Unspecified: seconds reported. */
 export const SETTLEMENT_SECONDS = 120;
 
 export class SettlementSeries {
-  /** One more than is told: the second that is under way. */
+  /** One more than is reported: the current second. */
   private readonly counts = new Uint32Array(SETTLEMENT_SECONDS + 1);
   private second: number;
 
-  /** `time`: in milliseconds since 1970. */
+  /** `time`: milliseconds since 1970. */
   constructor(private readonly time: () => number = Date.now) {
     this.second = this.currentSecond();
   }
@@ -54,13 +54,13 @@ export class SettlementSeries {
   }
 }
 
-/** Steps of time take the places of `counts` by turns: those of the steps since `before` are emptied. A clock that was set back begins anew. */
+/** Empties the ring places of the steps since `before`. A clock that was set back starts over. */
 function clearPassed(counts: Uint32Array, before: number, now: number): void {
   if (now < before || now - before >= counts.length) counts.fill(0);
   else for (let step = before + 1; step <= now; step += 1) counts[step % counts.length] = 0;
 }
 
-/** In one: up to the last second that all of them have told. */
+/** Adds up all processes, to the last second that all of them report. */
 export function addUpSettlements(each: readonly SettlementCounts[]): SettlementCounts {
   const until = least(each.map((one) => one.until));
   const counts = new Array<number>(SETTLEMENT_SECONDS).fill(0);
@@ -73,24 +73,24 @@ export function addUpSettlements(each: readonly SettlementCounts[]): SettlementC
   return { until, counts };
 }
 
-/** An answer that failed by the gateway's doing, or that of those whom it asks. */
+/** An answer that failed through the gateway or an upstream. */
 export interface RecentError {
   readonly at: Date;
   readonly code: string;
   readonly requestId: string | null;
   readonly method: string;
-  /** The pattern of the path; null: none matched. */
+  /** The path's pattern; null: none matched. */
   readonly route: string | null;
   readonly status: number;
   /** The name of a GraphQL operation, or its kind. */
   readonly operation: string | null;
-  /** The canonical id of the model that was asked for. */
+  /** The canonical id of the requested model. */
   readonly model: string | null;
 }
 
-/** Unspecified: of each of the two kinds, so that an upstream's outage leaves the gateway's own errors to be seen. */
+/** Unspecified: per kind, so that an upstream's outage does not push out the gateway's own errors. */
 export const RECENT_ERRORS_MAX = 50;
-/** Callers name operations, and accounts models: with the request's id an error takes less than a kilobyte. */
+/** Clients name operations, and accounts name models: with this bound an error takes less than a kilobyte. */
 const TEXT_CHARS_MAX = 200;
 const OWN_ERROR = "INTERNAL_ERROR";
 const OTHERS_ERRORS: ReadonlySet<string> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE"]);
@@ -99,7 +99,7 @@ export class RecentErrors {
   private readonly own: RecentError[] = [];
   private readonly others: RecentError[] = [];
 
-  /** Any request that was told an error. */
+  /** Records a request that failed. */
   note({ code, requestId, route, operation, model }: RequestNote, { method, status }: RequestEnd): void {
     if (code === null || (code !== OWN_ERROR && !OTHERS_ERRORS.has(code))) return;
     const ring = code === OWN_ERROR ? this.own : this.others;
@@ -113,7 +113,7 @@ export class RecentErrors {
   }
 }
 
-/** How the calls of one model went. */
+/** Results of one model's calls. */
 export interface ModelCalls {
   readonly modelId: string;
   readonly answered: number;
@@ -121,11 +121,11 @@ export interface ModelCalls {
   readonly lastFailure: { readonly at: Date; readonly reason: string } | null;
 }
 
-/** Unspecified: how far back calls are counted, and in which steps. */
+/** Unspecified: the counted minutes, and the step. */
 export const MODEL_CALLS_MINUTES = 60;
 const STEP_MS = 5 * 60_000;
 const STEPS = (MODEL_CALLS_MINUTES * 60_000) / STEP_MS;
-/** Accounts register models: of more than these the one that was first called is forgotten. */
+/** Accounts register models: beyond this the one that was first called is dropped. */
 const MODELS_MAX = 1_000;
 
 class CallCounts {
@@ -136,7 +136,7 @@ class CallCounts {
 
   constructor(private readonly time: () => number) {}
 
-  /** Where in both lists is counted now. */
+  /** Current place in both lists. */
   place(): number {
     const now = Math.floor(this.time() / STEP_MS);
     if (now !== this.step) {
@@ -151,7 +151,7 @@ class CallCounts {
 export class RecentModelCalls {
   private readonly models = new Map<string, CallCounts>();
 
-  /** `time`: in milliseconds since 1970. */
+  /** `time`: milliseconds since 1970. */
   constructor(private readonly time: () => number = Date.now) {}
 
   answered(modelId: string): void {
@@ -159,14 +159,14 @@ export class RecentModelCalls {
     answered[place] = (answered[place] ?? 0) + 1;
   }
 
-  /** By no fault of the caller's. `reason`: out of a list of ours. */
+  /** Counts a failure that is not the caller's fault. `reason` is from a closed list. */
   failed(modelId: string, reason: string): void {
     const { counts, failed, place } = this.countsAt(modelId);
     failed[place] = (failed[place] ?? 0) + 1;
     counts.lastFailure = { at: new Date(this.time()), reason };
   }
 
-  /** Those that were called. */
+  /** Models that were called. */
   read(): ModelCalls[] {
     return [...this.models].flatMap(([modelId, counts]) => {
       counts.place();
@@ -190,7 +190,6 @@ function sum(counts: Uint32Array): number {
   return counts.reduce((total, count) => total + count, 0);
 }
 
-/** In one. */
 export function addUpModelCalls(each: readonly (readonly ModelCalls[])[]): ModelCalls[] {
   const models = new Map<string, ModelCalls>();
   for (const calls of each.flat()) {

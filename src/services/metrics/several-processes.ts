@@ -1,13 +1,12 @@
 /**
- * The metrics of a gateway of several processes: each tells its own as data, and whoever is scraped adds them up. Counters and histograms
- * are sums; a gauge says itself what becomes of several.
+ * Adds up the metrics of several processes, which each report as data. Counters and histograms are sums; each gauge states its aggregator.
  */
 import type { Registry } from "prom-client";
 
-/** One metric of one process, as prom-client has it. */
+/** One metric of one process in prom-client's form. */
 export type FamilyOfProcess = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>[number];
 
-/** Where prom-client's own way would hide one busy process among idle ones, or leave out what is asked for. */
+/** Where prom-client's default would hide a busy process among idle ones, or leave a metric out. */
 const AGGREGATORS = new Map<string, FamilyOfProcess["aggregator"]>([
   ["nodejs_eventloop_lag_seconds", "max"],
   ["nodejs_eventloop_lag_min_seconds", "min"],
@@ -17,7 +16,7 @@ const AGGREGATORS = new Map<string, FamilyOfProcess["aggregator"]>([
   ["process_start_time_seconds", "min"],
 ]);
 
-/** What grows as long as its process lives. */
+/** Metrics that only grow while their process lives. */
 const GROWING: ReadonlySet<unknown> = new Set(["counter", "histogram"]);
 
 /** In Prometheus's text format. */
@@ -25,17 +24,14 @@ export async function toText(processes: readonly FamilyOfProcess[][]): Promise<s
   return (await registryOf(processes)).metrics();
 }
 
-/**
- * What is left to be told of processes that have ended: their counters and histograms in one. A sum that fell when one of them ended would
- * look to Prometheus as if all had begun anew.
- */
+/** Counters and histograms of ended processes, in one. If a sum fell when a process ends, Prometheus would take it for a restart of all. */
 export async function toEnded(processes: readonly FamilyOfProcess[][]): Promise<FamilyOfProcess[]> {
   const growing = processes.map((families) => families.filter(({ type }) => GROWING.has(type)));
   return (await registryOf(growing)).getMetricsAsJSON();
 }
 
 async function registryOf(processes: readonly FamilyOfProcess[][]) {
-  // Loaded when it is asked for, as a whole: of a CommonJS package in a bundle there are no names to import.
+  // Loaded on first use, as a whole: a CommonJS package in a bundle has no named exports.
   const { default: prometheus } = await import("prom-client");
   const told = processes.map((families) =>
     families.map((family) => ({ ...family, aggregator: AGGREGATORS.get(family.name) ?? family.aggregator })),

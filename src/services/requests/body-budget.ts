@@ -1,11 +1,11 @@
 /**
- * How many bytes of request bodies a process holds at once: in all, of one account, and from one client address. A body is counted
- * from its first byte (what its head declares, else what comes of it) until its request has been answered, because as long is it held:
- * a request that waits at an upstream for minutes keeps its body. Who has used up a part of this is told to come again.
+ * Bounds the bytes of request bodies that a process holds at once: in all, per account, and per client address. A body counts from its
+ * first byte (the declared length, else bytes received) until its request is answered, because it is held that long. A request beyond a
+ * share is refused with a retry time.
  *
- * A body that comes too slowly is given up, so that nobody keeps a place by sending nothing.
+ * A body that arrives too slowly is refused, so that idle uploads hold no place.
  *
- * Nothing reads a body without an allowance; `http/body.ts` and the forms of `http/uploads.ts` are all that reads.
+ * Every body is read under an allowance, by `http/body.ts` and the forms of `http/uploads.ts`.
  */
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
@@ -27,7 +27,7 @@ import {
 
 const RETRY_AFTER_SECONDS = 2;
 
-/** What one of those holds whose bodies are counted together. */
+/** Bytes held by bodies that are counted together. */
 interface Share {
   readonly name: string;
   /** Where it is found. */
@@ -37,10 +37,10 @@ interface Share {
   users: number;
 }
 
-/** Those who have the same part of all. */
+/** Shares of equal size. */
 interface Group {
   readonly bytesMax: number;
-  /** Those that hold something, by their own names: an account's id, an address. */
+  /** Shares in use, by account id or address. */
   readonly shares: Map<string, Share>;
 }
 
@@ -54,21 +54,21 @@ interface Groups {
 }
 
 export interface BodyOptions {
-  /** As declared; null when the length is not known beforehand. */
+  /** The declared length; null when unknown. */
   readonly declaredBytes: number | null;
-  /** What the reader takes. */
+  /** The reader's own bound. */
   readonly bytesMax: number;
-  /** Told once when the body comes too slowly: its reader rejects with that. */
+  /** Called once when the body arrives too slowly; its reader then rejects with the error. */
   readonly onSlow: (error: AppError) => void;
   /** A form with files, or a file. */
   readonly hasFiles?: boolean;
 }
 
-/** How slowly a body may come. */
+/** The slowest pace of a body. */
 export interface BodyPace {
-  /** For so long it may be silent at its beginning. */
+  /** How long it may send nothing at its beginning. */
   readonly graceMs: number;
-  /** And then it comes at this rate at least, taken over all of it. */
+  /** The lowest rate after that, averaged over the body. */
   readonly bytesPerSecondMin: number;
   readonly lookMs: number;
 }
@@ -78,7 +78,7 @@ const PACE: BodyPace = { graceMs: BODY_GRACE_MS, bytesPerSecondMin: BODY_BYTES_P
 export class BodyBudget {
   private bytes = 0;
   private readonly groups: Groups;
-  /** Bodies that are still coming. */
+  /** Bodies still arriving. */
   private readonly arriving = new Roster<BodyAllowance>();
   private timer: NodeJS.Timeout | null = null;
 
@@ -97,22 +97,22 @@ export class BodyBudget {
     };
   }
 
-  /** For the body of one request; release it when that has been answered. */
+  /** Makes the allowance of one request; release it after the answer. */
   allow(caller: Caller, clientAddress: string): BodyAllowance {
     return new BodyAllowance(this, caller, clientAddress);
   }
 
-  /** For a body that goes on to where its place is counted, as it comes: only its pace is looked at. */
+  /** For a body that is passed on as it arrives and counted elsewhere: only its pace is checked. */
   allowPassing(): BodyAllowance {
     return new BodyAllowance(this, null, "");
   }
 
-  /** Of all bodies that are at work. */
+  /** Bytes of all bodies. */
   get heldBytes(): number {
     return this.bytes;
   }
 
-  /** Counts so many bytes, or throws SERVICE_UNAVAILABLE and counts nothing. */
+  /** Counts bytes, or throws SERVICE_UNAVAILABLE and counts nothing. */
   take(shares: readonly Share[], bytes: number): void {
     if (this.bytes + bytes > this.bytesMax) throw refusal();
     for (const share of shares) if (share.bytes + bytes > share.group.bytesMax) throw refusal();
@@ -129,7 +129,6 @@ export class BodyBudget {
     }
   }
 
-  /** To be given back. */
   sharesOf(caller: Caller, clientAddress: string): readonly Share[] {
     const { accounts, addresses, publishable, publishableAtAddress, anonymous, anonymousAtAddress } = this.groups;
     const address = addressGroupOf(clientAddress);
@@ -139,7 +138,7 @@ export class BodyBudget {
     if (caller.kind === "session" || caller.apiKeyType === "secret") return [account, at];
     return [
       account,
-      // What everybody can read must not use up what the account's own keys have.
+      // Publishable keys are public, so they must not use up the share of the account's secret keys.
       shareOf(publishable, caller.accountId),
       shareOf(publishableAtAddress, `${caller.apiKeyId} ${address}`),
       at,
@@ -168,9 +167,9 @@ export class BodyAllowance implements Listed {
   private countedBytes = 0;
   private cameBytes = 0;
   private beganAt = 0;
-  /** Not null while the body is coming. */
+  /** Set while the body arrives. */
   private onSlow: BodyOptions["onSlow"] | null = null;
-  /** Among those that are coming. */
+  /** Place in `arriving`. */
   rosterPlace = -1;
 
   constructor(
@@ -180,7 +179,7 @@ export class BodyAllowance implements Listed {
     private readonly clientAddress: string,
   ) {}
 
-  /** The body begins. Answers how many bytes it may have; throws PAYLOAD_TOO_LARGE or SERVICE_UNAVAILABLE. */
+  /** Begins a body and returns its bound in bytes; throws PAYLOAD_TOO_LARGE or SERVICE_UNAVAILABLE. */
   begin({ declaredBytes, bytesMax, onSlow, hasFiles = false }: BodyOptions): number {
     if (this.caller) this.shares = this.budget.sharesOf(this.caller, this.clientAddress);
     let most = Math.min(bytesMax, bodyBytesMaxOf(this.caller, hasFiles));
@@ -193,7 +192,7 @@ export class BodyAllowance implements Listed {
     return most;
   }
 
-  /** So much of it has come. Throws SERVICE_UNAVAILABLE when that was not declared and is too much for now. */
+  /** Counts received bytes. Throws SERVICE_UNAVAILABLE when they were not declared and exceed a share. */
   came(bytes: number): void {
     this.cameBytes += bytes;
     if (this.cameBytes > this.countedBytes) this.count(this.cameBytes - this.countedBytes);
@@ -204,14 +203,14 @@ export class BodyAllowance implements Listed {
     return this.cameBytes;
   }
 
-  /** All of it has come, or no more of it is read. */
+  /** The body is complete, or no longer read. */
   end(): void {
     if (this.onSlow === null) return;
     this.onSlow = null;
     this.budget.expectNoMore(this);
   }
 
-  /** Nothing of it is held any more. Doing it again changes nothing. */
+  /** Releases the bytes; idempotent. */
   release(): void {
     this.end();
     this.budget.giveBack(this.shares, this.countedBytes);
@@ -219,7 +218,7 @@ export class BodyAllowance implements Listed {
     this.shares = [];
   }
 
-  /** Gives the body up when it comes too slowly. */
+  /** Refuses the body when it arrives too slowly. */
   look({ graceMs, bytesPerSecondMin }: BodyPace): void {
     const elapsedMs = performance.now() - this.beganAt - graceMs;
     if (elapsedMs <= 0 || this.cameBytes * 1000 >= elapsedMs * bytesPerSecondMin) return;
@@ -241,7 +240,7 @@ function bodyBytesMaxOf(caller: Caller | null, hasFiles: boolean): number {
   return isPublishable && !hasFiles ? PUBLISHABLE_BODY_BYTES_MAX : Number.POSITIVE_INFINITY;
 }
 
-/** One more is counted there. */
+/** Adds a user to the share. */
 function shareOf(group: Group, name: string): Share {
   let share = group.shares.get(name);
   if (share === undefined) {

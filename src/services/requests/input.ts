@@ -1,6 +1,6 @@
 /**
- * zod's findings as the error that callers see: every wrong field by its dotted path
- * (docs/spec/errors.md#envelope). The words are `issue-words.ts`'s.
+ * Turns zod's issues into the error envelope: every wrong field by its dotted path (docs/spec/errors.md#envelope). The words are in
+ * `issue-words.ts`.
  */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
@@ -8,26 +8,26 @@ import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } 
 import { ownValue } from "../../lib/own-values.js";
 import { BIDI_CONTROL, unstorableIn } from "../../lib/storable-text.js";
 
-/** Unspecified: findings told at once. A body can hold thousands of wrong items, and nobody reads more than these. */
+/** Unspecified: issues reported at once; a body can hold thousands. */
 const FINDINGS_MAX = 20;
-/** Unspecified: of these, the fields that the message itself tells. */
+/** Unspecified: fields named in the message itself. */
 const FIELDS_SAID_MAX = 3;
-/** Unspecified: how much of a path the message repeats: an unknown field has whatever name the caller gave it. */
+/** Unspecified: characters of a path in the message, as clients choose the names of unknown fields. */
 const PATH_CHARS_MAX = 200;
 const PARSING = { error: sayIssue };
-/** A list or an object that is found wrong is not read to its end. */
+/** Stops at the first issue of a list or object. */
 const UNTIL_WRONG: z.core.ParseContext<z.core.$ZodIssue> & Pick<z.core.ParseContextInternal, "abortEarly"> = {
   error: sayIssue,
   abortEarly: true,
 };
 
 interface Finding {
-  /** Empty: about the whole input. */
+  /** Empty: the whole input. */
   readonly path: string;
   readonly message: string;
 }
 
-/** Text that is stored. What comes over HTTP has been looked at where it was read. */
+/** Text that can be stored. Bodies over HTTP are checked when they are read. */
 export const storableText = z
   .string()
   .superRefine((text, issues) => {
@@ -36,12 +36,15 @@ export const storableText = z
   })
   .meta({ pattern: "^[^\\u0000]*$" });
 
-/** A name or a title, which others see among words of ours: text that turns their direction around would let it look like another. */
+/**
+ * A name or title that others see beside our own words: without characters that reverse the text direction and so could imitate another
+ * name.
+ */
 export const shownText = storableText
   .refine((text) => !BIDI_CONTROL.test(text), "must not hold characters that change the direction of text (such as U+202E)")
   .meta({ pattern: "^[^\\u0000\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]*$" });
 
-/** Text that says something; what an upstream is to read. */
+/** Text that is not blank, for an upstream to read. */
 export const nonBlankText = storableText.refine((text) => text.trim() !== "", "must not be empty").meta({ allOf: [{ pattern: "\\S" }] });
 
 interface PairBounds {
@@ -50,7 +53,7 @@ interface PairBounds {
   readonly valueCharsMax: number;
 }
 
-/** Texts by names that the caller chooses. The first that is wrong is told: a record of zod's reads every one. */
+/** Texts by names that the client chooses. Stops at the first wrong one, while a record of zod's reads all. */
 export function textPairs({ countMax, nameCharsMax, valueCharsMax }: PairBounds) {
   const problemOf = (name: string, value: unknown) => {
     if (name.length > nameCharsMax) return `must have a name of at most ${nameCharsMax} characters`;
@@ -76,12 +79,12 @@ export function textPairs({ countMax, nameCharsMax, valueCharsMax }: PairBounds)
     });
 }
 
-/** A list that holds nothing twice. */
+/** A list without duplicates. */
 export function distinct<Item extends z.ZodType<string>>(list: z.ZodArray<Item>) {
   return list.superRefine(refuseDuplicates).meta({ uniqueItems: true });
 }
 
-/** Names the first item that is there a second time. A list may be long: it is looked through once. */
+/** Names the first duplicate, in one pass, as a list may be long. */
 function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<readonly string[]>): void {
   const seen = new Set<string>();
   const place = items.findIndex((item) => {
@@ -93,35 +96,35 @@ function refuseDuplicates(items: readonly string[], issues: z.RefinementCtx<read
 }
 
 /**
- * Schemas of what is asked for at every turn, with what zod compiles of each: code that checks a good input in a tenth of the time, and
- * leaves one that is not good to the schema itself, whose words are told. It is compiled when it is used, not when the process starts.
+ * Schemas that are used constantly, with their compiled form, which checks good input in a tenth of the time. Bad input goes to the schema
+ * itself for its messages. Compiled on first use, not at the start.
  */
 const frequent = new WeakMap<z.ZodType, z.ZodType | null>();
 
-/** The same schema, which is compiled from its first input on. */
+/** Compiles the schema from its first input on. */
 export function parsedOften<Schema extends z.ZodType>(schema: Schema): Schema {
   if (!frequent.has(schema)) frequent.set(schema, null);
   return schema;
 }
 
-/** The parsed input, or BAD_REQUEST with `param` naming the first wrong field. */
+/** Returns the parsed input, or throws BAD_REQUEST with `param` naming the first wrong field. */
 export function parseInput<Output>(schema: z.ZodType<Output>, input: unknown): Output {
   const first = quickest(schema).safeParse(input, UNTIL_WRONG);
   if (first.success) return first.data;
-  // Of an input that is small everything that is wrong is told.
+  // A small input is checked completely.
   const result = isSmall(input) ? schema.safeParse(input, PARSING) : first;
   if (result.success) return result.data;
   throw toInputError(result.error, input);
 }
 
-/** Unspecified: values of an input, of which each may be wrong in several ways, that are all looked for. */
+/** Unspecified: values of an input that is checked completely. */
 const SMALL_VALUES_MAX = 1_000;
 
 function isSmall(input: unknown): boolean {
   return countValues(input, SMALL_VALUES_MAX) <= SMALL_VALUES_MAX;
 }
 
-/** As far as one more than `most`. */
+/** Counts values up to one more than `most`. */
 function countValues(value: unknown, most: number): number {
   if (typeof value !== "object" || value === null) return 1;
   const inner = Array.isArray(value) ? value : Object.values(value);
@@ -158,7 +161,7 @@ function toInputError(error: z.ZodError, input: unknown): AppError {
   });
 }
 
-/** A value of a wrong type breaks bounds that are none of its own: of such a field only the type is told. */
+/** Drops the issues on bounds of a field that already has the wrong type. */
 function withoutConsequences(issues: readonly z.core.$ZodIssue[]): readonly z.core.$ZodIssue[] {
   if (issues.length === 1) return issues;
   const wrong = new Set(issues.filter(({ code }) => code === "invalid_type").map(({ path }) => dotted(path)));
@@ -175,7 +178,10 @@ function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly str
   return messages;
 }
 
-/** "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". `untold`: fields beside those. */
+/**
+ * "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". `untold`: number of further
+ * fields.
+ */
 function toSentence(messages: ReadonlyMap<string, readonly string[]>, untold: number): string {
   const said = [...messages]
     .slice(0, FIELDS_SAID_MAX)
@@ -210,12 +216,12 @@ function dotted(path: readonly PropertyKey[]): string {
   return path.map(String).join(".");
 }
 
-/** Whether a value that is not there is told so; a schema's own words are about one that is. */
+/** Whether the issue is about a missing value, which has its own message. */
 function isAboutMissing({ code, path }: z.core.$ZodIssue): boolean {
   return path.length > 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
 }
 
-/** Of what was sent: a list that a schema makes of a text has places that nobody could have filled. */
+/** Whether the input lacks the value. A list that a schema makes from text has places that the client did not write. */
 function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
   const holder = valueAt(input, path.slice(0, -1));
   return typeof holder === "object" && holder !== null && valueAt(input, path) === undefined;
@@ -230,8 +236,8 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 type Issues = readonly z.core.$ZodIssue[];
 
 /**
- * Of a union's variants, the one that the caller seems to have meant: that whose tag (`type: "function_call"`) the input has, else
- * the one with the fewest mistakes. Null when the input had the wrong type for all of them, where the union's own message says more.
+ * Chooses the union variant that the client probably meant: the one whose tag (`type: "function_call"`) matches, else the one with the
+ * fewest issues. Null when the input has the wrong type for all, where the union's own message says more.
  */
 function closestVariant(variants: readonly Issues[]): Issues | null {
   const ofRightType = variants.filter((issues) => !issues.some(isOfWrongType));
@@ -246,12 +252,12 @@ function isOfWrongType({ code, path }: z.core.$ZodIssue): boolean {
   return path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
 }
 
-/** A list whose items have a wrong type is one of another variant. */
+/** A list whose items have the wrong type belongs to another variant. */
 function isOfWrongItem({ code, path }: z.core.$ZodIssue): boolean {
   return path.length === 1 && typeof path[0] === "number" && code === "invalid_type";
 }
 
-/** With as few mistakes as any, and of those the one that the input agrees with deepest. */
+/** The variant with the fewest issues, and among those the deepest match. */
 function fewest(variants: readonly Issues[]): Issues | null {
   return variants.reduce<Issues | null>((best, issues) => {
     if (best === null || issues.length < best.length) return issues;
@@ -263,12 +269,12 @@ function depthOf(issues: Issues): number {
   return issues.reduce((depth, { path }) => Math.max(depth, path.length), 0);
 }
 
-/** About a field that may have a single value: what tells the variants of a union apart. */
+/** About a field with a single value, which tells the variants apart. */
 function isOfTag(issue: z.core.$ZodIssue): issue is z.core.$ZodIssueInvalidValue {
   return issue.code === "invalid_value" && issue.values.length === 1 && issue.path.length === 1;
 }
 
-/** When the input has the tag of no variant, that is what is wrong with it: the tags of all of them. */
+/** The issue for an input with the tag of no variant: lists all tags. */
 function toTagIssue(variants: readonly Issues[]): Issues | null {
   const tags = variants.map((issues) => issues.find(isOfTag)).filter((issue) => issue !== undefined);
   const [first] = tags;

@@ -1,6 +1,9 @@
-/** Limits of the bodies of requests while they are on their way and at work. */
+/** Limits of request bodies while they arrive and are processed. */
 
-/** Unspecified: each one's part of REQUEST_BODIES_BYTES is one of so many: an account, a client address, the publishable keys of an account, one of them at one address, all who have no key, one of them at one address. */
+/**
+ * Unspecified: each share is this fraction of REQUEST_BODIES_BYTES: an account, a client address, an account's publishable keys, one of
+ * them at one address, all anonymous callers, one of them at one address.
+ */
 export const ACCOUNT_BODIES_PART = 4;
 export const ADDRESS_BODIES_PART = 2;
 export const PUBLISHABLE_BODIES_PART = 8;
@@ -8,18 +11,18 @@ export const PUBLISHABLE_ADDRESS_BODIES_PART = 16;
 export const ANONYMOUS_BODIES_PART = 8;
 export const ANONYMOUS_ADDRESS_BODIES_PART = 64;
 
-/** Unspecified: a body of whoever has only a publishable key, forms with files aside; some pictures as data URLs. */
+/** Unspecified: a body with a publishable key, forms with files aside; room for some images as data URLs. */
 export const PUBLISHABLE_BODY_BYTES_MAX = 8 * 1024 * 1024;
-/** Unspecified: a body of whoever has no key. */
+/** Unspecified: a body of an anonymous caller. */
 export const ANONYMOUS_BODY_BYTES_MAX = 100 * 1024;
 
-/** Unspecified: a body may be silent for so long at its beginning, and then comes at this rate at least, taken over all of it. */
+/** Unspecified: a body may send nothing this long at its beginning, and then needs this average rate. */
 export const BODY_GRACE_MS = 10_000;
 export const BODY_BYTES_PER_SECOND_MIN = 16 * 1024;
-/** How often slow bodies are looked for. */
+/** Interval of looks for slow bodies. */
 export const BODY_PACE_LOOK_MS = 1_000;
 
-/** Unspecified: a document that clients register under its digest; one as long as 2,000 tokens usually are stays below. */
+/** Unspecified: a registered document; one of the usual 2,000 tokens is shorter. */
 export const DOCUMENT_BYTES_MAX = 32 * 1024;
-/** Unspecified: documents that one caller registers within the time that they are kept; at their longest a quarter of what a process keeps. */
+/** Unspecified: documents that a caller registers within their lifetime; at full length a quarter of a process's room. */
 export const DOCUMENTS_PER_CALLER_MAX = 500;

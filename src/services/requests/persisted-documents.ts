@@ -1,9 +1,9 @@
 /**
- * GraphQL documents that are asked for by their SHA-256 (docs/graphql.md#documents-by-their-digest): the operator's own, out of a manifest,
- * and those that clients register. The manifest is never forgotten; with `isOnly` nothing else is answered.
+ * GraphQL documents requested by SHA-256 (docs/graphql.md#documents-by-their-digest): the operator's, from a manifest, and those that
+ * clients register. The manifest is never evicted; with `isOnly` other documents are refused.
  *
- * Nobody can push out what others have registered: a document is small, a caller registers so many in a day, and what one caller may
- * register is a quarter of what a process keeps. A registration too many is answered all the same and only not kept.
+ * A caller cannot evict the documents of others: documents are small, registrations per day are limited, and the limit is a quarter of a
+ * process's room. A document beyond the limit is executed, and not kept.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -17,16 +17,16 @@ import { DOCUMENT_SECONDS, type DocumentStore } from "../../store/documents.js";
 import { DOCUMENT_BYTES_MAX, DOCUMENTS_PER_CALLER_MAX } from "./limits.js";
 
 export interface PersistedDocumentSettings {
-  /** Null: that of this repository, `schema/persisted.json`. */
+  /** Null: this repository's `schema/persisted.json`. */
   readonly file: string | null;
-  /** No other documents are answered. */
+  /** Refuses all other documents. */
   readonly isOnly: boolean;
 }
 
-/** By the SHA-256 of each, in hexadecimal digits. */
+/** By SHA-256 in hexadecimal. */
 export type TrustedDocuments = ReadonlyMap<string, string>;
 
-/** In lower case, as clients write it. */
+/** Lower case, as clients write it. */
 export const DIGEST_PATTERN = /^[0-9a-f]{64}$/;
 
 const REGISTRATIONS = { name: "documents", max: DOCUMENTS_PER_CALLER_MAX, seconds: DOCUMENT_SECONDS } as const;
@@ -39,7 +39,7 @@ export class PersistedDocuments {
     readonly isOnly: boolean,
   ) {}
 
-  /** Null when it is not known, or not allowed. */
+  /** Null when unknown or not allowed. */
   async find(digest: string): Promise<string | null> {
     const trusted = this.trusted.get(digest);
     if (trusted !== undefined) return trusted;
@@ -50,7 +50,7 @@ export class PersistedDocuments {
     return this.trusted.has(digest);
   }
 
-  /** Keeps a valid document whose digest this is, if there is room for one more of this caller's. Nobody need wait for it; never rejects. */
+  /** Keeps a valid document with this digest, if the caller has room. Never rejects, and need not be awaited. */
   async register(ctx: RequestContext, digest: string, text: string): Promise<void> {
     if (this.isOnly || this.trusted.has(digest) || this.registered.has(digest) || Buffer.byteLength(text) > DOCUMENT_BYTES_MAX) return;
     try {
@@ -65,14 +65,14 @@ export function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** A publishable key is in everybody's hands: what one address does with it is counted for that address. */
+/** A publishable key is public, so its registrations are counted per address. */
 function registrantOf({ caller, clientAddress }: RequestContext): string {
   if (caller.kind === "anonymous") return addressGroupOf(clientAddress);
   if (caller.kind === "key" && caller.apiKeyType === "publishable") return `${caller.apiKeyId}:${addressGroupOf(clientAddress)}`;
   return caller.accountId;
 }
 
-/** Rejects with a StartError that says what is wrong with the manifest; without a file of that name there are none. */
+/** Rejects with a StartError for a faulty manifest; without the file there are no trusted documents. */
 export async function readTrustedDocuments({ file, isOnly }: PersistedDocumentSettings): Promise<TrustedDocuments> {
   const path = file ?? fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? `../../../${OWN_FILE}` : `../${OWN_FILE}`, import.meta.url));
   const documents = parseManifest(path, await readText(path, file !== null || isOnly));

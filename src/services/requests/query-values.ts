@@ -1,20 +1,20 @@
-/** The values of a query string, which come as text: read strictly, so that nothing is guessed (docs/spec/http.md#bodies-and-query-values). */
+/** Values of a query string, which are text and read strictly (docs/spec/http.md#bodies-and-query-values). */
 import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { parseNanocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
 import { CREDITS_MAX, USAGE_DAYS_MAX } from "../../limits.js";
 
-/** true, false, 1 and 0 only; described as the boolean that it is. */
+/** true, false, 1 and 0 only; described as a boolean. */
 export const queryFlag = z
   .enum(["true", "false", "1", "0"], "expected true, false, 1 or 0")
   .transform((value) => value === "true" || value === "1")
   .meta({ enum: undefined, type: "boolean" });
 
-/** How far back a list of usage goes. */
+/** Days of a usage list. */
 export const queryUsageDays = () => queryInteger(inUnit(z.int().min(1).max(USAGE_DAYS_MAX), "days"));
 
-/** Digits alone, with a minus or without: `1e3`, `5.0` and ` 5` are refused. Bounded by `number`, and described as it. */
+/** Digits with or without a minus: `1e3`, `5.0` and ` 5` are refused. Bounded and described by `number`. */
 export function queryInteger(number: z.ZodType<number, number>) {
   return z
     .string()
@@ -24,7 +24,7 @@ export function queryInteger(number: z.ZodType<number, number>) {
     .meta(descriptionOf(number));
 }
 
-/** As above, with decimals or without. */
+/** As above, with or without decimals. */
 export function queryNumber(number: z.ZodType<number, number>) {
   return z
     .string()
@@ -50,7 +50,7 @@ export const queryCredits = () =>
     })
     .meta({ pattern: "^\\d+(?:\\.\\d{1,9})?$" });
 
-/** Several values in one, separated by commas; blanks around them are left out. */
+/** Values separated by commas; surrounding blanks are dropped. */
 export function queryList<Item>(list: z.ZodType<Item[], Item[] | string[]>) {
   return z
     .string()
@@ -69,12 +69,12 @@ function descriptionOf(number: z.ZodType<number, number>) {
   return { pattern: undefined, ...described };
 }
 
-/** A whole number that a form has as text, and JSON as a number. */
+/** A whole number: text in a form, a number in JSON. */
 export function formInteger(number: z.ZodType<number, number>) {
   return z.preprocess((value) => (typeof value === "string" && /^-?\d{1,16}$/.test(value) ? Number(value) : value), number.nullish());
 }
 
-/** The same for true and false, or whatever `flag` allows of them. */
+/** The same for booleans; `flag` bounds and describes them. */
 export function formFlag<Value>(flag: z.ZodType<Value, Value>) {
   return z.preprocess((value) => (typeof value === "string" ? (ownValue(FLAGS, value) ?? value) : value), flag.nullish());
 }

@@ -1,14 +1,14 @@
-/** Secrets that only this deployment knows, all derived from its one encryption key. */
+/** Secrets of this deployment, all derived from its encryption key. */
 import { createHash, createHmac, hkdfSync } from "node:crypto";
 import { StartError } from "../../lib/start-error.js";
 import type { Database } from "../../store/database.js";
 
-/** 32 bytes, others for each purpose. */
+/** 32 bytes, different for each purpose. */
 export type DeriveSecret = (purpose: string) => Buffer;
 
 const PEPPER_FINGERPRINT = "api-key-pepper-fingerprint";
 
-/** What the database knows a key by. */
+/** The HMAC by which the database finds a key. */
 export function hashApiKey(pepper: Buffer, key: string): Buffer {
   return createHmac("sha256", pepper).update(key).digest();
 }
@@ -18,14 +18,14 @@ export function secretsOf(encryptionKey: string): DeriveSecret {
 }
 
 /**
- * The secret that API keys are hashed under, derived from ENCRYPTION_KEY. The database remembers its fingerprint: under
- * another key every API key would be unknown, which is better said at the start.
+ * Derives the secret under which API keys are hashed. The database stores its fingerprint, because under another ENCRYPTION_KEY every API
+ * key would be unknown, which should fail at the start.
  */
 export async function pepperOf(deriveSecret: DeriveSecret, database: Pick<Database, "prisma">): Promise<Buffer> {
   const pepper = deriveSecret("api key pepper");
   const fingerprint = createHash("sha256").update(pepper).digest("hex").slice(0, 16);
   const { deploymentSetting } = database.prisma;
-  // Of several processes that start on one empty database at once, one writes it.
+  // One of several processes that start at once writes it.
   await deploymentSetting.createMany({ data: { name: PEPPER_FINGERPRINT, value: fingerprint }, skipDuplicates: true });
   const stored = await deploymentSetting.findUniqueOrThrow({ where: { name: PEPPER_FINGERPRINT } });
   if (stored.value !== fingerprint) {

@@ -1,8 +1,8 @@
 /**
- * Secrets in database columns: AES-256-GCM under a key that only this deployment has (docs/spec/community-models.md#credentials).
+ * Encrypts secrets in database columns: AES-256-GCM under this deployment's key (docs/spec/community-models.md#credentials).
  *
- * What is stored, in bytes: 1 version, 4 key id, 12 random IV, 16 tag, then the ciphertext. The place that it was sealed for is
- * authenticated with it, so that a ciphertext which is moved to another row, column or table cannot be opened there.
+ * Bytes: 1 version, 4 key id, 12 random IV, 16 tag, then the ciphertext. Its place is authenticated, so that a ciphertext cannot be opened
+ * in another row, column or table.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
@@ -25,7 +25,7 @@ export class SecretBox {
   private readonly keys: ReadonlyMap<string, Buffer>;
   private readonly currentId: Buffer;
 
-  /** Keys of 32 bytes. The first seals; what was sealed with the others can still be opened. */
+  /** Keys of 32 bytes. The first one seals; the others still open. */
   constructor(
     private readonly current: Buffer,
     earlier: readonly Buffer[] = [],
@@ -44,7 +44,7 @@ export class SecretBox {
     return new Uint8Array(Buffer.concat([Buffer.of(VERSION), this.currentId, iv, cipher.getAuthTag(), ciphertext]));
   }
 
-  /** Throws when it was changed, was sealed for another place, or with a key that is not known. */
+  /** Throws when it was changed, sealed for another place, or sealed with an unknown key. */
   open(place: SecretPlace, sealed: Uint8Array): string {
     const blob = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
     if (blob.length < HEAD_BYTES || blob[0] !== VERSION) throw new Error(`${describe(place)} holds nothing that was sealed.`);
@@ -61,7 +61,7 @@ export class SecretBox {
     }
   }
 
-  /** True when it should be sealed anew: it was sealed with an earlier key. */
+  /** True when it was sealed with an earlier key and should be sealed again. */
   isOutdated(sealed: Uint8Array): boolean {
     return !Buffer.from(sealed.subarray(1, 1 + KEY_ID_BYTES)).equals(this.currentId);
   }

@@ -1,4 +1,4 @@
-/** Which rows of an account's usage are asked for: one rule for lists and summaries, on both faces (docs/spec/usage.md#filters). */
+/** Filters of an account's usage rows: one rule for lists and summaries, on both faces (docs/spec/usage.md#filters). */
 import * as z from "zod";
 import { wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
@@ -7,16 +7,16 @@ import { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
 import type { UsageRecordWhereInput } from "../../store/generated/prisma/models.js";
 import { nonBlankText, parseInput, storableText } from "../requests/input.js";
 
-/** Unspecified: the keys, and the models, of one filter. */
+/** Unspecified: keys, and models, in one filter. */
 export const USAGE_FILTER_IDS_MAX = 100;
-/** Unspecified: as long as the longest model id. */
+/** Unspecified: the length of the longest model id. */
 export const USAGE_SEARCH_CHARS_MAX = 200;
-/** Unspecified: the models, and the keys, that a search text may mean. */
+/** Unspecified: models, and keys, that a search text may match. */
 const SEARCH_MATCHES_MAX = 1_000;
 
 const ids = z.array(storableText.max(512)).min(1).max(USAGE_FILTER_IDS_MAX);
 
-/** What a filter may hold. Ids of what is not there, or is another account's, find nothing. */
+/** Input of a filter. Unknown ids, and those of other accounts, match nothing. */
 export const usageFilterInput = z.strictObject({
   apiKeyIds: ids.nullish(),
   /** Canonical ids. */
@@ -29,12 +29,12 @@ export const usageFilterInput = z.strictObject({
   to: z.date().nullish(),
   /** In nanocredits. */
   minCost: z.bigint().min(0n, "must be 0 or more").nullish(),
-  /** A part of a model's id or of a key's name, in any case; or a generation's id. */
+  /** Part of a model's id or of a key's name, in any case; or a generation's id. */
   search: nonBlankText.max(USAGE_SEARCH_CHARS_MAX).nullish(),
 });
 export type UsageFilter = z.input<typeof usageFilterInput>;
 
-/** A filter that has been looked through, for one account. What is left out lets everything pass; an empty list nothing. */
+/** A checked filter, for one account. An absent field matches everything, an empty list nothing. */
 export interface UsageScope {
   readonly accountId: string;
   readonly apiKeyIds?: readonly string[];
@@ -45,11 +45,11 @@ export interface UsageScope {
   readonly to?: Date;
   readonly minCost?: bigint;
   readonly id?: string;
-  /** One of both. */
+  /** Matches one of both. */
   readonly either?: { readonly models: readonly string[]; readonly apiKeyIds: readonly string[] };
 }
 
-/** BAD_REQUEST with `param` naming the field that cannot be. `apiKeyId`: of that key alone. */
+/** Rejects with BAD_REQUEST, `param` naming the wrong field. `apiKeyId`: only that key. */
 export async function scopeOf(database: Database, accountId: string, filter: UsageFilter = {}, apiKeyId?: string): Promise<UsageScope> {
   const { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search } = parseInput(usageFilterInput, filter);
   if (from && to && from > to) throw wrongField("from", "must not be later than `to`");
@@ -68,12 +68,12 @@ export async function scopeOf(database: Database, accountId: string, filter: Usa
   return apiKeyId === undefined ? scope : ofKeys(scope, [apiKeyId]);
 }
 
-/** What the filter leaves of these keys alone. */
+/** The scope restricted to these keys. */
 export function ofKeys(scope: UsageScope, apiKeyIds: readonly string[]): UsageScope {
   return { ...scope, apiKeyIds: apiKeyIds.filter((id) => scope.apiKeyIds?.includes(id) ?? true) };
 }
 
-/** As Prisma asks for the rows. */
+/** The Prisma condition of the rows. */
 export function toWhere(scope: UsageScope): UsageRecordWhereInput {
   const { accountId, apiKeyIds, models, modalities, statuses, from, to, minCost, id, either } = scope;
   const among = <Value>(values: readonly Value[]) => ({ in: [...values] });
@@ -90,7 +90,7 @@ export function toWhere(scope: UsageScope): UsageRecordWhereInput {
   };
 }
 
-/** The models that the account has called, and its keys, that have the text in their names: rows are then found by what they name. */
+/** Finds the account's models and keys whose names contain the text; rows are then found by id. */
 async function findNamed(database: Database, accountId: string, search: string): Promise<NonNullable<UsageScope["either"]>> {
   const contains = search.replaceAll(/[\\%_]/g, "\\$&");
   const named = { contains, mode: "insensitive" } as const;

@@ -1,4 +1,4 @@
-/** Usage rows in an order, page by page, for an account and for each of several keys (docs/spec/usage.md#history). */
+/** Sorted pages of usage rows, for an account and for each of several keys (docs/spec/usage.md#history). */
 import { type AppError, wrongField } from "../../errors.js";
 import { groupBy } from "../../lib/collections.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
@@ -14,16 +14,15 @@ export interface UsageOrder {
   readonly isAscending: boolean;
 }
 
-/** Unspecified: rows that are sorted by what no index sorts them by. */
+/** Unspecified: rows that are sorted without an index. */
 export const USAGE_SORTED_ROWS_MAX = 100_000;
 
 const COLUMNS = { timestamp: "timestamp", cost: "costNanocredits", response_time: "responseTimeMs" } as const;
 const SQL_COLUMNS = { timestamp: "timestamp", cost: "cost_nanocredits", response_time: "response_time_ms" } as const;
-/** Before every row of this gateway's. */
+/** Earlier than every row. */
 const BEGINNING = new Date(0);
 export const IDENTITY = { id: true, timestamp: true } as const;
 
-/** A usage row with what was selected of it. */
 export type SelectedUsage = Pick<UsageRecordModel, keyof typeof IDENTITY>;
 
 export async function readPage(
@@ -51,7 +50,7 @@ export async function readPage(
   return toPage(rows, page, () => countRows(database, scope));
 }
 
-/** Of each key the first rows, or the last: two statements, however many keys there are; or why it has none. */
+/** Reads the first or last rows of each key in two statements, or the reason why a key has none. */
 export async function readPagesOfKeys(
   database: Database,
   scope: UsageScope,
@@ -82,14 +81,14 @@ export async function readPagesOfKeys(
   return new Map(apiKeyIds.map((id) => [id, unsortable.has(id) ? tooManyToSort() : toPage(byKey.get(id) ?? [], page, () => countOf(id))]));
 }
 
-/** How many there are, up to one more than lists are counted to: out of the roll-ups, where they know what is asked for. */
+/** Counts rows up to one more than lists are counted to; from the roll-ups, where they have the answer. */
 async function countRows(database: Database, scope: UsageScope): Promise<number> {
   if (scope.minCost !== undefined || scope.id !== undefined)
     return database.prisma.usageRecord.count({ where: toWhere(scope), take: COUNT_TAKE });
   return Math.min(COUNT_TAKE, await countIn(database, scope, rangeOf(scope)));
 }
 
-/** The same of each key that has any. */
+/** The same per key that has rows. */
 async function countRowsOfKeys(database: Database, scope: UsageScope, apiKeyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   if (scope.minCost === undefined && scope.id === undefined) {
     const counts = await countsOfKeys(database, scope, apiKeyIds, rangeOf(scope));
@@ -124,7 +123,7 @@ function tooManyToSort(): AppError {
   return wrongField("orderBy", `sorts ${USAGE_SORTED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`);
 }
 
-/** What comes after a row in the order; or before it, which is after it in the opposite one. */
+/** The condition for rows after a given row, or before it (`end`). */
 async function boundAt(
   database: Database,
   { accountId }: UsageScope,
@@ -136,13 +135,13 @@ async function boundAt(
   const row = field === "timestamp" ? { timestamp } : await database.prisma.usageRecord.findUnique({ where: { id, accountId } });
   if (!row) throw wrongField(end, "must be a cursor that this list has answered");
   const value = (row as Partial<UsageRecordModel>)[column];
-  // Its first half alone bounds the column, so that an index is entered where the page begins.
+  // The first half alone bounds the column, so that an index scan starts where the page begins.
   return isAscending === (end === "after")
     ? { [column]: { gte: value }, OR: [{ [column]: { gt: value } }, { id: { gt: id } }] }
     : { [column]: { lte: value }, OR: [{ [column]: { lt: value } }, { id: { lt: id } }] };
 }
 
-/** As `toWhere`, for SQL in which the row is `r`. Keys are for whoever asks to see to. */
+/** As `toWhere`, for SQL in which the row is `r`. The caller adds the condition on keys. */
 function toCondition(scope: UsageScope): Prisma.Sql {
   const { accountId, apiKeyIds, models, modalities, statuses, from, to, minCost, id, either } = scope;
   return Prisma.join(

@@ -1,10 +1,9 @@
 /**
- * The roll-ups of usage, read (docs/decisions/usage-roll-ups.md): sums over the rows of an account in a time, by what they are asked
- * for.
+ * Reads the roll-ups of usage (docs/decisions/usage-roll-ups.md): grouped sums over an account's rows in a time range.
  *
- * 1. Whole weeks come from their roll-up, the whole days before and after them from that by day, the whole hours from that by hour.
- * 2. What is asked for of the first and of the last hour comes from the rows themselves.
- * 3. What has not been rolled up yet is added. One statement reads all of it, so that each generation counts once.
+ * 1. Whole weeks come from their roll-up, whole days before and after them from that by day, whole hours from that by hour.
+ * 2. Parts of the first and last hour come from the rows.
+ * 3. Rows not yet rolled up are added. One statement reads all of it, so that each generation counts once.
  */
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
@@ -21,7 +20,7 @@ export interface UsageRange {
 }
 
 export interface UsageSums {
-  /** Where the hour or the day begins. */
+  /** Start of the hour or day. */
   readonly start: Date | null;
   readonly apiKeyId: string | null;
   readonly model: string | null;
@@ -32,12 +31,12 @@ export interface UsageSums {
   readonly costNanocredits: bigint;
   readonly inputTokens: bigint;
   readonly outputTokens: bigint;
-  /** Histograms; null where they are not wanted. */
+  /** Histograms; null where not requested. */
   readonly responseTimes: string | null;
   readonly firstTokenTimes: string | null;
 }
 
-/** What is summed up only where it is wanted: each is a number of a thousand digits. */
+/** Histograms to sum up, each a number of a thousand digits: only on request. */
 export interface UsageHistograms {
   readonly responseTimes: boolean;
   readonly firstTokenTimes: boolean;
@@ -48,10 +47,10 @@ const DAY_MS = 24 * HOUR_MS;
 const WEEK_MS = 7 * DAY_MS;
 /** Weeks begin on Mondays. */
 const FIRST_WEEK = Date.UTC(1970, 0, 5);
-/** Later than every row, a date that every database writes, and where a week begins. */
+/** Later than every row, writable by every database, and the start of a week. */
 const NEVER = new Date(Date.UTC(9999, 0, 4));
 const NO_KEY = "00000000-0000-0000-0000-000000000000";
-/** The levels of roll-ups. */
+/** Levels of roll-ups. */
 const BY_KEY = 1;
 const BY_MODEL = 2;
 const BY_WEEK = 4;
@@ -59,7 +58,7 @@ const BY_WEEK = 4;
 const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens,
   response_times, first_token_times`;
 
-/** How many groups are read at most: in all, or of each key. Those of keys are grouped by it, too. */
+/** The most groups: in all, or per key, when also grouped by key. */
 export type GroupLimit = { readonly groups: number } | { readonly groupsOfKey: number };
 
 export interface UsageQuestion {
@@ -69,7 +68,7 @@ export interface UsageQuestion {
   readonly histograms?: UsageHistograms;
 }
 
-/** The most expensive groups first. A scope with `minCost` or `id` is for `readRows`. */
+/** Reads sums, the most expensive groups first. For a scope with `minCost` or `id` use `readRows`. */
 export function readRollUps(database: Database, scope: UsageScope, question: UsageQuestion): Promise<UsageSums[]> {
   const { range, groupBy } = question;
   const byKey = groupBy.has("key") || scope.apiKeyIds !== undefined || scope.either !== undefined;
@@ -99,13 +98,13 @@ export function readRollUps(database: Database, scope: UsageScope, question: Usa
   return readGroups(database, scope, parts, question);
 }
 
-/** How many there are, however many; regardless of what they cost and which one is asked for. */
+/** Counts all generations in the range, ignoring `minCost` and `id`. */
 export async function countIn(database: Database, scope: UsageScope, range: UsageRange): Promise<number> {
   const [sums] = await readRollUps(database, scope, { range, groupBy: new Set(), limit: { groups: 1 } });
   return Number(sums?.requests ?? 0n);
 }
 
-/** The same of each key that has any. */
+/** The same per key that has rows. */
 export async function countsOfKeys(
   database: Database,
   scope: UsageScope,
@@ -117,7 +116,7 @@ export async function countsOfKeys(
   return new Map(counts.map(({ apiKeyId, requests }) => [apiKeyId as string, Number(requests)]));
 }
 
-/** The same of the rows themselves, one by one: for what no roll-up knows of. */
+/** Sums over single rows, for conditions that roll-ups do not have. */
 export function readRows(database: Database, scope: UsageScope, question: UsageQuestion): Promise<UsageSums[]> {
   const { id, minCost } = scope;
   const { from, to } = question.range;
@@ -162,8 +161,8 @@ function readGroups(
     ...(either ? [Prisma.sql`(model = ANY (${[...either.models]}::text[]) OR api_key_id = ANY (${[...either.apiKeyIds]}::uuid[]))`] : []),
   ];
   const ofKey = "groupsOfKey" in limit ? Prisma.sql`PARTITION BY api_key_id` : Prisma.empty;
-  // A place for each column, whether or not it is grouped by. Without any group there is one row, whatever is found. Texts are made of
-  // what is answered, and not of each row that is read.
+  // The statement has each column, grouped or not; without groups it returns one row. Texts are converted in the result, not for each row
+  // that is read.
   return database.prisma.$queryRaw<UsageSums[]>`
     SELECT start, nullif(api_key_id, ${NO_KEY}::uuid)::text AS "apiKeyId", model, modality::text, outcome::text AS status, requests, failures,
       cost AS "costNanocredits", input AS "inputTokens", output AS "outputTokens", response_times::text AS "responseTimes",
@@ -205,11 +204,11 @@ interface Split {
   readonly hours: readonly Between[];
   /** Parts of hours. */
   readonly edges: readonly Between[];
-  /** The hour that begins before the end and ends after it: what failed in it is not told apart by time. */
+  /** The hour that the range ends within: its failures are not divided by time. */
   readonly failedHour: Date | null;
 }
 
-/** In the largest units that lie in the time as a whole, and no larger than what is grouped by. */
+/** Splits the range into the largest units within it, but none larger than the grouping. */
 function split({ from, to }: UsageRange, groupBy: ReadonlySet<UsageGrouping>): Split {
   const end = to ?? NEVER;
   const [byHour, edges] = whole({ from, to: end }, HOUR_MS);
@@ -222,7 +221,7 @@ function split({ from, to }: UsageRange, groupBy: ReadonlySet<UsageGrouping>): S
   return { weeks: byWeek ? [byWeek] : [], days, hours, edges, failedHour };
 }
 
-/** What of a time is whole units, and what is left before and after them. */
+/** Splits a range into whole units and the parts before and after them. */
 function whole({ from, to }: Between, unitMs: number): [Between | null, readonly Between[]] {
   const [first, last] = [up(from, unitMs), down(to, unitMs)];
   return first < last ? [{ from: first, to: last }, [...between(from, first), ...between(last, to)]] : [null, between(from, to)];
@@ -240,13 +239,13 @@ function down(time: Date, unitMs: number): Date {
   return new Date(Math.floor((time.getTime() - FIRST_WEEK) / unitMs) * unitMs + FIRST_WEEK);
 }
 
-/** As the function usage_time_digit writes them: a count of twelve digits for each bucket, the last of them that of 0 ms. */
+/** The format of the function usage_time_digit: twelve digits per bucket, the last one that of 0 ms. */
 const COUNT_DIGITS = 12;
 const BUCKET_GROWTH = 1.1;
 
 const DIGIT_ZERO = "0".charCodeAt(0);
 
-/** How many times the histogram holds in each bucket. Hundreds of them are read for one summary: digit by digit, and nothing is cut out. */
+/** Reads the counts of all buckets. A summary reads hundreds of histograms, so it goes digit by digit without substrings. */
 export function readHistogram(digits: string): number[] {
   const counts: number[] = [];
   for (let end = digits.length; end > 0; end -= COUNT_DIGITS) {
@@ -257,7 +256,7 @@ export function readHistogram(digits: string): number[] {
   return counts;
 }
 
-/** The times in milliseconds that each of these shares of the times, in ascending order, do not exceed, to 5%; null when there is none. */
+/** Quantiles in milliseconds for ascending `shares`, to 5%; null without counts. */
 export function quantilesOf(counts: readonly number[], shares: readonly number[]): number[] | null {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;

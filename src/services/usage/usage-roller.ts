@@ -1,7 +1,6 @@
 /**
- * What keeps the roll-ups of usage up to date, beside everything that is charged (docs/decisions/usage-roll-ups.md): the SQL function
- * usage_roll, called again and again. And the generations that failed, which are in no usage row: counted in memory, and written down in
- * one statement each time.
+ * Keeps the roll-ups of usage up to date in the background (docs/decisions/usage-roll-ups.md) by calling the SQL function usage_roll. Also
+ * counts failed generations, which have no usage row, in memory, and writes them in one statement each time.
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -10,10 +9,10 @@ import type { Database } from "../../store/database.js";
 import type { Modality } from "../../store/generated/prisma/enums.js";
 
 const ROLL_EVERY_MS = 2_000;
-/** Rows at once. The embedded database does nothing else meanwhile. */
+/** Rows per call, during which the embedded database does nothing else. */
 const ROLL_ROWS = 2_000;
 const ROLL_ROWS_EMBEDDED = 250;
-/** Different failures that are counted until they are written down; of more, the newest are not counted. */
+/** Distinct failures counted between two writes; beyond it new ones are not counted. */
 const FAILURES_MAX = 10_000;
 const HOUR_MS = 3_600_000;
 
@@ -37,25 +36,25 @@ export class UsageRoller {
     this.rolls = new Repeated(() => this.roll(), log, "usage could not be rolled up; it is tried again");
   }
 
-  /** Before anything is charged. */
+  /** Call before anything is charged. */
   async open(): Promise<void> {
     await this.database.prisma.$executeRaw`SELECT usage_roll_open()`;
     void this.rolls.every(ROLL_EVERY_MS).now();
   }
 
-  /** Writes down the failures that have been counted. What has not been rolled up is so by whoever comes next. */
+  /** Writes the counted failures. Another process rolls up the remaining rows. */
   async close(): Promise<void> {
     this.isClosing = true;
     await this.rolls.close();
     await this.writeFailures();
   }
 
-  /** Resolves when everything is rolled up that was charged before, unless another process is at it. */
+  /** Resolves when all earlier charges are rolled up, unless another process is doing it. */
   settled(): Promise<void> {
     return this.rolls.now();
   }
 
-  /** Nobody waits for it. */
+  /** Counts a failure; does not wait. */
   noteFailure({ accountId, apiKeyId, model, modality }: FailedGeneration): void {
     const hour = Math.floor(this.clock.now().getTime() / HOUR_MS) * HOUR_MS;
     const key = `${hour} ${accountId} ${apiKeyId} ${modality} ${model}`;
@@ -75,7 +74,7 @@ export class UsageRoller {
     }
   }
 
-  /** What cannot be written is kept for the next time. */
+  /** Counts that cannot be written are kept for the next time. */
   private async writeFailures(): Promise<void> {
     const counted = this.failures;
     if (counted.size === 0) return;

@@ -1,4 +1,7 @@
-/** Usage in sum: requests, costs, tokens, times and failures by hour or day, model, key, status and modality (docs/spec/usage.md#summary). */
+/**
+ * Usage summaries: requests, costs, tokens, times and failures by hour or day, model, key, status and modality
+ * (docs/spec/usage.md#summary).
+ */
 import type { RequestContext } from "../../context.js";
 import { type AppError, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -22,13 +25,13 @@ import {
   type UsageSums,
 } from "./usage-roll-ups.js";
 
-/** Unspecified: how far a summary reaches, in days, and one by the hour. */
+/** Unspecified: the longest range of a summary, in days, and of one by the hour. */
 export const USAGE_SUMMARY_DAYS_MAX = 366;
 export const USAGE_SUMMARY_HOURLY_DAYS_MAX = 31;
 /** Unspecified: groups of one summary. */
 export const USAGE_GROUPS_MAX = 1_000;
 export const USAGE_GROUPS_DEFAULT = 100;
-/** Unspecified: rows that are read one by one, where no roll-up can answer. */
+/** Unspecified: rows read one by one, where no roll-up has the answer. */
 export const USAGE_SUMMED_ROWS_MAX = 50_000;
 
 const HOUR_MS = 3_600_000;
@@ -46,15 +49,15 @@ export interface UsageTimes {
   readonly p99: number;
 }
 
-/** What is grouped by is told; the rest of the five is null. */
+/** One group; fields that are not grouped by are null. */
 export interface UsageGroup {
-  /** Where the hour or the day begins, UTC. */
+  /** Start of the hour or day, UTC. */
   readonly from: Date | null;
   readonly model: string | null;
   readonly apiKeyId: string | null;
   readonly modality: Modality | null;
   readonly status: UsageStatus | null;
-  /** Generations that were charged, or would have been but for their price. */
+  /** Charged generations, and those whose price is 0. */
   readonly requests: number;
   readonly costNanocredits: bigint;
   readonly inputTokens: number;
@@ -62,20 +65,20 @@ export interface UsageGroup {
   /** In milliseconds, to 5%. */
   readonly responseTimeMs: UsageTimes | null;
   readonly timeToFirstTokenMs: UsageTimes | null;
-  /** Generations that failed by no fault of the caller's, and so cost nothing and are not among the requests. */
+  /** Generations that failed through no fault of the caller; they cost nothing and are not in `requests`. */
   readonly failedRequests: number;
-  /** Failed ones of all; null where the question leaves them out, and of nothing. */
+  /** Share of failed generations; null where the filter excludes them, and without generations. */
   readonly errorRate: number | null;
 }
 
 export interface UsageSummaryQuery {
   readonly filter?: UsageFilter | undefined;
   readonly groupBy: readonly UsageGrouping[];
-  /** How many groups at most: the most expensive ones. */
+  /** The most groups: the most expensive ones. */
   readonly first?: number | undefined;
-  /** Of that key alone. The calling key's own needs no permission. */
+  /** Only that key. The calling key's own needs no permission. */
   readonly apiKeyId?: string | undefined;
-  /** Which times are told; both, unless stated. The others are null. */
+  /** Histograms to read; both by default. The others are null. */
   readonly histograms?: UsageHistograms | undefined;
 }
 
@@ -85,7 +88,7 @@ export class UsageSummaries {
     private readonly clock: Clock,
   ) {}
 
-  /** By time first, and then the most expensive one first. */
+  /** Sorted by time, then most expensive first. */
   async summary(ctx: RequestContext, query: UsageSummaryQuery): Promise<UsageGroup[]> {
     const accountId = readableBy(ctx, query.apiKeyId);
     const { first, ...wanted } = toWanted(query);
@@ -95,7 +98,7 @@ export class UsageSummaries {
     return toGroups(sums, scope, wanted.groupBy);
   }
 
-  /** The summary of each of these keys, or why it is refused. */
+  /** The summary of each key, or its refusal. */
   async summariesOfKeys(
     ctx: RequestContext,
     apiKeyIds: readonly string[],
@@ -126,7 +129,7 @@ export class UsageSummaries {
     return { scope, range: this.rangeOf(scope, groupBy) };
   }
 
-  /** Without a beginning, the hour that lies 30 days before the end. */
+  /** Default start: the hour 30 days before the end. */
   private rangeOf({ from, to }: UsageScope, groupBy: ReadonlySet<UsageGrouping>): UsageRange {
     const end = to ?? this.clock.now();
     const range = { from: from ?? new Date(Math.floor(end.getTime() / HOUR_MS) * HOUR_MS - USAGE_DAYS_DEFAULT * DAY_MS), to: to ?? null };
@@ -146,7 +149,7 @@ function toWanted({ groupBy: names, first = USAGE_GROUPS_DEFAULT, histograms = B
   return { groupBy, first, histograms };
 }
 
-/** Costs of single rows are in no roll-up, how many rows there are is. */
+/** Roll-ups have no costs of single rows, but they count rows. */
 function isCountedFirst({ minCost, id }: UsageScope): boolean {
   return minCost !== undefined && id === undefined;
 }

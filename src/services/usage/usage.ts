@@ -1,4 +1,4 @@
-/** Usage: the history of an account's generations, newest first, and its daily roll-up (docs/spec/usage.md). */
+/** The history of an account's generations, newest first, and its daily roll-up (docs/spec/usage.md). */
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -17,7 +17,7 @@ import { IDENTITY, readPage, readPagesOfKeys, type SelectedUsage, type UsageOrde
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The columns that everybody outside sees (docs/spec/usage.md#rows). `id` is the generation's: `request_id` on REST. */
+/** Public columns (docs/spec/usage.md#rows). `id` is the generation's: `request_id` on REST. */
 export const USAGE_ROW = {
   id: true,
   timestamp: true,
@@ -61,11 +61,11 @@ export interface UsageDailyRow {
 export interface UsageQuery {
   readonly page: PageRequest;
   readonly filter?: UsageFilter | undefined;
-  /** How far back from `filter.to` or now, in days; not with `filter.from`. */
+  /** Days before `filter.to` or now; not with `filter.from`. */
   readonly days?: number | undefined;
-  /** Unless stated, the newest first. */
+  /** Default: newest first. */
   readonly orderBy?: UsageOrder | undefined;
-  /** Of that key alone. The calling key's own rows need no permission. */
+  /** Only that key. The calling key's own rows need no permission. */
   readonly apiKeyId?: string | undefined;
   /** The calling key's own rows, which need no permission. */
   readonly ownKeyOnly?: boolean | undefined;
@@ -79,7 +79,7 @@ export class UsageRecords {
     private readonly clock: Clock,
   ) {}
 
-  /** A page of the list, with what is selected of each row. */
+  /** Lists a page of rows. */
   async list<Column extends keyof UsageRecordModel>(
     ctx: RequestContext,
     query: UsageQuery,
@@ -90,7 +90,7 @@ export class UsageRecords {
     return readPage(this.database, await this.scope(ctx, query), query.page, query.orderBy ?? NEWEST_FIRST, select);
   }
 
-  /** The list of each of these keys, or why it is refused. */
+  /** The list of each key, or its refusal. */
   async listsOfKeys(
     ctx: RequestContext,
     apiKeyIds: readonly string[],
@@ -103,7 +103,7 @@ export class UsageRecords {
     return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, orderBy, select);
   }
 
-  /** Those of the account with these ids, with what is selected of them. */
+  /** Returns rows of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.UsageRecordSelect): Promise<SelectedUsage[]> {
     const { accountId } = requirePermission(ctx, "usage");
     return this.database.prisma.usageRecord.findMany({
@@ -148,18 +148,18 @@ export class UsageRecords {
   }
 }
 
-/** The first of so many UTC days, of which the last is today. */
+/** The first of `days` UTC days that end today. */
 export function firstDayOf(now: Date, days: number): Date {
   return new Date(new Date(now.getTime() - (days - 1) * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** One at a time, each key is read as far as the caller may: its own key's rows need no permission. */
+/** False when keys must be read one by one: the calling key's own rows need no permission. */
 export function areReadTogether(ctx: RequestContext, apiKeyIds: readonly string[]): boolean {
   const caller = requireAccount(ctx);
   return apiKeyIds.length > 1 && (!isKeyCaller(caller) || caller.permissions.has("usage"));
 }
 
-/** The account whose usage is asked for; `apiKeyId`: that key's alone. */
+/** The account whose usage the caller may read; `apiKeyId`: only that key. */
 export function readableBy(ctx: RequestContext, apiKeyId: string | undefined): string {
   const caller = requireAccount(ctx);
   const isOwn = apiKeyId !== undefined && isKeyCaller(caller) && caller.apiKeyId === apiKeyId;
@@ -172,8 +172,8 @@ function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {
   return { accountId: caller.accountId, apiKeyId: caller.apiKeyId };
 }
 
-// Attribution: what an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage). An app is a publishable key; the
-// keys that its users have granted to it bring the traffic. Days and models are told, nothing of who the users are or how many.
+// Attribution: usage of an app's users, for the app's owner (docs/spec/usage.md#app-usage). An app is a publishable key; its traffic comes
+// from keys that users granted. Rows have days and models, and nothing about users, not even their number.
 
 export interface AppUsageDay {
   /** YYYY-MM-DD, UTC. */
@@ -197,14 +197,14 @@ export class AppUsages {
     private readonly clock: Clock,
   ) {}
 
-  /** NOT_FOUND for what is no publishable key of the caller's account. A revoked one has its history still. */
+  /** Rejects with NOT_FOUND for a key that is no publishable key of the caller's account. A revoked key keeps its history. */
   async daily(ctx: RequestContext, appKeyId: string, query: { readonly days?: number | undefined }): Promise<AppUsage> {
     const [usage] = (await this.dailyOf(ctx, [appKeyId], query)).values();
     if (!usage) throw notFound("app");
     return usage;
   }
 
-  /** Of those of these keys that are publishable ones of the caller's account. */
+  /** The same per publishable key of the caller's account. */
   async dailyOf(
     ctx: RequestContext,
     appKeyIds: readonly string[],
@@ -235,9 +235,9 @@ function toAppUsage(rows: readonly AppUsageDailyModel[], asOf: Date): AppUsage {
   };
 }
 
-// Usage as everybody outside sees it (docs/spec/usage.md#rows): one list of columns for JSON, CSV and webhooks alike.
+// Public usage columns (docs/spec/usage.md#rows): one list for JSON, CSV and webhooks.
 
-/** Money stays nanocredits until it is known which of the two it becomes: a JSON number, or a decimal that no program rewrites. */
+/** Money stays nanocredits until it is written as a JSON number or as an exact decimal. */
 export type Cell = string | number | bigint | null;
 export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 

@@ -1,6 +1,6 @@
 /**
- * Looks through the books for what an endpoint listens to and has not in its log. Up to where that was done, by whichever process,
- * stands in the database, so that nothing is lost while no process runs. Several may do it at once: each event is queued once.
+ * Queues deliveries that are missing, by reading the books. The time up to which that is done is in the database, so that nothing is lost
+ * while no process runs. Processes may do it concurrently: each event is queued once.
  */
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
@@ -25,7 +25,7 @@ export class WebhookCatchUp {
     private readonly clock: Clock,
   ) {}
 
-  /** Queues what is missing of the last `sinceMs`, and of all the time since it was last done. Returns how much that was. */
+  /** Queues deliveries missing since the last run, and at least those of the last `sinceMs`. Returns their number. */
   async run(sinceMs: number): Promise<number> {
     const now = this.clock.now().getTime();
     const last = await this.lastTime();
@@ -33,7 +33,7 @@ export class WebhookCatchUp {
     const since = new Date(Math.max(wanted, now - WEBHOOK_CATCH_UP_DAYS_MAX * DAY_MS)).toISOString();
     let added = 0;
     for (const step of [() => this.queueUsage(since), () => this.queueCreated(since), () => this.queueRevoked(since)]) {
-      // A full page that adds nothing is another process's work just now.
+      // When a full page adds nothing, another process is at work.
       for (let page = await step(); page.found > 0; page = await step()) {
         added += page.added;
         if (page.found < WEBHOOK_QUEUED_AT_ONCE_MAX || page.added === 0) break;
@@ -88,7 +88,7 @@ export class WebhookCatchUp {
     return { found: missing.length, added: await this.queue.add(queued) };
   }
 
-  /** In milliseconds; null: it was never done. */
+  /** Milliseconds since the last run; null: never. */
   private async lastTime(): Promise<number | null> {
     const stored = await this.database.prisma.deploymentSetting.findUnique({ where: { name: CAUGHT_UP_TO } });
     return stored && Date.parse(stored.value);

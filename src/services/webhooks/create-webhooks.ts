@@ -1,4 +1,4 @@
-/** Webhooks and the telling of low balances, each part with what it uses. */
+/** Composes webhooks and low-balance notices. */
 
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -26,20 +26,20 @@ export interface WebhookServices {
   readonly webhookWork: WebhookWork;
 }
 
-/** What goes on by itself. */
+/** Background work. */
 export interface WebhookWork {
   readonly notices: WebhookNotices;
   readonly dispatcher: WebhookDispatcher;
   readonly queue: Pick<WebhookQueue, "countPending">;
   open(): Promise<void>;
-  /** Queues what has been noticed and lets what is being sent arrive, for a bounded time. */
+  /** Queues what was noticed and waits a bounded time for sends under way. */
   close(): Promise<void>;
 }
 
 export interface WebhookDependencies {
   readonly database: Database;
   readonly events: Events;
-  /** Of `events`, what this process itself has recorded. */
+  /** Events that this process recorded. */
   readonly ownEvents: Events;
   readonly outbound: OutboundGuard;
   readonly catalog: Pick<Catalog, "idOf">;
@@ -50,7 +50,7 @@ export function createWebhooks(
   box: SecretBox,
   clock: Clock,
   log: Logger,
-  /** For one try, in milliseconds. */
+  /** Per attempt, in milliseconds. */
   timeoutMs?: number,
 ): WebhookServices {
   const queue = new WebhookQueue(database, clock);

@@ -1,4 +1,4 @@
-/** What several endpoints were sent, page by page. */
+/** Deliveries of several endpoints, page by page. */
 import { groupBy } from "../../lib/collections.js";
 import { COUNT_TAKE, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
@@ -7,10 +7,9 @@ import type { WebhookDeliveryModel } from "../../store/generated/prisma/models.j
 
 const IDENTITY = { id: true, createdAt: true } as const;
 
-/** A delivery with what was selected of it. */
 export type SelectedDelivery = Pick<WebhookDeliveryModel, keyof typeof IDENTITY>;
 
-/** The page of each of those endpoints that are the account's, newest first. */
+/** Reads a page per endpoint of the account, newest first. */
 export async function readDeliveriesOf(
   database: Database,
   accountId: string,
@@ -43,7 +42,7 @@ export async function readDeliveriesOf(
   return new Map(owned.map((id) => [id, toPage(byEndpoint.get(id) ?? [], page, () => countOf(id))]));
 }
 
-/** How many each has been sent, up to one more than lists are counted to. */
+/** Counts deliveries per endpoint, up to one more than lists are counted to. */
 async function countDeliveriesOf(database: Database, endpointIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const counted = await database.prisma.$queryRaw<{ id: string; count: number }[]>`
     SELECT e.id::text, count(*)::integer FROM unnest(${[...endpointIds]}::uuid[]) AS e(id)

@@ -1,10 +1,10 @@
 /**
- * Sends what is queued.
+ * Sends queued deliveries.
  *
- * 1. `wake` looks for what is due: after something was queued here, after each try, and every few seconds, for what is due again
- *    and for what other processes have queued or left.
- * 2. As many as may run at once are leased, a few to each host, so that a slow receiver delays nobody but itself.
- * 3. Each is signed and sent, and how it went is written down; a failure is tried again later, ever less often.
+ * 1. `wake` looks for due deliveries: after queueing, after each attempt, and every few seconds for retries and for those that other
+ *    processes queued or abandoned.
+ * 2. As many as may run at once are leased, a few per host, so that a slow receiver delays only itself.
+ * 3. Each is signed and sent, and the result is stored; a failure is retried at growing intervals.
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -26,7 +26,7 @@ export interface DispatcherDependencies {
   readonly events: Events;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Nothing can be due: the queue need not be looked at. */
+  /** True when nothing can be due. */
   readonly isIdle: () => boolean;
 }
 
@@ -55,7 +55,7 @@ export class WebhookDispatcher {
     this.isLookDue = true;
     this.looking ??= this.look().finally(() => {
       this.looking = null;
-      // Asked for in the moment between the last look and now.
+      // Requested between the last look and now.
       if (this.isLookDue) this.wake();
     });
   }
@@ -65,7 +65,7 @@ export class WebhookDispatcher {
     while (this.looking || this.tries.size > 0) await Promise.all([this.looking, ...this.tries]);
   }
 
-  /** Lets what is being sent arrive, for a bounded time; the rest is given back. */
+  /** Waits a bounded time for sends under way; releases the rest. */
   async close(): Promise<void> {
     this.isClosed = true;
     if (this.timer) clearInterval(this.timer);
@@ -84,7 +84,7 @@ export class WebhookDispatcher {
         this.isFailing = false;
       }
     } catch (error) {
-      // Said once: it is looked every few seconds, and the database may be away for long.
+      // Logged once, as it is retried every few seconds and an outage may be long.
       if (!this.isFailing) this.deps.log.warn({ err: error }, "could not look for webhooks that are due; it is tried again");
       this.isFailing = true;
     }
@@ -101,12 +101,12 @@ export class WebhookDispatcher {
     const leased = await queue.lease(chosen.map(({ id }) => id));
     for (const delivery of leased) this.begin(delivery);
     if (leased.length > 0) return true;
-    // Other processes have taken all of it, or are just doing so: what is left is looked for when they have.
+    // Other processes have the rest leased, or are leasing it: look again afterwards.
     setTimeout(() => this.wake(), WEBHOOK_CONTENDED_MS).unref();
     return false;
   }
 
-  /** Several endpoints may have one host. */
+  /** Several endpoints may share a host. */
   private choose(due: readonly DueDelivery[]): readonly DueDelivery[] {
     const planned = new Map(this.hosts);
     return due.filter(({ host }) => {
@@ -142,7 +142,7 @@ export class WebhookDispatcher {
     events.publish("webhooks-changed", { accountId: delivery.accountId });
   }
 
-  /** Null: it was cut off, because the gateway stops. */
+  /** Null: aborted because the gateway stops. */
   private async send(delivery: LeasedDelivery) {
     const { secrets, sender, clock, log } = this.deps;
     const { type, timestamp, data } = delivery.body;

@@ -1,6 +1,6 @@
 /**
- * Which accounts listen to which events: kept in memory, so that a charge of an account to which nobody listens costs nothing.
- * A change is told to every process; whoever missed that reads it a minute later.
+ * Accounts that listen to events, in memory, so that a charge of an account without webhooks costs nothing. Changes are published to every
+ * process; a process that missed one rereads within a minute.
  */
 import type { Logger } from "pino";
 import type { Database } from "../../store/database.js";
@@ -12,7 +12,7 @@ export interface Listener {
   readonly id: string;
   readonly accountId: string;
   readonly events: readonly string[];
-  /** What happened before is not for it. */
+  /** Earlier events are not for it. */
   readonly listensSince: Date;
 }
 
@@ -27,7 +27,7 @@ export class WebhookListeners {
     private readonly log: Logger,
   ) {}
 
-  /** Resolves when it is known who listens. */
+  /** Resolves when the listeners are loaded. */
   async open(): Promise<void> {
     const timer = setInterval(() => this.refresh(), WEBHOOK_LISTENERS_REFRESH_MS).unref();
     this.enders = [
@@ -43,7 +43,7 @@ export class WebhookListeners {
     await this.reading;
   }
 
-  /** Nobody listens to anything. */
+  /** True when no account listens to anything. */
   get isEmpty(): boolean {
     return this.byAccount.size === 0;
   }
@@ -52,18 +52,18 @@ export class WebhookListeners {
     return this.byAccount.has(accountId);
   }
 
-  /** Those that listen to this event of the account, and did when it happened. */
+  /** Listeners to this event of the account that already listened at its time. */
   of(accountId: string, event: WebhookEvent, timestamp: Date): readonly Listener[] {
     const listeners = this.byAccount.get(accountId) ?? [];
     return listeners.filter(({ events, listensSince }) => events.includes(event) && timestamp >= listensSince);
   }
 
-  /** Resolves when what was asked for so far has been read. */
+  /** Resolves when the reads requested so far are done. */
   settled(): Promise<void> {
     return this.reading;
   }
 
-  /** One after the other: an older answer must not replace a newer one. */
+  /** One after another, so that an older result does not replace a newer one. */
   private refresh(accountId?: string): void {
     this.reading = this.reading
       .then(() => this.read(accountId))

@@ -1,9 +1,9 @@
 /**
- * Sees which balances have fallen below what their accounts want to be told of, and tells each fall once.
+ * Detects balances that fell below their account's threshold, and reports each fall once.
  *
- * The database notes the fall with the change that causes it (the trigger `account_balance_watched`). Whichever process marks it
- * as told, in the statement that also queues its webhooks, tells it to the subscribers; a process that is killed before has told
- * nothing, and another one does. A balance that is up again by then is not told of.
+ * The database marks the fall with the change that causes it (the trigger `account_balance_watched`). One process marks it as reported, in
+ * the statement that also queues webhooks, and then notifies the subscribers. If that process is killed before, another one does it. A
+ * balance that has risen again by then is not reported.
  */
 
 import type { Logger } from "pino";
@@ -20,7 +20,7 @@ export interface LowBalanceWatchDependencies {
   readonly events: Events;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A webhook was queued. */
+  /** Called when a webhook was queued. */
   readonly onQueued: () => void;
 }
 
@@ -33,7 +33,7 @@ export class LowBalanceWatch {
     this.looks = new Repeated(() => this.tellFalls(), deps.log, "could not look for low balances; it is tried again");
   }
 
-  /** Changes of balances that come together are one look. */
+  /** Gathers balance changes into one look. */
   start(): void {
     this.stopListening = this.deps.events.listen("balance-changed", () => this.lookSoon());
     void this.looks.every(LOW_BALANCE_SWEEP_MS).now();
@@ -61,7 +61,7 @@ export class LowBalanceWatch {
       },
       take: LOW_BALANCES_AT_ONCE_MAX,
     });
-    // One account after the other: a statement that holds one account's row waits for no other, and so stands in no charge's way.
+    // One account at a time: a statement that locks one account's row waits for no other, and so delays no charge.
     for (const row of fallen) {
       const { id, lowBalanceNanocredits: threshold, lowBalanceSince: since } = row;
       if (threshold === null || since === null) continue;
@@ -79,7 +79,7 @@ export class LowBalanceWatch {
     if (queued > 0) this.deps.onQueued();
   }
 
-  /** Only one process finds it not told yet. */
+  /** Only one process finds it unmarked. */
   private async mark(notice: LowBalanceNotice): Promise<{ isTold: boolean; queued: number }> {
     const message = lowBalanceMessage(notice);
     const body = JSON.stringify(toBody(message));

@@ -1,4 +1,4 @@
-/** What webhooks tell: the events, and their messages by the names of the REST face. Never a prompt, an answer or a key's value. */
+/** Webhook events and their messages, with the field names of the REST face. They never hold a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
 import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
@@ -6,21 +6,21 @@ import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../usage/usage.js";
 
 export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
-/** Sent when the owner asks for it, whatever the endpoint listens to. */
+/** Sent when the owner asks for it, also to an endpoint that listens to other events. */
 export const TEST_EVENT = "webhook.test";
 
 type JsonValue = string | number | boolean | null | readonly string[];
 
 export interface WebhookMessage {
   readonly event: WebhookEvent | typeof TEST_EVENT;
-  /** What it is about: an event is queued once for each endpoint, however often it is noticed. */
+  /** Identifies the event, so that it is queued once per endpoint. */
   readonly key: string;
-  /** When it happened. */
+  /** Time of the event. */
   readonly timestamp: Date;
   readonly data: Readonly<Record<string, JsonValue>>;
 }
 
-/** The body as it is stored, and sent at every try (Standard Webhooks, "Payload structure"). */
+/** The stored body, the same for every attempt (Standard Webhooks, "Payload structure"). */
 export interface WebhookBody {
   readonly type: string;
   readonly timestamp: string;
@@ -31,7 +31,7 @@ export function toBody({ event, timestamp, data }: WebhookMessage): WebhookBody 
   return { type: event, timestamp: timestamp.toISOString(), data };
 }
 
-/** As GET /account/usage shows the row. */
+/** As in GET /account/usage. */
 export function usageMessage(row: UsageRow): WebhookMessage {
   return { event: "usage.recorded", key: row.id, timestamp: row.timestamp, data: toJsonRow(USAGE_COLUMNS, row) };
 }

@@ -1,11 +1,11 @@
 /**
- * From what happened to what is queued: noticed at least once, queued exactly once.
+ * Turns events into queued deliveries: noticed at least once, queued exactly once.
  *
- * 1. What this process commits itself, and what is told of keys, is noticed at once. Noticing waits for nothing and costs an account
- *    to which nobody listens one look into a map.
- * 2. What was noticed within a moment is read and queued together.
- * 3. Every so often the books themselves are looked through for what has not been queued, since the last time that any process did
- *    so: a process that is killed between a charge and its queueing loses nothing.
+ * 1. Commits of this process and key events are noticed at once. Noticing does not wait, and costs an account without webhooks one
+ *    look into a map.
+ * 2. Events noticed within a moment are read and queued together.
+ * 3. At intervals the books are searched for events since the last search by any process: a process that is killed between a charge
+ *    and its queueing loses nothing.
  */
 import type { Logger } from "pino";
 import type { Database } from "../../store/database.js";
@@ -29,12 +29,12 @@ export interface NoticesDependencies {
   readonly queue: WebhookQueue;
   readonly apiKeyRows: ApiKeyRows;
   readonly catchUp: WebhookCatchUp;
-  /** Of every process. */
+  /** Events of all processes. */
   readonly events: Events;
-  /** What this process itself has committed. */
+  /** Commits of this process. */
   readonly ownEvents: Events;
   readonly log: Logger;
-  /** Something was queued. */
+  /** Called when deliveries were queued. */
   readonly onQueued: () => void;
 }
 
@@ -58,7 +58,7 @@ export class WebhookNotices {
     this.catchUp(WEBHOOK_CATCH_UP_START_MS);
   }
 
-  /** Queues what it has noticed, and notices nothing more. */
+  /** Queues what was noticed, and stops noticing. */
   async close(): Promise<void> {
     for (const end of this.enders) end();
     if (this.timer) clearTimeout(this.timer);
@@ -72,7 +72,7 @@ export class WebhookNotices {
     await this.working;
   }
 
-  /** Looks through the books; `sinceMs` ago at least. */
+  /** Searches the books, at least the last `sinceMs`. */
   catchUp(sinceMs: number): void {
     if (this.deps.listeners.isEmpty) return;
     this.work(async () => {
@@ -97,14 +97,14 @@ export class WebhookNotices {
     }, WEBHOOK_NOTICE_MS).unref();
   }
 
-  /** One thing after the other. What fails is found again by the catching up. */
+  /** Runs tasks one after another. Failed ones are made up for by catching up. */
   private work(task: () => Promise<void>): void {
     this.working = this.working
       .then(task)
       .catch((error: unknown) => this.deps.log.warn({ err: error }, "webhooks could not be queued; it is caught up with"));
   }
 
-  /** What is to be told of and has not been queued yet. */
+  /** Number of noticed events that are not queued yet. */
   get noticed(): number {
     return this.usage.size + this.apiKeys.size;
   }

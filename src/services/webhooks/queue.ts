@@ -1,6 +1,6 @@
 /**
- * The queue of deliveries, shared by every process on the database. A row is leased to the process that sends it; no transaction
- * is open while it does. A lease that has run out is anybody's, so a message may come twice, always with the same id.
+ * The queue of deliveries, shared by all processes on the database. A row is leased to the process that sends it, without an open
+ * transaction. Any process may take a row whose lease has expired, so a message may arrive twice, always with the same id.
  */
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
@@ -27,7 +27,7 @@ export interface QueuedMessage {
 
 export interface DueDelivery {
   readonly id: string;
-  /** With the port, as the URL has it. */
+  /** With the port, as in the URL. */
   readonly host: string;
 }
 
@@ -41,7 +41,7 @@ export interface LeasedDelivery {
   readonly previousSecret: Uint8Array | null;
   readonly previousSecretExpiresAt: Date | null;
   readonly body: WebhookBody;
-  /** This try included. */
+  /** Including the current one. */
   readonly attempts: number;
 }
 
@@ -53,7 +53,7 @@ export class WebhookQueue {
     private readonly clock: Clock,
   ) {}
 
-  /** Returns how many were new. What an endpoint has in its log already, and what is for one that is gone, is passed over. */
+  /** Adds messages; returns the number of new ones. Skips those already in an endpoint's log, and deleted endpoints. */
   async add(messages: readonly QueuedMessage[], client: Pick<Database["prisma"], "$executeRaw"> = this.database.prisma): Promise<number> {
     if (messages.length === 0) return 0;
     const column = <Value>(read: (queued: QueuedMessage) => Value) => messages.map(read);
@@ -73,8 +73,8 @@ export class WebhookQueue {
   }
 
   /**
-   * What is due, oldest first, a few of each endpoint; nothing for the hosts that have enough to do. Goes from one waiting
-   * endpoint to the next by the index: the backlog of one does not stand before another's.
+   * Due deliveries, oldest first, a few per endpoint and none for busy hosts. Goes from endpoint to endpoint by the index, so that one
+   * backlog does not hide another.
    */
   async findDue(busyHosts: readonly string[], limit: number): Promise<readonly DueDelivery[]> {
     const now = this.now();
@@ -97,14 +97,14 @@ export class WebhookQueue {
       ORDER BY d.next_attempt_at LIMIT ${limit}`;
   }
 
-  /** How many messages are still to be sent, by any process; not counted beyond that many. */
+  /** Counts unsent messages of all processes, up to `most`. */
   async countPending(most: number): Promise<number> {
     const [row] = await this.database.prisma.$queryRaw<{ readonly pending: number }[]>`
       SELECT count(*)::int AS pending FROM (SELECT 1 FROM webhook_delivery WHERE status = 'pending' LIMIT ${most}) waiting`;
     return row?.pending ?? 0;
   }
 
-  /** Those of `ids` that no other process has taken meanwhile: they are this one's until the lease runs out. */
+  /** Leases those of `ids` that no other process has taken. */
   async lease(ids: readonly string[]): Promise<readonly LeasedDelivery[]> {
     const now = this.now();
     const until = this.now(WEBHOOK_LEASE_MS);
@@ -120,7 +120,7 @@ export class WebhookQueue {
         e.previous_secret AS "previousSecret", e.previous_secret_expires_at AS "previousSecretExpiresAt", d.payload AS body, d.attempts`;
   }
 
-  /** Writes down how a try went. Returns why the endpoint is disabled from now on, or null. */
+  /** Stores the result of an attempt. Returns the reason when that disables the endpoint, else null. */
   async conclude(delivery: LeasedDelivery, { status, error }: TryResult): Promise<DisabledReason | null> {
     const { webhookEndpoint } = this.database.prisma;
     const { endpointId } = delivery;
@@ -142,7 +142,7 @@ export class WebhookQueue {
     return failing > 0 ? this.disable(endpointId, "failing") : null;
   }
 
-  /** Gives back what was not tried to its end, as if it had not been begun. */
+  /** Releases an unfinished attempt as if it had not begun. */
   async giveBack({ id, attempts }: LeasedDelivery): Promise<void> {
     await this.database.prisma.webhookDelivery.updateMany({
       where: { id, status: "pending", attempts },
@@ -150,7 +150,7 @@ export class WebhookQueue {
     });
   }
 
-  /** Nothing waits for an endpoint that is disabled: its owner sees in the log what has not come. */
+  /** Fails the waiting deliveries of a disabled endpoint, so that its owner sees them in the log. */
   async failPending(endpointId: string): Promise<void> {
     await this.database.prisma.webhookDelivery.updateMany({
       where: { endpointId, status: "pending" },
@@ -158,7 +158,7 @@ export class WebhookQueue {
     });
   }
 
-  /** Takes old deliveries out of the log. Returns how many. */
+  /** Deletes old deliveries from the log. Returns their number. */
   async sweep(): Promise<number> {
     const before = this.now(-WEBHOOK_LOG_DAYS * DAY_MS);
     return this.database.prisma.$executeRaw`
@@ -175,7 +175,7 @@ export class WebhookQueue {
     return count > 0 ? reason : null;
   }
 
-  /** Only by the process whose lease it is: after another has begun the next try, this one has nothing to say any more. */
+  /** Writes only under this process's lease: once another process began the next attempt, this result is stale. */
   private async write({ id, attempts }: LeasedDelivery, data: DeliveryOutcome): Promise<void> {
     await this.database.prisma.webhookDelivery.updateMany({
       where: { id, status: "pending", attempts },

@@ -1,4 +1,4 @@
-/** One try: a POST to an address that a user named, through the outbound guard (docs/spec/outbound.md). */
+/** Sends one attempt: a POST to a user's address, through the outbound guard (docs/spec/outbound.md). */
 
 import { createHmac, randomBytes } from "node:crypto";
 import { Agent } from "undici";
@@ -17,7 +17,7 @@ import {
 export interface TryResult {
   /** Null: there was no answer. */
   readonly status: number | null;
-  /** Why it has failed; null when it has not. Tells nothing of the network between, and nothing that the receiver wrote. */
+  /** Reason of the failure, or null. Reveals nothing of the network in between or of the receiver's answer. */
   readonly error: string | null;
 }
 
@@ -41,7 +41,7 @@ export class WebhookSender {
     });
   }
 
-  /** The URL as it is stored; BAD_REQUEST when it may not be asked for, or its host is not public at this moment. */
+  /** Returns the normalized URL. Rejects with BAD_REQUEST when it is not allowed, or its host is not public at this moment. */
   async check(url: string): Promise<string> {
     try {
       return (await this.outbound.check(url)).href;
@@ -50,7 +50,7 @@ export class WebhookSender {
     }
   }
 
-  /** Never rejects, but with the signal's reason when that is aborted. */
+  /** Rejects only with the signal's reason, when that is aborted. */
   async send(url: string, body: string, headers: SignedHeaders, signal: AbortSignal): Promise<TryResult> {
     const ending = new AbortController();
     const timer = setTimeout(() => ending.abort(), this.timeoutMs);
@@ -74,7 +74,7 @@ export class WebhookSender {
   }
 
   private async post(url: string, text: string, headers: SignedHeaders, signal: AbortSignal): Promise<number> {
-    // Judged again: the operator may have changed which hosts are exempt since it was registered.
+    // Checked again: the operator may have changed the exempt hosts since it was registered.
     const { origin, pathname, search } = this.outbound.parse(url);
     const { statusCode, body } = await this.agent.request({
       origin,
@@ -84,7 +84,7 @@ export class WebhookSender {
       body: text,
       signal,
     });
-    // Leaving a body unread is an error to the stream, and to nobody else.
+    // The stream reports an unread body as an error, which does not matter here.
     body.on("error", () => undefined);
     await body.dump({ limit: WEBHOOK_ANSWER_BYTES_MAX, signal }).catch(() => undefined);
     return statusCode;
@@ -102,16 +102,16 @@ function isTimeout(error: unknown): boolean {
   return code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT";
 }
 
-// Signatures of webhooks, as Standard Webhooks 1.0.0 has them: symmetric, version v1.
+// Signatures by Standard Webhooks 1.0.0: symmetric, version v1.
 
 const SECRET_PREFIX = "whsec_";
 
 interface SignedHeaders {
-  /** The same at every try: the receiver knows by it what it has had already. */
+  /** The same for every attempt, so that the receiver can drop repeats. */
   readonly "webhook-id": string;
-  /** Of the try, in whole seconds: the receiver refuses what is old. */
+  /** Time of the attempt in whole seconds; receivers refuse old ones. */
   readonly "webhook-timestamp": string;
-  /** One for each secret, apart by spaces. */
+  /** One for each secret, separated by spaces. */
   readonly "webhook-signature": string;
 }
 
@@ -130,7 +130,7 @@ function keyOf(secret: string): Buffer {
   return Buffer.from(secret.slice(SECRET_PREFIX.length), "base64");
 }
 
-// The signing secrets of endpoints: made, kept encrypted, and for a while two at once after a rotation.
+// Signing secrets of endpoints: created, stored encrypted, and two at once for a while after a rotation.
 
 const HOUR_MS = 60 * 60 * 1000;
 const TABLE = "webhook_endpoint";
@@ -148,20 +148,20 @@ export class EndpointSecrets {
     private readonly clock: Clock,
   ) {}
 
-  /** The secret as its owner sees it, this once, and as it is stored. */
+  /** Makes a secret: the text that its owner sees once, and the stored form. */
   create(endpointId: string): { readonly text: string; readonly sealed: Uint8Array<ArrayBuffer> } {
     const text = createWebhookSecret();
     return { text, sealed: this.box.seal(placeOf(endpointId, "secret"), text) };
   }
 
-  /** The secret that is being replaced, as it is stored beside the new one, and until when messages are signed with both. */
+  /** The stored form of a replaced secret, and until when it also signs. */
   retire(endpointId: string, secret: Uint8Array): { readonly sealed: Uint8Array<ArrayBuffer>; readonly expiresAt: Date } {
     const text = this.box.open(placeOf(endpointId, "secret"), secret);
     const expiresAt = new Date(this.clock.now().getTime() + WEBHOOK_PREVIOUS_SECRET_HOURS * HOUR_MS);
     return { sealed: this.box.seal(placeOf(endpointId, "previous_secret"), text), expiresAt };
   }
 
-  /** Those that a message is signed with at this moment, the current one first. */
+  /** The secrets that sign now, the current one first. */
   open({ endpointId, secret, previousSecret, previousSecretExpiresAt }: SealedSecrets): string[] {
     const current = this.box.open(placeOf(endpointId, "secret"), secret);
     if (!previousSecret || !previousSecretExpiresAt || previousSecretExpiresAt <= this.clock.now()) return [current];

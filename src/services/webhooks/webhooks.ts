@@ -1,6 +1,6 @@
 /**
- * Webhooks: addresses of an account that are told what happens, and the log of what they were told. Managed by whoever manages its
- * keys. What is sent follows Standard Webhooks; `docs/webhooks.md` says it to receivers.
+ * Webhook endpoints of an account and the log of their deliveries. Callers that may manage keys manage them. Messages follow Standard
+ * Webhooks; `docs/webhooks.md` is for receivers.
  */
 
 import { z } from "zod";
@@ -22,9 +22,9 @@ import { TEST_EVENT, testMessage, WEBHOOK_EVENTS, type WebhookBody, type Webhook
 import type { DisabledReason, WebhookQueue } from "./queue.js";
 import type { EndpointSecrets, WebhookSender } from "./sender.js";
 
-// What is asked of webhook endpoints. One schema each, for both faces.
+// Input of webhook operations, one schema each for both faces.
 
-/** Whether it may be asked for is the outbound guard's to say, its length included. */
+/** The outbound guard checks the address, its length included. */
 const url = storableText.min(1).meta({ pattern: "^https?://[^/?#\\s\\u0000][^\\s\\u0000]*$" });
 const events = distinct(z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length));
 
@@ -41,7 +41,7 @@ export interface WebhookEndpointRow {
   readonly isEnabled: boolean;
   /** Why the gateway disabled it; null when it did not. */
   readonly disabledReason: DisabledReason | null;
-  /** Since when every try has failed; null when the last one did not. */
+  /** Time of the first failure since the last success; null when the last attempt succeeded. */
   readonly failingSince: Date | null;
   readonly createdAt: Date;
 }
@@ -51,11 +51,11 @@ export interface WebhookDeliveryRow {
   readonly id: string;
   readonly event: string;
   readonly status: "pending" | "delivered" | "failed";
-  /** Tries that have been begun since it was queued or sent anew. */
+  /** Attempts since it was queued or redelivered. */
   readonly attempts: number;
-  /** Null when nothing more is tried. */
+  /** Null when there is no further attempt. */
   readonly nextAttemptAt: Date | null;
-  /** What the last try was answered; null when it was not. */
+  /** Status of the last answer; null without one. */
   readonly lastStatus: number | null;
   readonly lastError: string | null;
   readonly message: WebhookBody;
@@ -71,13 +71,12 @@ export interface WebhooksDependencies {
   readonly listeners: WebhookListeners;
   readonly events: Events;
   readonly clock: Clock;
-  /** Something is due at once. */
+  /** Called when a delivery is due at once. */
   readonly onQueued: () => void;
 }
 
 const IDENTITY = { id: true, createdAt: true } as const;
 
-/** An endpoint with what was selected of it. */
 export type SelectedEndpoint = Pick<WebhookEndpointModel, keyof typeof IDENTITY>;
 
 export class Webhooks {
@@ -91,7 +90,7 @@ export class Webhooks {
     return rows.map(toEndpointRow);
   }
 
-  /** Newest first, with what is selected of them. */
+  /** Lists endpoints, newest first. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.WebhookEndpointSelect): Promise<Page<SelectedEndpoint>> {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
@@ -99,20 +98,20 @@ export class Webhooks {
     return toPage(rows, page, () => this.endpoints.count({ where: { accountId }, take: COUNT_TAKE }));
   }
 
-  /** Those of the account with these ids. */
+  /** Returns endpoints of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookEndpointSelect): Promise<SelectedEndpoint[]> {
     const { accountId } = requireKeyManager(ctx);
     return this.endpoints.findMany({ where: { id: { in: ids.filter(isUuid) }, accountId }, select: { ...select, ...IDENTITY } });
   }
 
-  /** NOT_FOUND. */
+  /** Rejects with NOT_FOUND. */
   async get(ctx: RequestContext, id: string, select: Prisma.WebhookEndpointSelect): Promise<SelectedEndpoint> {
     const [endpoint] = await this.getMany(ctx, [id], select);
     if (!endpoint) throw notFound("webhook endpoint");
     return endpoint;
   }
 
-  /** What an endpoint of the account was sent, newest first, with what is selected of it. */
+  /** Lists the deliveries of an endpoint, newest first. */
   async listDeliveriesSelected(
     ctx: RequestContext,
     endpointId: string,
@@ -124,7 +123,7 @@ export class Webhooks {
     return deliveries;
   }
 
-  /** The same of each of these endpoints that is the account's: two statements, however many there are. */
+  /** Lists deliveries per endpoint: two statements for any number of endpoints. */
   async listDeliveriesOf(
     ctx: RequestContext,
     endpointIds: readonly string[],
@@ -135,21 +134,21 @@ export class Webhooks {
     return readDeliveriesOf(this.deps.database, accountId, endpointIds.filter(isUuid), page, select);
   }
 
-  /** Those of the account's endpoints with these ids. */
+  /** Returns deliveries of the account's endpoints by id. */
   async getDeliveries(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookDeliverySelect): Promise<SelectedDelivery[]> {
     const { accountId } = requireKeyManager(ctx);
     const where = { id: { in: ids.filter(isUuid) }, endpoint: { accountId } };
     return this.deliveries.findMany({ where, select: { ...select, ...IDENTITY } });
   }
 
-  /** NOT_FOUND. */
+  /** Rejects with NOT_FOUND. */
   async getDelivery(ctx: RequestContext, id: string, select: Prisma.WebhookDeliverySelect): Promise<SelectedDelivery> {
     const [delivery] = await this.getDeliveries(ctx, [id], select);
     if (!delivery) throw notFound("webhook delivery");
     return delivery;
   }
 
-  /** The secret is in this answer and in that of a rotation, and nowhere else. */
+  /** Only this answer and that of a rotation hold the secret. */
   async createEndpoint(ctx: RequestContext, input: CreateWebhookEndpointInput): Promise<{ endpoint: WebhookEndpointRow; secret: string }> {
     const { accountId } = requireKeyManager(ctx);
     const url = await this.deps.sender.check(input.url);
@@ -157,7 +156,7 @@ export class Webhooks {
     const { text, sealed } = this.deps.secrets.create(id);
     const now = this.deps.clock.now();
     const row = await this.deps.database.prisma.$transaction(async (transaction) => {
-      // Two at once must not both be the tenth.
+      // Two concurrent requests must not both create the last one allowed.
       await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('webhook endpoints of ' || ${accountId}, 0))::text`;
       const there = await transaction.webhookEndpoint.count({ where: { accountId } });
       if (there >= WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX) {
@@ -171,7 +170,7 @@ export class Webhooks {
     return { endpoint: toEndpointRow(row), secret: text };
   }
 
-  /** Enabled again it starts afresh: what happened meanwhile is not sent. */
+  /** An endpoint that is enabled again gets no events of the time before. */
   async updateEndpoint(ctx: RequestContext, id: string, input: UpdateWebhookEndpointInput): Promise<WebhookEndpointRow> {
     const { accountId } = requireKeyManager(ctx);
     const endpoint = await this.findOwned(accountId, id);
@@ -191,7 +190,7 @@ export class Webhooks {
     return toEndpointRow(row);
   }
 
-  /** With its log, and with what still was to be sent. */
+  /** Deletes an endpoint with its log and its waiting deliveries. */
   async deleteEndpoint(ctx: RequestContext, id: string): Promise<string> {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, id);
@@ -205,7 +204,7 @@ export class Webhooks {
     const { secret } = await this.findOwned(accountId, id);
     const { text, sealed } = this.deps.secrets.create(id);
     const previous = this.deps.secrets.retire(id, secret);
-    // Of two rotations at once one replaces what the other has not seen.
+    // Of two concurrent rotations one fails here, so that no secret is lost unseen.
     const { count } = await this.endpoints.updateMany({
       where: { id, accountId, secret },
       data: { secret: sealed, previousSecret: previous.sealed, previousSecretExpiresAt: previous.expiresAt },
@@ -214,7 +213,7 @@ export class Webhooks {
     return { endpoint: toEndpointRow(await this.findOwned(accountId, id)), secret: text };
   }
 
-  /** Queues a message that says nothing, to see whether it arrives. */
+  /** Queues an empty message as a test. */
   async sendTest(ctx: RequestContext, id: string): Promise<WebhookDeliveryRow> {
     const { accountId } = requireKeyManager(ctx);
     const endpoint = await this.findOwned(accountId, id);
@@ -223,7 +222,7 @@ export class Webhooks {
     const recent = { endpointId: id, event: TEST_EVENT, createdAt: { gt: new Date(now.getTime() - WEBHOOK_TEST_INTERVAL_MS) } };
     const key = createId();
     await this.deps.database.prisma.$transaction(async (transaction) => {
-      // Two at once must not both be the only one.
+      // Two concurrent requests must not both send a test.
       await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('test events of ' || ${id}, 0))::text`;
       if ((await transaction.webhookDelivery.count({ where: recent })) > 0) {
         throw rateLimited("An endpoint is sent one test event at a time.", WEBHOOK_TEST_INTERVAL_MS / 1000);
@@ -245,7 +244,7 @@ export class Webhooks {
     return toPage(rows.map(toDeliveryRow), page, () => this.deliveries.count({ where: { endpointId }, take: COUNT_TAKE }));
   }
 
-  /** Sends it anew, at once and with every try that a new message has; the id stays. */
+  /** Sends a delivery again at once, with its id and a full set of attempts. */
   async redeliver(ctx: RequestContext, endpointId: string, deliveryId: string): Promise<WebhookDeliveryRow> {
     const { accountId } = requireKeyManager(ctx);
     const endpoint = await this.findOwned(accountId, endpointId);
@@ -263,7 +262,7 @@ export class Webhooks {
     return toDeliveryRow(row);
   }
 
-  /** Who listens has changed: this process knows it when it answers, the others a moment later. */
+  /** Publishes a change of listeners; this process has applied it on return, the others a moment later. */
   private async tell(accountId: string): Promise<void> {
     this.deps.events.publish("webhooks-changed", { accountId });
     await this.deps.listeners.settled();
@@ -302,7 +301,7 @@ function toDeliveryRow(row: WebhookDeliveryModel): WebhookDeliveryRow {
   };
 }
 
-/** The message of a delivery, as its endpoint is sent it. */
+/** The message of a delivery as sent. */
 export function toMessage(payload: WebhookDeliveryModel["payload"]): WebhookBody {
   const { type, timestamp, data } = payload as unknown as WebhookBody;
   return { type, timestamp, data };
