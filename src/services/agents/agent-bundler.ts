@@ -1,8 +1,8 @@
 /**
- * One script of agent.ts and of what it imports. Nothing of it is run.
+ * Bundles agent.ts and its imports into one script, without running it.
  *
- * A few kilobytes of source can be made to take a parser gigabytes. So each bundle is made by a process of its own, one at a time,
- * whose memory the system bounds, and which is killed when its time is up. It is answered every question about files from here.
+ * A few kilobytes of source can make a parser take gigabytes. So each bundle is made in its own process, one at a time, with memory bounded
+ * by the system and a time limit. This process answers its questions about files.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { resolveWorkerFile } from "../../lib/worker-file.js";
@@ -12,17 +12,17 @@ import type { GitFiles } from "./git-files.js";
 import { AGENT_BUNDLE_BYTES_MAX, BUNDLER_MEMORY_BYTES_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
-/** Sets the bound, where the system has it, and becomes the program. */
+/** Sets the bound where the system has it, then becomes the program. */
 const BOUNDED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
 
-/** Newer engines set 512 MB aside for compiled code, which counts as taken. A process that compiles nothing does without. */
+/** Newer engines reserve 512 MB for compiled code, which counts as used. A process that compiles nothing does without. */
 const WITHOUT_COMPILED_CODE = "--jitless";
 
 export class AgentBundler {
   private last: Promise<unknown> = Promise.resolve();
   private program: Promise<string> | undefined;
 
-  /** The script as an ES module with a default export. Rejects with a RepositoryError, or with the signal's reason. */
+  /** Returns the script, an ES module with a default export. Rejects with a RepositoryError, or with the signal's reason. */
   async bundle(files: GitFiles, signal: AbortSignal): Promise<string> {
     const sources = new AgentSources(files);
     const result = this.last.then(() => this.run(sources, signal));
@@ -47,7 +47,7 @@ export class AgentBundler {
   }
 }
 
-/** A group of its own, which the parser that it starts belongs to. It gets nothing of this process's environment. */
+/** Starts a process group, which includes the parser, with an empty environment. */
 function start(program: string): ChildProcess {
   const bound = String(BUNDLER_MEMORY_BYTES_MAX / 1024);
   return spawn("/bin/sh", ["-c", BOUNDED, bound, process.execPath, WITHOUT_COMPILED_CODE, program], {
@@ -61,11 +61,11 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // Already ended.
   }
 }
 
-/** A process that ends without a result has broken down over these sources. */
+/** Rejects for a process that ends without a result, because it crashed on these sources. */
 function resultOf(child: ChildProcess, sources: AgentSources): Promise<BundleResult> {
   return new Promise((resolve, reject) => {
     child.once("error", reject);

@@ -1,11 +1,11 @@
-/** An agent as its owner sees it (docs/spec/agents.md#record): the row of its model, and of what the gateway runs for it. */
+/** An agent as its owner sees it (docs/spec/agents.md#record): the row of its model and its definition. */
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { SafetyFeature } from "../catalog/model.js";
 import { communityModelId, termsAt } from "../community-models/record.js";
 import type { CommonView, ShownModelRow } from "../community-models/view.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 
-/** What every registered model has; nothing of an agent is scheduled. */
+/** Fields of every registered model; agents have no scheduled changes. */
 type AgentDetails = Omit<CommonView, "pending">;
 
 export interface PromptAgentRow extends AgentDetails {

@@ -1,4 +1,4 @@
-/** Agents at work: the runtime for each type of agent that the gateway runs. */
+/** The runtimes of agents, by type. */
 import type { ChatProvider } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
@@ -11,7 +11,7 @@ export interface AgentRuntimes {
 export class AgentRuns implements AgentProviders {
   private runtimes: AgentRuntimes | null = null;
 
-  /** Once, before anything is generated: the runtimes themselves ask for chats, whose models may be agents. */
+  /** Called once, before anything is generated: runtimes request chats, whose models may be agents. */
   runBy(runtimes: AgentRuntimes): void {
     this.runtimes = runtimes;
   }

@@ -1,4 +1,4 @@
-/** The files that one agent's script is made of: agent.ts, and what it imports of the same commit by relative paths. */
+/** The source files of an agent: agent.ts and its relative imports of the same commit. */
 import { posix } from "node:path";
 import { jsonExcess } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
@@ -15,12 +15,12 @@ export const AGENT_FILE = "agent.ts";
 
 const MESSAGE_CHARS_MAX = 300;
 const LOADERS: Readonly<Record<string, AgentSource["loader"]>> = { ".ts": "ts", ".mts": "ts", ".js": "js", ".mjs": "js", ".json": "json" };
-/** What `./name` may stand for; TypeScript writes `.js` where it means `.ts`. */
+/** Candidates for `./name`; TypeScript writes `.js` for `.ts`. */
 const ENDINGS = ["", ".ts", ".js", ".json", "/index.ts", "/index.js"];
 const TYPESCRIPT_OF: Readonly<Record<string, string>> = { ".js": ".ts", ".mjs": ".mts" };
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-/** Every method throws a RepositoryError for what cannot be imported. */
+/** Every method throws a RepositoryError for a file that cannot be imported. */
 export class AgentSources {
   private readonly taken = new Set<string>();
   private bytes = 0;
@@ -31,7 +31,7 @@ export class AgentSources {
     this.load(AGENT_FILE);
   }
 
-  /** The path of the file that is meant by `specifier` in the file `importer`. */
+  /** Resolves `specifier` as imported by the file `importer`. */
   resolve(specifier: string, importer: string): string {
     const name = shown(specifier);
     if (!/^\.\.?\//.test(specifier)) throw content(`"${name}" cannot be imported: only files of the repository can, by a relative path.`);
@@ -74,7 +74,7 @@ export class AgentSources {
     try {
       if (!file.bytes.includes(0)) return decoder.decode(file.bytes);
     } catch {
-      // Told like any other file that is not text.
+      // Reported below, like any other file that is not text.
     }
     throw content(`${name} is not text in UTF-8.`);
   }
@@ -89,7 +89,7 @@ export class AgentSources {
   }
 }
 
-/** Names come from the repository: no control characters, and no more of them than anybody reads. */
+/** Cleans a name from the repository for a message: no control characters, bounded length. */
 export function shown(text: string): string {
   const plain = text.replace(/\p{Cc}+/gu, " ");
   return plain.length > MESSAGE_CHARS_MAX ? `${plain.slice(0, MESSAGE_CHARS_MAX)}…` : plain;

@@ -1,6 +1,6 @@
 /**
- * Bringing a code agent to the latest commit of its repository (docs/spec/agents.md#sync). Anybody may ask for it, without credentials,
- * so that a host of code can (docs/spec/agents.md#sync): at most once in 30 seconds, however many ask and in however many processes.
+ * Updates a code agent to the latest commit of its repository (docs/spec/agents.md#sync). Needs no credentials, so that a git host can call
+ * it; runs at most once in 30 seconds, across all callers and processes.
  */
 
 import * as z from "zod";
@@ -18,7 +18,7 @@ import type { CodeRepositories, RefreshedCode } from "./repositories.js";
 export const syncAgentInput = z.strictObject({ id: z.string() });
 
 export interface SyncedAgent {
-  /** False: the commit was deployed already. The script is made anew all the same. */
+  /** False: the commit was already deployed. The script is rebuilt all the same. */
   readonly updated: boolean;
   /** 40 lowercase hexadecimal digits. */
   readonly deployedCommitSha: string;
@@ -31,7 +31,7 @@ export interface AgentSyncDependencies {
   readonly clock: Clock;
 }
 
-/** One sync's claim on its agent, and what was deployed when it was made. */
+/** One sync's claim on its agent, with the deployed commit at that time. */
 interface Claim {
   readonly id: string;
   readonly syncedAt: Date;
@@ -41,7 +41,7 @@ interface Claim {
 export class AgentSync {
   constructor(private readonly deps: AgentSyncDependencies) {}
 
-  /** A repository that cannot be had leaves the agent as it was; the next try has to wait all the same. */
+  /** A repository that cannot be fetched leaves the agent unchanged; the interval counts all the same. */
   async sync(ctx: RequestContext, id: string): Promise<SyncedAgent> {
     admitAnybody(ctx);
     const repository = await this.findRepository(id);
@@ -56,7 +56,7 @@ export class AgentSync {
     return agent.repository;
   }
 
-  /** Of any number at once, one changes the row. */
+  /** One of several concurrent syncs changes the row. */
   private async claim(id: string): Promise<Claim> {
     const now = this.deps.clock.now();
     const since = new Date(now.getTime() - SYNC_INTERVAL_MS);
@@ -78,9 +78,9 @@ export class AgentSync {
   ): Promise<SyncedAgent> {
     const isUpdated = deployedCommitSha !== commitSha;
     const accountId = await this.deps.database.prisma.$transaction(async (transaction) => {
-      // In the order in which whoever changes or deletes the agent locks the two rows.
+      // Locks the two rows in the same order as update and delete.
       await transaction.$queryRaw`SELECT 1 FROM community_model WHERE id = ${id}::uuid FOR UPDATE`;
-      // Another sync that has begun meanwhile knows a later commit, and a deleted agent none.
+      // No row changes when another sync began later, or the agent was deleted.
       const { count } = await transaction.agent.updateMany({ where: { id, syncedAt }, data: { deployedCommitSha: commitSha, bundle } });
       if (count === 0) return null;
       const model = await transaction.communityModel.findUniqueOrThrow({ where: { id }, select: { accountId: true, description: true } });

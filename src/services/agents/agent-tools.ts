@@ -1,4 +1,4 @@
-/** The tools of a prompt agent's servers, as the model that it asks is offered them and calls them. */
+/** The tools of a prompt agent's servers: offered to its model, and called. */
 import { createHash } from "node:crypto";
 import { AppError } from "../../errors.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
@@ -23,9 +23,9 @@ export interface DeclaredTool {
 const HASH_CHARS = 8;
 
 export class AgentTools {
-  /** By the name that the model knows. */
+  /** By the name that the model sees. */
   private readonly offered: ReadonlyMap<string, Offered>;
-  /** How many there are beyond those that are offered. */
+  /** Number of tools beyond those offered. */
   readonly leftOut: number;
 
   private constructor(
@@ -52,7 +52,7 @@ export class AgentTools {
     });
   }
 
-  /** What goes wrong is a result that says so: the model may do better. Rejects only when the call is aborted. */
+  /** Returns failures as results that explain them, so that the model can adapt. Rejects only when the call is aborted. */
   async call({ name, arguments: json }: ToolCall, senses: Senses): Promise<ShownResult> {
     const { signal } = this.options;
     const offered = this.offered.get(name);
@@ -69,7 +69,7 @@ export class AgentTools {
   }
 }
 
-/** `mcp__<server>__<tool>`. What upstreams do not take as a name is shortened, to the same name every time. */
+/** `mcp__<server>__<tool>`. A name that upstreams do not accept is shortened, always to the same name. */
 export function toolName(server: string, tool: string): string {
   const name = `mcp__${server}__${tool}`;
   const allowed = name.replace(/[^A-Za-z0-9_-]/g, "_");

@@ -1,4 +1,4 @@
-/** What is said of an agent by whoever makes or changes it (docs/spec/agents.md#operations). */
+/** Input of operations that create or change an agent (docs/spec/agents.md#operations). */
 import { z } from "zod";
 import { MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { modelDescription, modelName, modelTitle, modelVisibility, requiredSafetyFeatures } from "../community-models/common-input.js";
@@ -23,7 +23,7 @@ export const createPromptAgentInput = z.strictObject({
 });
 export type CreatePromptAgentInput = z.output<typeof createPromptAgentInput>;
 
-/** Its name, title and description come from the repository. */
+/** Name, title and description come from the repository. */
 export const createCodeAgentInput = z.strictObject({
   type: z.literal("code_agent"),
   repository: storableText.min(1).max(REPOSITORY_CHARS_MAX).meta({ pattern: "^https://[^\\s\\u0000]+$" }),
@@ -37,7 +37,7 @@ export type CreateCodeAgentInput = z.output<typeof createCodeAgentInput>;
 export const createAgentInput = z.discriminatedUnion("type", [createPromptAgentInput, createCodeAgentInput]);
 export type CreateAgentInput = z.output<typeof createAgentInput>;
 
-/** Only the fields that are sent change. */
+/** Absent fields do not change. */
 export const updateAgentInput = z
   .strictObject({
     name: modelName,

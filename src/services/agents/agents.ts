@@ -1,6 +1,6 @@
 /**
- * Agents of an account (docs/spec/agents.md): prompt agents and code agents. Each is a registered model that the gateway answers for
- * itself; it is free, and what it asks others is billed to whoever calls it.
+ * Agents of an account (docs/spec/agents.md): prompt agents and code agents. Each is a registered model that the gateway runs itself. It is
+ * free; the generations that it makes are billed to its caller.
  */
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
 import { AppError, invalidInput, notFound } from "../../errors.js";
@@ -22,20 +22,20 @@ export interface AgentsDependencies {
   readonly modelRepository: CommunityModelRepository;
   readonly catalog: Catalog;
   readonly repositories: CodeRepositories;
-  /** Resolves when the catalog knows what was registered so far. */
+  /** Resolves when the catalog has all registered models. */
   readonly upToDate: () => Promise<void>;
   readonly clock: Clock;
 }
 
 type Owner = KeyCaller | SessionCaller;
-/** A code agent's identity is its repository's. */
+/** Fields that a code agent takes from its repository. */
 const IDENTITY = ["name", "title", "description"] as const;
 const PROMPT_FIELDS = ["systemPrompt", "baseModel", "mcpServers"] as const;
 
 export class Agents {
   constructor(private readonly deps: AgentsDependencies) {}
 
-  /** The account's, newest first. */
+  /** Lists the account's agents, newest first. */
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<AgentRow>> {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
@@ -55,13 +55,13 @@ export class Agents {
     );
   }
 
-  /** The account's, newest first, with what is selected of them. */
+  /** Lists the account's agents, newest first, with the selected columns. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.CommunityModelSelect): Promise<Page<SelectedModel>> {
     const { accountId } = requireKeyManager(ctx);
     return this.deps.modelRepository.pageSelected(accountId, page, select, AGENT_ROW_TYPES);
   }
 
-  /** With what is selected of it. NOT_FOUND for another account's. */
+  /** Rejects with NOT_FOUND for another account's. */
   async getSelected(ctx: RequestContext, id: string, select: Prisma.CommunityModelSelect): Promise<SelectedModel> {
     const { accountId } = requireKeyManager(ctx);
     const [agent] = await this.deps.modelRepository.manySelected(accountId, [id], select);
@@ -69,15 +69,15 @@ export class Agents {
     return agent;
   }
 
-  /** NOT_FOUND for another account's. */
+  /** Rejects with NOT_FOUND for another account's. */
   async get(ctx: RequestContext, id: string): Promise<AgentRow> {
     const { accountId } = requireKeyManager(ctx);
     return toAgentRow(await this.findOwned(accountId, id), this.deps.clock.now());
   }
 
   /**
-   * Throws FORBIDDEN for a public one of an account that may not publish; BAD_REQUEST for a name that is taken, a base model that cannot
-   * be one, and a repository that holds no agent; CONFLICT for one too many.
+   * Throws FORBIDDEN for a public agent of an account that may not publish; BAD_REQUEST for a taken name, an invalid base model, and a
+   * repository without an agent; CONFLICT beyond the limit.
    */
   async create(ctx: RequestContext, input: CreateAgentInput): Promise<AgentRow> {
     const owner = requireKeyManager(ctx);
@@ -97,7 +97,7 @@ export class Agents {
     return this.reread(owner.accountId, id);
   }
 
-  /** Only the fields that are sent change. Throws as `create`, NOT_FOUND, and BAD_REQUEST for what the agent's type does not have. */
+  /** Absent fields do not change. Throws as `create`, NOT_FOUND, and BAD_REQUEST for a field that the agent's type does not have. */
   async update(ctx: RequestContext, id: string, input: UpdateAgentInput): Promise<AgentRow> {
     const owner = requireKeyManager(ctx);
     const { accountId } = owner;
@@ -115,7 +115,7 @@ export class Agents {
     return this.reread(accountId, id);
   }
 
-  /** Its model can no longer be called; what has begun goes on. Throws NOT_FOUND. */
+  /** Deletes the agent; generations under way continue. Throws NOT_FOUND. */
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, id);
@@ -144,8 +144,8 @@ export class Agents {
   }
 
   /**
-   * The model that a prompt agent asks: one that writes text, that its owner may call, whichever key is used, and that is no agent
-   * itself; where others may call the agent, they must be able to call it, too.
+   * Finds a prompt agent's base model: a text model that the owner may call with any key, and no agent. For an agent that others may call,
+   * they must be able to call the model too.
    */
   private findBase(owner: Owner, name: string, visibility: "private" | "public"): Model {
     const account = owner.kind === "key" ? { ...owner, modelLists: [] } : owner;
@@ -170,10 +170,7 @@ export class Agents {
   }
 }
 
-/**
- * systemPrompt, baseModel and mcpServers are a prompt agent's (docs/spec/agents.md#operations); a code agent's
- * identity is fixed after its creation.
- */
+/** systemPrompt, baseModel and mcpServers are only for prompt agents (docs/spec/agents.md#operations); a code agent's identity is fixed. */
 function assertFieldsOf(type: string, input: UpdateAgentInput): void {
   if (type === "prompt_agent") return;
   const foreign = PROMPT_FIELDS.find((field) => input[field] !== undefined);
@@ -201,7 +198,7 @@ function toChanges(input: UpdateAgentInput, base: Model | null): ChangedModelRow
   };
 }
 
-/** What the catalog says of a model, said of the field that names it. */
+/** Reports the catalog's refusal at the field that names the model. */
 function resolveAs(field: string, resolve: () => Model): Model {
   try {
     return resolve();

@@ -1,10 +1,10 @@
 /**
- * The bundler of code agents, as a process of its own that ends with one bundle: its parent bounds its memory and its time, has no
- * secrets in its environment, and answers every question about files. It reads none itself.
+ * The bundler of code agents, a separate process that makes one bundle. Its parent bounds memory and time, gives it no secrets, and answers
+ * its questions about files. It reads none itself.
  */
 import { type BuildFailure, build, type OnLoadResult, type OnResolveResult, type PartialMessage } from "esbuild";
 
-/** What it asks of its parent, and each answer in turn. */
+/** Questions to the parent; each answer comes in turn. */
 export type BundleQuestion =
   | { readonly id: number; readonly kind: "resolve"; readonly specifier: string; readonly importer: string }
   | { readonly id: number; readonly kind: "load"; readonly path: string };
@@ -12,13 +12,13 @@ export type BundleAnswer =
   | { readonly id: number; readonly path: string }
   | { readonly id: number; readonly contents: string; readonly loader: "ts" | "js" | "json" }
   | { readonly id: number; readonly problem: string };
-/** What it ends with. */
+/** The final message. */
 export type BundleResult = { readonly script: string; readonly exports: readonly string[] } | { readonly problem: string };
 export type BundleMessage = { readonly question: BundleQuestion } | { readonly result: BundleResult };
 
 const ENTRY = "agent.ts";
 const NAMESPACE = "repository";
-/** What runs it: a feature that this version of it has not is rewritten. */
+/** The engine that runs the script; newer syntax is rewritten for it. */
 const TARGET = "deno2";
 
 const waiting = new Map<number, (answer: BundleAnswer) => void>();
@@ -28,7 +28,7 @@ process.on("message", (answer: BundleAnswer) => {
   waiting.get(answer.id)?.(answer);
   waiting.delete(answer.id);
 });
-// Nobody is left to be told.
+// The parent has gone.
 process.on("disconnect", () => process.exit(1));
 
 process.send?.({ result: await bundle() } satisfies BundleMessage, () => process.exit(0));
@@ -87,12 +87,12 @@ function found(path: string): OnResolveResult {
   return { path, namespace: NAMESPACE };
 }
 
-/** Told this way the bundler adds the line that imports it. */
+/** In this form the bundler adds the line of the import. */
 function refused(answer: BundleAnswer): { readonly errors: PartialMessage[] } {
   return { errors: [{ text: "problem" in answer ? answer.problem : "" }] };
 }
 
-/** Without words: it has broken down over these sources. */
+/** An empty message: it crashed on these sources. */
 function messageOf(error: unknown): string {
   const [first] = (error as Partial<BuildFailure>).errors ?? [];
   if (first === undefined) return "";

@@ -1,7 +1,7 @@
 /**
- * Code agents at work (docs/spec/agents.md#code-agents): the agent's script is asked like an upstream that speaks the Responses
- * format, so that what it answers is read, streamed, metered and recorded like any upstream's answer. Only that no connection is made:
- * the request goes into a process of its own, and the answer comes out of it.
+ * Runs code agents (docs/spec/agents.md#code-agents). The script is called like an upstream that speaks the Responses format, so that its
+ * answer is read, streamed, metered and recorded like any other. Instead of a connection, the request goes into a process and the answer
+ * comes out of it.
  */
 import { serviceUnavailable, unauthenticated } from "../../errors.js";
 import { HOPS_HEADER } from "../../limits.js";
@@ -22,13 +22,13 @@ import { GuestCallError, type GuestHost, type GuestReply, type GuestRequest } fr
 import type { HeaderList } from "./sandbox/messages.js";
 import type { SandboxRunner } from "./sandbox/sandbox-runner.js";
 
-// What a code agent at work reaches: this gateway, and tools of MCP servers; both as its caller, whose token it never sees.
+// The services that a code agent can reach: this gateway and tools of MCP servers, both as its caller, whose token it never sees.
 
-/** What generating takes. */
+/** Methods that generating needs. */
 const METHODS = new Set(["GET", "HEAD", "POST"]);
-/** Of an agent's request. Its account is the token's, what was already answered is the caller's, and addresses are the gateway's affair. */
+/** Request headers of an agent that are passed on. The gateway sets account, idempotency and addresses. */
 const REQUEST_HEADERS = new Set(["accept", "accept-language", "content-type", "range"]);
-/** Of one connection, or of a browser's session; the body's length and encoding are those of what is read here. */
+/** Headers of one connection or browser session, and those about the body's length and encoding on the wire. */
 const WITHHELD_REPLY_HEADERS = new Set([
   "connection",
   "content-encoding",
@@ -45,7 +45,7 @@ export class CodeAgentHost implements GuestHost {
     private readonly loopback: LoopbackClient,
     private readonly mcpServers: McpToolServers,
     private readonly runToken: string,
-    /** How many gateways the agent's own request has come through. */
+    /** Number of gateways that the agent's own request has passed. */
     private readonly hops: number | undefined,
   ) {}
 
@@ -81,7 +81,7 @@ export class CodeAgentHost implements GuestHost {
     try {
       if (path.startsWith("/")) return this.loopback.urlOf(path);
     } catch {
-      // Told below.
+      // Reported below.
     }
     throw new GuestCallError("sluice() takes a path of this gateway, such as /v1/chat/completions.");
   }
@@ -91,13 +91,13 @@ function isServer(server: string): server is McpServerId {
   return (MCP_SERVER_IDS as readonly string[]).includes(server);
 }
 
-/** It is being read from now on: fetch cancels a body that nobody reads once its Response is collected as garbage. */
+/** Starts reading now: fetch cancels an unread body once its Response is garbage-collected. */
 function readerOf(body: AsyncIterable<Uint8Array> | null): AsyncIterator<Uint8Array> {
   return body === null ? nothing() : body[Symbol.asyncIterator]();
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {
-  // There is no body.
+  // No body.
 }
 
 export interface CodeAgentDependencies {
@@ -125,7 +125,7 @@ export class CodeAgents implements AgentProviders {
     const { timeouts } = this.deps;
     const client = new OpenAiClient({ baseUrl: this.addressOf(), isExact: true, apiKey: null, timeouts, bounds }, pool);
     const provider = new ResponsesChatProvider(client);
-    // An agent knows itself by the name that it is called by.
+    // An agent knows itself by the name that it was called by.
     return {
       complete: (asked) => provider.complete({ ...asked, upstreamModel: model.id }),
       stream: (asked) => provider.stream({ ...asked, upstreamModel: model.id }),
@@ -151,7 +151,7 @@ export class CodeAgents implements AgentProviders {
   }
 }
 
-/** What the agent is told of the request; there is no Authorization among what is sent to an upstream without a key. */
+/** Request headers for the agent; a request to an upstream without a key has no Authorization. */
 function pairsOf(headers: readonly string[]): (readonly [string, string])[] {
   return headers.flatMap((name, index) => {
     const value = headers[index + 1];

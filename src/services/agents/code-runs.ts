@@ -1,9 +1,9 @@
 /**
- * How the last runs of a code agent went, for its owner.
+ * The log of a code agent's last runs, for its owner.
  *
- * 1. A run that is over is noted in memory, and nobody waits; every so often what was noted is written down, and what is older is dropped.
- * 2. What an agent says while it works (what it printed, what it failed with) may be what its caller asked: it is kept of the owner's own
- *    calls alone. Of everybody else's the owner sees when they were, how long they took, and how they ended.
+ * 1. A finished run is noted in memory; at intervals the notes are stored and older runs deleted.
+ * 2. An agent's output and errors may repeat its caller's input, so they are kept for the owner's own calls only. Of other calls the
+ *    owner sees time, duration and outcome.
  */
 import type { Logger } from "pino";
 import type { RequestContext } from "../../context.js";
@@ -41,14 +41,14 @@ const OUTCOMES: Readonly<Record<GuestOutcome, AgentRunOutcome>> = {
 };
 
 export class CodeRuns {
-  /** The oldest first. */
+  /** Oldest first. */
   private unwritten: AgentRunModel[] = [];
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
 
   constructor(private readonly deps: CodeRunsDependencies) {}
 
-  /** A run that begins now. What is returned is told how it went. */
+  /** Begins a run; the returned function records its report. */
   begin(model: Pick<Model, "communityModelId">, callerId: string, generationId: string): (report: GuestReport) => void {
     const { clock, ownerOf } = this.deps;
     const startedAt = clock.now();
@@ -70,7 +70,7 @@ export class CodeRuns {
     };
   }
 
-  /** By agent the last ones, the newest first; nothing of another account's agents. */
+  /** The last runs by agent, newest first; none of another account's agents. */
   async listOf(ctx: RequestContext, agentIds: readonly string[]): Promise<ReadonlyMap<string, readonly CodeRun[]>> {
     const { accountId } = requireKeyManager(ctx);
     const rows = await this.deps.database.prisma.agentRun.findMany({
@@ -86,13 +86,13 @@ export class CodeRuns {
     return byAgent;
   }
 
-  /** Writes down what has been noted. */
+  /** Stores the remaining notes. */
   async close(): Promise<void> {
     await this.flush();
     if (this.timer) clearTimeout(this.timer);
   }
 
-  /** Writes down what has been noted so far. Never rejects: nobody is harmed by a run that is not shown. */
+  /** Stores the notes so far. Never rejects: a lost run only misses from the log. */
   flush(): Promise<void> {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
@@ -114,7 +114,7 @@ export class CodeRuns {
   }
 }
 
-/** Nothing of agents that were deleted meanwhile. In one order everywhere, so that two processes do not wait for each other in a circle. */
+/** Skips deleted agents. Sorted, so that two processes cannot deadlock. */
 async function write({ prisma }: Database, runs: readonly AgentRunModel[]): Promise<void> {
   const noted = [...new Set(runs.map(({ agentId }) => agentId))].sort();
   await prisma.$transaction(async (transaction) => {
@@ -131,7 +131,7 @@ async function write({ prisma }: Database, runs: readonly AgentRunModel[]): Prom
   });
 }
 
-/** As a database takes it. Null: nothing. */
+/** Text that the database can store, or null when empty. */
 function toText(said: string | null): string | null {
   const text = toStorable((said ?? "").slice(0, CODE_RUN_LOG_BYTES_MAX));
   return text === "" ? null : text;

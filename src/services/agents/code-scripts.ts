@@ -1,11 +1,11 @@
-/** The scripts that code agents are run from, as they are deployed: from the database, and kept in memory until they change. */
+/** Deployed scripts of code agents, read from the database and cached until they change. */
 import { LRUCache } from "lru-cache";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { CODE_SCRIPTS_BYTES_MAX } from "./limits.js";
 
 export class CodeScripts {
-  /** By the agent's row. What is still being read counts: a change that is told of meanwhile drops it before it is there. */
+  /** By the agent's row. Holds reads under way, so that a change drops them too. */
   private readonly kept = new LRUCache<string, Promise<Uint8Array | null>>({ maxSize: CODE_SCRIPTS_BYTES_MAX });
 
   constructor(
@@ -16,7 +16,7 @@ export class CodeScripts {
     events.onDoubt(() => this.kept.clear());
   }
 
-  /** Null for an agent that was deleted meanwhile, or has never been deployed. */
+  /** Null for an agent that was deleted or never deployed. */
   find(agentId: string): Promise<Uint8Array | null> {
     const known = this.kept.get(agentId);
     if (known) return known;
@@ -34,7 +34,7 @@ export class CodeScripts {
     return agent?.bundle ? Buffer.from(agent.bundle) : null;
   }
 
-  /** Unless it has been dropped meanwhile. */
+  /** Unless it was dropped meanwhile. */
   private weigh(agentId: string, script: Promise<Uint8Array | null>, found: Uint8Array | null): void {
     if (this.kept.get(agentId) !== script) return;
     if (found === null) this.kept.delete(agentId);

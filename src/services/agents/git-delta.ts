@@ -1,12 +1,12 @@
-/** Objects of a pack that are told as differences from others (gitformat-pack, "deltified representation"). */
+/** Objects of a pack that are stored as differences from others (gitformat-pack, "deltified representation"). */
 import { RepositoryError } from "./repository-error.js";
 
-/** Longer numbers than any size that is let through. */
+/** Enough for any size that passes the bounds. */
 const SIZE_BYTES_MAX = 6;
-/** What a copy of length 0 stands for. */
+/** The meaning of a copy of length 0. */
 const COPY_BYTES_DEFAULT = 0x10000;
 
-/** A number in groups of seven bits, the lowest first, and where it ends. */
+/** Reads a number in groups of seven bits, lowest first, and its end. */
 export function readSize(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
   let value = 0;
   let factor = 1;
@@ -20,7 +20,7 @@ export function readSize(bytes: Buffer, from: number): { readonly value: number;
   throw malformed();
 }
 
-/** `base` changed as `delta` says. `count` is told the size of the result before there is any, and may throw. */
+/** Applies `delta` to `base`. Calls `count` with the result's size before allocating it; `count` may throw. */
 export function applyDelta(base: Buffer, delta: Buffer, count: (bytes: number) => void): Buffer {
   const source = readSize(delta, 0);
   const target = readSize(delta, source.next);
@@ -45,7 +45,7 @@ export function applyDelta(base: Buffer, delta: Buffer, count: (bytes: number) =
   return result;
 }
 
-/** The instruction's bits say which bytes of the offset (four) and of the length (three) follow. */
+/** Bits of the instruction say which bytes of the offset (four) and of the length (three) follow. */
 function readCopy(delta: Buffer, from: number, instruction: number) {
   let next = from;
   const number = (firstBit: number, bytes: number) => {

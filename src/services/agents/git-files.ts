@@ -1,10 +1,10 @@
-/** The files of one commit, by their paths. */
+/** The files of one commit, by path. */
 import type { GitObject } from "./git-pack.js";
 import { RepositoryError } from "./repository-error.js";
 
 export type FoundFile =
   | { readonly kind: "file"; readonly bytes: Buffer }
-  /** There is one, and it was left out of what was fetched, because it is larger than anything that an agent may import. */
+  /** The file exists, and was not fetched because it is larger than an agent may import. */
   | { readonly kind: "large" }
   | { readonly kind: "folder" }
   | { readonly kind: "link" }
@@ -17,7 +17,7 @@ interface TreeEntry {
 
 const ID_BYTES = 20;
 const TREE_LINE = /^tree ([0-9a-f]{40})\n/;
-/** Git's modes: files, executable or not; the third is written by old versions. */
+/** Git's modes: files, executable or not; old versions write the third. */
 const FILE_MODES = new Set(["100644", "100755", "100664"]);
 const FOLDER_MODE = "40000";
 const LINK_MODE = "120000";
@@ -37,7 +37,7 @@ export class GitFiles {
     this.rootId = rootId;
   }
 
-  /** `path` has no leading slash. Null when there is nothing; links are not followed. */
+  /** `path` has no leading slash. Null when nothing is there; links are not followed. */
   find(path: string): FoundFile | null {
     const names = path.split("/");
     let entry: TreeEntry | undefined = { mode: FOLDER_MODE, id: this.rootId };

@@ -1,6 +1,6 @@
 /**
- * A pack as git hosts send it (gitformat-pack), read into memory. Whoever made it may be hostile: everything is counted before it is
- * unpacked, nothing is unpacked beyond what it declares, and an object is known by the hash of what it holds and by nothing that was said.
+ * Reads a pack from a git host (gitformat-pack) into memory. The host may be hostile: everything is counted before it is unpacked, nothing
+ * is unpacked beyond its declared size, and an object's id is computed from its content.
  */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -16,11 +16,11 @@ export interface GitObject {
 export interface PackBounds {
   readonly objectsMax: number;
   readonly objectBytesMax: number;
-  /** Of all objects, and of the differences that some are made from. */
+  /** Of all objects, and of the deltas that some are made from. */
   readonly unpackedBytesMax: number;
 }
 
-/** What is still to be made from another object, by the other's place in the pack or by its hash. */
+/** A delta whose base, known by its place in the pack or its hash, has not been read yet. */
 interface WaitingDelta {
   readonly offset: number;
   readonly delta: Buffer;
@@ -37,10 +37,10 @@ const OFFSET_DELTA = 6;
 const REFERENCE_DELTA = 7;
 const CHUNK_BYTES_MIN = 64;
 const CHUNK_BYTES_MAX = 64 * 1024;
-/** Others are served in between. */
+/** Longest step between two turns of the event loop. */
 const TURN_MS = 5;
 
-/** The objects by their ids, 40 hexadecimal digits. Rejects with a RepositoryError, or with the signal's reason. */
+/** The objects by id, 40 hexadecimal digits. Rejects with a RepositoryError, or with the signal's reason. */
 export async function readPack(pack: Buffer, bounds: PackBounds, signal: AbortSignal): Promise<ReadonlyMap<string, GitObject>> {
   const reader = new PackReader(pack, bounds);
   let turnEnds = performance.now() + TURN_MS;
@@ -57,7 +57,7 @@ class PackReader {
   private readonly objects = new Map<string, GitObject>();
   private readonly byOffset = new Map<number, GitObject>();
   private readonly waiting = new Map<number | string, WaitingDelta[]>();
-  /** What others were waiting for is there: made one by one, because there may be thousands. */
+  /** Deltas whose base is there, applied one by one, because there may be thousands. */
   private readonly ready: ReadyDelta[] = [];
   private left: number;
   private at = HEADER_BYTES;
@@ -75,7 +75,7 @@ class PackReader {
     }
   }
 
-  /** False when there are no more. */
+  /** False at the end. */
   readNext(): boolean {
     const ready = this.ready.pop();
     if (ready !== undefined) {
@@ -95,7 +95,7 @@ class PackReader {
   }
 
   finish(): ReadonlyMap<string, GitObject> {
-    // What was left out of it was not asked to be, and after the last object there is the pack's own hash and nothing else.
+    // Every delta has its base, and only the pack's own hash follows the last object.
     if (this.waiting.size > 0 || this.at !== this.pack.length - TRAILER_BYTES) throw malformed();
     return this.objects;
   }
@@ -132,7 +132,7 @@ class PackReader {
     return { type, size: low + value * 16 };
   }
 
-  /** Counted back from the object itself, in a number whose every continuation adds one (gitformat-pack, "offset encoding"). */
+  /** Reads the distance to the base, a number whose every continuation adds one (gitformat-pack, "offset encoding"). */
   private readBaseOffset(offset: number): number {
     let byte = this.byte();
     let distance = byte & 127;
@@ -161,7 +161,7 @@ class PackReader {
     this.count(size);
     const options = {
       info: true,
-      // One more than is declared is not unpacked.
+      // Unpacks no more than the declared size.
       maxOutputLength: Math.max(1, size),
       chunkSize: Math.min(CHUNK_BYTES_MAX, Math.max(CHUNK_BYTES_MIN, size + 1)),
     };

@@ -1,9 +1,8 @@
 /**
- * Fetching the latest commit of a repository's default branch over git's smart HTTP protocol, version 0, which every host speaks
- * (gitprotocol-http, gitprotocol-pack): one GET that tells which commit that is, one POST that is answered with a pack of it.
- * Every request goes through the outbound guard, redirects of the GET are followed hop by hop and judged like the first URL, and
- * whatever arrives is counted. An own reader rather than a git library's: those unpack what a hostile host sends without a bound
- * (docs/decisions/repositories-read-with-bounds.md).
+ * Fetches the latest commit of a repository's default branch over git's smart HTTP protocol, version 0, which every host speaks
+ * (gitprotocol-http, gitprotocol-pack): one GET for the commit's id, one POST for its pack. Every request passes the outbound guard,
+ * redirects of the GET are checked like the first URL, and all bytes are counted. Git libraries unpack without a bound, so this is our own
+ * reader (docs/decisions/repositories-read-with-bounds.md).
  */
 import type { Readable } from "node:stream";
 import { Agent } from "undici";
@@ -12,7 +11,7 @@ import { withoutTrailing } from "../../lib/urls.js";
 import { AGENT_SCRIPT_BYTES_MAX, REPOSITORY_ADVERTISEMENT_BYTES_MAX, REPOSITORY_REDIRECTS_MAX } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
-// Git's pkt-lines: four hexadecimal digits that count themselves and what follows; `0000` is a flush (gitprotocol-common).
+// Git's pkt-lines: four hexadecimal digits that count themselves and the content; `0000` is a flush (gitprotocol-common).
 
 const HEADER_BYTES = 4;
 const PACKET_BYTES_MAX = 65_520;
@@ -24,7 +23,7 @@ function packet(line: string): string {
 
 const FLUSH = "0000";
 
-/** What each packet holds; null is a flush. Throws a RepositoryError for anything else. */
+/** Yields the content of each packet; null is a flush. Throws a RepositoryError for anything else. */
 async function* readPackets(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer | null, void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -44,7 +43,7 @@ async function* readPackets(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<B
   if (rest.length > 0) throw malformed();
 }
 
-/** The other short lengths belong to versions of the protocol that were not asked for. */
+/** Other short lengths belong to versions of the protocol that were not requested. */
 function lengthOf(bytes: Buffer): number {
   const digits = bytes.toString("latin1", 0, HEADER_BYTES);
   const length = LENGTH.test(digits) ? Number.parseInt(digits, 16) : -1;
@@ -58,7 +57,7 @@ function malformed(): RepositoryError {
 
 export interface FetchedCommit {
   readonly commitSha: string;
-  /** The commit with its files, without the commits before it, and where the host can, without files too large to matter. */
+  /** The commit with its files, without history, and where the host can, without files that are too large. */
   readonly pack: Buffer;
 }
 
@@ -75,10 +74,10 @@ interface Advertised {
 
 const SERVICE = "git-upload-pack";
 const DISCOVERY = `/info/refs?service=${SERVICE}`;
-/** Hosts give the protocol rather than a page to whatever calls itself git. */
+/** Hosts answer clients named git with the protocol, and others with a page. */
 const USER_AGENT = "git/2.0 (sluice)";
 const FIRST_REFERENCE = /^([0-9a-f]{40}|[0-9a-f]{64}) ([^\0\n]+)\0([^\n]*)/;
-/** `multi_ack_detailed` means nothing where nothing is there yet; some hosts want it from whoever asks. */
+/** `multi_ack_detailed` has no effect on a fresh clone, but some hosts require it. */
 const WISHED_CAPABILITIES = ["multi_ack_detailed", "side-band-64k", "ofs-delta", "no-progress", "filter"];
 const DATA_BAND = 1;
 const ERROR_BAND = 3;
@@ -90,7 +89,7 @@ export async function fetchLatestCommit(
   bounds: FetchBounds,
   signal: AbortSignal,
 ): Promise<FetchedCommit> {
-  // The signal bounds the time; a host that sends a little now and then must not stay for longer.
+  // The signal bounds the total time, as a host could send a little now and then forever.
   const agent = new Agent({ connect: guard.connect, connections: 1, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 });
   const remote = new GitRemote(guard, agent, signal);
   try {
@@ -108,7 +107,7 @@ class GitRemote {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** The commit of HEAD is the first thing that is listed; what comes after it is not waited for. */
+  /** Reads the commit of HEAD, which is listed first, and not the rest. */
   async discover(repository: string): Promise<Advertised> {
     const { body, base } = await this.getAdvertisement(withoutTrailing(repository, "/"));
     try {
@@ -175,12 +174,12 @@ class GitRemote {
       .catch((error: unknown) => {
         throw this.toProblem(error);
       });
-    // Leaving a body unread is an error to the stream, and to nobody else.
+    // The stream reports an unread body as an error, which does not matter here.
     answer.body.on("error", () => undefined);
     return answer;
   }
 
-  /** Unless too late: a connection that fails or breaks is not told apart from a host that there is not. */
+  /** Reports a failed or broken connection as an unknown host, unless time is up. */
   private toProblem(error: unknown): unknown {
     if (this.signal.aborted) return this.signal.reason;
     if (error instanceof OutboundError || error instanceof RepositoryError) return error;
@@ -201,7 +200,7 @@ class GitRemote {
   }
 }
 
-/** Where git itself would go on: the same question of another repository's address, and never from https to http. */
+/** The redirect that git itself would follow: the same request at another repository address, and never from https to http. */
 function redirected(from: string, location: string | string[] | undefined): string {
   const target = typeof location === "string" && URL.canParse(location, from) ? new URL(location, from) : null;
   if (target === null || !target.href.endsWith(DISCOVERY)) throw notGit();
@@ -211,7 +210,7 @@ function redirected(from: string, location: string | string[] | undefined): stri
 }
 
 function assertAnswer(status: number, headers: Readonly<Record<string, unknown>>, contentType: string): void {
-  // Hosts ask for a password where there is nothing, and where there is something that is not public.
+  // Hosts ask for a password when a repository does not exist or is not public.
   if ([401, 403, 404, 410].includes(status)) throw new RepositoryError("content", "There is no public repository at this URL.");
   if (status !== 200) throw new RepositoryError("host", `The repository's host answers with the status ${status}.`);
   const encoding = headers["content-encoding"] ?? "identity";
@@ -225,7 +224,7 @@ function assertAnswer(status: number, headers: Readonly<Record<string, unknown>>
 function toAdvertised(base: string, line: string): Advertised {
   const [, id = "", name, capabilities = ""] = FIRST_REFERENCE.exec(line) ?? [];
   if (name === undefined) throw notGit();
-  // A default branch without a commit is not listed at all, and another branch is the first then, or none.
+  // A default branch without a commit is not listed; the first line is then another branch, or missing.
   if (name !== "HEAD") throw new RepositoryError("content", "The repository's default branch has no commit.");
   if (id.length !== 40) throw new RepositoryError("content", "The repository names its commits by SHA-256, which is not supported.");
   return { base, commitSha: id, capabilities: new Set(capabilities.split(" ")) };
@@ -240,7 +239,7 @@ function toRequest(commitSha: string, capabilities: ReadonlySet<string>): string
   return [...lines, FLUSH, packet("done\n")].join("");
 }
 
-/** First lines that say where history was cut, then the pack in bands: data, progress, errors. */
+/** Reads lines about shallow history, then the pack in bands: data, progress, errors. */
 async function readResult(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const parts: Buffer[] = [];
   let isPack = false;

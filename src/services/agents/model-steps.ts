@@ -1,4 +1,4 @@
-/** One step of a prompt agent: its model is asked, whole or as a stream, and answers in words, or calls tools. */
+/** One step of a prompt agent: its model answers, whole or as a stream, in words or with tool calls. */
 import type { RequestContext } from "../../context.js";
 import type { ChatDelta } from "../../lib/chat-format.js";
 import type { ChatCompletions } from "../generation/chat/chat.js";
@@ -9,7 +9,7 @@ export interface ToolCall {
   readonly name: string;
   /** JSON, as the model wrote it. */
   readonly arguments: string;
-  /** The call as it came, for the model to read again: some upstreams add what they need back. */
+  /** The call as received, sent back to the model: some upstreams need their own fields again. */
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
@@ -19,10 +19,10 @@ export interface StepAnswer {
   readonly finishReason: string | null;
 }
 
-/** Yields what the caller is shown, as it comes, and returns what the agent goes on with. */
+/** Yields deltas for the caller as they arrive, and returns the step's answer. */
 export type AskModel = (ctx: RequestContext, input: ChatCompletionInput) => AsyncGenerator<readonly ChatDelta[], StepAnswer>;
 
-/** For an answer that is given whole. */
+/** For an answer that is not streamed. */
 export function askWhole(chat: ChatCompletions): AskModel {
   return async function* (ctx, input) {
     const { completion } = await chat.create(ctx, input);
@@ -34,7 +34,7 @@ export function askWhole(chat: ChatCompletions): AskModel {
   };
 }
 
-/** For an answer that is streamed. Left early, so is the model. */
+/** For a streamed answer. Returning early ends the model's stream. */
 export function askStreamed(chat: ChatCompletions): AskModel {
   return async function* (ctx, input) {
     const { events } = chat.stream(ctx, { ...input, stream: true });
@@ -51,7 +51,7 @@ export function askStreamed(chat: ChatCompletions): AskModel {
   };
 }
 
-/** Of a message or a delta, what is the agent's answer, too. */
+/** Fields of a message or delta that are part of the agent's answer. */
 const SHOWN = ["content", "refusal", "reasoning_content", "reasoning"] as const;
 
 class StepReader {
@@ -59,7 +59,7 @@ class StepReader {
   private finishReason: string | null = null;
   private readonly calls = new Map<number, Record<string, unknown>>();
 
-  /** What of it the caller is shown; null when nothing is. */
+  /** The part for the caller; null for none. */
   read(delta: ChatDelta, finishReason: string | null | undefined): ChatDelta | null {
     this.finishReason = finishReason ?? this.finishReason;
     for (const [position, call] of (delta.tool_calls ?? []).entries()) this.readCall({ ...call }, position);
@@ -76,7 +76,7 @@ class StepReader {
     return { text: this.text, toolCalls: calls, finishReason: this.finishReason };
   }
 
-  /** The pieces of a call have its index; its arguments come bit by bit. */
+  /** Pieces of a call have its index; arguments arrive in parts. */
   private readCall(piece: Record<string, unknown>, position: number): void {
     const { index, function: called, ...more } = piece;
     const at = typeof index === "number" ? index : position;
@@ -111,7 +111,7 @@ function toToolCall(call: Readonly<Record<string, unknown>>, index: number): Too
   return { id, name: called.name, arguments: called.arguments, raw: { ...call, id, type: "function" } };
 }
 
-/** A string, or content parts of which some hold text. */
+/** A string, or content parts of which some are text. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

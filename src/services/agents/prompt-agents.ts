@@ -1,6 +1,6 @@
 /**
- * Prompt agents at work: each answers a chat by asking its base model, with its tools, in its caller's name. What it asks is held,
- * charged and recorded as the caller's own, under the generation that the agent answers; the agent itself costs nothing.
+ * Runs prompt agents: each answers a chat by calling its base model, with its tools, as its caller. Its generations are held, charged and
+ * recorded as the caller's own, under the agent's generation; the agent itself costs nothing.
  */
 import { setMaxListeners } from "node:events";
 import { type AgentRun, deriveContext, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
@@ -42,7 +42,7 @@ export interface PromptAgentsDependencies {
 
 type Deltas = AsyncGenerator<readonly ChatDelta[], RunEnd>;
 
-/** What ends it is passed on to tools, which know AbortSignals. */
+/** Its abort signal is passed on to tools. */
 interface AgentRequest extends ChatCall {
   readonly signal: AbortSignal;
 }
@@ -53,7 +53,7 @@ interface StartedRun extends BoundedRun {
 
 interface BegunRun {
   readonly deltas: Deltas;
-  /** One sentence for each option that has no effect. */
+  /** One sentence per option that has no effect. */
   readonly warnings: readonly string[];
 }
 
@@ -84,7 +84,7 @@ export class PromptAgents implements AgentProviders {
     });
   }
 
-  /** Nothing is yielded before the model has said something: until then a failure has a status of its own. */
+  /** Yields nothing before the model has answered, so that a failure until then has its own status. */
   private async *stream(model: Model, agentCall: AgentCall, request: AgentRequest): AsyncGenerator<ChatChunkBatch> {
     const head = { ...this.head(model, agentCall), object: "chat.completion.chunk" };
     const run = await this.startRun(agentCall);
@@ -119,7 +119,7 @@ export class PromptAgents implements AgentProviders {
     try {
       return await work(run);
     } catch (error) {
-      // What it asks ends for the same reason, and says so in its own words.
+      // The agent's own generations fail for the same reason, with their own messages.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -140,7 +140,7 @@ export class PromptAgents implements AgentProviders {
     ask: AskModel,
   ): Promise<BegunRun> {
     const { body, signal } = request;
-    // Every tool that is called at the same time listens to it.
+    // Every tool call under way listens to it.
     setMaxListeners(0, signal);
     const { systemPrompt, baseModel, mcpServers } = await this.deps.definitions.find(model);
     const ctx = contextOf(call, run, signal);
@@ -149,7 +149,7 @@ export class PromptAgents implements AgentProviders {
     return { deltas: runPromptAgent({ ctx, ask, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
   }
 
-  /** Throws SERVICE_UNAVAILABLE when there is no such model any more, FORBIDDEN when the caller's key may not use it. */
+  /** Throws SERVICE_UNAVAILABLE when the model is gone, FORBIDDEN when the caller's key may not use it. */
   private resolveBase(ctx: RequestContext, baseModel: string): Model {
     try {
       return this.deps.catalog.resolve(ctx.caller, baseModel, "text");
@@ -167,7 +167,7 @@ function withSignal(request: ChatCall): AgentRequest {
   return { ...request, signal: toSignal(request.signal) };
 }
 
-/** What the agent asks, it asks for its caller; each generation has an id of its own and ends with the agent's. */
+/** The context of the agent's generations: they belong to its caller, have their own ids, and end with the agent's. */
 function contextOf({ ctx }: AgentCall, run: AgentRun, signal: AbortSignal): RequestContext {
   const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run };
   return deriveContext(ctx, { caller, signal, note: undefined, maxCost: undefined });

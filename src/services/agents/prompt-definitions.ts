@@ -1,4 +1,4 @@
-/** What prompt agents are to do, in memory: read when an agent is called first, and again when it was changed. */
+/** Definitions of prompt agents in memory: read on the first call, and again after a change. */
 import { LRUCache } from "lru-cache";
 import { upstreamFailed } from "../../errors.js";
 import type { Database } from "../../store/database.js";
@@ -13,7 +13,7 @@ export interface PromptDefinition {
   readonly mcpServers: readonly McpServerId[];
 }
 
-/** The catalog makes another model of an agent whenever its row was written. */
+/** The catalog makes a new model object whenever an agent's row changes, so the entry is good for one object. */
 interface Known {
   readonly model: Model;
   readonly definition: Promise<PromptDefinition>;
@@ -25,7 +25,7 @@ export class PromptDefinitions {
 
   constructor(private readonly database: Database) {}
 
-  /** Rejects with UPSTREAM_ERROR when the agent was deleted meanwhile. */
+  /** Rejects with UPSTREAM_ERROR when the agent was deleted. */
   find(model: Model): Promise<PromptDefinition> {
     const id = model.communityModelId ?? "";
     const cached = this.cache.get(id);

@@ -1,10 +1,10 @@
 /**
- * A prompt agent at work on one call (docs/spec/agents.md#prompt-agents).
+ * One run of a prompt agent (docs/spec/agents.md#prompt-agents).
  *
- * 1. Its tools are listed; a server that is not set up ends the run before anything is asked.
- * 2. The model is asked with the agent's system prompt before the caller's messages, and its answer is passed on.
- * 3. Tools that it calls are called, all of a step at once, and what they answer is said to the model in the next step.
- * 4. The last step, and every one after the last tool call, is one in which the model may call no tool: it has to answer in words.
+ * 1. Its tools are listed; a server that is not configured ends the run before the first step.
+ * 2. The model gets the agent's system prompt before the caller's messages, and its answer is passed on.
+ * 3. Tool calls of a step run concurrently, and their results go to the model in the next step.
+ * 4. In the last step, and after the last allowed tool call, the model may call no tool and has to answer in words.
  */
 
 import type { RequestContext } from "../../context.js";
@@ -34,7 +34,7 @@ export interface RunEnd {
   readonly finishReason: string;
 }
 
-/** The agent decides on these, not its caller. */
+/** Set by the agent, not by its caller. */
 const OWN_FIELDS = new Set([
   ...["model", "messages", "stream", "stream_options", "safe", "n"],
   ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],
@@ -42,7 +42,7 @@ const OWN_FIELDS = new Set([
 const BETWEEN_STEPS = "\n\n";
 const NOTHING: StepAnswer = { text: "", toolCalls: [], finishReason: null };
 
-/** Yields the answer's deltas. Rejects with the AppErrors of the models that it asks. */
+/** Yields the answer's deltas. Rejects with the AppErrors of its generations. */
 export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly ChatDelta[], RunEnd> {
   const { ctx, ask, base, tools, body } = run;
   const declared = tools.declared;
@@ -59,7 +59,7 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
     hasText ||= answer.text !== "";
     const isAnswered = answer.toolCalls.length === 0 || answer.finishReason === "length";
     if (isAnswered) return { finishReason: finishReasonOf(answer) };
-    // It calls tools that it may not call: there is no more to come.
+    // It calls tools although none are allowed, so the answer ends here.
     if (!mayCall) return { finishReason: "length" };
     messages.push(toAssistant(answer));
     append(messages, await useTools(run, answer.toolCalls, callsLeft));
@@ -67,19 +67,19 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
   }
 }
 
-/** Some upstreams say that tools are called where none are. */
+/** Some upstreams report tool calls where there are none. */
 function finishReasonOf({ finishReason }: StepAnswer): string {
   return finishReason === null || finishReason === "tool_calls" ? "stop" : finishReason;
 }
 
 type StepDeltas = AsyncGenerator<readonly ChatDelta[], StepAnswer>;
 
-/** JSON with anything before it is none. */
+/** An answer in JSON must have no text before it. */
 function wantsJson({ response_format: format }: ChatBody): boolean {
   return typeof format === "object" && format !== null && "type" in format && format.type !== "text";
 }
 
-/** What a step has said is passed on when it turns out to be the last one. */
+/** Passes a step's deltas on only if it turns out to be the last one. */
 async function* lastOnly(deltas: StepDeltas): StepDeltas {
   const said: ChatDelta[] = [];
   for (;;) {
@@ -112,7 +112,7 @@ function toAssistant({ text, toolCalls }: StepAnswer): Message {
   return { role: "assistant", content: text === "" ? null : text, tool_calls: toolCalls.map(({ raw }) => ({ ...raw })) };
 }
 
-/** One message for each call; pictures and sounds, which no tool's message may hold, are shown after them. */
+/** Makes one message per call; images and sounds, which a tool message may not hold, follow in another. */
 async function useTools({ tools, base }: PromptRun, calls: readonly ToolCall[], callsLeft: number): Promise<readonly Message[]> {
   const { inputModalities } = base;
   const senses = { images: inputModalities.includes("image"), sounds: inputModalities.includes("audio") };
@@ -136,7 +136,7 @@ function mediaParts({ images, sounds }: ShownResult, heading: string) {
   return media.flatMap((part) => [{ type: "text" as const, text: heading }, part]);
 }
 
-/** The model of an agent that is gone, private or an agent itself by now is nothing that its caller could mend. */
+/** The base model is gone, private, or an agent by now, which the caller cannot change. */
 export function baseModelGone(cause: unknown): Error {
   return serviceUnavailable("The model that this agent asks cannot be called. Its owner has to name another one.", { cause });
 }

@@ -1,11 +1,11 @@
 /**
  * Repositories of code agents, at any public https git URL (docs/spec/agents.md#repositories).
  *
- * 1. The URL is judged by the outbound guard, as every request to its host is.
- * 2. The latest commit of its default branch is fetched, and what the host says of the repository is asked for beside that.
- * 3. agent.ts and what it imports of the same commit become one script.
+ * 1. The outbound guard checks the URL, and every request to its host.
+ * 2. The latest commit of the default branch is fetched, and the repository's description beside it.
+ * 3. agent.ts and its imports become one script.
  *
- * It all happens in memory and within bounds of time, bytes and number, and nothing of it is run.
+ * Everything happens in memory, bounded in time, bytes and number, and no code is run.
  */
 import { type AppError, invalidInput, serviceUnavailable, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
@@ -30,10 +30,9 @@ import {
 } from "./limits.js";
 import { RepositoryError } from "./repository-error.js";
 
-// What the host of a repository says of it: an agent's description comes from there (docs/spec/agents.md#operations).
-// Only hosts whose API is known are asked.
+// Descriptions of repositories, which become those of agents (docs/spec/agents.md#operations). Only hosts with a known API are asked.
 
-/** Where the API of a host describes a repository, as JSON with a field `description`. By host; `path` is without slashes at its ends. */
+/** API address by host, of JSON with a field `description`; `path` has no slashes at its ends. */
 type RepositoryHosts = Readonly<Record<string, (path: string) => string>>;
 
 const KNOWN_HOSTS: RepositoryHosts = {
@@ -44,8 +43,8 @@ const KNOWN_HOSTS: RepositoryHosts = {
 };
 
 /**
- * Null: it has none, or nobody knows how to ask its host. Undefined: the host did not say, which is no reason to do without the
- * repository, and rejects with nothing but the signal's reason.
+ * Null: the repository has none, or its host has no known API. Undefined: the host did not answer, which does not fail the deployment.
+ * Rejects only with the signal's reason.
  */
 export async function findDescription(
   guard: OutboundGuard,
@@ -129,7 +128,7 @@ export class Repositories implements CodeRepositories {
     });
   }
 
-  /** Each takes memory, and a connection to a host that anybody names. */
+  /** Waits for a slot: each fetch takes memory, and a connection to a host that a user named. */
   private async inPlace<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.fetched >= REPOSITORIES_AT_ONCE_MAX) throw serviceUnavailable("Too many repositories are being fetched at this moment.");
     this.fetched += 1;
@@ -149,7 +148,7 @@ export class Repositories implements CodeRepositories {
   private async fetch(url: URL, caller: AbortSignal): Promise<RefreshedCode> {
     const { timeoutMs = REPOSITORY_TIMEOUT_MS, packBytesMax = REPOSITORY_PACK_BYTES_MAX, hosts = KNOWN_HOSTS } = this.options;
     const late = AbortSignal.timeout(timeoutMs);
-    // Ended with the rest: a host that gives no repository is not asked any longer what it says of it.
+    // Ends with the rest: a host that gives no repository need not describe it.
     const ending = new AbortController();
     const signal = AbortSignal.any([caller, late, ending.signal]);
     const described = findDescription(this.outbound, hosts, url, signal).catch(() => undefined);
@@ -177,7 +176,7 @@ export class Repositories implements CodeRepositories {
   }
 }
 
-/** The name of the repository, as its URL ends, made to fit what models may be called. */
+/** The last part of the repository's URL, as a valid model name. */
 export function identityOf(url: URL): Pick<DeployedCode, "name" | "title"> {
   const last = repositoryPath(url).split("/").at(-1) ?? "";
   const shown = [
@@ -206,7 +205,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Whoever names a repository is told that it is not one, whatever the reason. */
+/** Every failure of a new repository is an error of the input. */
 function asInputError(error: unknown): unknown {
   const known = knownProblem(error);
   return known === null ? error : invalidInput(known.message, FIELD);
@@ -223,7 +222,7 @@ function toHostError({ problem, message, cause }: RepositoryError): AppError {
   return invalidInput(message);
 }
 
-/** Null: a defect, or the caller has gone. */
+/** Null: a defect, or the client has disconnected. */
 function knownProblem(error: unknown): RepositoryError | null {
   if (error instanceof RepositoryError) return error;
   return error instanceof OutboundError ? new RepositoryError(problemOf(error), error.message, error.cause) : null;
@@ -234,35 +233,34 @@ function problemOf({ problem }: OutboundError): RepositoryError["problem"] {
   return problem === "size" ? "content" : "host";
 }
 
-// What a code agent's repository gives: the seam between the accounts' agents and the fetching of code.
+// The interface between agents and the fetching of code.
 
 export interface DeployedCode {
   /** 40 lowercase hexadecimal digits. */
   readonly commitSha: string;
-  /** One script, made of agent.ts and what it imports. */
+  /** One script of agent.ts and its imports. */
   readonly bundle: string;
-  /** The agent's identity, taken from the repository: valid as a model's name, title and description. */
+  /** Taken from the repository; valid as a model's name, title and description. */
   readonly name: string;
   readonly title: string;
   readonly description: string | null;
 }
 
 export interface RefreshedCode extends Pick<DeployedCode, "commitSha" | "bundle"> {
-  /** Undefined: the host did not say. */
+  /** Undefined: the host did not answer. */
   readonly description: string | null | undefined;
 }
 
 export interface CodeRepositories {
   /**
-   * The latest commit of the default branch, fetched through the outbound guard and bundled; nothing of it is run. Rejects with
-   * BAD_REQUEST, `param: "repository"`, when it cannot be had or holds no agent that can be bundled; with SERVICE_UNAVAILABLE when
-   * too many are fetched at this moment.
+   * Fetches the latest commit of the default branch through the outbound guard and bundles it, without running it. Rejects with
+   * BAD_REQUEST, `param: "repository"`, when it cannot be fetched or has no agent that can be bundled; with SERVICE_UNAVAILABLE when too
+   * many fetches are under way.
    */
   deploy(repository: string, signal: AbortSignal): Promise<DeployedCode>;
   /**
-   * As `deploy`, of a repository that was deployed before and whose host is at fault when it cannot be had: UPSTREAM_ERROR,
-   * UPSTREAM_TIMEOUT. `begin` is called when there is room for it, before the host is asked, and may refuse; what it resolves to is
-   * in the answer.
+   * As `deploy`, for a repository that was deployed before: failures are its host's, UPSTREAM_ERROR or UPSTREAM_TIMEOUT. Calls `begin` once
+   * there is a slot, before the request; it may refuse, and its result is returned.
    */
   refresh<Begun>(repository: string, begin: () => Promise<Begun>, signal: AbortSignal): Promise<{ begun: Begun; code: RefreshedCode }>;
 }

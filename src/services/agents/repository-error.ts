@@ -1,13 +1,13 @@
-/** Why a repository gives no agent. The message is for whoever named it or asks for it anew, and tells nothing of the network between. */
+/** Why a repository gives no agent. The message is for the caller, and reveals nothing of the network in between. */
 
 export type RepositoryProblem =
-  /** Its URL may not be asked for. */
+  /** The URL is not allowed. */
   | "url"
-  /** Its host does not give it: unknown, refusing, breaking off, answering something else than git's protocol. */
+  /** The host is unknown, refuses, breaks off, or does not speak git's protocol. */
   | "host"
-  /** Its host takes too long. */
+  /** The host takes too long. */
   | "time"
-  /** It was given, and holds no agent that can be run. */
+  /** The repository has no agent that can run. */
   | "content";
 
 export class RepositoryError extends Error {

@@ -1,4 +1,7 @@
-/** What an agent's run may cost its caller (docs/spec/agents.md#run-budget): what they say, else a tenth of what they have when it begins. */
+/**
+ * The cost limit of an agent's run (docs/spec/agents.md#run-budget): the caller's own limit, else a tenth of their available credits at its
+ * start.
+ */
 import type { AgentRun, RequestContext } from "../../context.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Accounts } from "../accounts/accounts.js";

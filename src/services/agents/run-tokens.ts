@@ -1,10 +1,9 @@
 /**
- * Run tokens (docs/spec/agents.md#run-tokens): what an agent at work asks the gateway with, in its caller's name. A token is signed and
- * nothing of it is stored: it says who the caller is, which generation the agent answers, and until when. It is worth what the caller's
- * own key or session is worth at the moment of asking.
+ * Run tokens (docs/spec/agents.md#run-tokens): the credential of an agent run, which acts as its caller. A token is signed and not stored.
+ * It holds the caller, the agent's generation and an expiry, and has at any moment the rights of the caller's key or session.
  *
- * `ag_` + 106 characters of base64url: one byte for the kind of caller and the safety features that the run goes through, 16 for the key's or session's id, 16 for the generation's, 6 for
- * the time, 8 for what the run may cost, and the HMAC-SHA-256 of those.
+ * `ag_` + 106 characters of base64url: one byte for the kind of caller and the run's safety features, 16 for the key's or session's id, 16
+ * for the generation's, 6 for the time, 8 for the cost limit, and the HMAC-SHA-256 of those.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
@@ -46,8 +45,8 @@ export class RunTokens {
   }
 
   /**
-   * The token's caller, as an agent at work. At once where the cache knows, else a promise. Throws or rejects with UNAUTHORIZED for a
-   * token that is made up or too old, and when the caller's key or session is not good any more.
+   * Resolves the caller of a token, as an agent run. Synchronous when cached, else a promise. Throws or rejects with UNAUTHORIZED for a
+   * forged or expired token, and when the caller's key or session is no longer good.
    */
   resolve(token: string): Principal | Promise<Principal> {
     if (!isWellFormedRunToken(token)) throw runTokenRefused();
@@ -77,7 +76,7 @@ export class RunTokens {
   }
 }
 
-/** One bit for each feature, in the order of the list. */
+/** One bit per feature, in the order of the list. */
 function toBits(features: readonly string[]): number {
   return SAFETY_FEATURES.reduce((bits, feature, place) => (features.includes(feature) ? bits | (1 << place) : bits), 0);
 }

@@ -1,6 +1,6 @@
 /**
- * What a model is shown of a tool's answer: both of its channels, the content and the structured content, as text, and the pictures and
- * sounds in it where the model takes such. Everything is bounded.
+ * A tool's answer as shown to a model: content and structured content as text, and images and sounds if the model accepts them. Everything
+ * is bounded.
  */
 import { isDeepStrictEqual } from "node:util";
 import { isRecord } from "../../lib/json.js";
@@ -15,7 +15,7 @@ import {
 
 type Block = McpToolResult["content"][number];
 
-/** What the model takes beside text. */
+/** Media types that the model accepts beside text. */
 export interface Senses {
   readonly images: boolean;
   readonly sounds: boolean;
@@ -34,7 +34,7 @@ export interface ShownResult {
   readonly sounds: readonly ShownSound[];
 }
 
-/** Types that OpenAI's `input_audio` has a format for. */
+/** Types for which OpenAI's `input_audio` has a format. */
 const SOUND_FORMATS: ReadonlyMap<string, ShownSound["format"]> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],
@@ -43,14 +43,14 @@ const SOUND_FORMATS: ReadonlyMap<string, ShownSound["format"]> = new Map([
   ["audio/mpeg", "mp3"],
   ["audio/mp3", "mp3"],
 ]);
-/** Bytes of these types are text. */
+/** Types whose bytes are text. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:json|xml|yaml|x-yaml|toml|javascript|sql)$|[^/]+\/[^/]+\+(?:json|xml|yaml)$)/;
-/** Enough base64 for the longest text that is shown, at four bytes a character. */
+/** Base64 for the longest text shown, at four bytes a character. */
 const TEXT_BLOB_CHARS_MAX = 6 * TOOL_RESULT_CHARS_MAX;
-/** Python's FastMCP puts a value that is no object under this name. */
+/** Name under which Python's FastMCP wraps a value that is no object. */
 const WRAPPED = "result";
 
-/** MCP's content blocks, then the structured content as JSON unless the blocks say it already. */
+/** MCP's content blocks, then the structured content as JSON unless the blocks have it. */
 export function showResult({ isError, content, structuredContent }: McpToolResult, senses: Senses): ShownResult {
   const blocks = content.map(embeddedMedia);
   const images = senses.images ? blocks.flatMap((block) => imageOf(block) ?? []).slice(0, TOOL_RESULT_IMAGES_MAX) : [];
@@ -61,12 +61,11 @@ export function showResult({ isError, content, structuredContent }: McpToolResul
   return { text: isError ? `The tool failed: ${text}` : text, images, sounds: heard.flatMap((block) => soundOf(block) ?? []) };
 }
 
-/** A result that says why there is none. */
 export function failedResult(reason: string): ShownResult {
   return { text: `The tool failed: ${cut(reason, TOOL_RESULT_CHARS_MAX)}`, images: [], sounds: [] };
 }
 
-/** An embedded resource whose bytes are a picture or a sound, as a block of that type; any other block as it is. */
+/** Converts an embedded resource that is an image or sound to a block of that type. */
 function embeddedMedia(block: Block): Block {
   const { type, resource } = block;
   if (type !== "resource" || !isRecord(resource) || typeof resource.blob !== "string") return block;
@@ -115,7 +114,7 @@ function typeNameOf(mimeType: unknown): string {
   return typeof mimeType === "string" ? (mimeType.split(";", 1)[0] ?? "").trim().toLowerCase() : "";
 }
 
-/** The structured content as JSON; empty when one of the texts is that JSON, or the value that it wraps. */
+/** The structured content as JSON; empty when one of the texts is that JSON or the value that it wraps. */
 function structuredText(structured: McpToolResult["structuredContent"], texts: readonly string[]): string {
   if (structured === undefined) return "";
   const entries = Object.entries(structured);
@@ -127,7 +126,7 @@ function structuredText(structured: McpToolResult["structuredContent"], texts: r
   return JSON.stringify(Object.fromEntries(entries.map(([field, said]) => [field, long.has(said) ? "(the text above)" : said])));
 }
 
-/** Whether a text is a value: the same text, or its JSON however it is written. */
+/** Whether a text equals a value, as text or as any form of its JSON. */
 function isText(text: string, value: unknown): boolean {
   if (text === value) return true;
   if (text.length > TOOL_RESULT_CHARS_MAX) return false;
@@ -138,7 +137,7 @@ function isText(text: string, value: unknown): boolean {
   }
 }
 
-/** Each channel has what the other leaves, and at least half. */
+/** Each part gets at least half of the room, and what the other leaves. */
 function joinChannels(text: string, json: string): string {
   if (text === "" && json === "") return "The tool answered nothing.";
   if (text === "" || json === "") return cut(text + json, TOOL_RESULT_CHARS_MAX);

@@ -1,10 +1,8 @@
 /**
- * Exchanges with one MCP server over Streamable HTTP. A session is what the server knows its client by, and nothing more: each exchange
- * has requests of its own, which end with it, so that no connection stays open, and what goes wrong with a call is known to be that
- * call's.
+ * Exchanges with one MCP server over Streamable HTTP. A session is only the server's id of its client: each exchange has its own requests,
+ * which end with it, so that no connection stays open and an error belongs to one call.
  *
- * A server may say more than the gateway knows: other events, notifications, requests, fields and versions of the protocol do not end
- * an exchange.
+ * Unknown events, notifications, requests, fields and protocol versions of a server do not end an exchange.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -34,9 +32,9 @@ export interface McpServerAddress {
 type Fetch = (url: URL, init: RequestInit) => Promise<Response>;
 
 export interface McpSession {
-  /** Empty for a server that keeps none. */
+  /** Empty for a server without sessions. */
   readonly id: string;
-  /** The version agreed on; undefined where none was negotiated, for the newest that the gateway knows. */
+  /** The negotiated version; undefined where none was, for the newest that the gateway knows. */
   readonly protocolVersion: string | undefined;
 }
 
@@ -44,17 +42,17 @@ export interface McpExchangeOptions {
   /** Of all answers of the exchange together. */
   readonly bytesMax: number;
   readonly timeoutMs: number;
-  /** Its reason is thrown when it is aborted; the server gets a cancellation. */
+  /** Aborting it throws its reason and sends the server a cancellation. */
   readonly signal: AbortSignal;
 }
 
 /** Requests of one exchange. */
 export interface McpRequests {
-  /** Rejects with an RpcError when the server refuses it, an McpStatusError for another status than success. */
+  /** Rejects with an RpcError when the server refuses it, an McpStatusError for a status other than success. */
   request(method: string, params: RpcFields): Promise<RpcFields>;
 }
 
-/** The server answered an error of HTTP's. Its words are not passed on. */
+/** An HTTP error of the server. Its text is not passed on. */
 export class McpStatusError extends Error {
   override readonly name = "McpStatusError";
 
@@ -64,16 +62,16 @@ export class McpStatusError extends Error {
 }
 
 const CLIENT_INFO = { name: "sluice", version: "1" };
-/** The newest revision of the protocol that the gateway was written for. */
+/** The newest protocol revision that the gateway supports. */
 export const MCP_PROTOCOL_VERSION = "2025-11-25";
 /** Of a server's identifiers that are sent back in headers. */
 const IDENTIFIER_CHARS_MAX = 256;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
-/** What may follow a result in its stream. */
+/** Bytes that may follow a result in its stream. */
 const DRAINED_BYTES_MAX = 64 * 1024;
 const NEW_SESSION: McpSession = { id: "", protocolVersion: undefined };
 
-/** The greeting that the protocol begins with. A version that the gateway does not know is accepted. */
+/** Initializes a session. An unknown protocol version is accepted. */
 export function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
   return exchange(address, NEW_SESSION, options, async (connection) => {
     const params = { protocolVersion: MCP_PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT_INFO };
@@ -86,7 +84,7 @@ export function openSession(address: McpServerAddress, options: McpExchangeOptio
   });
 }
 
-/** One request, or several in a row, within a session. */
+/** Runs one or several requests within a session. */
 export function inSession<Result>(
   address: McpServerAddress,
   session: McpSession,
@@ -99,7 +97,7 @@ export function inSession<Result>(
   });
 }
 
-/** Tells the server that a session has ended. Never rejects: servers forget by themselves, too. */
+/** Tells the server that a session has ended. Never rejects: servers also expire sessions. */
 export async function endSession(address: McpServerAddress, session: McpSession): Promise<void> {
   if (session.id === "") return;
   const headers: Record<string, string> = { ...address.headers, "mcp-session-id": session.id };
@@ -142,15 +140,15 @@ async function exchange<Result>(
 class Connection implements McpRequests {
   sessionId: string;
   protocolVersion: string | undefined;
-  /** Within a session no id may come twice (MCP, "Messages"), and a session outlives its exchanges. */
+  /** Ids must be unique within a session (MCP, "Messages"), which outlives its exchanges. */
   private readonly idPrefix = `${randomUUID()}:`;
   private lastId = 0;
-  /** The request that is under way, unless it may not be given up. */
+  /** The request under way, unless it cannot be cancelled. */
   private pending: RpcId | null = null;
   private bytes = 0;
   private drained: Promise<void> | undefined;
   private served = 0;
-  /** Aborts the requests under way. */
+  /** Aborts requests under way. */
   private readonly cut = new AbortController();
 
   constructor(
@@ -165,7 +163,7 @@ class Connection implements McpRequests {
   async request(method: string, params: RpcFields): Promise<RpcFields> {
     this.lastId += 1;
     const id = this.idPrefix + this.lastId;
-    // MCP, "Cancellation": the greeting is not given up.
+    // MCP, "Cancellation": initialization cannot be cancelled.
     this.pending = method === "initialize" ? null : id;
     const response = await this.post({ id, method, params }, this.cut.signal);
     const sessionId = response.headers.get("mcp-session-id");
@@ -181,7 +179,7 @@ class Connection implements McpRequests {
     await response.body?.cancel();
   }
 
-  /** Gives the last answer a moment to end, so that its connection can be used again. */
+  /** Waits a moment for the last answer to end, so that its connection can be reused. */
   async finish(): Promise<void> {
     await this.drained;
     this.close();
@@ -199,7 +197,7 @@ class Connection implements McpRequests {
     this.cut.abort(new Error("The exchange is over."));
   }
 
-  /** Resolves with an answer of a success status. A redirect within the server's origin is followed: many servers add a slash. */
+  /** Resolves with a successful answer. Follows redirects within the server's origin: many servers add a slash. */
   private async post(message: RpcFields, signal: AbortSignal): Promise<Response> {
     const body = JSON.stringify({ jsonrpc: "2.0", ...message });
     const headers = { ...this.headers(), "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -239,7 +237,7 @@ class Connection implements McpRequests {
     return found.result;
   }
 
-  /** A stream whose events have ids may end early: the rest of it is asked for (MCP, "Resumability and Redelivery"). */
+  /** Resumes a stream that ended early if its events have ids (MCP, "Resumability and Redelivery"). */
   private async readStream(first: Response, id: RpcId): Promise<unknown> {
     let response = first;
     let lastEventId: string | null = null;
@@ -286,7 +284,7 @@ class Connection implements McpRequests {
     throw new McpStatusError(response.status);
   }
 
-  /** Events of another name are none of the protocol's. */
+  /** Events with other names are not part of the protocol. */
   private takeEvents(events: readonly SseEvent[], id: RpcId): { readonly result: unknown } | null {
     for (const { event, data, bytes } of events) {
       if (data === "" || (event !== null && event !== "message")) continue;
@@ -296,7 +294,7 @@ class Connection implements McpRequests {
     return null;
   }
 
-  /** The result of the request; throws the error that the server answers it with. Requests of the server's own are answered. */
+  /** The result of the request; throws the server's error. Answers the server's own requests. */
   private take(messages: readonly RpcMessage[], id: RpcId): { readonly result: unknown } | null {
     for (const message of messages) {
       if (message.kind === "result" && message.id === id) return message;
@@ -306,7 +304,7 @@ class Connection implements McpRequests {
     return null;
   }
 
-  /** The gateway is there, and offers servers nothing: no roots, no sampling, no questions to a person. */
+  /** Answers pings, and refuses other requests: no roots, no sampling, no elicitation. */
   private async serve({ id, method }: RpcMessage & { readonly kind: "request" }): Promise<void> {
     this.served += 1;
     if (this.served > MCP_SERVER_REQUESTS_MAX) return;
@@ -323,7 +321,7 @@ class Connection implements McpRequests {
   }
 }
 
-/** Reads what follows a result, which is nothing but the end, for a bounded time. */
+/** Reads the rest of an answer after its result, for a bounded time. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const cancel = () => reader.cancel().catch(ignore);
   const timer = setTimeout(cancel, MCP_FAREWELL_MS);
@@ -332,7 +330,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<v
     for (let read = await reader.read(); !read.done && bytes <= DRAINED_BYTES_MAX; read = await reader.read())
       bytes += read.value.byteLength;
   } catch {
-    // It broke after its result was there.
+    // It broke after the result.
   }
   clearTimeout(timer);
   await cancel();
@@ -342,7 +340,7 @@ class AnswerTooLarge extends Error {
   override readonly name = "AnswerTooLarge";
 }
 
-/** The connection broke, as undici says it. */
+/** Whether undici reports a broken connection. */
 function isBroken(error: unknown): boolean {
   return error instanceof TypeError;
 }

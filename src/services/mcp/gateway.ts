@@ -1,4 +1,4 @@
-/** The gateway as an MCP server (docs/spec/mcp.md#gateway, /mcp): its tools, for whoever holds a key. No transport is known here. */
+/** The gateway as an MCP server (docs/spec/mcp.md#gateway, /mcp): its tools, for callers with a key. It knows no transport. */
 import * as z from "zod";
 import { deriveContext, type RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";
@@ -21,7 +21,7 @@ export interface GatewayToolEntry {
 export interface GatewayToolCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  /** Identifies the call in a cancellation: its session and its request's id; null for one that has no session. */
+  /** Identifies the call in a cancellation: session and request id; null without a session. */
   readonly id: ClientCallId | null;
 }
 
@@ -30,7 +30,7 @@ export type ClientCallId = Pick<ToolCallId, "sessionId" | "requestId">;
 export interface McpGatewayOptions {
   readonly tools: readonly GatewayTool[];
   readonly calls: ToolCalls;
-  /** Where the gateway says that it is. */
+  /** The gateway's own addresses. */
   readonly ownUrls: () => readonly string[];
 }
 
@@ -39,7 +39,7 @@ export class McpGateway {
 
   constructor(private readonly options: McpGatewayOptions) {}
 
-  /** The same for everybody. */
+  /** The same for every caller. */
   listTools(ctx: RequestContext): readonly GatewayToolEntry[] {
     requireCaller(ctx);
     this.entries ??= this.options.tools.map(toEntry);
@@ -50,7 +50,7 @@ export class McpGateway {
     return this.options.tools.some((tool) => tool.name === name);
   }
 
-  /** Rejects with the AppErrors that the same request over REST gets. */
+  /** Rejects with the AppErrors of the same request over REST. */
   async callTool(ctx: RequestContext, call: GatewayToolCall, report: Report | null): Promise<McpToolResult> {
     const id = call.id && { ...principalOf(ctx), ...call.id };
     const tool = this.options.tools.find(({ name }) => name === call.name);
@@ -64,8 +64,8 @@ export class McpGateway {
   }
 
   /**
-   * Streamable HTTP, "Security Warning": pages of other sites may not ask, with or without a key. Those of this machine may, where tools
-   * for developers run. Throws FORBIDDEN.
+   * Streamable HTTP, "Security Warning": pages of other sites may not call, with or without a key. Pages on this machine may, for developer
+   * tools. Throws FORBIDDEN.
    */
   assertOrigin(origin: string | undefined): void {
     if (origin === undefined) return;
@@ -80,7 +80,7 @@ function principalOf(ctx: RequestContext): Pick<ToolCallId, "accountId" | "princ
   return { accountId: caller.accountId, principalId: caller.kind === "key" ? caller.apiKeyId : caller.sessionId };
 }
 
-/** Models that must fill in every field send null for a field that they do not use. */
+/** Models that must fill in every field send null for unused ones. */
 function withoutNulls(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }

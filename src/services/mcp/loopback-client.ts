@@ -1,24 +1,24 @@
 /**
- * This gateway as its agents reach it: over its own HTTP server, so that the rules for callers hold for agents too. The
- * connection goes to where this process listens; the Host header says BASE_URL's host, for the media host and the authorization host
- * may be told apart by that header and share the port (docs/spec/mcp.md#gateway).
+ * Calls this gateway over its own HTTP server for agents, so that the rules for callers hold for them too. Connects to this process's own
+ * address, with BASE_URL's host in the Host header, because that header may distinguish the media and authorization hosts on one port
+ * (docs/spec/mcp.md#gateway).
  */
 import { Agent, buildConnector, fetch, type RequestInit, type Response } from "undici";
 import { GENERATION_TIMEOUT_MS } from "../../limits.js";
 
-/** Unspecified: connections to the gateway itself, of all agents together; more requests wait. */
+/** Unspecified: connections to the gateway itself, of all agents; further requests wait. */
 const CONNECTIONS_MAX = 256;
-/** Unspecified: it is this process that answers, as soon as it gets to it: one that is busy is not away. */
+/** Unspecified: this process answers itself, so a late answer means that it is busy, not away. */
 const CONNECT_TIMEOUT_MS = 30_000;
-/** Above the gateway's own time-out, which is the one that should be told. */
+/** Above the gateway's own timeout, which gives the better error. */
 const SILENCE_MS = GENERATION_TIMEOUT_MS + 30_000;
 
 export class LoopbackClient {
   private readonly agent: Agent;
 
   /**
-   * `ownUrl`: where this process listens, reached from this machine, without a slash at the end. Both are asked for each request:
-   * a port that the system chooses is known by then.
+   * `ownUrl`: this process's address on this machine, without a trailing slash. Both are functions, because a port chosen by the system is
+   * known only later.
    */
   constructor(
     readonly ownUrl: () => string,
@@ -36,7 +36,7 @@ export class LoopbackClient {
     });
   }
 
-  /** `path` as an address of this gateway's; it can be asked for through `fetch` alone. Throws for a path that leads elsewhere. */
+  /** `path` as an address of this gateway, for `fetch` only. Throws for a path that leads elsewhere. */
   urlOf(path: string): URL {
     const origin = `http://${new URL(this.addresses().baseUrl).host}`;
     const url = new URL(path, `${origin}/`);
@@ -46,7 +46,7 @@ export class LoopbackClient {
     return url;
   }
 
-  /** A redirect is an answer like any other. */
+  /** Redirects are returned like any other answer. */
   fetch(url: URL, init: RequestInit = {}): Promise<Response> {
     return fetch(this.urlOf(url.href), { redirect: "manual", ...init, dispatcher: this.agent });
   }

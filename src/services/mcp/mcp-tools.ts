@@ -1,6 +1,6 @@
-/** Tools of MCP servers, as agents use them: the seam between agents and the servers' client. */
+/** The interface between agents and the client of MCP servers. */
 
-/** The six servers (docs/spec/mcp.md#servers); all but `sluice` are mapped to a URL by configuration. */
+/** The six servers (docs/spec/mcp.md#servers); configuration maps all but `sluice` to a URL. */
 export const MCP_SERVER_IDS = ["ffmpeg", "computer", "sluice", "search", "integrations", "ada"] as const;
 export type McpServerId = (typeof MCP_SERVER_IDS)[number];
 
@@ -11,7 +11,7 @@ export interface McpTool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
-/** A tool's answer; its content blocks are MCP's. */
+/** A tool's answer with MCP's content blocks. */
 export interface McpToolResult {
   readonly isError: boolean;
   readonly content: readonly Readonly<Record<string, unknown>>[];
@@ -19,10 +19,10 @@ export interface McpToolResult {
 }
 
 export interface McpCallOptions {
-  /** What `sluice` is called with, so that it generates for the agent's caller; no other server sees it. */
+  /** Credential for `sluice`, so that it generates for the agent's caller; no other server sees it. */
   readonly runToken: string;
   readonly signal: AbortSignal;
-  /** As of the agent's own request: `sluice` is told, so that agents cannot help models to go in circles either. */
+  /** Hops of the agent's own request, passed to `sluice` so that agents cannot cause loops. */
   readonly hops?: number | undefined;
 }
 
@@ -31,6 +31,6 @@ export interface McpToolServers {
   listTools(server: McpServerId, options: McpCallOptions): Promise<readonly McpTool[]>;
   /** As `listTools`. A tool that fails is a result with `isError`. */
   callTool(server: McpServerId, tool: string, args: Readonly<Record<string, unknown>>, options: McpCallOptions): Promise<McpToolResult>;
-  /** Nothing more is called with this token: what servers keep for the run is given up. Without it that happens after a while. */
+  /** Ends the run's sessions; without this call they expire. */
   endRun(runToken: string): void;
 }

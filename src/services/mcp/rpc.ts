@@ -1,7 +1,4 @@
-/**
- * JSON-RPC messages of an MCP server, read as far as they are understood: fields that the gateway does not know are passed over, and
- * values that are no messages are skipped.
- */
+/** Lenient parsing of JSON-RPC messages of an MCP server: ignores unknown fields, and skips values that are no messages. */
 import { isRecord } from "../../lib/json.js";
 import { jsonExcess } from "../../lib/json-bounds.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
@@ -15,7 +12,7 @@ export type RpcMessage =
   | { readonly kind: "result"; readonly id: RpcId; readonly result: unknown }
   | { readonly kind: "error"; readonly id: RpcId | null; readonly error: RpcError };
 
-/** The server refused a request in the words of the protocol. */
+/** The server refused a request with a JSON-RPC error. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
 
@@ -30,7 +27,7 @@ export class RpcError extends Error {
 export const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
 
-/** One message or a batch of them; empty for a text that is no JSON, or has more in it than any message has. */
+/** One message or a batch; empty for text that is no JSON, or is larger than any message. */
 export function readMessages(bytes: Buffer, text: string): readonly RpcMessage[] {
   if (jsonExcess(bytes, UPSTREAM_JSON_BOUNDS) !== null) return [];
   let value: unknown;

@@ -1,6 +1,6 @@
 /**
- * The MCP servers that agents may use (docs/spec/mcp.md#servers): those that the operator has mapped to a URL, which are
- * trusted, and `sluice`, which is this gateway's own server at /mcp, asked with the token of the run. No other server sees who calls.
+ * The MCP servers of agents (docs/spec/mcp.md#servers): those that the operator mapped to a URL, which are trusted, and `sluice`, this
+ * gateway's server at /mcp, called with the run's token. No other server learns the caller.
  */
 import { Agent, fetch } from "undici";
 import { AppError, serviceUnavailable, upstreamFailed } from "../../errors.js";
@@ -65,7 +65,7 @@ export class McpServers implements McpToolServers {
     this.timeouts = options.timeouts ?? { listMs: MCP_LIST_TIMEOUT_MS, callMs: MCP_CALL_TIMEOUT_MS };
   }
 
-  /** What a server offers does not depend on who asks, and is believed for a minute. */
+  /** A server's tools are the same for all callers, and are cached for a minute. */
   async listTools(server: McpServerId, options: McpCallOptions): Promise<readonly McpTool[]> {
     const address = this.addressOf(server, options);
     const now = this.options.clock.now().getTime();
@@ -98,7 +98,7 @@ export class McpServers implements McpToolServers {
     this.sessions.endRun(runToken);
   }
 
-  /** Closes all connections, with the calls on them. */
+  /** Closes all connections and aborts their calls. */
   async close(): Promise<void> {
     await this.sessions.close();
     await this.agent.destroy();
@@ -117,7 +117,7 @@ export class McpServers implements McpToolServers {
     return { url: new URL(url), headers, fetch: (target, init) => fetch(target, { ...init, dispatcher: this.agent }) };
   }
 
-  /** Shared by all callers that wait for it: none of their signals ends it. */
+  /** Shared by all waiting callers, so none of their signals ends it. */
   private async fetchTools(server: McpServerId, address: McpServerAddress): Promise<readonly McpTool[]> {
     const exchange = { bytesMax: MCP_LIST_BYTES_MAX, timeoutMs: this.timeouts.listMs, signal: NEVER };
     const session = server === "sluice" ? OWN_SESSION : await openSession(address, exchange);
@@ -141,7 +141,7 @@ export class McpServers implements McpToolServers {
     });
   }
 
-  /** Once more in a session of its own when the server has forgotten the one that was kept: then it has done nothing yet. */
+  /** Retries in a new session when the server no longer knows the kept one: the call was not executed then. */
   private async callInSession(
     server: McpServerId,
     address: McpServerAddress,
@@ -163,7 +163,7 @@ export class McpServers implements McpToolServers {
     return result;
   }
 
-  /** What a server did wrong is for the log; callers learn which server it was. */
+  /** Logs the server's fault; callers learn only which server it was. */
   private async explain<Result>(server: McpServerId, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -174,15 +174,15 @@ export class McpServers implements McpToolServers {
   }
 }
 
-/** Types that models are shown in a form of their own; a block of any other type is shown as its JSON. */
+/** Types with a form of their own for models; other blocks are shown as JSON. */
 const CONTENT_TYPES: ReadonlySet<string> = new Set(["text", "image", "audio", "resource", "resource_link"]);
-/** Of a tool that states none. */
+/** For a tool without a schema. */
 const NO_ARGUMENTS = { type: "object", properties: {} } as const;
-/** The gateway keeps no sessions. */
+/** The gateway's own server has no sessions. */
 const OWN_SESSION: McpSession = { id: "", protocolVersion: undefined };
 const NEVER = new AbortController().signal;
 
-/** Leaves out tools that cannot be read, and calls `leaveOut` with the name of each. */
+/** Leaves out malformed tools, and calls `leaveOut` with the name of each. */
 async function listAll(requests: McpRequests, leaveOut: (name: string) => void): Promise<readonly McpTool[]> {
   const tools: McpTool[] = [];
   let cursor: string | undefined;
@@ -201,7 +201,7 @@ async function listAll(requests: McpRequests, leaveOut: (name: string) => void):
   throw new Error(`The list of tools has more than ${MCP_TOOL_PAGES_MAX} pages.`);
 }
 
-/** Null for a tool that can neither be offered to a model nor called. */
+/** Null for a tool that cannot be offered to a model or called. */
 function toTool(item: unknown): McpTool | null {
   if (!isRecord(item)) return null;
   const { name, description, inputSchema = NO_ARGUMENTS } = item;
@@ -210,7 +210,7 @@ function toTool(item: unknown): McpTool | null {
   return { name, description: typeof description === "string" ? description : null, inputSchema: { ...inputSchema, type: "object" } };
 }
 
-/** A call that the server refuses in the words of the protocol is a tool that failed: its caller may do better. */
+/** A JSON-RPC error is a failed tool result, so that the model can adapt. */
 async function callOnce(requests: McpRequests, name: string, args: Readonly<Record<string, unknown>>): Promise<McpToolResult> {
   try {
     return toToolResult(await requests.request("tools/call", { name, arguments: args }));
@@ -221,10 +221,10 @@ async function callOnce(requests: McpRequests, name: string, args: Readonly<Reco
   }
 }
 
-/** Reads a result of any shape: a block that is no object, and a structured result that is none, become a text of their JSON. */
+/** Reads a result of any shape: blocks and structured results that are no objects become text of their JSON. */
 function toToolResult({ content, structuredContent, isError, toolResult }: RpcFields): McpToolResult {
   const blocks = Array.isArray(content) ? content : content === undefined || content === null ? [] : [content];
-  // The name of the first revision of the protocol.
+  // The field's name in the first protocol revision.
   const structured = structuredContent ?? toolResult;
   const isStructured = isRecord(structured);
   const said = isStructured || structured === undefined || structured === null ? blocks : [...blocks, structured];
@@ -242,7 +242,7 @@ function isForgotten(error: unknown, session: McpSession): boolean {
   return session.id !== "" && error instanceof McpStatusError && error.status === 404;
 }
 
-/** As `promise`, for one of those who wait for it: rejects with the signal's reason when that is aborted first. */
+/** As `promise`, for one of several waiting callers: rejects early with its signal's reason. */
 async function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
   signal.throwIfAborted();
   let leave: (() => void) | undefined;

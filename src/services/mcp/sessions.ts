@@ -1,13 +1,10 @@
-/**
- * Sessions with MCP servers, kept from one call of a run to the next: what a tool remembers between two calls is the run's, and no other
- * caller's. Bounded; one that is not used for a while is ended.
- */
+/** Sessions with MCP servers, kept between the calls of a run: a tool's state belongs to one run only. Bounded; idle sessions are ended. */
 import { serviceUnavailable } from "../../errors.js";
 import type { McpSession } from "./connection.js";
 import { MCP_SESSION_IDLE_MS, MCP_SESSIONS_MAX } from "./limits.js";
 
 export interface McpSessionEnds {
-  /** Greets the server; rejects when it does not answer. */
+  /** Initializes a session; rejects when the server does not answer. */
   open(): Promise<McpSession>;
   /** Never rejects. */
   end(session: McpSession): Promise<void>;
@@ -21,7 +18,7 @@ interface Kept {
 }
 
 export class McpSessions {
-  /** By run and server; the one that was used longest ago comes first. */
+  /** By run and server; least recently used first. */
   private readonly kept = new Map<string, Kept>();
 
   constructor(
@@ -29,7 +26,7 @@ export class McpSessions {
     private readonly idleMs = MCP_SESSION_IDLE_MS,
   ) {}
 
-  /** Calls `work` with the session of this run with this server. Rejects as `open` and `work` do, and when there are too many. */
+  /** Calls `work` with this run's session. Rejects as `open` and `work` do, and when there are too many sessions. */
   async use<Result>(
     runToken: string,
     server: string,
@@ -50,7 +47,7 @@ export class McpSessions {
     }
   }
 
-  /** The server does not know the session any more: the next use opens another. */
+  /** Drops a session that the server no longer knows; the next use opens another. */
   forget(runToken: string, server: string, session: McpSession): void {
     const key = `${runToken} ${server}`;
     const kept = this.kept.get(key);
@@ -59,7 +56,7 @@ export class McpSessions {
     });
   }
 
-  /** The run is over. */
+  /** Ends the sessions of a finished run. */
   endRun(runToken: string): void {
     for (const [key, kept] of this.kept) if (key.startsWith(`${runToken} `)) this.drop(key, kept);
   }

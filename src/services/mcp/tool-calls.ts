@@ -1,20 +1,17 @@
-/**
- * The calls of the gateway's own tools that are under way. A client gives a call up with a message of its own, which may arrive at
- * another process than the call did.
- */
+/** Calls of the gateway's tools under way. A client cancels a call by a separate message, which may arrive at another process. */
 import type { Events } from "../../store/events.js";
 
-/** A call, as its client names it. */
+/** A call's identity at its client. */
 export interface ToolCallId {
   readonly accountId: string;
   /** The id of a key or a session. */
   readonly principalId: string;
-  /** The MCP session, which tells the callers of one key apart. */
+  /** The MCP session, which distinguishes clients of one key. */
   readonly sessionId: string;
   readonly requestId: string | number;
 }
 
-/** The client gave the call up, and expects no answer. */
+/** The client cancelled the call and expects no answer. */
 export class ToolCallCancelled extends Error {
   override readonly name = "ToolCallCancelled";
 }
@@ -28,7 +25,7 @@ export class ToolCalls {
     });
   }
 
-  /** Calls `work` with a signal that is aborted when `signal` is, and when the client gives the call up; then rejects with ToolCallCancelled. */
+  /** Calls `work` with a signal that is aborted with `signal` and by a cancellation, which then rejects with ToolCallCancelled. */
   async run<Result>(id: ToolCallId | null, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const controller = new AbortController();
     const leave = () => controller.abort(signal.reason);
@@ -46,7 +43,7 @@ export class ToolCalls {
     }
   }
 
-  /** Has no effect on a call that is unknown or over. */
+  /** Does nothing for a call that is unknown or over. */
   cancel(id: ToolCallId): void {
     this.events.publish("tool-call-cancelled", { accountId: id.accountId, call: keyOf(id) });
   }

@@ -1,12 +1,12 @@
 /**
- * Frames: how the gateway and a guest talk over the guest's standard input and output. Each is the length of its header and the length
- * of its bytes, four bytes each, the most significant first; the header, a JSON object; and the bytes.
+ * Frames between the gateway and a guest, over the guest's standard input and output: the length of the header and of the bytes, four bytes
+ * each, big-endian; the header, a JSON object; and the bytes.
  *
- * Bundled into the guest's program too: Web APIs only.
+ * Also bundled into the guest's program: Web APIs only.
  */
 
 export interface Frame {
-  /** Any JSON value: whoever reads it checks it. */
+  /** Any JSON value: the reader checks it. */
   readonly header: unknown;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
@@ -36,16 +36,16 @@ export function encodeFrame(header: object, bytes: Uint8Array = NOTHING): Uint8A
   return frame;
 }
 
-/** Puts frames together from chunks that end anywhere. Keeps no more than one unfinished frame. */
+/** Assembles frames from chunks. Keeps at most one unfinished frame. */
 export class FrameReader {
   private chunks: Uint8Array[] = [];
   private buffered = 0;
-  /** Bytes that must be there before it is worth looking again. */
+  /** Bytes needed before the next attempt to parse. */
   private wanted = LENGTHS_BYTES;
 
   constructor(private readonly bounds: FrameBounds) {}
 
-  /** The frames that this chunk completes. Throws FrameError for what is none; nothing may be read after that. */
+  /** Returns the frames that this chunk completes. Throws FrameError for a malformed one; read nothing after that. */
   push(chunk: Uint8Array): Frame[] {
     this.chunks.push(chunk);
     this.buffered += chunk.length;

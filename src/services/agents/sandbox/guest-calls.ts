@@ -1,13 +1,13 @@
 /**
- * What a guest asks of the gateway while it runs: requests, whose answers it reads piece by piece, and tools. It is told why a call
- * failed, and nothing of who it asks as.
+ * Calls of a guest to the gateway while it runs: requests, whose answers it reads piece by piece, and tools. It learns why a call failed,
+ * and nothing about its caller.
  */
 import { AppError } from "../../../errors.js";
 import { CODE_RUN_CALLS_MAX, CODE_RUN_REPLY_BYTES_MAX } from "../limits.js";
 import { FrameError } from "./frames.js";
 import type { FromGuest, HeaderList, ToGuest } from "./messages.js";
 
-/** A request as the guest puts it. */
+/** A request in the guest's terms. */
 export interface GuestRequest {
   readonly method: string;
   readonly path: string;
@@ -21,7 +21,7 @@ export interface GuestReply {
   readonly body: AsyncIterator<Uint8Array>;
 }
 
-/** The world outside, as one run may use it. What is thrown as an AppError or a GuestCallError is told to the guest. */
+/** The services that a run may use. A thrown AppError or GuestCallError is reported to the guest. */
 export interface GuestHost {
   fetch(request: GuestRequest, signal: AbortSignal): Promise<GuestReply>;
   callTool(server: string, tool: string, args: unknown, signal: AbortSignal): Promise<unknown>;
@@ -52,14 +52,14 @@ export class GuestCalls {
     private readonly send: Send,
   ) {}
 
-  /** Throws FrameError for what no guest's program sends. */
+  /** Throws FrameError for a message that the guest's program never sends. */
   receive(message: CallMessage, bytes: Uint8Array): void {
     if (message.type === "cancel") this.close(message.id);
     else if (message.type === "pull") this.pull(message.id);
     else this.start(message, bytes);
   }
 
-  /** Breaks off what is under way: the run is over. */
+  /** Aborts calls under way when the run is over. */
   end(): void {
     for (const id of [...this.open.keys()]) this.close(id);
   }
@@ -91,7 +91,7 @@ export class GuestCalls {
     await this.send({ type: "head", id, status: reply.status, headers: reply.headers });
   }
 
-  /** A pull of a call that has ended crossed with its end. */
+  /** A pull may cross with the end of its call. */
   private pull(id: number): void {
     const call = this.open.get(id);
     if (!call) return;

@@ -1,6 +1,5 @@
 /**
- * The process of one run, from its start to its end: what it may use of the machine, and what it says. It ends by itself, at a limit,
- * or when it is killed, and then wholly.
+ * The process of one run: its limits and its output. It ends by itself, at a limit, or when it is killed, always with all of its children.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readSync, writeFileSync } from "node:fs";
@@ -10,26 +9,26 @@ import { GUEST_ENVIRONMENT, type Isolation } from "./isolation.js";
 
 export interface GuestLimits {
   readonly cpuMs: number;
-  /** Resident: Deno itself takes about 60 MiB of it. */
+  /** Resident; Deno itself takes about 60 MiB. */
   readonly memoryBytes: number;
   readonly wallMs: number;
-  /** What it sends, on standard output. */
+  /** Bytes on standard output. */
   readonly outputBytes: number;
-  /** What it prints, on standard error. */
+  /** Bytes on standard error. */
   readonly printBytes: number;
 }
 
 export type GuestLimit = "cpu" | "memory" | "wall" | "output" | "print";
 
-/** How it ended: at a limit, killed by the gateway, or by itself. A signal is the exit code 128 and its number more, as in a shell. */
+/** How it ended: at a limit, killed by the gateway, or by itself. A signal is 128 plus its number, as in a shell. */
 export type GuestEnd =
   | { readonly reason: "limit"; readonly limit: GuestLimit }
   | { readonly reason: "killed" }
   | { readonly reason: "exit"; readonly code: number };
 
-/** Of the processor time in /proc: Linux counts it in hundredths of a second for whoever asks, whatever its own clock does. */
+/** Unit of processor time in /proc: Linux reports hundredths of a second. */
 const MS_PER_TICK = 10;
-/** How long a process that was killed may take to be gone before what it printed is read no further. */
+/** How long its printed output is read after it was killed. */
 const PRINT_END_MS = 1_000;
 const SIGNAL_CODES: Readonly<Record<string, number>> = {
   SIGABRT: 134,
@@ -42,7 +41,7 @@ const SIGNAL_CODES: Readonly<Record<string, number>> = {
 };
 
 export class GuestProcess {
-  /** Resolves when the process and all that it had started is gone, and what it had said has been read. */
+  /** Resolves when the process and its children are gone and the output has been read. */
   readonly ended: Promise<GuestEnd>;
   private readonly child: ChildProcess;
   private readonly stdin: Writable;
@@ -52,12 +51,12 @@ export class GuestProcess {
   private outputBytes = 0;
   private end: GuestEnd | null = null;
   private guestPid: number | null = null;
-  /** Its numbers may be another's by now. */
+  /** Its process id may belong to another process by now. */
   private hasExited = false;
   private readonly timers: NodeJS.Timeout[];
   private readonly usage = new UsageReader();
 
-  /** `onOutput` is given its standard output, chunk after chunk; it must not throw. */
+  /** `onOutput` gets standard output chunk by chunk; it must not throw. */
   constructor(
     isolation: Isolation,
     private readonly limits: GuestLimits,
@@ -68,7 +67,7 @@ export class GuestProcess {
       ...identity,
       cwd: "/",
       env: { ...GUEST_ENVIRONMENT },
-      // A session and a process group of its own: it has no terminal, and all of it can be killed at once.
+      // Its own session and process group: no terminal, and all of it can be killed at once.
       detached: true,
       stdio: ["pipe", "pipe", "pipe", isolation.tellsPid ? "pipe" : "ignore"],
     });
@@ -76,7 +75,7 @@ export class GuestProcess {
     const [stdin, stdout, stderr, info] = this.child.stdio;
     this.stdin = stdin as Writable;
     this.stdout = stdout as Readable;
-    // A guest that does not read has ended or will: what became of it is told by its end.
+    // A guest that does not read has ended or will; its end reports the reason.
     this.stdin.on("error", () => undefined);
     this.stdout.on("data", (chunk: Buffer) => this.takeOutput(chunk, onOutput));
     (stderr as Readable).on("data", (chunk: Buffer) => this.takePrinted(chunk));
@@ -101,12 +100,12 @@ export class GuestProcess {
     });
   }
 
-  /** The beginning of what it printed. */
+  /** The beginning of its printed output. */
   get print(): string {
     return Buffer.concat(this.printed).toString();
   }
 
-  /** Resolves when it has been taken, or never will be. */
+  /** Resolves when the bytes were accepted, or never will be. */
   send(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       if (this.stdin.writable) this.stdin.write(bytes, () => resolve());
@@ -114,7 +113,7 @@ export class GuestProcess {
     });
   }
 
-  /** The guest's program ends then, unless the script holds it. */
+  /** Ends the guest's program, unless the script keeps it alive. */
   endInput(): void {
     this.stdin.end();
   }
@@ -137,11 +136,11 @@ export class GuestProcess {
     for (const timer of this.timers) clearTimeout(timer);
     const { pid } = this.child;
     if (!this.hasExited) {
-      // The guest's own process first: it is the first of its namespace, and all others there end with it.
+      // The guest's own process first: it is the first of its namespace, and all others end with it.
       if (this.guestPid !== null) killIfThere(this.guestPid);
       if (pid !== undefined) killIfThere(-pid);
     }
-    // What it printed before is read to its end, which comes as soon as the process is gone.
+    // Printed output is read to its end, which comes when the process is gone.
     const [stdin, stdout, stderr, info] = this.child.stdio;
     for (const stream of [stdin, stdout, info]) stream?.destroy();
     setTimeout(() => stderr?.destroy(), PRINT_END_MS).unref();
@@ -177,12 +176,12 @@ export class GuestProcess {
   }
 }
 
-/** What a process has used, from files that are kept open: another process that is given its number later is not taken for it. */
+/** Reads a process's usage from files that stay open, so that another process with a reused id is not mistaken for it. */
 class UsageReader {
   private readonly buffer = Buffer.alloc(4096);
   private files: { readonly stat: number; readonly status: number } | null = null;
 
-  /** Nothing once it has ended. */
+  /** Zero once it has ended. */
   read(pid: number): { cpuMs: number; memoryBytes: number } {
     try {
       this.files ??= { stat: openSync(`/proc/${pid}/stat`, "r"), status: openSync(`/proc/${pid}/status`, "r") };
@@ -208,15 +207,12 @@ class UsageReader {
   }
 }
 
-/**
- * Where the kernel gives each session the same share of the processors, niceness counts within the session alone, and is a matter of
- * the session's own besides (sched(7), "The autogroup feature").
- */
+/** Lowers the session's own priority: with autogroups, niceness counts only within a session (sched(7), "The autogroup feature"). */
 function yieldToOthers(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/autogroup`, `${CODE_RUN_NICENESS}`);
   } catch {
-    // There are no such shares here.
+    // No autogroups here.
   }
 }
 

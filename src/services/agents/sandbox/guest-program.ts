@@ -1,9 +1,8 @@
 /**
- * The program of a guest's process, in which the agent's script runs: it hands the script what it asks for
- * (docs/spec/agents.md#code-agents: `{ request, sluice, mcp }`), and hands the gateway its answer. The script can undo everything here
- * and gains nothing by it: all that comes out of the process is read as an agent's word, whoever in it has written it.
+ * The program of a guest's process. It runs the agent's script with `{ request, sluice, mcp }` (docs/spec/agents.md#code-agents), and sends
+ * its answer to the gateway. The script can undo everything here and gains nothing: all output of the process is treated as the agent's.
  *
- * Bundled into one file of its own, which runs in Deno: Web APIs, and Deno's standard streams.
+ * Bundled into one file that runs in Deno: Web APIs, and Deno's standard streams.
  */
 import { encodeFrame, FrameReader } from "./frames.js";
 import type { FromGuest, ToGuest } from "./messages.js";
@@ -15,7 +14,7 @@ interface DenoStreams {
 }
 declare const Deno: DenoStreams;
 
-/** A call of the agent's that the gateway works on. */
+/** A call of the agent under way in the gateway. */
 interface Call {
   receive(message: ToGuest, bytes: Uint8Array<ArrayBuffer>): void;
 }
@@ -24,16 +23,16 @@ const { stdin, stdout, exit } = Deno;
 const { Request, Response, ReadableStream } = globalThis;
 const DETAIL_CHARS_MAX = 8_000;
 const NULL_BODY_STATUSES = [204, 205, 304];
-/** What would wait for a terminal, or end the process before its answer; and what a script written for browsers would take for Node. */
+/** Functions that would wait for a terminal or end the process early, and those that browser scripts would take for Node. */
 const WITHHELD = ["process", "alert", "confirm", "prompt", "close"];
-/** What writes to standard output, which is the gateway's. */
+/** Functions that write to standard output, which carries frames. */
 const PRINTERS = ["log", "info", "debug", "dir", "dirxml", "table", "count", "group", "groupCollapsed", "timeLog", "timeEnd"] as const;
 
 const calls = new Map<number, Call>();
 let lastId = 0;
 let writing: Promise<void> = Promise.resolve();
 
-/** Resolves when it has been written, which takes as long as the gateway takes to read. */
+/** Resolves when written, which takes as long as the gateway takes to read. */
 function send(message: FromGuest, bytes?: Uint8Array): Promise<void> {
   const frame = encodeFrame(message, bytes);
   writing = writing.then(async () => {
@@ -48,7 +47,7 @@ function begin(message: FromGuest, bytes: Uint8Array | undefined, call: (id: num
   void send(message, bytes);
 }
 
-/** A fetch that reaches this gateway alone, as the agent's caller. */
+/** A fetch that reaches only this gateway, as the agent's caller. */
 async function sluice(path: string, init: RequestInit = {}): Promise<Response> {
   if (typeof path !== "string" || !path.startsWith("/")) {
     throw new TypeError("sluice() takes a path of this gateway, such as /v1/chat/completions.");
@@ -108,7 +107,7 @@ async function sluice(path: string, init: RequestInit = {}): Promise<Response> {
   });
 }
 
-/** A tool of an MCP server: `{ isError, content, structuredContent }`. */
+/** Calls a tool of an MCP server: `{ isError, content, structuredContent }`. */
 function mcp(server: string, tool: string, args: Record<string, unknown> = {}): Promise<unknown> {
   const id = ++lastId;
   return new Promise((resolve, reject) => {

@@ -1,10 +1,10 @@
 /**
- * One run of an agent's script, read like an upstream's answer: the head once the script has answered, the body as it comes, and an
- * error when the run ended before its answer did.
+ * One run of an agent's script, read like an upstream's answer: the head once the script has answered, the body as it comes, and an error
+ * when the run ends before its answer does.
  *
- * 1. The script and the request go in; what the script asks for meanwhile is served by GuestCalls.
- * 2. Standard output is read only as fast as the answer is: a guest whose reader is slow waits.
- * 3. Whatever is no message, and every limit, ends the run. The answer's end ends it, too: nothing goes on after it.
+ * 1. The script and the request go in; GuestCalls serves its calls.
+ * 2. Standard output is read only as fast as the answer is: a guest with a slow reader waits.
+ * 3. A malformed message and every limit end the run. So does the end of the answer.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Logger } from "pino";
@@ -20,9 +20,9 @@ import { type GuestEnd, type GuestLimit, type GuestLimits, GuestProcess } from "
 import type { Isolation } from "./isolation.js";
 import type { FromGuest, ToGuest } from "./messages.js";
 
-// What comes out of a guest's process, checked: it may be anything.
+// Messages from a guest's process are checked, as they may be anything.
 
-/** Unspecified: of one message. */
+/** Unspecified: headers of one message. */
 const HEADERS_MAX = 64;
 const PATH_CHARS_MAX = 8_192;
 const NAME_CHARS_MAX = 256;
@@ -42,39 +42,39 @@ const fromGuest: z.ZodType<FromGuest> = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("failed"), detail: z.string() }),
 ]);
 
-/** Throws FrameError for what is no message. */
+/** Throws FrameError for a malformed message. */
 function parseFromGuest(header: unknown): FromGuest {
   const parsed = fromGuest.safeParse(header);
   if (!parsed.success) throw new FrameError("A message of the guest's is none.");
   return parsed.data;
 }
 
-/** The agent's script and what it is asked. */
+/** The agent's script and its request. */
 export interface GuestTask {
   readonly script: Uint8Array;
   readonly request: Extract<ToGuest, { type: "run" }>["request"];
 }
 
-/** What of an agent's headers counts: the rest would be the gateway's to say. */
+/** Headers of an agent's answer that count; the gateway sets the others. */
 const READ_HEADERS = new Set(["content-type"]);
-/** Bytes of the answer that may wait for its reader before the guest has to. */
+/** Bytes of the answer that may wait for the reader before the guest has to. */
 const READ_AHEAD_BYTES = 64 * 1024;
-/** Exit codes of a process that V8 has broken off, which it does for want of memory. */
+/** Exit codes when V8 aborts, which it does when out of memory. */
 const BROKEN_OFF = new Set([132, 133, 134]);
-/** Those of the kernel's limit on processor time. */
+/** Exit codes of the kernel's limit on processor time. */
 const OUT_OF_TIME = new Set([137, 152]);
 
-/** How a run went: whether it answered to its end, failed by itself, was not wanted any more, or came to a limit. */
+/** How a run ended: with an answer, by its own failure, cancelled, or at a limit. */
 export type GuestOutcome = "answered" | "failed" | "cancelled" | GuestLimit;
 
-/** For whoever's script it is. */
+/** For the owner of the script. */
 export interface GuestReport {
   readonly outcome: GuestOutcome;
-  /** Of its answer; null: it gave none. */
+  /** Of its answer; null: no answer. */
   readonly status: number | null;
-  /** What it failed with; null: it did not say. */
+  /** Its error; null: none given. */
   readonly detail: string | null;
-  /** The beginning of what it printed. */
+  /** The beginning of its printed output. */
   readonly print: string;
 }
 
@@ -158,7 +158,7 @@ export class GuestRun implements UpstreamResponse {
     return Buffer.concat(chunks);
   }
 
-  /** Ends the run at once; whoever still reads is told the reason. */
+  /** Ends the run at once; a pending reader gets the reason. */
   abort(reason: unknown): void {
     if (!this.hasEnded) this.chunks = [];
     if (!this.hasEnded && this.failure === null) this.isCancelled = true;
@@ -217,7 +217,7 @@ export class GuestRun implements UpstreamResponse {
     this.wakeReader();
   }
 
-  /** After a limit, and after a guest has ended without an answer. */
+  /** After a limit, or an end without an answer. */
   private takeEnd(end: GuestEnd): { end: GuestEnd; report: GuestReport } {
     const isBrokenOff = !this.hasEnded && this.failure === null;
     if (isBrokenOff) this.fail(toError(end, this.limits));
@@ -236,7 +236,7 @@ export class GuestRun implements UpstreamResponse {
     return limitOf(end) ?? "failed";
   }
 
-  /** What came before is still good. */
+  /** Bytes received before stay readable. */
   private fail(reason: unknown): void {
     if (this.hasEnded || this.failure !== null) return;
     this.failure = { reason };
@@ -262,7 +262,7 @@ export class GuestRun implements UpstreamResponse {
   }
 }
 
-/** Null: none. */
+/** Null: no limit. */
 function limitOf(end: GuestEnd): GuestLimit | null {
   if (end.reason === "limit") return end.limit;
   if (end.reason === "exit" && OUT_OF_TIME.has(end.code)) return "cpu";

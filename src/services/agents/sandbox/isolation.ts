@@ -1,7 +1,6 @@
 /**
- * What stands between a guest and the machine. Deno alone: its permissions, all denied, with the kernel's limits on one process, as
- * nobody where the gateway may choose. In bubblewrap besides: namespaces of its own, in which there is no network, no process but the
- * guest's, and no file but Deno and what it is linked with, all read-only.
+ * Isolation of guests. Deno alone: all permissions denied, the kernel's limits on one process, and the user `nobody` where the gateway may
+ * switch to it. In bubblewrap also own namespaces: no network, no other processes, and no files but Deno and its libraries, all read-only.
  */
 import { accessSync, constants, existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -21,18 +20,18 @@ export interface Isolation {
   readonly name: IsolationName;
   readonly file: string;
   readonly args: readonly string[];
-  /** Whom to become before anything else; absent: the gateway itself. */
+  /** User to switch to; absent: the gateway's own. */
   readonly identity?: { readonly uid: number; readonly gid: number };
-  /** Whether the guest's process id is told on file descriptor 3; otherwise it is the one of the process that was started. */
+  /** Whether the guest's process id comes on file descriptor 3; otherwise it is that of the started process. */
   readonly tellsPid: boolean;
 }
 
-/** Where programs of the system are. The search path belongs to the configuration, and a program found by it could be anybody's. */
+/** Folders of system programs. The search path could name a program of another user. */
 const PROGRAM_FOLDERS = ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
-/** Where the libraries are that Deno and prlimit are linked with. */
+/** Folders of the libraries of Deno and prlimit. */
 const LIBRARY_FOLDERS = ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store"];
 const NOBODY = 65_534;
-/** There is no such folder and cannot be: Deno would write caches and a guest's storage there. */
+/** A folder that cannot exist, where Deno would write caches and storage. */
 const NO_FOLDER = "/dev/null/deno";
 const DENO_ENVIRONMENT = { DENO_DIR: NO_FOLDER, DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" } as const;
 const DENO_FLAGS = [
@@ -47,7 +46,7 @@ const DENO_FLAGS = [
   `--v8-flags=--max-old-space-size=${CODE_RUN_HEAP_MEGABYTES}`,
 ];
 
-/** The environment of a guest's process, in which nothing is the gateway's. */
+/** Environment of a guest's process, with nothing from the gateway's. */
 export const GUEST_ENVIRONMENT: Readonly<Record<string, string>> = DENO_ENVIRONMENT;
 
 /** The binary of the package `deno`; null where there is none for this machine. */
@@ -64,7 +63,7 @@ export function findDeno(): string | null {
   }
 }
 
-/** The isolations that this machine's programs could give, the strongest first; which of them hold, only a try shows. */
+/** Isolations that this machine may support, strongest first; a trial shows which ones work. */
 export function listIsolations(deno: string, guestProgram: string): readonly Isolation[] {
   const nice = findProgram("nice");
   const prlimit = findProgram("prlimit");
@@ -75,7 +74,7 @@ export function listIsolations(deno: string, guestProgram: string): readonly Iso
     `-n${CODE_RUN_NICENESS}`,
     prlimit,
     "--core=0",
-    // The watch is the first to see it. Past the first number the process is asked to end, past the second it is ended.
+    // The watch acts first. At the first number the process gets a signal, at the second it is killed.
     `--cpu=${CODE_RUN_CPU_SECONDS + 1}:${CODE_RUN_CPU_SECONDS + 2}`,
     `--data=${CODE_RUN_DATA_BYTES_MAX}`,
     `--nofile=${CODE_RUN_FILES_MAX}`,
@@ -90,7 +89,7 @@ export function listIsolations(deno: string, guestProgram: string): readonly Iso
     args: [...limits, setpriv, "--no-new-privs", "--pdeathsig=KILL", deno, ...DENO_FLAGS, guestProgram],
     tellsPid: false,
   };
-  // A gateway that runs as root may not be able to become nobody: its files may be root's alone.
+  // A gateway that runs as root may be unable to switch to `nobody`: its files may be readable by root only.
   const identities = process.getuid?.() === 0 ? [{ identity: { uid: NOBODY, gid: NOBODY } }, {}] : [{}];
   const isolations = boxed ? [boxed, alone] : [alone];
   return isolations.flatMap((isolation) => identities.map((identity) => ({ file: nice, ...isolation, ...identity })));
@@ -114,12 +113,12 @@ function toBox(deno: string, guestProgram: string, prlimit: string): string[] {
     ...["--ro-bind", deno, "/deno"],
     ...["--ro-bind", prlimit, "/prlimit"],
     ...["--ro-bind", guestProgram, "/guest.js"],
-    // All of /proc that Deno needs to begin: where its own program is.
+    // The only part of /proc that Deno needs to start: the path of its program.
     ...["--symlink", "/deno", "/proc/self/exe"],
     ...["--remount-ro", "/"],
     ...["--chdir", "/"],
     ...["--info-fd", "3"],
-    // Counted in the guest's own user namespace, so within the box.
+    // Counted in the guest's own user namespace, so inside the box.
     ...["/prlimit", `--nproc=${CODE_RUN_THREADS_MAX}`],
     ...["/deno", ...DENO_FLAGS, "/guest.js"],
   ];

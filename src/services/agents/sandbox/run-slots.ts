@@ -1,4 +1,4 @@
-/** Whose turn it is: so many runs at once of one owner's agents, so many in all; the others wait in the order in which they came. */
+/** Bounds concurrent runs per owner and in all; others wait in order of arrival. */
 import { rateLimited, serviceUnavailable } from "../../../errors.js";
 
 export interface SlotBounds {
@@ -21,8 +21,8 @@ export class RunSlots {
   constructor(private readonly bounds: SlotBounds) {}
 
   /**
-   * Resolves with what gives the turn back, to be called once, when it is this run's turn. RATE_LIMITED when too many of the owner's
-   * wait already, SERVICE_UNAVAILABLE when too many wait in all; the signal's reason when that is aborted first.
+   * Resolves with the function that frees the slot, to be called once. Rejects with RATE_LIMITED when too many of the owner's runs wait,
+   * SERVICE_UNAVAILABLE when too many wait in all, or the signal's reason.
    */
   async take(owner: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

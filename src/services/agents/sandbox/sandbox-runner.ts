@@ -1,4 +1,4 @@
-/** Runs scripts of code agents, the guests, each in a fresh process within the strongest isolation that this machine allows. */
+/** Runs scripts of code agents, the guests, each in a fresh process in the strongest isolation of this machine. */
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../../../errors.js";
@@ -23,15 +23,15 @@ import { findDeno, type Isolation, listIsolations } from "./isolation.js";
 import { RunSlots } from "./run-slots.js";
 
 export interface GuestRunOptions {
-  /** Whose agent it is: an account's handle. */
+  /** The agent's owner: an account's handle. */
   readonly owner: string;
   readonly host: GuestHost;
-  /** Aborted, it ends the run at once; its reason is thrown. */
+  /** Aborting it ends the run at once; its reason is thrown. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Told once, when the run is over. */
+  /** Called once, when the run is over. */
   readonly onEnd?: (report: GuestReport) => void;
-  /** Others than the usual ones. */
+  /** Overrides of the default limits. */
   readonly limits?: Partial<GuestLimits>;
 }
 
@@ -43,12 +43,12 @@ export const GUEST_LIMITS: GuestLimits = {
   printBytes: CODE_RUN_PRINT_BYTES_MAX,
 };
 
-/** How many runs go on at once in each of so many processes of a gateway. */
+/** Concurrent runs in each of `processes` gateway processes. */
 export function codeRunsMax(processes = 1): number {
   return Math.max(1, Math.floor((CODE_RUNS_PER_PROCESSOR_MAX * availableParallelism()) / processes));
 }
 
-/** Unspecified: how long the try of an isolation may take, on a machine that is busy. */
+/** Unspecified: timeout for trying an isolation on a busy machine. */
 const TRY_MS = 20_000;
 const STOPPING = "The gateway is stopping.";
 
@@ -59,8 +59,8 @@ export class SandboxRunner {
   private isolation: Promise<Isolation | null> | null = null;
 
   /**
-   * `choose`: which isolations may be used, and as what; absent: all of them as they are. `restMs`: after a run that was ended at a limit.
-   * `processes`: of the gateway on this machine.
+   * `choose` selects isolations; absent: all. `restMs`: pause of a slot after a run that ended at a limit. `processes`: of the gateway on
+   * this machine.
    */
   constructor(
     private readonly log: Logger,
@@ -76,7 +76,7 @@ export class SandboxRunner {
     });
   }
 
-  /** The isolation that holds, found out and logged the first time that it is asked for; null when no agent can be run here. Never rejects. */
+  /** The working isolation, found and logged on first use; null when agents cannot run here. Never rejects. */
   findIsolation(): Promise<Isolation | null> {
     this.isolation ??= this.tryIsolations().catch((error: unknown) => {
       this.log.error({ err: error }, "code agents answer 503: no wall could be tried");
@@ -86,8 +86,8 @@ export class SandboxRunner {
   }
 
   /**
-   * Resolves with the agent's answer when that begins. Rejects with an AppError: SERVICE_UNAVAILABLE without an isolation, INTERNAL_ERROR for
-   * an agent that fails, UPSTREAM_TIMEOUT and UPSTREAM_ERROR for one that is ended at a limit.
+   * Resolves with the head of the agent's answer. Rejects with an AppError: SERVICE_UNAVAILABLE without an isolation, INTERNAL_ERROR for an
+   * agent that fails, UPSTREAM_TIMEOUT and UPSTREAM_ERROR for one ended at a limit.
    */
   async run(task: GuestTask, { owner, host, signal, log, onEnd, limits }: GuestRunOptions): Promise<UpstreamResponse> {
     const isolation = await this.findIsolation();
@@ -105,13 +105,13 @@ export class SandboxRunner {
       });
       return run.begin();
     } catch (error) {
-      // The system had no process to give.
+      // The system could not start a process.
       giveBack();
       throw error;
     }
   }
 
-  /** Ends what runs. Call when nothing is generated any more. */
+  /** Ends all runs. Call when nothing is generated any more. */
   async close(): Promise<void> {
     this.isClosed = true;
     await Promise.all(
@@ -145,7 +145,7 @@ export class SandboxRunner {
   }
 }
 
-/** Null when a guest's program runs in the isolation, and ends because nothing is said to it; else what was said. */
+/** Null when a guest's program runs in the isolation and ends with its input; else its error output. */
 async function tryIsolation(isolation: Isolation): Promise<string | null> {
   const process = new GuestProcess(isolation, { ...GUEST_LIMITS, wallMs: TRY_MS }, () => undefined);
   process.endInput();

@@ -1,9 +1,9 @@
-/** How files come to the caller of a tool: within the result, or as links of the media host. */
+/** Delivers files to a tool's caller: in the result, or as links of the media host. */
 import type { MediaFile } from "../../../providers/media.js";
 import type { McpToolResult } from "../mcp-tools.js";
 import { textBlock } from "./tool.js";
 
-/** Files that are small enough for one event: see MCP_INLINE_BYTES_MAX. */
+/** For files that fit into one event: see MCP_INLINE_BYTES_MAX. */
 export function inlined(
   type: "image" | "audio",
   files: readonly MediaFile[],

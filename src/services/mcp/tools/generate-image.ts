@@ -1,4 +1,4 @@
-/** `generate_image`: pictures from a prompt, or from a prompt and other pictures. */
+/** `generate_image`: images from a prompt, with or without input images. */
 import * as z from "zod";
 import type { Images } from "../../generation/media/images.js";
 import { imageGenerationInput } from "../../generation/media/images-input.js";
@@ -46,7 +46,7 @@ export function createImageTool(images: Pick<Images, "generate">): GatewayTool<z
   };
 }
 
-/** Cuts a prompt, and removes the characters that JSON escapes: three bytes are the most for one that is left. */
+/** Cuts a prompt, and removes characters that JSON escapes, so that each takes at most three bytes. */
 function shorten(prompt: string): string {
   return prompt
     .slice(0, MCP_REVISED_PROMPT_CHARS_MAX)

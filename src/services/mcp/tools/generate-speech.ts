@@ -1,4 +1,4 @@
-/** `generate_speech`: a text read out. */
+/** `generate_speech`: speech from text. */
 import * as z from "zod";
 import type { MediaFile } from "../../../providers/media.js";
 import type { MediaLinks } from "../../files/media-links.js";

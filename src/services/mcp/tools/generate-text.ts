@@ -1,4 +1,4 @@
-/** `generate_text`: a chat completion for one prompt. A client that asks for progress gets the text as it comes. */
+/** `generate_text`: a chat completion for one prompt. A client that requests progress gets the text as it is generated. */
 import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { type ChatCompletionInput, chatCompletionInput } from "../../generation/chat/plan.js";
@@ -43,7 +43,7 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
   };
 }
 
-/** A caller who leaves pays for the text delivered by then. */
+/** A client that disconnects pays for the text delivered by then. */
 async function follow(
   texts: Texts,
   ctx: RequestContext,

@@ -1,4 +1,4 @@
-/** `generate_video`: a clip for a prompt. It takes minutes, reports its progress, and comes as a link. */
+/** `generate_video`: a video for a prompt. It takes minutes, reports progress, and returns a link. */
 import * as z from "zod";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { Generations } from "../../generation/generations.js";
@@ -41,7 +41,7 @@ export function createVideoTool(
       let url = "";
       const { receipt } = await generations.run(ctx, plan, {
         ...work,
-        // Before it is charged, so that a charged clip has a link.
+        // Before the charge, so that a charged video has a link.
         meter: async (made, model) => {
           const metered = await work.meter(made, model);
           url = (await mediaLinks.publish(ctx, toFile(made))).url;
@@ -53,7 +53,7 @@ export function createVideoTool(
   };
 }
 
-/** Of what an upstream tells, only what is more than before. */
+/** Reports only progress beyond the last one. */
 function toReport(report: Report | null): (percent: number) => void {
   let last = 0;
   return (percent) => {

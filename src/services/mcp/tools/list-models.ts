@@ -1,4 +1,4 @@
-/** `list_models`: what the other tools may be asked for. */
+/** `list_models`: models for the other tools. */
 import * as z from "zod";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../../limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
@@ -31,7 +31,7 @@ export function createModelsTool(catalog: Pick<Catalog, "list">): GatewayTool<z.
   };
 }
 
-/** As many as one event holds; `count` tells that there are more. */
+/** As many as fit into one event; `count` is the full number. */
 function fitting<Entry>(entries: readonly Entry[]): readonly Entry[] {
   let bytes = 0;
   return entries.filter((entry) => {
@@ -46,7 +46,7 @@ function isForbidden(model: Model, caller: Parameters<Catalog["list"]>[0]["calle
   return model.isAgent && caller.kind !== "anonymous" && caller.run !== undefined;
 }
 
-/** As GET /models shows it, without what only people look at. */
+/** As GET /models, without fields that are only for display. */
 function toListed(model: Model) {
   const {
     name,

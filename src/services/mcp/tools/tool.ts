@@ -1,4 +1,4 @@
-/** The gateway's own tools: what each of them is made of, and what their results have in common. */
+/** The form of the gateway's tools, and the common parts of their results. */
 import type * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { toCreditsNumber } from "../../../lib/money.js";
@@ -7,7 +7,7 @@ import type { Receipt } from "../../generation/receipt.js";
 import type { McpToolResult } from "../mcp-tools.js";
 
 export interface Progress {
-  /** More each time. */
+  /** Increases with each report. */
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
@@ -19,17 +19,17 @@ export interface GatewayTool<Input = unknown> {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** An object. The same bounds as the routes', from the same schemas. */
+  /** An object, with the bounds and schemas of the REST routes. */
   readonly input: z.ZodType<Input>;
   /** It changes nothing and costs nothing. */
   readonly isReadOnly: boolean;
-  /** `report` is null when the client asked for no progress. */
+  /** `report` is null when the client requested no progress. */
   call(ctx: RequestContext, input: Input, report: Report | null): Promise<McpToolResult>;
 }
 
 type Nullish<Schema extends z.ZodType> = z.ZodOptional<z.ZodNullable<Schema>>;
 
-/** A field of a route's body as a tool shows it: many models and clients cannot read a schema with alternatives. */
+/** A field of a REST body for a tool: many models and clients cannot read a schema with alternatives. */
 export function optional<Schema extends z.ZodType>(schema: Nullish<Schema>, description: string): z.ZodOptional<Schema> {
   return schema.unwrap().unwrap().describe(description).optional();
 }
@@ -38,7 +38,7 @@ export const model = (schema: Nullish<z.ZodString>) =>
   optional(schema, "A model's name or alias, as list_models tells; the default one if left out.");
 export const DELIVERIES = ["inline", "url"] as const;
 
-/** What headers tell on the routes. */
+/** The values that REST returns in headers. */
 export function toReceiptJson(receipt: Receipt): Record<string, unknown> {
   const { generationId, model: asked, modelUsed, costNanocredits, usage, warnings, safety } = receipt;
   const used = USAGE_KINDS.filter((kind) => usage[kind] !== 0).map((kind) => [toColumn(kind), usage[kind] / (isTime(kind) ? 1000 : 1)]);

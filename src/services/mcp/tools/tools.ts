@@ -1,4 +1,3 @@
-/** The tools of the gateway's own MCP server. */
 import type { Catalog } from "../../catalog/catalog.js";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { TextGeneration } from "../../generation/chat/text.js";
