@@ -9,9 +9,7 @@ import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { PutObjectCommand, PutObjectCommandInput, S3Client } from "@aws-sdk/client-s3";
 import type { Logger } from "pino";
-import { type AppError, serviceUnavailable } from "../errors.js";
 import type { S3Settings } from "../lib/settings.js";
-import { PassingStartError, StartError } from "../lib/start-error.js";
 import { type BlobDrafts, readableRange } from "./blob-drafts.js";
 import {
   type BlobDraft,
@@ -25,17 +23,18 @@ import {
   type PutOptions,
   splitBlobKey,
 } from "./blobs.js";
+import { S3_ATTEMPTS_MAX, S3_PROBE_MS, S3_RETRY_DELAY_MS, S3_SILENCE_MS, S3_SILENT_ATTEMPTS, S3_START_SILENCE_MS } from "./limits.js";
 import {
-  S3_ATTEMPTS_MAX,
-  S3_CONNECTIONS_MAX,
-  S3_IDLE_TIMEOUT_MS,
-  S3_PROBE_MS,
-  S3_RETRY_AFTER_SECONDS,
-  S3_RETRY_DELAY_MS,
-  S3_SILENCE_MS,
-  S3_SILENT_ATTEMPTS,
-  S3_START_SILENCE_MS,
-} from "./limits.js";
+  createS3Client,
+  isMissing,
+  isTaken,
+  isTransient,
+  loadPresigner,
+  loadS3,
+  type S3Module,
+  toCallersError,
+  toStartError,
+} from "./s3-client.js";
 import { StoreSilence, StoreSilent } from "./store-silence.js";
 
 const ID_KEY = "store-id";
@@ -312,105 +311,3 @@ async function readStoreId(s3: S3Module, client: S3Client, bucket: string, abort
     .catch((error: unknown) => (isTaken(error) ? null : Promise.reject(error)));
   return (await read()) ?? body.trim();
 }
-
-// The client of an S3 store, loaded when one is configured, and what its errors mean.
-
-/** As much of an SDK's error as is looked at. */
-interface S3Failure {
-  readonly name?: string;
-  readonly code?: string;
-  readonly message?: string;
-  readonly $metadata?: { readonly httpStatusCode?: number };
-}
-
-const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
-
-export type S3Module = typeof import("@aws-sdk/client-s3");
-
-export async function loadS3(): Promise<S3Module> {
-  return exportsOf(await import("@aws-sdk/client-s3"));
-}
-
-export async function loadPresigner(): Promise<typeof import("@aws-sdk/s3-request-presigner")> {
-  return exportsOf(await import("@aws-sdk/s3-request-presigner"));
-}
-
-/** The SDK is CommonJS: inside of a bundle all that it exports is its default. */
-function exportsOf<Module extends object>(loaded: Module): Module {
-  return "default" in loaded ? (loaded.default as Module) : loaded;
-}
-
-export async function createS3Client({ endpoint, region, credentials }: S3Settings): Promise<S3Client> {
-  const { S3Client } = await loadS3();
-  const agent = { keepAlive: true, maxSockets: S3_CONNECTIONS_MAX };
-  return new S3Client({
-    region,
-    ...(credentials && { credentials }),
-    // Stores other than AWS are seldom reached by a host name for each bucket.
-    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-    logger: SILENT,
-    maxAttempts: S3_ATTEMPTS_MAX,
-    // A store that ignores it would be waited for in vain before each upload.
-    expectContinueHeader: false,
-    // Trailing checksums are AWS's own; a presigned upload would be signed for the checksum of nothing.
-    requestChecksumCalculation: "WHEN_REQUIRED",
-    responseChecksumValidation: "WHEN_REQUIRED",
-    requestHandler: {
-      socketTimeout: S3_IDLE_TIMEOUT_MS,
-      httpAgent: agent,
-      httpsAgent: agent,
-      logger: SILENT,
-    },
-  });
-}
-
-/** The object is not there. A bucket that is gone is a failure of another kind. */
-export function isMissing(error: unknown): boolean {
-  const { name, $metadata } = error as S3Failure;
-  return name === "NoSuchKey" || name === "NotFound" || ($metadata?.httpStatusCode === 404 && name !== "NoSuchBucket");
-}
-
-/** A write that must be the first under its name was not. */
-export function isTaken(error: unknown): boolean {
-  const { name, $metadata } = error as S3Failure;
-  return name === "PreconditionFailed" || $metadata?.httpStatusCode === 412;
-}
-
-/** The store, or the way to it, is at fault, and may do better the next time. */
-export function isTransient(error: unknown): boolean {
-  const { name, code, $metadata } = error as S3Failure;
-  const status = $metadata?.httpStatusCode;
-  if (error instanceof StoreSilent) return true;
-  if (status !== undefined && status !== 200) return status >= 500 || status === 429 || status === 408 || status === 409;
-  return name === "TimeoutError" || /^(?:ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)/.test(code ?? "");
-}
-
-/** What a caller of the gateway is told: a store that is away is no fault of the gateway's. */
-export function toCallersError(error: unknown): unknown {
-  return isTransient(error) ? storeIsAway(error) : error;
-}
-
-function storeIsAway(cause: unknown): AppError {
-  return serviceUnavailable("The file store does not answer.", { retryAfterSeconds: S3_RETRY_AFTER_SECONDS, cause });
-}
-
-/** What the operator is told when the first request fails; null when it is none of the operator's doing. */
-export function toStartError(error: unknown, { bucket, endpoint, region }: S3Settings): StartError | null {
-  const { name, code, $metadata } = error as S3Failure;
-  const where = endpoint ?? `AWS in ${region}`;
-  const status = $metadata?.httpStatusCode;
-  if (name === "CredentialsProviderError") {
-    return new StartError("S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are not set, and the environment has no other credentials for S3.");
-  }
-  if (status === 404) return new StartError(`S3_BUCKET: there is no bucket ${bucket} at ${where}. Make it first.`);
-  if (status === 403 || status === 401) {
-    return new StartError(`S3_BUCKET: ${where} refuses access to ${bucket}. Check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and S3_REGION.`);
-  }
-  if (status === 301 || status === 400)
-    return new StartError(`S3_BUCKET: ${bucket} cannot be reached at ${where}. Check S3_REGION and S3_ENDPOINT.`);
-  return isTransient(error)
-    ? new PassingStartError(`S3_ENDPOINT: the store at ${where} does not answer (${code ?? status ?? name}).`)
-    : null;
-}
-
-function ignore(): void {}

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { continueProcess, stopProcess } from "./stopped-process.js";
 
 const BINARIES = "/usr/lib/postgresql";
 /** The files of a new server, by its version; they last as long as the installed packages. */
@@ -115,12 +116,12 @@ export async function startPostgres({ connectionsMax = 100 } = {}): Promise<Test
     },
     freeze: () => {
       // The parent first, so that it starts no further child.
-      server.kill("SIGSTOP");
-      for (const child of childrenOf(server.pid)) process.kill(child, "SIGSTOP");
+      stopProcess(server.pid as number);
+      for (const child of childrenOf(server.pid)) stopProcess(child);
     },
     thaw: () => {
-      for (const child of childrenOf(server.pid)) process.kill(child, "SIGCONT");
-      server.kill("SIGCONT");
+      for (const child of childrenOf(server.pid)) continueProcess(child);
+      continueProcess(server.pid as number);
     },
     stop: async () => {
       // A pool's end() resolves while its connections are still saying goodbye; a server that cut them off then would have each

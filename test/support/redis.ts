@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { continueProcess, stopProcess } from "./stopped-process.js";
 
 const READY_LINE = "Ready to accept connections";
 
@@ -75,8 +76,8 @@ export async function startRedis({ password }: TestRedisOptions = {}): Promise<T
     restart: async () => {
       server = await startServer();
     },
-    freeze: () => void server.kill("SIGSTOP"),
-    thaw: () => void server.kill("SIGCONT"),
+    freeze: () => stopProcess(server.pid as number),
+    thaw: () => continueProcess(server.pid as number),
     stop: async () => {
       await end();
       rmSync(directory, { recursive: true, force: true });

@@ -7,6 +7,7 @@ import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import type { S3Settings } from "../../src/lib/settings.js";
+import { continueProcess, stopProcess } from "./stopped-process.js";
 
 export interface TestS3 {
   /** Where the server is. */
@@ -55,8 +56,8 @@ export async function startS3(): Promise<TestS3 | null> {
       client.destroy();
       return { bucket, endpoint, region: REGION, credentials: CREDENTIALS };
     },
-    freeze: () => void server.kill("SIGSTOP"),
-    thaw: () => void server.kill("SIGCONT"),
+    freeze: () => stopProcess(server.pid as number),
+    thaw: () => continueProcess(server.pid as number),
     stop: async () => {
       process.off("exit", onExit);
       if (server.exitCode === null && server.signalCode === null) {
