@@ -69,10 +69,7 @@ const WebhookDelivery = builder.prismaObject("WebhookDelivery", {
       select: { status: true, nextAttemptAt: true },
       resolve: ({ status, nextAttemptAt }) => (status === "pending" ? nextAttemptAt : null),
     }),
-    lastStatus: t.exposeInt("lastStatus", {
-      nullable: true,
-      description: "The HTTP status of the last attempt. Null when there was no response.",
-    }),
+    lastStatus: t.exposeInt("lastStatus", { nullable: true, description: "The HTTP status of the last attempt. Null without a response." }),
     lastError: t.exposeString("lastError", { nullable: true, description: "Why the last attempt failed. Null when it succeeded." }),
     message: t.string({
       description: "The body of the message, as JSON text.",
@@ -116,11 +113,7 @@ export const WebhookEndpoint = builder.prismaObject("WebhookEndpoint", {
       select: { disabledReason: true },
       resolve: ({ disabledReason }) => disabledReason as DisabledReason | null,
     }),
-    failingSince: t.expose("failingSince", {
-      type: "DateTime",
-      nullable: true,
-      description: "Since when all attempts have failed. Null when the last one succeeded.",
-    }),
+    failingSince: t.expose("failingSince", { type: "DateTime", nullable: true, description: "Since when all attempts fail, or null." }),
     createdAt: t.expose("createdAt", { type: "DateTime", description: "When the endpoint was added." }),
     deliveries: t.field({
       type: WebhookDeliveryConnection,
