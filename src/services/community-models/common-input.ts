@@ -1,13 +1,12 @@
 /**
- * What is said of every registered model and every agent alike (docs/spec/agents.md#record,
- * docs/spec/community-models.md). One schema each, for both faces.
+ * Input common to registered models and agents (docs/spec/agents.md#record, docs/spec/community-models.md). One schema each for both faces.
  */
 import { z } from "zod";
 import { MODEL_DESCRIPTION_CHARS_MAX, MODEL_NAME_CHARS_MAX, MODEL_TITLE_CHARS_MAX, REQUIRED_SAFETY_FEATURES_MAX } from "../../limits.js";
 import { SAFETY_FEATURES } from "../catalog/model.js";
 import { distinct, shownText, storableText } from "../requests/input.js";
 
-/** Of a text that is trimmed before it is measured. */
+/** For text that is trimmed before it is measured. */
 const NOT_BLANK = { allOf: [{ pattern: "\\S" }] };
 /** See docs/spec/limits.md. */
 const NAME_PATTERN = /^[A-Za-z0-9._:-]+$/;
@@ -21,7 +20,7 @@ export const modelName = z
 
 export const modelTitle = shownText.trim().min(1).max(MODEL_TITLE_CHARS_MAX).meta(NOT_BLANK);
 
-/** Null when there is none: an empty text and null both say so. */
+/** Null when there is none; an empty text is null. */
 export const modelDescription = storableText
   .max(MODEL_DESCRIPTION_CHARS_MAX)
   .nullable()

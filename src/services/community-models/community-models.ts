@@ -1,6 +1,6 @@
 /**
- * Community models: registered by an account, called as `community/<owner>/<name>` (docs/spec/community-models.md). Managed by whoever
- * manages the account's keys. When a change counts is `pending-change.ts`'s to say, which fallbacks are good `fallbacks.ts`'s.
+ * Community models: registered by an account, called as `community/<owner>/<name>` (docs/spec/community-models.md). Callers that may manage
+ * the account's keys manage them. `pending-change.ts` decides when a change takes effect, `fallbacks.ts` which fallbacks are valid.
  */
 import type { RequestContext } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";
@@ -36,7 +36,7 @@ import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTe
 import type { UpstreamUrls } from "./upstream-url.js";
 import { type CommunityModelView, type FallbackCandidate, type ShownTerms, toCandidate, toShownTerms, toView } from "./view.js";
 
-/** Who offers the account's models (docs/spec/community-models.md#record). */
+/** The provider shown for an account's models (docs/spec/community-models.md#record). */
 export interface ModelProvider {
   readonly name: string | null;
   readonly url: string | null;
@@ -49,26 +49,26 @@ export interface CommunityModelsDependencies {
   readonly urls: UpstreamUrls;
   readonly box: SecretBox;
   readonly events: Events;
-  /** Resolves when the catalog knows what was registered so far. */
+  /** Resolves when the catalog has all registered models. */
   readonly upToDate: () => Promise<void>;
   readonly clock: Clock;
 }
 
-/** What became of one of the account's models: by its owner, or because what was scheduled has come due. */
+/** A change of one of the account's models, by its owner or because a scheduled change took effect. */
 export interface OwnModelChange {
   readonly id: string;
   readonly change: ModelChange;
 }
 
-/** What others have asked of a model, in sum. */
+/** Usage of a model by other accounts, in sum. */
 export interface ModelUsage {
   readonly requests: number;
   readonly costNanocredits: bigint;
-  /** The day that it begins with, UTC. */
+  /** Its first day, UTC. */
   readonly from: Date;
 }
 
-/** As much of an account as says who offers its models. */
+/** Columns of an account that its provider is made of. */
 export const PROVIDER_COLUMNS = { name: true, githubUsername: true, image: true } as const;
 type ProviderColumns = Pick<AccountModel, keyof typeof PROVIDER_COLUMNS>;
 
@@ -77,7 +77,7 @@ const TOKEN_COLUMN = { table: "community_model", column: "bearer_token" } as con
 export class CommunityModels {
   constructor(private readonly deps: CommunityModelsDependencies) {}
 
-  /** Newest first: all of them, agents included, and who offers them. */
+  /** Lists all models, agents included, newest first, and their provider. */
   async list(ctx: RequestContext): Promise<{ readonly models: readonly CommunityModelView[]; readonly provider: ModelProvider }> {
     const { accountId } = requireKeyManager(ctx);
     const [{ items }, provider] = await Promise.all([
@@ -87,26 +87,26 @@ export class CommunityModels {
     return { models: items, provider };
   }
 
-  /** Newest first, with what is selected of them. */
+  /** Lists models, newest first, with the selected columns. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.CommunityModelSelect): Promise<Page<SelectedModel>> {
     const { accountId } = requireKeyManager(ctx);
     return this.deps.modelRepository.pageSelected(accountId, page, select);
   }
 
-  /** Those of the account's with these ids, with what is selected of them. */
+  /** Returns models of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
     const { accountId } = requireKeyManager(ctx);
     return this.deps.modelRepository.manySelected(accountId, ids, select);
   }
 
-  /** NOT_FOUND. */
+  /** Rejects with NOT_FOUND. */
   async getSelected(ctx: RequestContext, id: string, select: Prisma.CommunityModelSelect): Promise<SelectedModel> {
     const [model] = await this.getMany(ctx, [id], select);
     if (!model) throw notFound("model");
     return model;
   }
 
-  /** What others have spent on each of these models of the account in so many days, of which the last is today. */
+  /** Spending of other accounts on each model in the `days` UTC days that end today. */
   async usageOf(
     ctx: RequestContext,
     modelIds: readonly string[],
@@ -128,7 +128,7 @@ export class CommunityModels {
     return new Map([...own.map((id) => [id, nothing] as const), ...found]);
   }
 
-  /** The terms of a row that has been read, as they are now. */
+  /** The current terms of a row. */
   termsOf(row: TermsRow): ShownTerms {
     return toShownTerms(row, this.deps.clock.now());
   }
@@ -138,7 +138,7 @@ export class CommunityModels {
     return this.providerOf(accountId);
   }
 
-  /** Who offers the models of an account that has been read. Its GitHub page is the one address that is known of it. */
+  /** The provider of an account's models. Its GitHub page is its only known address. */
   providerFrom({ name, githubUsername, image }: ProviderColumns): ModelProvider {
     return { name, url: githubUsername && `https://github.com/${encodeURIComponent(githubUsername)}`, iconUrl: image };
   }
@@ -148,7 +148,7 @@ export class CommunityModels {
     return this.show(await this.deps.modelRepository.findOwned(accountId, id));
   }
 
-  /** Private, or on its way to be public. */
+  /** Creates a private model, or one that is scheduled to become public. */
   async create(ctx: RequestContext, input: CreateCommunityModelInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
     if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(caller);
@@ -185,7 +185,7 @@ export class CommunityModels {
     return this.showChanged(row);
   }
 
-  /** An agent that its owner runs: called like a text model, without a credential and for nothing. */
+  /** Creates an agent that its owner runs: called like a text model, without a credential and free of charge. */
   async createEndpointAgent(ctx: RequestContext, input: CreateEndpointAgentInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
     if (input.visibility === "public") await this.deps.modelRepository.requirePublisher(caller);
@@ -202,7 +202,7 @@ export class CommunityModels {
     return this.showChanged(row);
   }
 
-  /** Only the fields that are sent change. */
+  /** Absent fields do not change. */
   async update(ctx: RequestContext, id: string, input: UpdateCommunityModelInput): Promise<CommunityModelView> {
     const caller = requireKeyManager(ctx);
     const { accountId } = caller;
@@ -219,7 +219,7 @@ export class CommunityModels {
     return this.showChanged(row);
   }
 
-  /** Agents too, with everything that the gateway keeps to run them. */
+  /** Deletes a model or agent, with everything that the gateway stores to run it. */
   async delete(ctx: RequestContext, id: string): Promise<string> {
     const { accountId } = requireKeyManager(ctx);
     await this.deps.modelRepository.delete(accountId, id);
@@ -227,7 +227,7 @@ export class CommunityModels {
     return id;
   }
 
-  /** The models that could be fallbacks of this one, the account's own first. */
+  /** Models that could be fallbacks of this one, the account's own first. */
   async fallbackCandidates(ctx: RequestContext, id: string): Promise<readonly FallbackCandidate[]> {
     const { accountId } = requireKeyManager(ctx);
     const row = await this.deps.modelRepository.findOwned(accountId, id);
@@ -239,13 +239,13 @@ export class CommunityModels {
     return rows.map((candidate) => toCandidate(candidate, accountId, now));
   }
 
-  /** Every change of the account's models, as it happens. */
+  /** Yields every change of the account's models. */
   changed(ctx: RequestContext): AsyncIterableIterator<OwnModelChange> {
     const { accountId } = requireKeyManager(ctx);
     return mapEvents(watchModels(ctx, accountId, this.deps), async ({ modelId, change }) => ({ id: modelId, change }));
   }
 
-  /** What the row becomes. */
+  /** Computes the changed row. */
   private async change({ current, input, url, modelId, transaction, now }: ChangeRequest): Promise<ChangedModelRow> {
     const { name, title, description, upstreamModel, bearerToken, inputModalities, outputModalities } = input;
     const { requiredSafetyFeatures, advertised, perUserRpm, fallbacks, api } = input;
@@ -301,7 +301,7 @@ export class CommunityModels {
     );
   }
 
-  /** Once it can be called as it is shown. */
+  /** Returns once the model can be called as shown. */
   private async showChanged(row: CommunityModelRow): Promise<CommunityModelView> {
     await this.deps.upToDate();
     return this.show(row);
@@ -331,15 +331,15 @@ export class CommunityModels {
 interface ChangeRequest {
   readonly current: CommunityModelRow;
   readonly input: UpdateCommunityModelInput;
-  /** As it is stored; undefined: stays. */
+  /** The stored form; undefined: unchanged. */
   readonly url: string | undefined;
-  /** Callable, under the name that it will have. */
+  /** The callable id after the change. */
   readonly modelId: string;
   readonly transaction: ModelTransaction;
   readonly now: Date;
 }
 
-/** Those of this moment, and those after what is scheduled. */
+/** The current terms, and those after the scheduled change. */
 function termsOf({ terms, scheduled }: TermsPlan): readonly CommunityModelTerms[] {
   return scheduled ? [terms, applied(terms, scheduled.change)] : [terms];
 }
@@ -348,7 +348,7 @@ function advertisedColumns(advertised: CreateCommunityModelInput["advertised"]) 
   return { advertisedCapabilities: advertised?.capabilities ?? [], advertisedContextLength: advertised?.contextLength ?? null };
 }
 
-/** Without what is undefined. */
+/** Drops undefined fields. */
 function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }

@@ -1,12 +1,10 @@
 /**
- * The registered models of every account, in memory: the catalog asks it for each generation, and nothing there waits for the
- * database.
+ * The registered models of all accounts, in memory: the catalog uses it for each generation, without waiting for the database.
  *
  * 1. `load` reads all of them before anything is served.
- * 2. Each change is announced by its row's id; the row is read again, one batch after another, so that the last reading stands.
- * 3. What comes due changes nothing here: a model's terms are worked out for the moment at which it is asked for, and kept as long
- *    as they hold.
- * 4. While events may be missed, and every so often where other processes write too, what was written since is read again.
+ * 2. Each change is announced by its row's id; the row is reread, one batch after another, so that the last read stands.
+ * 3. A scheduled change needs no event: a model's terms are computed for the time of the request, and cached as long as they hold.
+ * 4. While events may be missed, and at intervals where other processes write too, rows written since the last read are reread.
  */
 
 import type { Logger } from "pino";
@@ -25,7 +23,7 @@ import { type RegisteredModel, rowIdOf, toListedModel, toUpstream, upstreamIdOf 
 import { type CommunityModelRow, communityModelId } from "./record.js";
 import { RereadQueue } from "./reread-queue.js";
 
-/** What the directory asks about how a model's calls went. */
+/** Health data that the directory needs. */
 export interface HealthRecords {
   healthOf(communityModelId: string): ModelHealth;
 }
@@ -45,11 +43,11 @@ type LoadedRow = CommunityModelRow & { readonly account: { readonly handle: stri
 export class CommunityDirectory implements CommunityCatalog {
   private readonly byRowId = new Map<string, Registration>();
   private readonly byModelId = new Map<string, Registration>();
-  /** By callable id; null: to be sorted anew. */
+  /** By callable id; null: must be sorted again. */
   private sorted: readonly Registration[] | null = null;
   private readonly queue: RereadQueue;
   private readonly looks: Repeated;
-  /** All that was written until then has been read. */
+  /** All rows written up to this time have been read. */
   private readUpTo = 0;
   private readonly stopDoubts: () => void;
 
@@ -77,7 +75,7 @@ export class CommunityDirectory implements CommunityCatalog {
     await Promise.all([this.looks.close(), this.queue.close()]);
   }
 
-  /** Resolves when this process has read what has been announced to it so far. Never rejects: a database that is away is asked again. */
+  /** Resolves when all announced rows have been reread. Never rejects: reads are retried while the database is unavailable. */
   upToDate(): Promise<void> {
     return this.queue.upToDate();
   }
@@ -100,7 +98,7 @@ export class CommunityDirectory implements CommunityCatalog {
     });
   }
 
-  /** Those that its owner may still name: public or the owner's own, and not dearer by now. They cost the caller what `model` costs. */
+  /** Valid fallbacks: public or the owner's own, and no dearer. They cost the caller the price of `model`. */
   fallbacksOf(model: Model): readonly Model[] {
     const ownerId = this.ownerOf(model);
     const now = this.deps.clock.now();
@@ -118,7 +116,7 @@ export class CommunityDirectory implements CommunityCatalog {
     });
   }
 
-  /** A generation that began before its model's upstream was changed is given the one that there is now. */
+  /** The current upstream, also for a generation that began before it changed. */
   upstream(id: string): Upstream | null {
     const rowId = rowIdOf(id);
     const registration = rowId === null ? undefined : this.byRowId.get(rowId);
@@ -133,12 +131,12 @@ export class CommunityDirectory implements CommunityCatalog {
     return this.byRowId.get(communityModelId ?? "")?.row.accountId ?? null;
   }
 
-  /** By the id of its row, whoever asks; null when there is none. */
+  /** By the row's id, for any caller; null when there is none. */
   registered(communityModelId: string): RegisteredModel | null {
     return this.byRowId.get(communityModelId) ?? null;
   }
 
-  /** Reads again what was written since it was last read, and what is gone. Never rejects. */
+  /** Rereads rows written since the last read, and drops deleted ones. Never rejects. */
   look(): Promise<void> {
     return this.looks.now();
   }
@@ -194,7 +192,7 @@ export class CommunityDirectory implements CommunityCatalog {
     this.sorted = null;
     if (!registration) return;
     this.byRowId.delete(rowId);
-    // Its name may be another's by now.
+    // Its name may belong to another row by now.
     if (this.byModelId.get(registration.modelId) === registration) this.byModelId.delete(registration.modelId);
   }
 
@@ -212,7 +210,7 @@ export class CommunityDirectory implements CommunityCatalog {
   }
 }
 
-/** A row and the model that it makes now. */
+/** A row and its current model. */
 class Registration implements RegisteredModel {
   readonly modelId: string;
   readonly upstreamId: string;
@@ -226,7 +224,7 @@ class Registration implements RegisteredModel {
     this.upstreamId = upstreamIdOf(row);
   }
 
-  /** Made once before and once after what is pending comes due. */
+  /** Computed once before and once after the scheduled change takes effect. */
   at(now: Date): Model {
     const { pendingEffectiveAt } = this.row;
     const isDue = pendingEffectiveAt !== null && pendingEffectiveAt <= now;

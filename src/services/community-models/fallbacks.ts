@@ -1,6 +1,6 @@
 /**
- * Which models may serve when another one's upstream fails (docs/spec/community-models.md#fallbacks): registered ones of the same
- * modality, public or the owner's own, with no price above this model's, and never in a circle.
+ * Rules for fallbacks when a model's upstream fails (docs/spec/community-models.md#fallbacks): registered models of the same modality,
+ * public or the owner's own, with no price above this model's, and no circles.
  */
 import { invalidInput } from "../../errors.js";
 import { chargedPrices, PRICE_FIELDS } from "../catalog/pricing.js";
@@ -17,7 +17,7 @@ export interface FallbackHolder {
   /** Callable. */
   readonly modelId: string;
   readonly modality: CommunityModelRow["modality"];
-  /** Those of this moment, and those after what is scheduled. */
+  /** The current terms, and those after the scheduled change. */
   readonly terms: readonly CommunityModelTerms[];
 }
 
@@ -25,14 +25,14 @@ export type FallbackRow = CommunityModelRow & { readonly account: { readonly han
 
 const WITH_HANDLE = { include: { account: { select: { handle: true } } } } as const;
 
-/** Every set of terms that is known of a row: those of this moment, and those after what is scheduled. */
+/** The current terms of a row, and those after its scheduled change. */
 export function knownTerms(row: CommunityModelRow, now: Date): readonly CommunityModelTerms[] {
   const terms = termsAt(row, now);
   const scheduled = pendingAt(row, now);
   return scheduled ? [terms, applied(terms, scheduled.change)] : [terms];
 }
 
-/** Why the row cannot be a fallback of the model, for its owner's eyes; null when it can. Circles are not looked for. */
+/** The owner's message why the row cannot be a fallback of the model; null when it can. Does not check for circles. */
 export function fallbackRefusal(holder: FallbackHolder, row: FallbackRow | undefined, now: Date): string | null {
   const isReachable = row && (row.accountId === holder.accountId || termsAt(row, now).visibility === "public");
   if (!isReachable) return "There is no such model, or it is another account's and private.";
@@ -56,12 +56,12 @@ function termsRefusal({ modality }: FallbackHolder, own: CommunityModelTerms, ot
 export interface FallbackCheck {
   readonly holder: FallbackHolder;
   readonly ids: readonly string[];
-  /** True: the list stood there before, and what others have made of it since is not this change's fault. */
+  /** True: the list is unchanged, so that later changes of its models are not errors of this request. */
   readonly isKept: boolean;
   readonly now: Date;
 }
 
-/** BAD_REQUEST naming `fallbacks.<place>`. Two changes that would close a circle together come one after the other. */
+/** Rejects with BAD_REQUEST naming `fallbacks.<place>`. Serializes changes that together would close a circle. */
 export async function checkFallbacks(transaction: ModelTransaction, { holder, ids, isKept, now }: FallbackCheck): Promise<void> {
   if (ids.length === 0) return;
   await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community fallbacks', 0))::text`;
@@ -86,7 +86,7 @@ async function findByModelIds(transaction: ModelTransaction, ids: readonly strin
   return new Map(rows.map((row) => [modelIdOf(row), row]));
 }
 
-/** Of `ids`, those from which fallbacks lead to `modelId`. */
+/** Those of `ids` from which fallbacks lead to `modelId`. */
 async function findCircular(
   transaction: Pick<ModelTransaction, "$queryRaw">,
   modelId: string,
@@ -105,7 +105,7 @@ async function findCircular(
   return new Set(found.map(({ start }) => start));
 }
 
-/** The models that could be fallbacks of this one: the owner's own first, then by callable id; FALLBACK_CANDIDATES_MAX at most. */
+/** Models that could be fallbacks: the owner's own first, then by callable id; at most FALLBACK_CANDIDATES_MAX. */
 export async function findCandidates(
   database: Pick<ModelTransaction, "communityModel" | "$queryRaw">,
   holder: FallbackHolder,
@@ -123,7 +123,7 @@ export async function findCandidates(
     });
     for (const row of rows) if (fallbackRefusal(holder, row, now) === null) found.push(row);
   }
-  // Few of them go in a circle, so that as many again are enough to fill the answer.
+  // Few of them form circles, so twice as many are enough to fill the answer.
   const likely = found.slice(0, 2 * FALLBACK_CANDIDATES_MAX);
   const circular = await findCircular(database, modelId, likely.map(modelIdOf));
   return likely.filter((row) => !circular.has(modelIdOf(row))).slice(0, FALLBACK_CANDIDATES_MAX);

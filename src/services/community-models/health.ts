@@ -1,9 +1,9 @@
 /**
- * How the calls of registered models went (docs/spec/models.md#health): those of others, by the hour, over 24 hours.
+ * Health of registered models (docs/spec/models.md#health): results of other accounts' calls, by the hour, over 24 hours.
  *
- * 1. Generations tell of each call; it is counted in memory, and nobody waits.
- * 2. Every so often what was counted is added to the table, in one statement: the processes add up there.
- * 3. What changed is announced, and each process reads the sums of those models again.
+ * 1. Generations report each call, which is counted in memory.
+ * 2. At intervals the counts are added to the table in one statement, where those of all processes add up.
+ * 3. Changed models are announced, and each process rereads their sums.
  */
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
@@ -31,15 +31,15 @@ interface Counts {
   failed: number;
 }
 
-/** By the beginning of the hour, in milliseconds. */
+/** By the start of the hour, in milliseconds. */
 type CountsByHour = Map<number, Counts>;
 
 const HOUR_MS = 3_600_000;
 
 export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "failed"> {
-  /** Counted here and not written down yet; by row id. */
+  /** Counts not written yet, by row id. */
   private unwritten = new Map<string, CountsByHour>();
-  /** As the table has them. */
+  /** Counts in the table. */
   private readonly written = new Map<string, CountsByHour>();
   private readonly queue: RereadQueue;
   private timer: NodeJS.Timeout | null = null;
@@ -71,7 +71,7 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
     });
   }
 
-  /** Writes down what has been counted. */
+  /** Writes the remaining counts. */
   async close(): Promise<void> {
     await this.flush();
     if (this.timer) clearTimeout(this.timer);
@@ -86,18 +86,18 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
     if (model.communityModelId !== null) this.count(caller, model, model.communityModelId, { succeeded: 0, failed: 1 });
   }
 
-  /** Of a row; as far as it has been written down. */
+  /** Health of a row, from written counts. */
   healthOf(communityModelId: string): ModelHealth {
     const hours = this.written.get(communityModelId);
     return hours ? toHealth(hours, this.windowStart()) : UNKNOWN_HEALTH;
   }
 
-  /** Resolves when this process has read what has been announced to it so far. */
+  /** Resolves when all announced sums have been reread. */
   upToDate(): Promise<void> {
     return this.queue.upToDate();
   }
 
-  /** Writes down what has been counted so far; one at a time. Never rejects: what could not be written is kept for the next time. */
+  /** Writes the counts so far, one flush at a time. Never rejects: failed counts are kept for the next flush. */
   async flush(): Promise<void> {
     while (this.flushing) await this.flushing;
     this.flushing = this.writeDown().finally(() => {
@@ -139,7 +139,7 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
     }
   }
 
-  /** In one order everywhere, so that two processes which write at once do not wait for each other in a circle. */
+  /** Sorted, so that two processes that write at once cannot deadlock. */
   private async insert(counted: ReadonlyMap<string, CountsByHour>): Promise<void> {
     const rows = [...counted].flatMap(([id, hours]) => [...hours].map(([hour, counts]) => ({ id, hour: new Date(hour), ...counts })));
     rows.sort((one, other) => (one.id === other.id ? one.hour.getTime() - other.hour.getTime() : one.id < other.id ? -1 : 1));
@@ -150,7 +150,7 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
       ON CONFLICT (model_id, hour) DO UPDATE SET succeeded = health.succeeded + excluded.succeeded, failed = health.failed + excluded.failed`;
   }
 
-  /** Once an hour, of the table and of what is in memory. */
+  /** Deletes old counts from the table and from memory, once an hour. */
   private async sweep(): Promise<void> {
     const hour = this.hour();
     if (this.sweptHour === hour) return;
@@ -163,7 +163,7 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
     }
   }
 
-  /** For the next time; what is too old by then is of no use. */
+  /** Keeps counts for the next flush, except those that will be too old. */
   private keep(counted: ReadonlyMap<string, CountsByHour>): void {
     const start = this.windowStart();
     for (const [id, hours] of counted) {
@@ -185,7 +185,7 @@ export class ModelHealthRecords implements Pick<HealthReporter, "succeeded" | "f
     return now - (now % HOUR_MS);
   }
 
-  /** The hour that is under way is one of those of the window. */
+  /** The current hour is part of the window. */
   private windowStart(): number {
     return this.hour() - (HEALTH_WINDOW_HOURS - 1) * HOUR_MS;
   }

@@ -1,4 +1,4 @@
-/** A registered model as the catalog lists and calls it: what its row says at one moment (docs/spec/community-models.md). */
+/** A registered model in the catalog's form: the row at one moment (docs/spec/community-models.md). */
 import { createHash } from "node:crypto";
 import { ownValue } from "../../lib/own-values.js";
 import type { ContentKind } from "../catalog/modality.js";
@@ -14,10 +14,10 @@ import {
 import { BILLED_KINDS } from "../catalog/pricing.js";
 import { type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
 
-/** A row and what belongs to it of its account's. */
+/** A row with the columns of its account that it needs. */
 export interface RegisteredModel {
   readonly row: CommunityModelRow;
-  /** The owner's. */
+  /** The owner's handle. */
   readonly handle: string;
   readonly upstreamId: string;
 }
@@ -25,10 +25,10 @@ export interface RegisteredModel {
 const UPSTREAM_PREFIX = "community:";
 const REVISION_CHARS = 16;
 
-/** `advertised.capabilities` (docs/spec/community-models.md#record) in the catalog's words. */
+/** `advertised.capabilities` (docs/spec/community-models.md#record) in the catalog's terms. */
 const ADVERTISED: Readonly<Record<string, Capability>> = { tool_calling: "tools", reasoning: "reasoning" };
 
-/** The model as it is at that moment, and what is scheduled after it. */
+/** The model at that moment, and the scheduled change. */
 export function toListedModel(registered: RegisteredModel, now: Date): Model {
   const current = toModelUnder(registered, termsAt(registered.row, now));
   const pending = pendingAt(registered.row, now);
@@ -38,8 +38,7 @@ export function toListedModel(registered: RegisteredModel, now: Date): Model {
 }
 
 /**
- * Private: its owner's alone, who calls it for nothing and without its fallbacks. What is stated for it waits until it is public,
- * and holds for the owner too from then on.
+ * A private model is callable by its owner only, free and without fallbacks. Its stated terms apply once it is public, also to the owner.
  */
 function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: CommunityModelTerms): Model {
   const isPrivate = terms.visibility === "private";
@@ -90,8 +89,8 @@ function kindsOf(kinds: readonly string[]): readonly ContentKind[] | undefined {
 }
 
 /**
- * `community:<row id>:<revision>`: another one as soon as the address, its format or the credential changes, so that nothing that
- * was made for the old ones is used any more.
+ * `community:<row id>:<revision>`: changes with the address, its format and the credential, so that nothing made for the old ones is
+ * reused.
  */
 export function upstreamIdOf({ id, modality, api, url, bearerToken }: CommunityModelRow): string {
   const hash = createHash("sha256").update(JSON.stringify([modality, api, url]));
@@ -99,13 +98,13 @@ export function upstreamIdOf({ id, modality, api, url, bearerToken }: CommunityM
   return `${UPSTREAM_PREFIX}${id}:${hash.digest("hex").slice(0, REVISION_CHARS)}`;
 }
 
-/** The row that an upstream id was made of; null for ids of another kind. */
+/** The row of an upstream id; null for ids of another kind. */
 export function rowIdOf(upstreamId: string): string | null {
   if (!upstreamId.startsWith(UPSTREAM_PREFIX)) return null;
   return upstreamId.slice(UPSTREAM_PREFIX.length, upstreamId.lastIndexOf(":"));
 }
 
-/** Null: nobody but the gateway runs it. `openToken` is asked only when there is a credential. */
+/** Null for models that the gateway runs. Calls `openToken` only when there is a credential. */
 export function toUpstream({ row, upstreamId }: RegisteredModel, openToken: (sealed: Uint8Array) => string): Upstream | null {
   if (row.url === null) return null;
   return {

@@ -1,4 +1,4 @@
-/** How an owner's models do, as it is written down. */
+/** Health of an owner's models, as a subscription. */
 import type { RequestContext } from "../../context.js";
 import { notFound } from "../../errors.js";
 import type { Events } from "../../store/events.js";
@@ -24,7 +24,10 @@ export class LiveModelHealth {
     private readonly records: Pick<ModelHealthRecords, "healthOf" | "upToDate">,
   ) {}
 
-  /** The health of the account's models, or of one of them, each time that others' calls changed it. NOT_FOUND for one that is not its own. */
+  /**
+   * Yields the health of the account's models, or of one, whenever calls of others changed it. Rejects with NOT_FOUND for a model of
+   * another account.
+   */
   changes(ctx: RequestContext, id: string | null): AsyncIterableIterator<ModelHealthChange> {
     const { accountId } = requireKeyManager(ctx);
     if (id !== null && this.directory.registered(id)?.row.accountId !== accountId) throw notFound("model");

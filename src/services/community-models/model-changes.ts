@@ -1,4 +1,4 @@
-/** Tells an owner what becomes of their models while they watch: each change, and each scheduled change when it comes due. */
+/** Changes of an owner's models as a subscription, with each scheduled change when it takes effect. */
 import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
@@ -17,7 +17,7 @@ export interface WatchDependencies {
   readonly clock: Clock;
 }
 
-/** Changes that a slow watcher may fall behind by; of more the oldest are dropped. */
+/** Changes that a slow subscriber may fall behind by; beyond that the oldest are dropped. */
 const BACKLOG_MAX = 1_000;
 /** The longest that a timer waits (Node: 2^31 - 1 ms). */
 const TIMER_MS_MAX = 2_147_483_647;
@@ -43,11 +43,11 @@ export function watchModels(
   return queue;
 }
 
-/** Rings for each of an account's models whose scheduled change comes due. */
+/** Reports each of an account's models whose scheduled change takes effect. */
 class DueAlarm {
   private timer: NodeJS.Timeout | null = null;
   private isClosed = false;
-  /** What came due until then has been told. */
+  /** Changes that took effect until then have been reported. */
   private toldUpTo: Date;
   private looking: Promise<void> = Promise.resolve();
 
@@ -61,7 +61,7 @@ class DueAlarm {
     this.toldUpTo = clock.now();
   }
 
-  /** Looks for what is due, and waits for what is due next. One look after the other. */
+  /** Looks for due changes and waits for the next one. Looks run one after another. */
   set(): void {
     this.looking = this.looking
       .then(() => this.look())

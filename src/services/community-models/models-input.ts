@@ -1,4 +1,4 @@
-/** What is said of a registered model by whoever makes or changes it (docs/spec/community-models.md). One schema each, for both faces. */
+/** Input of operations that create or change a registered model (docs/spec/community-models.md). One schema each for both faces. */
 import { z } from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import {
@@ -19,8 +19,8 @@ import { BEARER_TOKEN_CHARS_MAX } from "./limits.js";
 const PICOCREDITS_MAX = BigInt(PRICE_CREDITS_MAX) * 10n ** 12n;
 
 /**
- * The one way in which a price enters: a JSON number (REST), or picocredits that a face has read already (GraphQL's Price). Credits per
- * unit, to picocredits; from 0 to PRICE_CREDITS_MAX.
+ * The one schema of prices: a JSON number (REST), or picocredits that a face has parsed (GraphQL's Price). Credits per unit, to
+ * picocredits; from 0 to PRICE_CREDITS_MAX.
  */
 const priceAmount = z
   .union([z.number(), z.bigint()])
@@ -33,7 +33,7 @@ const priceAmount = z
     });
     return z.NEVER;
   })
-  // Described as what REST takes.
+  // Described in the form of REST.
   .meta({
     anyOf: undefined,
     type: "number",
@@ -47,36 +47,36 @@ export const PROXY_MODALITIES = ["text", "image", "video", "transcription", "spe
 export type ProxyModality = (typeof PROXY_MODALITIES)[number];
 const MEDIA_MODALITIES = ["image", "video", "transcription", "speech", "embedding"] as const;
 
-/** What an owner may say that a text model can do (docs/spec/community-models.md#record). */
+/** Capabilities that an owner may claim for a text model (docs/spec/community-models.md#record). */
 export const ADVERTISED_CAPABILITIES = ["tool_calling", "reasoning"] as const;
 export type AdvertisedCapability = (typeof ADVERTISED_CAPABILITIES)[number];
 
-/** What goes into a registered model (docs/spec/community-models.md#record). */
+/** Inputs of a registered model (docs/spec/community-models.md#record). */
 export const INPUT_KINDS = ["text", "image", "audio", "video"] as const;
 export type InputKind = (typeof INPUT_KINDS)[number];
 
 const FALLBACK_ID = new RegExp(`^${COMMUNITY_PUBLISHER}/[^/\\u0000]+/[A-Za-z0-9._:-]{1,${MODEL_NAME_CHARS_MAX}}$`);
-/** As it is described: which addresses may be asked for is the outbound guard's to say. */
+/** For the description only: the outbound guard decides which addresses are allowed. */
 const WEB_ADDRESS = "^https?://[^/?#\\s\\u0000][^\\s\\u0000]*$";
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
 
-/** It is sent in a header. No finding repeats it. */
+/** Sent in a header. No error message repeats it. */
 export const bearerToken = z
   .string()
   .min(1)
   .max(BEARER_TOKEN_CHARS_MAX)
   .regex(VISIBLE_ASCII, "may only hold visible ASCII characters, without spaces; leave out the word Bearer");
 
-/** Whether it may be asked for is the outbound guard's to say, its length included. */
+/** The outbound guard checks the address, its length included. */
 export const upstreamUrl = storableText.min(1).meta({ pattern: WEB_ADDRESS });
 export const upstreamModel = storableText.min(1).max(MODEL_REFERENCE_CHARS_MAX);
 const inputModalities = distinct(z.array(z.enum(INPUT_KINDS)).min(1));
 const outputModalities = distinct(z.array(z.enum(CONTENT_KINDS)).min(1));
-/** Requests a minute of one account; null: no limit. JSON knows no infinity, and a number too large for it is refused as one. */
+/** Requests a minute of one account; null: no limit. A JSON number too large for a double is refused as infinite. */
 const perUserRpm = z.number().positive().nullable();
 export const upstreamApi = z.enum(UPSTREAM_APIS);
 
-/** Null says nothing of the model, as an empty object does. */
+/** Null is the same as an empty object. */
 const advertised = z
   .strictObject({
     capabilities: distinct(z.array(z.enum(ADVERTISED_CAPABILITIES))).default([]),
@@ -90,7 +90,7 @@ const fallbacks = distinct(
     .max(FALLBACKS_MAX),
 );
 
-/** Null: not stated, so that the price it falls back to counts. */
+/** Null: not stated, so that its fallback price applies. */
 const price = priceAmount.nullable().optional();
 const prices = Object.fromEntries(PRICE_FIELDS.map((field) => [field, price])) as Record<PriceField, typeof price>;
 
@@ -100,7 +100,7 @@ const createFields = {
   description: modelDescription.default(null),
   visibility: modelVisibility.default("private"),
   bearerToken,
-  /** The name unless stated. */
+  /** Defaults to the name. */
   upstreamModel: upstreamModel.optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).default("request"),
   inputModalities: inputModalities.optional(),
@@ -118,7 +118,7 @@ const mediaModel = z.strictObject({ ...createFields, modality: z.enum(MEDIA_MODA
 export const createCommunityModelInput = z.discriminatedUnion("modality", [textModel, mediaModel]);
 export type CreateCommunityModelInput = z.output<typeof createCommunityModelInput>;
 
-/** An agent that its owner runs (docs/spec/community-models.md#record). It has no credential and no price. */
+/** An agent that its owner runs (docs/spec/community-models.md#record), without credential and price. */
 export const createEndpointAgentInput = z.strictObject({
   name: modelName,
   title: modelTitle,
@@ -134,7 +134,7 @@ export const createEndpointAgentInput = z.strictObject({
 });
 export type CreateEndpointAgentInput = z.output<typeof createEndpointAgentInput>;
 
-/** Only the fields that are sent change. Which of them a model has is decided by its type and modality. */
+/** Absent fields do not change. The model's type and modality decide which fields it has. */
 export const updateCommunityModelInput = z
   .strictObject({
     name: modelName,

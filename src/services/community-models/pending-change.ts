@@ -1,12 +1,12 @@
 /**
- * When a change of a registered model counts (docs/spec/community-models.md#pending-changes).
+ * Decides when a change of a registered model takes effect (docs/spec/community-models.md#pending-changes).
  *
- * 1. What a model costs others stands for three hours before anybody is charged it: going public waits, and so does, on a public
- *    model, a change of paidOnly, imagePricing or a price. All else counts at once.
- * 2. There is one scheduled change. Whatever alters it begins the three hours anew for all of it, so that nothing comes sooner than it
- *    was announced; taken back entirely, it is gone.
- * 3. While a model waits to be public nobody else pays for it, so its price changes at once, and the three hours begin anew.
- * 4. Going private is immediate and drops what was scheduled.
+ * 1. Prices for others are shown three hours before they apply: becoming public is delayed, and so is, on a public model, a change of
+ *    paidOnly, imagePricing or a price. Other changes apply at once.
+ * 2. There is one scheduled change. Altering it restarts the three hours for all of it, so that nothing applies sooner than announced;
+ *    reverting all of it removes it.
+ * 3. While a model waits to become public no other account pays for it, so its price changes at once, and the three hours restart.
+ * 4. Becoming private is immediate and drops the scheduled change.
  */
 
 import { PRICE_FIELDS, type PriceField } from "../catalog/pricing.js";
@@ -18,7 +18,7 @@ export interface ScheduledChange {
   readonly effectiveAt: Date;
 }
 
-/** Those of a model's terms that its owner asks for; what is absent stays. A price of null is no longer stated. */
+/** Requested terms; absent ones do not change. A price of null is no longer stated. */
 export interface WantedTerms {
   readonly visibility?: "private" | "public" | undefined;
   readonly paidOnly?: boolean | undefined;
@@ -27,14 +27,14 @@ export interface WantedTerms {
 }
 
 export interface TermsPlan {
-  /** What counts from now on. */
+  /** Terms that apply from now on. */
   readonly terms: CommunityModelTerms;
   readonly scheduled: ScheduledChange | null;
 }
 
 /**
- * `terms` are those of this moment and `scheduled` is what is still to come. `isRenamed`: under another id, others meet the price
- * without notice, as if the model were new to them; a public model is not renamed.
+ * `terms` are the current ones, `scheduled` is the pending change. `isRenamed`: a public model must not be renamed, because under a new id
+ * others would meet its prices without notice.
  */
 export function planTerms(
   terms: CommunityModelTerms,
@@ -67,7 +67,7 @@ function withPriced(terms: CommunityModelTerms, { paidOnly, imagePricing, prices
   return { ...terms, paidOnly: paidOnly ?? terms.paidOnly, imagePricing: imagePricing ?? terms.imagePricing, prices: stated };
 }
 
-/** `change` with what is wanted put over it, without what is so already. */
+/** Merges the requested terms into `change`, and drops those that are already current. */
 function mergedChange(terms: CommunityModelTerms, change: PendingChange, wanted: WantedTerms): PendingChange {
   const paidOnly = wanted.paidOnly ?? change.paidOnly;
   const imagePricing = wanted.imagePricing ?? change.imagePricing;

@@ -1,6 +1,6 @@
 /**
- * A probe: one cheap call of an upstream, made by whoever registers it, to see whether it would answer. Nothing of what the upstream says
- * is told, and an address that is blocked, unknown or silent is told alike: nobody explores a network with it
+ * A probe: one cheap call of an upstream by the account that registers it, to see whether it answers. The result reveals nothing of the
+ * upstream's text, and does not distinguish blocked, unknown and silent addresses, so that it cannot be used to explore a network
  * (docs/spec/community-models.md#probe).
  */
 
@@ -21,19 +21,19 @@ import { bearerToken, PROXY_MODALITIES, upstreamApi, upstreamModel, upstreamUrl 
 import type { CommunityModelRepository } from "./repository.js";
 import type { UpstreamUrls } from "./upstream-url.js";
 
-// The cheapest call of each modality that shows whether an upstream would answer.
+// The cheapest call per modality.
 
 type Endpoint = NonNullable<Upstream["endpoint"]>;
 
-/** OpenAI's Responses format takes no fewer. */
+/** The minimum of OpenAI's Responses format. */
 const RESPONSES_TOKENS_MIN = 16;
-/** A tenth of a second is what OpenAI's format takes at least. */
+/** A tenth of a second is the minimum of OpenAI's format. */
 const SILENCE_SAMPLES = 1_600;
 const SAMPLE_RATE = 16_000;
 const SAMPLE_BYTES = 2;
 const WAV_HEAD_BYTES = 44;
 
-/** Rejects as the provider does. Resolves when the answer was one. */
+/** Resolves on a valid answer. Rejects as the provider does. */
 async function callCheaply(
   offered: Omit<Provider, "close">,
   { api, modality }: Endpoint,
@@ -62,7 +62,7 @@ async function callCheaply(
       await offered.transcription?.transcribe({ ...call, ...asked, audio });
       return;
     }
-    // Nothing can be made of an empty prompt.
+    // An empty prompt cannot produce an image.
     case "image": {
       const asked = { prompt: "", count: 1, quality: null, isTransparent: false, format: null, reasoning: null, mask: null };
       await offered.image?.generate({ ...call, ...nothingAsked, ...asked });
@@ -98,11 +98,11 @@ function silence(): Uint8Array {
 }
 
 export interface CommunityModelTest {
-  /** It answers as a model of this modality does. */
+  /** It answers like a model of this modality. */
   readonly ok: boolean;
-  /** The upstream's; null when it gave none. */
+  /** The upstream's status; null without one. */
   readonly status: number | null;
-  /** Why, in a word of ours; null where it did not say or is not known. */
+  /** Reason from our own list; null when unknown. */
   readonly upstreamCode: UpstreamCode | null;
   /** Milliseconds to the whole answer; null without one. */
   readonly latencyMs: number | null;
@@ -127,14 +127,17 @@ interface ProbedUpstream {
 const ONE_AT_A_TIME: BucketRule = { capacity: PROBE_INTERVAL_MS, perHour: 3_600_000 };
 const TIMEOUTS = { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: PROBE_TIMEOUT_MS, totalMs: PROBE_TIMEOUT_MS };
 const UNREACHABLE = "The host of this URL is unknown, is not public, or does not answer.";
-/** Pictures and videos cost money: what is asked for cannot be made, and the upstream that says so is there. */
+/** Images and videos cost money, so the request is one that cannot be fulfilled; an upstream that refuses it with these statuses works. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 415, 422]);
 const MADE_MODALITIES: ReadonlySet<string> = new Set(["image", "video"]);
 
 export class CommunityModelProbe {
   constructor(private readonly deps: ProbeDependencies) {}
 
-  /** BAD_REQUEST for a URL that may not be asked for, NOT_FOUND for a model that is not the account's, RATE_LIMITED within 30 s of the last. */
+  /**
+   * Rejects with BAD_REQUEST for an address that is not allowed, NOT_FOUND for another account's model, RATE_LIMITED within 30 s of the
+   * last probe.
+   */
   async test(ctx: RequestContext, input: TestCommunityModelInput): Promise<CommunityModelTest> {
     const { accountId } = requireKeyManager(ctx);
     const hops = hopsOf(ctx);
@@ -151,7 +154,7 @@ export class CommunityModelProbe {
       ctx.signal.throwIfAborted();
       return describeFailure(error, calledAt, endpoint.modality);
     } finally {
-      // Whatever the upstream still has to say, nobody waits for it.
+      // The rest of the upstream's answer is not needed.
       connected.close().catch(() => undefined);
     }
   }
@@ -164,7 +167,7 @@ export class CommunityModelProbe {
     return { upstream: { ...upstream, isTrusted: false, endpoint }, endpoint, upstreamModel: upstreamModel ?? "" };
   }
 
-  /** With what it was registered with. */
+  /** Reads the registered upstream. */
   private async registered(accountId: string, id: string): Promise<ProbedUpstream> {
     const row = await this.deps.modelRepository.findOwned(accountId, id);
     if (row.url === null) throw invalidInput("This agent is run by the gateway: it has no upstream.", "id");
@@ -187,7 +190,7 @@ function describeFailure(error: unknown, calledAt: number, modality: string): Co
       isThere ? "The upstream is there; nothing was made." : statusMessage(status),
     );
   }
-  // The gateway's own words.
+  // Our own messages.
   if (kind === "invalid-response" || kind === "cut") return { ...NOTHING_SAID, latencyMs: since(calledAt), message: error.message };
   return { ...NOTHING_SAID, latencyMs: null, message: UNREACHABLE };
 }
@@ -214,13 +217,13 @@ function since(at: number): number {
   return Math.round(performance.now() - at);
 }
 
-// What is probed: an upstream as it would be registered, or one of the account's models as it is (docs/spec/community-models.md#probe).
+// The target of a probe: an upstream as for registration, or one of the account's models (docs/spec/community-models.md#probe).
 
 const DESCRIBING = ["modality", "api", "url", "baseUrl", "bearerToken", "upstreamModel"] as const;
 
 /**
- * Unspecified: `id` is that of a registered model, and stands alone: with another address it would send the credential there. Without
- * it the fields are those of a registration, and an upstream that wants no credential is probed without one.
+ * Unspecified: `id` names a registered model and excludes other fields, because with another address the probe would send the credential
+ * there. Without `id` the fields are those of a registration; the credential is optional.
  */
 export const testCommunityModelInput = z
   .strictObject({
@@ -245,7 +248,7 @@ export const testCommunityModelInput = z
     for (const field of needed) if (input[field] === undefined) refuse(field, "is required");
     for (const field of refused) if (input[field] !== undefined) refuse(field, `is not used with modality ${input.modality ?? "text"}`);
   })
-  // The same, as it is described.
+  // The same for the description.
   .meta({
     oneOf: [
       { required: ["id"], maxProperties: 1 },

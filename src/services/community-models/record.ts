@@ -1,14 +1,11 @@
-/**
- * A registered model (docs/spec/community-models.md#record): its row as every part of the service reads it, and what a
- * change that has come due makes of it.
- */
+/** The row of a registered model (docs/spec/community-models.md#record) as all parts of the service read it, with due changes applied. */
 import type { CommunityModelModel } from "../../store/generated/prisma/models.js";
 import { COMMUNITY_PUBLISHER } from "../catalog/community.js";
 import { PRICE_FIELDS, type PriceField, type StatedPrices } from "../catalog/pricing.js";
 
 export type CommunityModelRow = CommunityModelModel;
 
-/** What the terms of a model, and what is scheduled for it, are worked out of. */
+/** Columns that a model's terms and its scheduled change are computed from. */
 export const TERMS_COLUMNS = {
   ...(Object.fromEntries(PRICE_FIELDS.map((field) => [field, true])) as Record<PriceField, true>),
   modality: true,
@@ -21,8 +18,8 @@ export const TERMS_COLUMNS = {
 export type TermsRow = Pick<CommunityModelRow, keyof typeof TERMS_COLUMNS>;
 
 /**
- * A scheduled change (docs/spec/community-models.md#pending-changes), as the column holds it. Prices are picocredits in
- * decimal digits; null: no longer stated.
+ * A scheduled change (docs/spec/community-models.md#pending-changes) in the column's form. Prices are picocredits in decimal digits; null:
+ * no longer stated.
  */
 export interface PendingChange {
   readonly visibility?: "public";
@@ -31,7 +28,7 @@ export interface PendingChange {
   readonly prices?: Readonly<Partial<Record<PriceField, string | null>>>;
 }
 
-/** What a model is under: all that a scheduled change can change. */
+/** A model's terms: everything that a scheduled change can change. */
 export interface CommunityModelTerms {
   readonly visibility: "private" | "public";
   readonly paidOnly: boolean;
@@ -44,13 +41,13 @@ export function communityModelId(handle: string, name: string): string {
   return `${COMMUNITY_PUBLISHER}/${handle}/${name}`;
 }
 
-/** The terms at this moment: a pending change counts from its time on, whoever reads it and when. */
+/** The terms at this moment: a pending change applies from its time on, without any write. */
 export function termsAt(row: TermsRow, now: Date): CommunityModelTerms {
   const terms = statedTerms(row);
   return isDue(row, now) ? applied(terms, pendingOf(row)) : terms;
 }
 
-/** The change that is still to come; null when there is none, or it has come due. */
+/** The change still to come; null when there is none or it has taken effect. */
 export function pendingAt(row: TermsRow, now: Date): { readonly change: PendingChange; readonly effectiveAt: Date } | null {
   if (row.pendingEffectiveAt === null || isDue(row, now)) return null;
   return { change: pendingOf(row), effectiveAt: row.pendingEffectiveAt };

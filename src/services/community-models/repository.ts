@@ -1,6 +1,6 @@
 /**
- * The repository of registered models: reading what is selected of them, and the writing of rows, whoever asks for it. Names are an account's own, an account has a bounded number of
- * models and agents together, and every change is told once it is committed.
+ * The repository of registered models: reads and writes rows for all services. Names are unique per account, models and agents of an
+ * account are bounded together, and every change is published after its commit.
  */
 
 import type { KeyCaller, SessionCaller } from "../../context.js";
@@ -13,18 +13,17 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
 import type { CommunityModelRow } from "./record.js";
 
-/** As much of a transaction as the writing of models takes, that of agents included. */
+/** The parts of a transaction that writing models and agents needs. */
 export type ModelTransaction = Pick<DatabaseClient, "communityModel" | "agent" | "$queryRaw">;
 export type NewModelRow = Prisma.CommunityModelUncheckedCreateInput;
 export type ChangedModelRow = Prisma.CommunityModelUncheckedUpdateInput;
 
-/** What the event `community-model-changed` tells. */
+/** Content of the event `community-model-changed`. */
 export const MODEL_CHANGES = ["created", "updated", "deleted"] as const;
 export type ModelChange = (typeof MODEL_CHANGES)[number];
 
 const IDENTITY = { id: true, type: true, createdAt: true } as const;
 
-/** A registered model with what was selected of it. */
 export type SelectedModel = Pick<CommunityModelRow, keyof typeof IDENTITY>;
 
 export class CommunityModelRepository {
@@ -33,7 +32,7 @@ export class CommunityModelRepository {
     private readonly events: Events,
   ) {}
 
-  /** The accounts on the publishers' list, and operators (docs/spec/community-models.md#visibility). FORBIDDEN for everybody else. */
+  /** Rejects with FORBIDDEN unless the account may publish or is an operator (docs/spec/community-models.md#visibility). */
   async requirePublisher(caller: KeyCaller | SessionCaller): Promise<void> {
     if (caller.isOperator) return;
     const { isPublisher } = await this.database.prisma.account.findUniqueOrThrow({
@@ -43,14 +42,14 @@ export class CommunityModelRepository {
     if (!isPublisher) throw permissionDenied("Publishing needs community publisher access, which an operator grants to an account.");
   }
 
-  /** NOT_FOUND when it does not exist or is another account's. */
+  /** Rejects with NOT_FOUND when it does not exist or is another account's. */
   async findOwned(accountId: string, id: string): Promise<CommunityModelRow> {
     const row = isUuid(id) ? await this.database.prisma.communityModel.findUnique({ where: { id, accountId } }) : null;
     if (!row) throw notFound("model");
     return row;
   }
 
-  /** Of the account's, newest first. `types`: of these alone. */
+  /** Models of the account, newest first. `types`: only these. */
   async pageSelected(
     accountId: string,
     page: PageRequest,
@@ -64,23 +63,20 @@ export class CommunityModelRepository {
     return toPage(rows, page, () => communityModel.count({ where, take: COUNT_TAKE }));
   }
 
-  /** Those of the account's with these ids. */
+  /** Models of the account by id. */
   async manySelected(accountId: string, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
     const where = { id: { in: ids.filter(isUuid) }, accountId };
     return this.database.prisma.communityModel.findMany({ where, select: { ...select, ...IDENTITY } });
   }
 
-  /** BAD_REQUEST for a name that the account has used, CONFLICT for one model too many. `check` runs in the same transaction, first. */
+  /** Rejects with BAD_REQUEST for a name that the account uses, CONFLICT beyond the limit. `check` runs first, in the same transaction. */
   async insert(data: NewModelRow, check?: (transaction: ModelTransaction) => Promise<void>): Promise<CommunityModelRow> {
     const row = await this.write(data.name, (transaction) => insertRow(transaction, data, check));
     this.announce(row, "created");
     return row;
   }
 
-  /**
-   * Changes the row to what `change` makes of it as it is; nobody else changes it meanwhile. NOT_FOUND when it does not exist, or is
-   * another account's.
-   */
+  /** Applies `change` to the locked row. Rejects with NOT_FOUND when it does not exist or is another account's. */
   async update(
     accountId: string,
     id: string,
@@ -97,7 +93,7 @@ export class CommunityModelRepository {
     return row;
   }
 
-  /** With the agent that it may be. NOT_FOUND when it does not exist or is another account's. */
+  /** Deletes the model, with its agent if it is one. Rejects with NOT_FOUND when it does not exist or is another account's. */
   async delete(accountId: string, id: string): Promise<void> {
     if (!isUuid(id)) throw notFound("model");
     const { count } = await this.database.prisma.communityModel.deleteMany({ where: { id, accountId } });
@@ -112,7 +108,7 @@ export class CommunityModelRepository {
     try {
       return await this.database.prisma.$transaction(work);
     } catch (error) {
-      // Two at once: the database decides which of them has the name.
+      // Of two concurrent inserts, the database decides which has the name.
       throw isUniqueViolation(error) ? nameTaken(name) : error;
     }
   }
@@ -128,7 +124,7 @@ async function insertRow(
   check: ((transaction: ModelTransaction) => Promise<void>) | undefined,
 ): Promise<CommunityModelRow> {
   const { accountId } = data;
-  // Two at once must not both be the last.
+  // Two concurrent inserts must not both be the last one allowed.
   await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community models of ' || ${accountId}, 0))::text`;
   await check?.(transaction);
   if ((await transaction.communityModel.count({ where: { accountId } })) >= COMMUNITY_MODELS_PER_ACCOUNT_MAX) {

@@ -1,11 +1,11 @@
-/** What is kept in memory of the database's rows, read again when they are announced to have changed. */
+/** Rereads rows that are kept in memory when they are announced to have changed. */
 
-/** Rows that are read at once. */
+/** Rows in one read. */
 const BATCH = 500;
-/** When what could not be read is tried again. */
+/** Delay before a failed read is retried. */
 const RETRY_MS = 1_000;
 
-/** One batch at a time: of two readings of a row, the later one is written down later. */
+/** One batch at a time, so that the later read of a row is applied later. */
 export class RereadQueue {
   private readonly stale = new Set<string>();
   /** Never rejects. */
@@ -13,7 +13,7 @@ export class RereadQueue {
   private isClosed = false;
 
   constructor(
-    /** Reads these rows, and writes down which of them there are. */
+    /** Reads these rows, and applies which of them exist. */
     private readonly read: (ids: readonly string[]) => Promise<void>,
     private readonly onFailure: (error: unknown) => void,
   ) {}
@@ -24,7 +24,7 @@ export class RereadQueue {
     if (this.stale.size > 0) this.running ??= this.run();
   }
 
-  /** Does `work` while nothing is read; what is announced meanwhile is read after it. */
+  /** Runs `work` while nothing is read; rows announced meanwhile are read after it. */
   async between(work: () => Promise<void>): Promise<void> {
     while (this.running) await this.running;
     const done = Promise.resolve().then(work);
@@ -37,7 +37,7 @@ export class RereadQueue {
     }
   }
 
-  /** Resolves when what has been announced so far has been read, or could not be for now. */
+  /** Resolves when all announced rows were reread, or that failed for now. */
   async upToDate(): Promise<void> {
     await this.running;
   }
@@ -48,7 +48,7 @@ export class RereadQueue {
   }
 
   private async run(): Promise<void> {
-    // Whatever else is announced in this turn is read along with it.
+    // Gathers rows announced in the same turn.
     await Promise.resolve();
     let isFailing = false;
     while (this.stale.size > 0 && !isFailing && !this.isClosed) {

@@ -1,4 +1,4 @@
-/** From what an owner sends to the terms of a model, and from terms to columns. */
+/** Converts input to the terms of a model, and terms to columns. */
 import { invalidInput } from "../../errors.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import { PRICE_FIELDS, type PriceField, type StatedPrices, usedPriceFields } from "../catalog/pricing.js";
@@ -20,7 +20,7 @@ const PROXY_FIELDS: readonly UpdateField[] = [
 ];
 const ENDPOINT_AGENT_FIELDS: readonly UpdateField[] = [...COMMON_FIELDS, ...UPSTREAM_FIELDS, "outputModalities", "api", "url"];
 
-/** BAD_REQUEST naming the first field that a model of its type and modality does not have. */
+/** Throws BAD_REQUEST naming the first field that a model of this type and modality does not have. */
 export function assertHasFields({ type, modality }: CommunityModelRow, input: UpdateCommunityModelInput): void {
   if (type === "prompt_agent" || type === "code_agent") {
     throw invalidInput("This model is an agent, which is changed as an agent: PATCH /account/agents/{id}, updateAgent.");
@@ -38,7 +38,7 @@ const MEDIA_FIELDS: readonly UpdateField[] = ["baseUrl"];
 
 type PricesInput = Readonly<Partial<Record<PriceField, bigint | null | undefined>>>;
 
-/** Those that are stated. */
+/** The prices that are stated. */
 export function statedPrices(input: PricesInput): StatedPrices {
   return Object.fromEntries(PRICE_FIELDS.flatMap((field) => (typeof input[field] === "bigint" ? [[field, input[field]]] : [])));
 }
@@ -49,7 +49,7 @@ export function wantedTerms(input: UpdateCommunityModelInput): WantedTerms {
   return { visibility, paidOnly, imagePricing, prices };
 }
 
-/** BAD_REQUEST naming the price that the modality, or the way in which images are priced, does not use. */
+/** Throws BAD_REQUEST naming a price that the modality, or the image pricing, does not use. */
 export function assertUsedPrices(modality: CommunityModelRow["modality"], { terms, scheduled }: TermsPlan): void {
   for (const each of scheduled ? [terms, applied(terms, scheduled.change)] : [terms]) {
     const basis = basisOf({ modality }, each);
@@ -61,7 +61,7 @@ export function assertUsedPrices(modality: CommunityModelRow["modality"], { term
   }
 }
 
-/** Every column that a plan decides; what had come due is among them. */
+/** All columns of a plan, with due changes applied. */
 export function termsColumns({ terms, scheduled }: TermsPlan) {
   const { visibility, paidOnly, imagePricing, prices } = terms;
   const stated = Object.fromEntries(PRICE_FIELDS.map((field) => [field, prices[field] ?? null])) as Record<PriceField, bigint | null>;

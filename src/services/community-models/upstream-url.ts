@@ -1,16 +1,16 @@
-/** The address of a model's upstream, judged when it is registered (docs/spec/outbound.md); each call judges it again. */
+/** Checks the address of a model's upstream at registration (docs/spec/outbound.md); each call checks it again. */
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import type { Addresses } from "../../lib/urls.js";
 
 export class UpstreamUrls {
-  /** `addresses` is asked each time: a port that the system chooses is known by then. */
+  /** `addresses` is a function because a port chosen by the system is known only later. */
   constructor(
     private readonly outbound: OutboundGuard,
     private readonly addresses: () => Addresses,
   ) {}
 
-  /** As `check`, without asking whose host it is: a connection to it asks. */
+  /** As `check`, without resolving the host: a connection to it does that. */
   parse(text: string, param: string): URL {
     try {
       const url = this.outbound.parse(text);
@@ -21,7 +21,10 @@ export class UpstreamUrls {
     }
   }
 
-  /** The URL as it is stored; BAD_REQUEST naming `param` when it may not be asked for, or its host is not public at this moment. */
+  /**
+   * Returns the stored form. Rejects with BAD_REQUEST naming `param` for an address that is not allowed, or whose host is not public at
+   * this moment.
+   */
   async check(text: string, param: string): Promise<string> {
     try {
       const url = await this.outbound.check(text);
@@ -36,7 +39,7 @@ export class UpstreamUrls {
     if (this.isOwn(url)) throw new OutboundError("url", "This URL is the gateway's own.");
   }
 
-  /** A host that the operator allows may serve other things beside the gateway, at other ports. */
+  /** An allowed host may have other services beside the gateway, at other ports. */
   private isOwn(url: URL): boolean {
     const own = Object.values(this.addresses()).map((address) => new URL(address));
     return own.some(({ hostname, port, protocol }) => {

@@ -1,4 +1,4 @@
-/** A registered model as its owner sees it (docs/spec/community-models.md#record): both faces show this. */
+/** A registered model as its owner sees it on both faces (docs/spec/community-models.md#record). */
 import type { ContentKind, ImagePricing } from "../catalog/modality.js";
 import type { SafetyFeature, UpstreamApi } from "../catalog/model.js";
 import { chargedPrices, PRICE_FIELDS, type PriceField, type PricingBasis, type StatedPrices } from "../catalog/pricing.js";
@@ -13,10 +13,10 @@ import {
   termsAt,
 } from "./record.js";
 
-/** Picocredits per unit: what each comes to, with the fall-backs applied; 0 for what the model does not use. */
+/** Picocredits per unit, with fallback prices applied; 0 for prices that the model does not use. */
 export type ChargedPrices = Readonly<Record<PriceField, bigint>>;
 
-/** What the model will be from a moment on; null, or absent among the prices: stays. */
+/** The model after its scheduled change; null, or an absent price: unchanged. */
 export interface PendingView {
   readonly effectiveAt: Date;
   readonly visibility: "public" | null;
@@ -50,11 +50,11 @@ export interface ProxyView extends CommonView {
   readonly paidOnly: boolean;
   readonly fallbacks: readonly string[];
   readonly prices: ChargedPrices;
-  /** Of `prices`, those that the owner has stated. */
+  /** Those of `prices` that the owner stated. */
   readonly stated: StatedPrices;
   /** Of text models; null for other media. */
   readonly api: UpstreamApi | null;
-  /** Of text models the exact endpoint, of other media the base of their API or the endpoint. */
+  /** For text models the exact endpoint, for other media the base of their API or the endpoint. */
   readonly url: string;
 }
 
@@ -68,16 +68,16 @@ export interface EndpointAgentView extends CommonView {
   readonly perUserRpm: number | null;
 }
 
-/** Run by the gateway: the rest of it is at the agents' own operations. */
+/** Run by the gateway: its definition is at the agents' operations. */
 export interface ManagedAgentView extends CommonView {
   readonly type: "prompt_agent" | "code_agent";
 }
 
 export type CommunityModelView = ProxyView | EndpointAgentView | ManagedAgentView;
 
-/** What somebody who looks for a fallback is told of a model. */
+/** A model as shown to an owner who looks for a fallback. */
 export interface FallbackCandidate {
-  /** Callable: what `fallbacks` holds. */
+  /** Callable: an item of `fallbacks`. */
   readonly modelId: string;
   readonly title: string;
   readonly description: string | null;
@@ -85,13 +85,13 @@ export interface FallbackCandidate {
   readonly prices: ChargedPrices;
 }
 
-/** A row without what nobody is shown. */
+/** A row without the credential. */
 export type ShownModelRow = Omit<CommunityModelRow, "bearerToken">;
 
-/** What a model's terms are at one moment, as they are shown. */
+/** The terms at one moment, as shown. */
 export interface ShownTerms extends Omit<CommunityModelTerms, "prices"> {
   readonly prices: ChargedPrices;
-  /** Of `prices`, those that the owner has stated. */
+  /** Those of `prices` that the owner stated. */
   readonly stated: StatedPrices;
   readonly pending: PendingView | null;
 }
@@ -163,7 +163,7 @@ function toPending(row: TermsRow, terms: CommunityModelTerms, now: Date): Pendin
   const { change, effectiveAt } = scheduled;
   const next = applied(terms, change);
   const [before, after] = [terms, next].map((each) => chargedPrices(each.prices, basisOf(row, each))) as [ChargedPrices, ChargedPrices];
-  // A price whose base changes changes with it, though only the base is stated; a price that is stated as what it came to does not.
+  // A price changes with its fallback price; one that is stated with its current value does not.
   const changed = PRICE_FIELDS.filter((field) => before[field] !== after[field] || (change.prices && Object.hasOwn(change.prices, field)));
   return {
     effectiveAt,
@@ -189,7 +189,7 @@ export function toCandidate(
   };
 }
 
-/** What decides which prices the model uses under these terms. */
+/** The fields that decide which prices the model uses. */
 export function basisOf(row: Pick<CommunityModelRow, "modality">, terms: Pick<CommunityModelTerms, "imagePricing">): PricingBasis {
   return { modality: row.modality, imagePricing: terms.imagePricing };
 }

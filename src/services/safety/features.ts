@@ -1,21 +1,21 @@
-/** Which safety features a request goes through (docs/spec/safety.md#features). */
+/** The safety features of a request (docs/spec/safety.md#features). */
 import { z } from "zod";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { type Model, SAFETY_FEATURES, type SafetyFeature } from "../catalog/model.js";
 
-/** What `safe=true` stands for. */
+/** The features of `safe=true`. */
 const SAFE_FEATURES: readonly SafetyFeature[] = ["privacy", "secrets", "sexual", "violence"];
 const ON = ["true", "1"];
 const OFF = ["", "false", "0"];
-/** Unspecified: how much of a caller's own word an error message repeats. */
+/** Unspecified: characters of a client's own text in an error message. */
 const QUOTED_CHARS_MAX = 50;
 
 const ONE_FEATURE = `(?:${SAFETY_FEATURES.join("|")})`;
-/** As `safe` is described where it is text; the names are checked where they are used. */
+/** The description of `safe` as text; names are checked on use. */
 export const SAFE_PATTERN = `^\\s*(?:true|1|false|0|${ONE_FEATURE}(?:\\s*,\\s*${ONE_FEATURE})*)?\\s*$`;
 
-/** `safe` in a body: true, or features as a list or separated by commas. The names are checked where they are used. */
+/** `safe` in a body: true, or features as a list or separated by commas. Names are checked on use. */
 export const safeInput = z
   .union([
     z.boolean(),
@@ -32,7 +32,7 @@ export const safeInput = z
   .nullish();
 export type SafeInput = z.output<typeof safeInput>;
 
-/** In the words of a query parameter, which is what admission takes; null asks for nothing. */
+/** In the form of a query parameter, which admission takes; null: no features. */
 export function toSafeText(safe: SafeInput): string | null {
   if (safe === undefined || safe === null || safe === false) return null;
   if (safe === true) return "true";
@@ -40,23 +40,23 @@ export function toSafeText(safe: SafeInput): string | null {
   return OFF.includes(text) ? null : text;
 }
 
-/** Those that may be handed a text that went through these features: none that requires another one. */
+/** Candidates that may get a text checked for these features: those that require no other one. */
 export function servable(candidates: readonly Model[], applied: readonly SafetyFeature[] | undefined): readonly Model[] {
   if (candidates.length === 1) return candidates;
   return candidates.filter(({ requiredSafetyFeatures }) => requiredSafetyFeatures.every((feature) => applied?.includes(feature)));
 }
 
-/** Who asks; an agent at work goes on with the features of its own generation. */
+/** The caller; an agent run continues with the features of its own generation. */
 type Asking = Pick<KeyCaller | SessionCaller, "run">;
 
-/** True when there is anything to look at; it takes no time. */
+/** True when there is anything to check; takes no time. */
 export function isChecked({ run }: Asking, model: Model, safe: SafeInput): boolean {
   return model.requiredSafetyFeatures.length > 0 || toSafeText(safe) !== null || (run?.safetyFeatures?.length ?? 0) > 0;
 }
 
 /**
- * What the model requires in the order that it declares, then those of the agent that asks, then what the caller adds. Throws BAD_REQUEST
- * for an unknown name.
+ * The features that the model requires, in its order, then those of the agent run, then the request's. Throws BAD_REQUEST for an unknown
+ * name.
  */
 export function featuresOf({ run }: Asking, model: Model, safe: SafeInput): readonly SafetyFeature[] {
   const ofAgent = run?.safetyFeatures ? SAFETY_FEATURES.filter((feature) => run.safetyFeatures?.includes(feature)) : [];

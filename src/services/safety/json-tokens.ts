@@ -1,13 +1,13 @@
-/** The names and values of a JSON text, each of which can be replaced without touching the rest of it. */
+/** The names and values of a JSON text, each of which can be replaced without changing the rest. */
 
 const QUOTE = '"';
 const BACKSLASH = "\\";
 
 export interface JsonToken {
-  /** What it stands for. */
+  /** The decoded text. */
   readonly text: string;
   readonly kind: "name" | "text" | "number";
-  /** Offsets in the JSON text, the second one exclusive. */
+  /** Offsets in the JSON text, the end exclusive. */
   readonly start: number;
   readonly end: number;
 }
@@ -18,7 +18,7 @@ class JsonTokens {
     readonly list: readonly JsonToken[],
   ) {}
 
-  /** The same text with the tokens at these indexes as strings of their own. */
+  /** The text with the tokens at these indexes replaced by strings. */
   rewritten(changed: ReadonlyMap<number, string>): string {
     const parts: string[] = [];
     let copied = 0;
@@ -37,7 +37,7 @@ const BEGINS_NESTED = /^\s*[{[]/;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 const COLON = /\s*:/y;
 
-/** Null for a text that is no JSON object or list. */
+/** Null for text that is no JSON object or list. */
 export function jsonTokens(text: string): JsonTokens | null {
   if (!BEGINS_NESTED.test(text) || !isJson(text)) return null;
   const list: JsonToken[] = [];
@@ -70,7 +70,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Behind the quote that closes the string which begins at `start`. */
+/** The offset after the closing quote of the string at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     const letter = text.charAt(at);

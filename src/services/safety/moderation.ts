@@ -1,6 +1,6 @@
 /**
- * `sexual`, `violence` and `shield`: a moderation model reads the texts, and what it flags decides (docs/spec/safety.md#moderation-model).
- * The gateway asks for itself: nobody is billed. Without an answer nothing is let through.
+ * `sexual`, `violence` and `shield`: a moderation model reads the texts, and its flags decide (docs/spec/safety.md#moderation-model). The
+ * gateway pays for the call. Without an answer the request is refused.
  */
 import type { Logger } from "pino";
 import { serviceUnavailable, upstreamFailed } from "../../errors.js";
@@ -16,7 +16,7 @@ import type { ModerationProvider } from "../../providers/media.js";
 import { ProviderError } from "../../providers/provider.js";
 import type { SafetyFeature } from "../catalog/model.js";
 
-/** The models to ask, in the order in which they are tried; none when the configuration names no moderation model. */
+/** The models to ask, in order; none when no moderation model is configured. */
 export type FindModerators = () => readonly Moderator[];
 
 export interface Moderator {
@@ -26,7 +26,7 @@ export interface Moderator {
 
 export type BlockingFeature = Extract<SafetyFeature, "sexual" | "violence" | "shield">;
 
-/** Which flagged categories each feature blocks (docs/spec/safety.md#moderation-model). */
+/** The flagged categories that each feature blocks (docs/spec/safety.md#moderation-model). */
 const BLOCKS: Readonly<Record<BlockingFeature, (category: string) => boolean>> = {
   sexual: (category) => category.startsWith("sexual"),
   violence: (category) => ["violence", "hate", "harassment"].some((name) => category.startsWith(name)),
@@ -37,7 +37,7 @@ export function isBlocking(feature: SafetyFeature): feature is BlockingFeature {
   return Object.hasOwn(BLOCKS, feature);
 }
 
-/** Those of the features that the flagged categories trigger. */
+/** The features triggered by the flagged categories. */
 export function triggeredBy(categories: ReadonlySet<string>, features: readonly BlockingFeature[]): readonly BlockingFeature[] {
   return features.filter((feature) => [...categories].some(BLOCKS[feature]));
 }
@@ -45,7 +45,7 @@ export function triggeredBy(categories: ReadonlySet<string>, features: readonly 
 export class Moderation {
   constructor(private readonly findModerators: FindModerators) {}
 
-  /** Every category that is flagged for any of the texts. Throws SERVICE_UNAVAILABLE when that cannot be told. */
+  /** All categories flagged for any text. Rejects with SERVICE_UNAVAILABLE without an answer. */
   async flaggedCategories(texts: readonly string[], signal: AbortSignal, log: Logger): Promise<ReadonlySet<string>> {
     const moderators = this.moderators();
     const calls = toCalls(texts);
@@ -80,7 +80,7 @@ export class Moderation {
   }
 }
 
-/** The first answer that can be read. */
+/** The first valid answer. */
 async function ask(moderators: readonly Moderator[], inputs: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
   let failure: unknown;
   for (const { provider, upstreamModel } of moderators) {
@@ -96,7 +96,7 @@ async function ask(moderators: readonly Moderator[], inputs: readonly string[], 
   throw failure;
 }
 
-/** The texts, long ones in pieces, as many together as one call takes. The same text is judged once. */
+/** Distinct texts, long ones in pieces, grouped into as few calls as possible. */
 function toCalls(texts: readonly string[]): string[][] {
   const pieces = [...new Set(texts.flatMap(toPieces))];
   const calls: string[][] = [];

@@ -1,7 +1,7 @@
 /**
- * What safety features look at of a request: passages. A text of the caller's is one; names and values that belong together, as in the
- * declaration of a tool, are one as well, so that a name announces the value beside it. Passages are read from a copy of the request,
- * and what is redacted is written there.
+ * The texts of a request that safety features check, as passages. A text of the client is one passage; names and values that belong
+ * together, as in a tool's declaration, also form one, so that a name gives context to its value. Passages are read from a copy of the
+ * request, and redactions are written there.
  */
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { JSON_DEPTH_MAX } from "../../limits.js";
@@ -11,28 +11,28 @@ import type { Finding } from "./redaction.js";
 type Fields = Readonly<Record<string, unknown>>;
 type Write = (text: string) => void;
 
-/** Between a name and its value, and between two that stand apart: no detector reaches across the second. */
+/** Between a name and its value, and between separate items; no detector reaches across the second. */
 const BESIDE = ": ";
 const APART = "\n--\n";
 
-/** Shorter numbers are no telephone number, card or account. */
+/** Shorter numbers are no telephone, card or account number. */
 const TOLD_DIGITS_MIN = 7;
 
-/** Opaque to models: what a vendor encrypted or signed, and wants back as it was. */
+/** Opaque to models: values that a vendor encrypted or signed, and needs back unchanged. */
 const OPAQUE_NAMES: ReadonlySet<string> = new Set([
   ...["signature", "thought_signature", "thoughtSignature", "encrypted_content", "encryptedContent", "redactedData", "data"],
 ]);
 const NOT_OPAQUE = /[^A-Za-z0-9+/_=-]/;
 /** Parts of the request refer to each other by these. */
 const REFERENCES: ReadonlySet<string> = new Set(["id", "call_id", "tool_call_id", "item_id", "previous_item_id", "event_id"]);
-/** Of a schema: what names its own parts, and what is a word of its language. */
+/** In a schema: keywords, and fields that name its parts. */
 const SCHEMA_WORDS: ReadonlySet<string> = new Set([
   ...["type", "required", "dependentRequired", "$ref", "$dynamicRef", "$recursiveRef", "$id", "$schema", "$anchor", "$dynamicAnchor"],
 ]);
-/** A tool's name stands in it, or in the one object in it. */
+/** A tool's name is in it or in its one object. */
 const TOOL_NAME_LEVELS = 2;
 
-/** Something was found where it cannot be taken out: in a name, or in what has to stay as it is. */
+/** A finding that cannot be removed: in a name, or in a text that must not change. */
 export class Unredactable extends Error {
   constructor(readonly param: string) {
     super(`Something in ${param} cannot be rewritten.`);
@@ -42,7 +42,7 @@ export class Unredactable extends Error {
 interface Piece {
   readonly start: number;
   readonly text: string;
-  /** Null: it has to stay as it is. */
+  /** Null: must not change. */
   readonly write: Write | null;
 }
 
@@ -53,20 +53,20 @@ export class Passage {
   private length = 0;
 
   constructor(
-    /** Where it stands in the request, dotted. */
+    /** Dotted path in the request. */
     readonly param: string,
-    /** What blocking features are given instead of the pieces. */
+    /** Text for blocking features instead of the pieces. */
     private readonly whole: string | null = null,
-    /** Called once pieces of it were written. */
+    /** Called after pieces were rewritten. */
     private readonly onWritten: (() => void) | null = null,
   ) {}
 
-  /** All of it, as redacting features are given it. */
+  /** The whole text for redacting features. */
   get text(): string {
     return this.looked.join("");
   }
 
-  /** As blocking features are given it. */
+  /** The whole text for blocking features. */
   get judgedText(): string {
     return this.whole ?? this.judged.join("");
   }
@@ -120,10 +120,10 @@ function replaced(text: string, findings: readonly Finding[], offset: number): s
 
 export class Passages {
   readonly all: Passage[] = [];
-  /** Everything short that belongs to no text: ids, labels, fields that nobody here knows. */
+  /** Short values that belong to no text: ids, labels, unknown fields. */
   private rest: Passage | null = null;
 
-  /** A text of the caller's. One that is JSON stays JSON, and its names and values are looked at as what they stand for. */
+  /** Adds a client's text. Text that is JSON stays JSON, and its names and values are checked decoded. */
   text(param: string, text: string, write: Write): void {
     if (text === "") return;
     const tokens = jsonTokens(text);
@@ -142,14 +142,14 @@ export class Passages {
     this.all.push(passage);
   }
 
-  /** A tool, a function or a form for the answer, whose names have to stay. */
+  /** Adds a tool, a function or an answer format, whose names must not change. */
   declaration(param: string, value: unknown, holder: object, key: string | number): void {
     const passage = new Passage(param);
     addValue(passage, value, holder, key, { isSchema: true, isFixed: false, depth: 0 });
     this.all.push(passage);
   }
 
-  /** A field and what is in it. `isFixed`: it has to stay as it is. */
+  /** Adds a field with its content. `isFixed`: must not change. */
   field(param: string, value: unknown, holder: object, key: string | number, isFixed = false): void {
     if (typeof value === "string" && !isFixed && jsonTokens(value) !== null) {
       this.text(param, value, writerOf(holder, key));
@@ -163,7 +163,7 @@ export class Passages {
     addValue(this.rest, value, holder, key, { isSchema: false, isFixed: isFixed || REFERENCES.has(String(key)), depth: 0 });
   }
 
-  /** A picture, sound, film or file: what is no content and no address of one is looked at. */
+  /** Adds an image, sound, video or file, without its bytes or address. */
   media(param: string, value: unknown, holder: object, key: string): void {
     if (typeof value === "string") {
       if (!(CONTENT_NAMES.has(key) && isContent(value))) this.field(param, value, holder, key);
@@ -174,7 +174,7 @@ export class Passages {
 }
 
 interface Place {
-  /** In the declaration of a tool, or a schema. */
+  /** In a tool's declaration or a schema. */
   readonly isSchema: boolean;
   readonly isFixed: boolean;
   readonly depth: number;
@@ -212,13 +212,13 @@ function writerOf(holder: object, key: string | number): Write {
   return (text) => setOwnValue(holder as Record<string, unknown>, String(key), text);
 }
 
-/** Where a part holds its bytes, or an address of them. */
+/** Fields that hold a part's bytes, or their address. */
 const CONTENT_NAMES: ReadonlySet<string> = new Set(["url", "data", "file_data", "image_url", "video_url", "audio"]);
 const ADDRESS = /^https?:\/\/\S*$/i;
 const DATA_URL_HEAD = /^data:[^,\s]{0,200};base64,/i;
 const NOT_BASE64 = /[^A-Za-z0-9+/_=\r\n-]/g;
 
-/** The bytes of a picture, a recording or a file, or where they are. */
+/** The bytes of an image, a recording or a file, or their address. */
 function isContent(text: string): boolean {
   NOT_BASE64.lastIndex = DATA_URL_HEAD.exec(text)?.[0].length ?? 0;
   return !NOT_BASE64.test(text) || ADDRESS.test(text);

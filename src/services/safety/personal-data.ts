@@ -1,6 +1,6 @@
 /**
- * `privacy`: e-mail addresses, telephone numbers, card and bank numbers, IP addresses (docs/spec/safety.md). Candidates
- * are found by their shape and believed by their checksum or by a numbering plan, so that dates, ids and versions stay.
+ * `privacy`: e-mail addresses, telephone numbers, card and bank numbers, IP addresses (docs/spec/safety.md). Candidates are found by shape
+ * and confirmed by checksum or numbering plan, so that dates, ids and versions stay.
  *
  * Every search is linear: a pattern can only begin where no other attempt of it is under way, or is bounded in length.
  */
@@ -14,11 +14,11 @@ import { type Finding, MARKS } from "./redaction.js";
 export function findPersonalData(text: string): readonly Finding[] {
   const hasDigit = /\d/.test(text);
   if (!hasDigit) return findEmailAddresses(text);
-  // The surer of two kinds comes first: it names what becomes of both.
+  // The more certain kind comes first: it names overlapping findings.
   return [...findEmailAddresses(text), ...findBankAccounts(text), ...findCards(text), ...findIpAddresses(text), ...findPhoneNumbers(text)];
 }
 
-/** RFC 5321: 64 characters before the @, 255 behind. */
+/** RFC 5321: 64 characters before the @, 255 after it. */
 const LOCAL_CHARS_MAX = 64;
 const DOMAIN = /(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}(?:xn--[A-Za-z0-9-]{2,59}|\p{L}{2,63})(?![\p{L}\p{N}])/uy;
 const LOCAL_CHAR = /[\p{L}\p{N}._%+'&-]/u;
@@ -30,7 +30,7 @@ function findEmailAddresses(text: string): Finding[] {
     if (!DOMAIN.test(text)) continue;
     let start = at;
     while (start > 0 && at - start < LOCAL_CHARS_MAX && LOCAL_CHAR.test(text.charAt(start - 1))) start -= 1;
-    // What quotes the address or ends the sentence before it is none of it.
+    // A quote around the address or the end of the previous sentence is not part of it.
     while (start < at && /[.'&-]/.test(text.charAt(start))) start += 1;
     if (start < at) found.push({ start, end: DOMAIN.lastIndex, mark: MARKS.email });
   }
@@ -39,7 +39,7 @@ function findEmailAddresses(text: string): Finding[] {
 
 const IBAN_START = /(?<![0-9A-Za-z])[A-Za-z]{2}\d{2}(?=[ \u00a0-]?[0-9A-Za-z])/g;
 
-/** IBANs as one word or in groups, of the length that their country gives them, with the right check digits. */
+/** IBANs as one word or in groups, with the length of their country and correct check digits. */
 function findBankAccounts(text: string): Finding[] {
   const found: Finding[] = [];
   for (const { index, 0: head } of text.matchAll(IBAN_START)) {
@@ -55,7 +55,7 @@ function findBankAccounts(text: string): Finding[] {
   return found;
 }
 
-/** Where so many letters and digits end, with at most one space or dash between any two; null when they do not end there. */
+/** The end of `chars` letters and digits with at most one space or dash between two; null when they do not end there. */
 function endOfIban(text: string, start: number, chars: number): number | null {
   let taken = 0;
   let wasSeparator = true;
@@ -71,11 +71,14 @@ function endOfIban(text: string, start: number, chars: number): number | null {
   return null;
 }
 
-/** Digits in groups of three and more, one separator between two groups; not the tail of an id. */
+/** Groups of three and more digits with one separator between two groups; not the tail of an id. */
 const DIGIT_GROUPS = /(?<![\w.]|\d-|[0-9A-Fa-f]{4}-)\d{3,}(?:[ \u00a0\u2009\u202f.\-\u2010-\u2013]\d{3,})*(?!\w)/g;
 const CARD_DIGITS_MIN = 13;
 const CARD_DIGITS_MAX = 19;
-/** Issuers' ranges with the lengths of their numbers: Visa, Mastercard, American Express, Diners, JCB, Discover, UnionPay, Maestro, Mir, RuPay, Troy. */
+/**
+ * Issuers' ranges with the lengths of their numbers: Visa, Mastercard, American Express, Diners, JCB, Discover, UnionPay, Maestro, Mir,
+ * RuPay, Troy.
+ */
 const CARD_NUMBERS =
   /^(?:4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|35(?:2[89]|[3-8]\d)\d{12,15}|6(?:011|5\d\d|4[4-9]\d)\d{12,15}|62\d{14,17}|(?:5018|5020|5038|5[6-8]\d\d|63\d\d|67\d\d)\d{9,15}|220[0-4]\d{12,15}|(?:60|81|82)\d{14}|508\d{13}|9792\d{12})$/;
 
@@ -94,7 +97,7 @@ function findCards(text: string): Finding[] {
   return found;
 }
 
-/** The group that a card's number ends with which begins at `first`. */
+/** The last group of a card number that begins at `first`. */
 function lastOfCard(groups: readonly { readonly digits: string }[], first: number): number | null {
   let digits = "";
   for (let last = first; last < groups.length; last += 1) {
@@ -130,7 +133,7 @@ function findIpAddresses(text: string): Finding[] {
     if (word.length > IPV6_CHARS_MAX || word.indexOf(":") === word.lastIndexOf(":")) continue;
     const label = LABEL.exec(word)?.[0].length ?? 0;
     const address = [word.slice(label), withoutTrailing(word.slice(label), ".:")].find(isIPv6);
-    // Without a digit it is rather a name of a program: `a::b`.
+    // Without a digit it is more likely a name in code: `a::b`.
     if (address === undefined || !/\d/.test(address)) continue;
     found.push({ start: index + label, end: index + label + address.length, mark: MARKS.ipAddress });
   }

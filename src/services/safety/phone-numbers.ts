@@ -1,22 +1,22 @@
 /**
- * Telephone numbers in a text: written internationally, in the form of North America, with the leading 0 of most other countries,
- * or announced by a word such as "phone". libphonenumber's numbering plans decide about the first and the third.
+ * Telephone numbers in a text: international, North American, with the leading 0 of most other countries, or after a word such as "phone".
+ * libphonenumber's numbering plans confirm the first and the third form.
  */
 import { type CountryCode, parsePhoneNumberFromString } from "libphonenumber-js/min";
 import { type Finding, MARKS } from "./redaction.js";
 
 const SEPARATORS = "[ .\\-/()\\u00a0\\u2009\\u202f\\u2010-\\u2013]";
 const INTERNATIONAL = new RegExp(`(?<![\\w+])(?:\\+|00(?=[1-9]))[ ]?\\(?\\d(?:${SEPARATORS}{0,2}\\d){6,14}(?!\\w)`, "g");
-/** 3, 3 and 4 digits: by this shape alone, also the 555 numbers of films. */
+/** 3, 3 and 4 digits: by shape alone, also the fictional 555 numbers. */
 const NORTH_AMERICAN =
   /(?<![\w+.]|\d-)(?:1[ .-])?(?:\([2-9]\d{2}\)[ -]?|[2-9]\d{2}[ .\-\u2010-\u2013])\d{3}[ .\-\u2010-\u2013]\d{4}(?!\w|[.-]\d)/g;
 const NATIONAL = new RegExp(`(?<![\\w.,+/:-])\\(?0[1-9](?:${SEPARATORS}{0,2}\\d){7,10}(?!\\w|[.,:]\\d)`, "g");
 const ANNOUNCED =
   /(?<![\p{L}\p{N}])(?:(phone|telephone|tel|mobile|cell|cellphone|fax|whatsapp|telefon|téléphone|teléfono|handy)|call|text|sms|dial|ring|reach|contact)(?![\p{L}\p{N}])[^\d\n]{0,16}(?<number>\(?\d(?:[ .\-()]{0,2}\d){6,14})(?!\w)/giu;
-/** 01/02/2024, 1.2.2024: a day, and what follows it. */
+/** 01/02/2024, 1.2.2024: a day, and the text after it. */
 const DATE = /^\(?\d{1,2}[/.\- ]\d{1,2}[/.\- ](?:19|20)\d{2}(?!\d)/;
 
-/** Countries whose numbers begin with 0 at home, large ones and those with a strict plan first. */
+/** Countries whose national numbers begin with 0, large ones and those with a strict plan first. */
 const ZERO_COUNTRIES: readonly CountryCode[] = [
   "GB",
   "FR",
@@ -35,13 +35,13 @@ const ZERO_COUNTRIES: readonly CountryCode[] = [
   "KR",
   "ZA",
 ];
-/** Of digits without a break only plans of one length are believed: under the others nearly every number is one. */
+/** Unbroken digits are confirmed only by plans of one length: under the others nearly every number is valid. */
 const UNBROKEN_COUNTRIES: readonly CountryCode[] = ["GB", "FR", "AU"];
 const GERMAN_MOBILE = /^01[5-7]\d{8,9}$/;
-/** What follows words that also announce other things must be as long as a whole number. */
+/** A number after a word with other meanings must have full length. */
 const ANNOUNCED_DIGITS_MIN = 7;
 const CALLED_DIGITS_MIN = 10;
-/** More candidates than this in one text are a directory or an attack: they are believed by their shape. */
+/** Beyond this many candidates a text is a directory or an attack: shape alone decides. */
 const CHECKED_MAX = 300;
 
 export function findPhoneNumbers(text: string): Finding[] {
@@ -77,12 +77,12 @@ export function findPhoneNumbers(text: string): Finding[] {
   return found;
 }
 
-/** Digits after other digits belong to those, unless they are another telephone number, which ended at `wholeUntil`. */
+/** Digits after other digits continue those, unless those are a telephone number that ended at `wholeUntil`. */
 function isTail(text: string, index: number, wholeUntil: number): boolean {
   return index - 1 !== wholeUntil && text.charAt(index - 1) === " " && /\d/.test(text.charAt(index - 2));
 }
 
-/** The longest beginning of a candidate that is a number of some country: what follows may be a figure of its own. */
+/** The longest prefix of a candidate that is a number of some country: the rest may be another number. */
 function internationalIn(candidate: string): string | null {
   const isPlus = candidate.startsWith("+");
   const parse = (text: string) => parsePhoneNumberFromString(isPlus ? text : `+${text.slice(2)}`);
@@ -91,13 +91,13 @@ function internationalIn(candidate: string): string | null {
     const text = candidate.slice(0, end);
     const number = parse(text);
     if (number?.isValid()) return text;
-    // Numbers that nobody has are possible all the same; only a plus makes them out as numbers.
+    // Unassigned numbers also count as possible; only a plus marks those as numbers.
     if (possible === null && isPlus && number?.isPossible()) possible = text;
   }
   return possible;
 }
 
-/** Where the group of digits before `end` begins, and the separators before it are left out too. */
+/** The start of the last group of digits before `end`, without its separators. */
 function lastBreak(text: string, end: number): number {
   let index = end - 1;
   while (index > 0 && /\d/.test(text.charAt(index - 1))) index -= 1;

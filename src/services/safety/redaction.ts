@@ -1,8 +1,8 @@
 /**
- * Rewriting texts: what detectors find is replaced by a mark that says what was there, and every other character stays.
+ * Redacts texts: each finding is replaced by a mark that names its kind, and every other character stays.
  *
- * Detectors are synchronous and take time in proportion to what they are given. A long text is given to them in windows, between
- * which other requests have their turn; neighbouring windows share so much text that whatever is found is whole in one of them.
+ * Detectors are synchronous and linear. A long text is scanned in windows, with turns of the event loop between them; neighbouring windows
+ * overlap so that every finding is whole in one of them.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { SAFETY_OVERLAP_CHARS, SAFETY_WINDOW_CHARS } from "../../limits.js";
@@ -18,19 +18,19 @@ export const MARKS = {
 export type Mark = (typeof MARKS)[keyof typeof MARKS];
 
 export interface Finding {
-  /** Offsets in the text, the second one exclusive. */
+  /** Offsets in the text, the end exclusive. */
   readonly start: number;
   readonly end: number;
   readonly mark: Mark;
 }
 
-/** In any order; findings may overlap, and the earliest names what becomes of them. */
+/** In any order; findings may overlap, and the earliest names the result. */
 export type Detect = (text: string) => readonly Finding[];
 
-/** As far as any detector looks around what it finds. */
+/** The most context that a detector uses around a finding. */
 const EDGE_CHARS = 256;
 
-/** What is found in each of the texts: disjoint, in order. Findings that overlap or repeat each other are one, by the name of the earliest. */
+/** Findings of each text, disjoint and in order. Overlapping and adjoining findings become one, named by the earliest. */
 export async function findAll(texts: readonly string[], detect: Detect): Promise<readonly (readonly Finding[])[]> {
   const found: (readonly Finding[])[] = [];
   let charsInTurn = 0;
@@ -50,8 +50,8 @@ export async function findAll(texts: readonly string[], detect: Detect): Promise
 }
 
 /**
- * What is found between `start` and a window's length beyond, reaching into the next one. Findings near an edge that is not the
- * text's own are left out: the neighbour sees more of what is around them.
+ * Findings from `start` to one window's length beyond, reaching into the next window. Those near an edge that is not the text's own are
+ * left out: the neighbour sees more of their context.
  */
 function detectInWindow(text: string, start: number, detect: Detect): readonly Finding[] {
   const end = start + SAFETY_WINDOW_CHARS + SAFETY_OVERLAP_CHARS;

@@ -1,4 +1,4 @@
-/** The safety features (docs/spec/safety.md): input checks, in the order in which they are declared. */
+/** The safety features (docs/spec/safety.md): checks of the input, in their declared order. */
 import type { Logger } from "pino";
 import { AppError } from "../../errors.js";
 import type { SafetyFeature } from "../catalog/model.js";
@@ -8,16 +8,16 @@ import { type Detect, findAll } from "./redaction.js";
 
 export interface SafetyReport {
   readonly applied: readonly SafetyFeature[];
-  /** Those that changed the texts. */
+  /** Features that changed the texts. */
   readonly redacted: readonly SafetyFeature[];
 }
 
-/** Reads what is to be looked at, from a copy of the request in which what is redacted is written. */
+/** Reads the passages from a copy of the request, into which redactions are written. */
 export type ReadPassages = (into: Passages) => void;
 
 type RedactingFeature = Exclude<SafetyFeature, BlockingFeature>;
 
-/** Loaded when a request first needs them: numbering plans and rule sets are large. */
+/** Loaded on first use: numbering plans and rule sets are large. */
 const DETECTORS: Readonly<Record<RedactingFeature, () => Promise<Detect>>> = {
   privacy: async () => (await import("./personal-data.js")).findPersonalData,
   secrets: async () => (await import("./secrets.js")).findSecrets,
@@ -28,8 +28,7 @@ export class Safety {
 
   /**
    * Throws CONTENT_BLOCKED with every blocking feature that was triggered, or with the redacting one that found something in a name;
-   * SERVICE_UNAVAILABLE when a check does not answer. The moderation model is asked once, with the texts as the features before it
-   * have left them.
+   * SERVICE_UNAVAILABLE when a check does not answer. The moderation model is called once, after the redacting features before it.
    */
   async check(read: ReadPassages, features: readonly SafetyFeature[], signal: AbortSignal, log: Logger): Promise<SafetyReport> {
     const blocking = features.filter(isBlocking);
@@ -51,7 +50,7 @@ export class Safety {
     return { applied: features, redacted };
   }
 
-  /** Whether anything was. */
+  /** Returns whether anything was redacted. */
   private async redact(passages: readonly Passage[], feature: RedactingFeature): Promise<boolean> {
     const found = await findAll(
       passages.map(({ text }) => text),

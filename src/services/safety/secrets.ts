@@ -1,9 +1,8 @@
 /**
- * `secrets`: credentials and keys (docs/spec/safety.md): secretlint's recommended rules, the shapes of further vendors'
- * keys, credentials that their surroundings announce, and Sluice's own keys, which their checksum tells.
+ * `secrets`: credentials and keys (docs/spec/safety.md): secretlint's recommended rules, shapes of further vendors' keys, credentials
+ * announced by their context, and Sluice's own keys, found by checksum.
  *
- * The rules are run by hand, not by secretlint's engine: that one lets a text switch rules off by a comment, and compares every
- * finding with every other.
+ * Runs the rules without secretlint's engine, which lets comments in a text switch rules off, and compares every finding with every other.
  */
 import { rules } from "@secretlint/secretlint-rule-preset-recommend";
 import type { SecretLintRuleContext, SecretLintRuleCreator, SecretLintSourceCode } from "@secretlint/types";
@@ -14,7 +13,7 @@ import { type Finding, MARKS } from "./redaction.js";
 /** It obeys comments in the text. */
 const COMMENT_RULE = "@secretlint/secretlint-rule-filter-comments";
 const RULES = (rules as readonly SecretLintRuleCreator[]).filter(({ meta }) => meta.id !== COMMENT_RULE);
-/** The ids of AWS keys are keys' halves. */
+/** Ids of AWS keys are half of the credential. */
 const RULE_OPTIONS = { enableIDScanRule: true };
 
 export function findSecrets(text: string): readonly Finding[] {
@@ -28,7 +27,7 @@ type Span = Pick<Finding, "start" | "end">;
 
 function findByRules(text: string): Span[] {
   const found: Span[] = [];
-  // No path and no extension: rules about files have nothing to look at.
+  // Without path and extension, so that rules about files do nothing.
   const source = { content: text, filePath: "", ext: "", contentType: "text" } as unknown as SecretLintSourceCode;
   for (const rule of RULES) {
     const context = {
@@ -44,13 +43,13 @@ function findByRules(text: string): Span[] {
   return found;
 }
 
-/** Some rules report the secret's length from the beginning of what announces it: the secret itself is what counts. */
+/** Some rules report a span from the start of the announcing text, with the secret's length; this finds the secret itself. */
 function toSpan(text: string, [start, end]: readonly [number, number], message: unknown): Span {
   const { values } = message as { readonly values: readonly unknown[] };
   const secret = values.find((value) => typeof value === "string" && value.length === end - start);
   const place = typeof secret === "string" ? text.indexOf(secret, start) : -1;
   const from = place === -1 ? start : place;
-  // Some go on to the next space, whatever quotes the secret.
+  // Some reach to the next space, past the closing quote.
   const quote = text.slice(from, from + (end - start)).search(/["'`<>]/);
   return { start: from, end: from + (quote > 0 ? quote : end - start) };
 }
@@ -64,7 +63,7 @@ function findOwnKeys(text: string): Span[] {
 }
 
 const WORD = "(?<![0-9A-Za-z_-])";
-/** Vendors' keys that the rules leave out, or whose published examples they let pass. */
+/** Vendors' keys that the rules lack, or whose published examples they accept. */
 const KEY_SHAPES = [
   /(?<![0-9A-Za-z])(?:A3T[A-Z0-9]|AKIA|ASIA|AGPA|AIDA|AROA|AIPA|ANPA|ANVA)[A-Z0-9]{16}(?![0-9A-Za-z])/g,
   new RegExp(`${WORD}sk-(?=[0-9A-Za-z_-]{0,200}\\d)[0-9A-Za-z_-]{20,256}`, "g"),
@@ -76,7 +75,7 @@ const KEY_SHAPES = [
   new RegExp(`${WORD}eyJ[0-9A-Za-z_-]{8,4096}\\.eyJ[0-9A-Za-z_-]{4,8192}\\.[0-9A-Za-z_-]{8,2048}`, "g"),
 ];
 
-/** The secret is the group: what announces it stays. */
+/** The group is the secret; the announcing text stays. */
 const ANNOUNCED = [
   /(?<![0-9A-Za-z])bearer[ \t]{1,8}(?<secret>[0-9A-Za-z._~+/-]{16,4096}={0,2})/gi,
   /(?<![0-9A-Za-z])basic[ \t]{1,8}(?<secret>[0-9A-Za-z+/]{16,1024}={0,2})(?![0-9A-Za-z+/=])/gi,
@@ -99,7 +98,7 @@ function findByShape(text: string): Span[] {
   return found;
 }
 
-/** Words, variables and types are no secrets: one has a letter, and a digit or a sign, and is no place to put one. */
+/** Excludes words, variables, types and placeholders: a credential has a letter, and a digit or a sign. */
 function isCredential(secret: string): boolean {
   if (/^\$|^%[A-Z_]+%$|^\*+$|^(?:process|import|os|env)\.|^https?:\/\//.test(secret)) return false;
   return /\p{L}/u.test(secret) && /[\d!#$%^&*+=?@~/\\|]/.test(withoutTrailing(secret, ".?!"));
@@ -109,7 +108,7 @@ const KEY_BEGIN = /-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?----
 const KEY_END = /-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----/y;
 const DASHES = "-----";
 
-/** PEM blocks of any length and kind: the rules know the longer ones. */
+/** PEM blocks of any length and kind; the rules find only longer ones. */
 function findPrivateKeys(text: string): Span[] {
   const found: Span[] = [];
   for (const { index, 0: begin } of text.matchAll(KEY_BEGIN)) {
