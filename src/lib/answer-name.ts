@@ -1,16 +1,16 @@
 /**
- * The name in an answer: whoever served it, its `model` is the id that the caller called. What an upstream calls its model, and whom
- * it asked in turn (`provider`, as gateways of gateways have it), is nobody's to know (docs/spec/generation.md#model-names). Answers
- * pass as the bytes that they came in, so the name is replaced where it stands.
+ * Sets the model name of an answer: its `model` is the id that the caller used. The upstream's own name and its provider (`provider`, sent
+ * by gateways of gateways) are not revealed (docs/spec/generation.md#model-names). Answers pass as the bytes received, so the name is
+ * replaced in place.
  *
- * That needs no second reading of the document. Its parsed object says that there is a `model`; where no letter of that is written as
- * an escape, it stands there as `"model"` and a colon, and never inside a text, where quotes are escaped. Found once, it is the one.
- * What is odd (the same key further in or twice, escaped letters, a name that is no plain text) is written anew from the object.
+ * That needs no second parse. The parsed object says that there is a `model`; unless one of its letters is escaped, the key is written as
+ * `"model"` and a colon, which cannot occur inside a text, where quotes are escaped. One match is therefore the key. Unusual documents (the
+ * same key deeper or twice, escaped letters, a name that is no plain text) are serialized from the object.
  */
 
 type Document = Readonly<Record<string, unknown>>;
 
-/** A field's name as it is usually written, and how an escape of one of its letters begins. */
+/** A field's name as usually written, and the start of an escape of one of its letters. */
 interface Key {
   readonly name: string;
   readonly quoted: Buffer;
@@ -22,7 +22,7 @@ const [SPACE, TAB, LINE_FEED, CARRIAGE_RETURN] = [0x20, 0x09, 0x0a, 0x0d];
 const MODEL: Key = { name: "model", quoted: Buffer.from('"model"'), escapes: [Buffer.from("\\u006")] };
 const PROVIDER: Key = { name: "provider", quoted: Buffer.from('"provider"'), escapes: [Buffer.from("\\u006"), Buffer.from("\\u007")] };
 
-/** One for each generation: all chunks of a stream bear the same name. */
+/** One per generation: all chunks of a stream have the same name. */
 export class AnswerName {
   private readonly json: Buffer;
 
@@ -30,14 +30,16 @@ export class AnswerName {
     this.json = Buffer.from(JSON.stringify(model));
   }
 
-  /** The object under this name. */
   inObject<Answer extends Document>(object: Answer): Answer {
     if (!Object.hasOwn(object, PROVIDER.name)) return { ...object, model: this.model };
     const { provider: _, ...rest } = object;
     return { ...(rest as Answer), model: this.model };
   }
 
-  /** The same in the bytes that `object` was parsed from, be they an event of a stream or a whole document; null where it must be written anew. */
+  /**
+   * Replaces the name in the bytes that `object` was parsed from: an event of a stream or a whole document. Null when they must be
+   * serialized from the object.
+   */
   inBytes(bytes: Uint8Array, object: Document): Uint8Array | null {
     const document = asBuffer(bytes);
     const rest = Object.hasOwn(object, PROVIDER.name) ? withoutText(document, PROVIDER) : document;
@@ -46,7 +48,7 @@ export class AnswerName {
   }
 }
 
-/** Where the value of a field of the document itself stands, with its quotes. */
+/** The value of a top-level field, with its quotes. */
 interface Place {
   readonly keyAt: number;
   readonly start: number;
@@ -58,7 +60,7 @@ function withText(document: Buffer, key: Key, json: Buffer): Buffer | null {
   return place && replaced(document, place.start, place.end, json);
 }
 
-/** The field goes with the comma after it, or with the one before it when it is the last. */
+/** Removes the field with the comma after it, or with the one before it when it is the last. */
 function withoutText(document: Buffer, key: Key): Buffer | null {
   const place = placeOf(document, key);
   if (!place) return null;
@@ -69,7 +71,7 @@ function withoutText(document: Buffer, key: Key): Buffer | null {
   return document[before] === COMMA ? replaced(document, before, place.end, NOTHING) : null;
 }
 
-/** A field that is not there comes first. */
+/** Inserts a missing field at the front. */
 function withFirst(document: Buffer, { quoted }: Key, json: Buffer): Buffer | null {
   const start = document.indexOf(BRACE) + 1;
   if (document[skipWhiteSpace(document, start)] === BRACE_END) return null;
@@ -78,7 +80,7 @@ function withFirst(document: Buffer, { quoted }: Key, json: Buffer): Buffer | nu
 
 const NOTHING = Buffer.alloc(0);
 
-/** Of a document whose object has such a field. */
+/** For a document whose object has such a field. */
 function placeOf(document: Buffer, { quoted, escapes }: Key): Place | null {
   const hasEscapes = document.includes(BACKSLASH);
   if (hasEscapes && escapes.some((letter) => document.includes(letter))) return null;

@@ -1,17 +1,17 @@
 /**
- * What a response answers, read along as it is written, and its end held back until that is stored. It replaces the methods of one
- * response, so that whoever writes it, in whatever way, needs to know nothing of it.
+ * Records a response while it is written, and holds its end back until the record is stored. It replaces the methods of one response, so
+ * that its writer needs no change.
  */
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 
 export interface RecordedAnswer {
   readonly statusCode: number;
-  /** Those of the answer itself, not of its connection or its request; names in lower case. */
+  /** Headers of the answer, not of its connection or request; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** Of the connection, of the single request, of every answer, or measured. */
+/** Headers of the connection, of the request, of every answer, or measured. */
 const UNRECORDED_HEADER =
   /^(?:access-control-.*|connection|content-length|content-security-policy|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-content-type-options|x-request-id)$/;
 /** `: keep-alive` of an event stream. */
@@ -23,10 +23,13 @@ export class AnswerRecorder {
   private chunks: Buffer[] = [];
   private bytes = 0;
   private hasEnded = false;
-  /** Of an answer whose length was told, which is complete with its last byte: all of it. Null of one that ends with its connection or a chunk. */
+  /**
+   * All chunks of an answer with a declared length, which is complete with its last byte. Null for one that ends with its connection or a
+   * chunk.
+   */
   private held: Buffer[] | null = null;
 
-  /** `store` is given null when the answer is larger than `bytesMax`; the response ends when it has settled. */
+  /** `store` gets null when the answer is larger than `bytesMax`; the response ends when it has settled. */
   constructor(
     private readonly res: ServerResponse,
     private readonly bytesMax: number,
@@ -47,7 +50,7 @@ export class AnswerRecorder {
     };
     const end = (chunk?: Uint8Array | string, encoding?: BufferEncoding) => {
       if (this.hasEnded) return res;
-      // A stream that is ended because its reader left is not whole. What was to go out whole is, whoever reads it.
+      // A stream that ended because its reader disconnected is incomplete. An answer of declared length is complete, even unread.
       if (res.closed && this.held === null) return own.end();
       this.hasEnded = true;
       const bytes = chunk === undefined ? undefined : toBytes(chunk, encoding);
@@ -59,23 +62,23 @@ export class AnswerRecorder {
     Object.assign(res, { writeHead, write, end });
   }
 
-  /** Somebody has ended the response, and it was whole: its answer is stored, or is being stored. */
+  /** The response ended completely: its answer is stored, or is being stored. */
   get isEnded(): boolean {
     return this.hasEnded;
   }
 
-  /** Some of the answer has been written. */
+  /** Part of the answer has been written. */
   get isBegun(): boolean {
     return this.statusCode !== null;
   }
 
-  /** What has been written so far; null when that is nothing, or too much. */
+  /** The answer so far; null when it is empty or too large. */
   answer(): RecordedAnswer | null {
     if (this.statusCode === null || this.bytes > this.bytesMax) return null;
     return { statusCode: this.statusCode, headers: this.headers, body: Buffer.concat(this.chunks) };
   }
 
-  /** What is written from now on is nobody's business. */
+  /** Stops recording. */
   stop(): void {
     for (const method of ["writeHead", "write", "end"] as const) Reflect.deleteProperty(this.res, method);
   }
@@ -90,7 +93,7 @@ export class AnswerRecorder {
   }
 }
 
-/** A copy: whoever writes may use its memory again. */
+/** A copy, because the writer may reuse its memory. */
 function toBytes(chunk: Uint8Array | string, encoding?: BufferEncoding): Buffer {
   return typeof chunk === "string" ? Buffer.from(chunk, encoding) : Buffer.from(chunk);
 }

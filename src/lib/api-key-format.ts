@@ -1,6 +1,6 @@
 /**
- * The shape of an API key (docs/spec/keys.md#form): a prefix, random base62, and six characters of checksum, so that a mistyped
- * key is refused without a look-up and secret scanners can tell a real one.
+ * The format of an API key (docs/spec/keys.md#form): a prefix, random base62, and a checksum of six characters, so that a mistyped key is
+ * refused without a look-up and secret scanners recognize a real one.
  */
 import { randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -19,7 +19,7 @@ const FOREIGN_SECTION = /^[sp]k_[0-9A-Za-z]{1,10}_/;
 const PLACEHOLDER = /^[$%<{]/;
 const QUOTED = /^["'`\u2018\u2019\u201c\u201d]/;
 
-/** What the token of an agent at work begins with. */
+/** Prefix of an agent's run token. */
 export const RUN_TOKEN_PREFIX = "ag_";
 
 /** See services/agents/run-tokens.ts. */
@@ -30,7 +30,7 @@ export function isWellFormedRunToken(text: string): boolean {
   return RUN_TOKEN.test(text);
 }
 
-/** True for what can only be a run token, good or not. */
+/** True for text that can only be a run token, good or not. */
 export function isRunToken(text: string): boolean {
   return text.startsWith(RUN_TOKEN_PREFIX);
 }
@@ -49,8 +49,8 @@ export function isWellFormedApiKey(text: string): boolean {
 }
 
 /**
- * What is wrong with a text that cannot be a key, as what follows "The API key"; null when it could be one. Nothing of the text is
- * repeated: it may be a key of somewhere else.
+ * The fault of text that cannot be a key, to follow "The API key"; null when it could be one. Does not repeat the text, which may be
+ * another service's key.
  */
 export function faultOfApiKey(text: string): string | null {
   if (isWellFormedApiKey(text)) return null;
@@ -66,7 +66,7 @@ export function faultOfApiKey(text: string): string | null {
   return "is mistyped: its checksum does not fit";
 }
 
-/** As `faultOfApiKey`, where a publishable key will not do. */
+/** As `faultOfApiKey`, and refuses publishable keys. */
 export function faultOfSecretKey(text: string): string | null {
   return faultOfApiKey(text) ?? (text.startsWith("sk_") ? null : "is a publishable key: a secret one begins with sk_");
 }

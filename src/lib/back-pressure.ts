@@ -1,9 +1,7 @@
-/** Waiting for a reader that does not keep up. */
 import type { ServerResponse } from "node:http";
 
 /**
- * Resolves when what was written has been taken, or the connection has closed. A reader that takes nothing for
- * `timeoutMs` is hung up on, and is then gone like any other.
+ * Resolves when the written bytes were taken, or the connection has closed. A reader that takes nothing for `timeoutMs` is disconnected.
  */
 export function drained(res: ServerResponse, timeoutMs: number): Promise<void> {
   if (res.closed) return Promise.resolve();

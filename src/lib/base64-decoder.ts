@@ -1,6 +1,5 @@
-/** Base64 that comes in pieces, read strictly (RFC 4648, 4): the standard alphabet, padded, no white space, no bits left over. */
+/** Decodes base64 in pieces, strictly (RFC 4648, 4): standard alphabet, padded, no white space, no bits left over. */
 
-/** The text is not base64. */
 export class Base64Error extends Error {
   override readonly name = "Base64Error";
 }
@@ -9,10 +8,10 @@ const QUAD_CHARS = 4;
 const ALPHABET = /^[A-Za-z0-9+/]*$/;
 
 export class Base64Decoder {
-  /** The last characters, up to a whole quad: only the last quad of all may be padded. */
+  /** An incomplete quad, and the last one: only the final quad may be padded. */
   private held = "";
 
-  /** The bytes that are certain by now. Throws Base64Error. */
+  /** Returns the decoded bytes so far. Throws Base64Error. */
   push(text: string): Buffer {
     const all = this.held + text;
     const rest = all.length % QUAD_CHARS || QUAD_CHARS;
@@ -23,7 +22,7 @@ export class Base64Decoder {
     return Buffer.from(certain, "base64");
   }
 
-  /** The bytes of the last quad. Throws Base64Error. */
+  /** Returns the bytes of the final quad. Throws Base64Error. */
   end(): Buffer {
     const bytes = Buffer.from(this.held, "base64");
     if (bytes.toString("base64") !== this.held) throw new Base64Error();

@@ -1,18 +1,18 @@
 /**
- * The bound of an `LRUCache` of so many entries. The library's own `max` lays out room for all of them when the cache is made: of large
- * ones that is tens of milliseconds and megabytes of every start. This takes it as they come.
+ * Bounds an `LRUCache` to `count` entries without preallocation: the library's own `max` allocates room for all entries, which for large
+ * caches costs each start tens of milliseconds and megabytes.
  */
 export function entriesMax(count: number): { readonly maxSize: number; readonly sizeCalculation: () => number } {
   return { maxSize: count, sizeCalculation: () => 1 };
 }
 
-/** How many of each there are, up to a bound. */
+/** Counts by name, up to a bound. */
 export class BoundedCounter {
   readonly #counts = new Map<string, number>();
 
   constructor(private readonly max: number) {}
 
-  /** False, and nothing is counted, when there are as many as may be. */
+  /** False, without counting, at the bound. */
   add(name: string): boolean {
     const count = this.#counts.get(name) ?? 0;
     if (count >= this.max) return false;
@@ -27,7 +27,7 @@ export class BoundedCounter {
   }
 }
 
-/** Ids that have been seen, of which the oldest are forgotten. */
+/** Remembers ids, evicting the oldest. */
 export class RecentIds {
   private readonly ids = new Set<string>();
 
@@ -37,7 +37,7 @@ export class RecentIds {
     return this.ids.has(id);
   }
 
-  /** False when it has been seen. */
+  /** False for a known id. */
   add(id: string): boolean {
     if (this.ids.has(id)) return false;
     this.ids.add(id);

@@ -1,24 +1,24 @@
 /**
- * Counts the tokens of one piece of text by byte-pair merging, with OpenAI's o200k_base vocabulary. `gpt-tokenizer`'s own
- * merging takes time in proportion to the square of a piece, which one long Chinese sentence or a run of a thousand letters
- * turns into a stall of the whole process; here the next pair to merge comes from a heap.
+ * Counts the tokens of a piece of text by byte-pair merging, with OpenAI's o200k_base vocabulary. `gpt-tokenizer`'s own merging is
+ * quadratic, so one long Chinese sentence or a thousand letters in a row would block the process; here a heap yields the next pair to
+ * merge.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-// OpenAI's o200k_base vocabulary: which byte strings are tokens, and their ranks. It is read from the `.tiktoken` file that
-// `gpt-tokenizer` ships and kept in typed arrays of some 4 MB; docs/decisions/vocabulary-in-typed-arrays.md says why.
+// OpenAI's o200k_base vocabulary: tokens as byte strings, and their ranks. Read from the `.tiktoken` file of `gpt-tokenizer` into typed
+// arrays of some 4 MB (docs/decisions/vocabulary-in-typed-arrays.md).
 
-/** Larger than every rank: what is no token. */
+/** Larger than every rank: no token. */
 export const NO_RANK = 0x7fff_ffff;
 
-/** A slot of the table is a rank in its low bits and, above them, the bits of the token's mixed hash at the same places. */
+/** A slot of the table has a rank in its low bits, and above them the same bits of the token's mixed hash. */
 const RANK_BITS = 18;
 const RANK_MASK = 2 ** RANK_BITS - 1;
 /** The 199,998 tokens fill less than two fifths of the slots. */
 const TABLE_BITS = 19;
 const TABLE_MASK = 2 ** TABLE_BITS - 1;
-/** No full slot looks like this: there are fewer ranks than its low bits say. */
+/** Differs from every full slot: there are fewer ranks than its low bits say. */
 const EMPTY = -1;
 
 const HASH_BASE = 0x2c1b_3c6d;
@@ -26,15 +26,15 @@ const HASH_BASE = 0x2c1b_3c6d;
 const LINE_FEED = 0x0a;
 const SPACE = 0x20;
 const PADDING = 0x3d;
-/** By the code of a base64 digit, its six bits. */
+/** Six bits by the character code of a base64 digit. */
 const BASE64_VALUES = new Uint8Array(256);
 for (const [value, digit] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
   BASE64_VALUES[digit.charCodeAt(0)] = value;
 }
 
 /**
- * The hash of some bytes and the one after them, from the hash of the former; that of no bytes is 0. It is a polynomial, so that
- * the hash of any part follows from the hashes of what comes before it and of what ends with it (`Vocabulary.hashBetween`).
+ * Extends a hash by one byte; the hash of no bytes is 0. It is polynomial, so that the hash of any part follows from those of its prefix
+ * and of the whole (`Vocabulary.hashBetween`).
  */
 export function extendHash(hash: number, byte: number): number {
   return (Math.imul(hash, HASH_BASE) + byte) | 0;
@@ -60,19 +60,19 @@ class Vocabulary {
     for (let length = 0, power = 1; length <= longest; length += 1, power = Math.imul(power, HASH_BASE)) this.powers[length] = power;
   }
 
-  /** The hash of `length` bytes, at most `longest`, from the hash of all bytes before them and that of these and them. */
+  /** The hash of `length` bytes, at most `longest`, from the hash of all bytes before them and the hash up to their end. */
   hashBetween(before: number, upToEnd: number, length: number): number {
     return (upToEnd - Math.imul(before, this.powers[length] as number)) | 0;
   }
 
-  /** The rank of the token that stands in `bytes` from `start` to `end`, which have this `hash`; NO_RANK when that is none. */
+  /** The rank of the token in `bytes` from `start` to `end`, with this `hash`; NO_RANK for no token. */
   rankOf(bytes: Uint8Array, start: number, end: number, hash: number): number {
     const { table } = this;
     const mixed = mixHash(hash);
     for (let slot = mixed & TABLE_MASK; ; slot = (slot + 1) & TABLE_MASK) {
       const entry = table[slot] as number;
       if (entry === EMPTY) return NO_RANK;
-      // The bits above the rank tell nearly all other tokens apart without a look at their bytes.
+      // The bits above the rank rule out nearly all other tokens without reading their bytes.
       if (entry >> RANK_BITS === mixed >> RANK_BITS && this.isToken(entry & RANK_MASK, bytes, start, end)) return entry & RANK_MASK;
     }
   }
@@ -87,13 +87,13 @@ class Vocabulary {
   }
 }
 
-/** Takes some 50 ms: done once, and not before it is needed. */
+/** Takes some 50 ms; done once, on first use. */
 export function loadVocabulary(): Vocabulary {
   const file = createRequire(import.meta.url).resolve("gpt-tokenizer/data/o200k_base.tiktoken");
   return parseVocabulary(readFileSync(file));
 }
 
-/** Reads lines of a token in base64, a space, and the token's rank, which is the number of the line. Overwrites `file`. */
+/** Parses lines of a token in base64, a space, and the token's rank, which is the line number. Overwrites `file`. */
 function parseVocabulary(file: Uint8Array): Vocabulary {
   const ends = new Int32Array(2 ** RANK_BITS);
   const count = decodeTokens(file, ends);
@@ -104,8 +104,8 @@ function parseVocabulary(file: Uint8Array): Vocabulary {
 }
 
 /**
- * Moves the tokens' bytes to the front of the file, in place of what has been read, and notes where each ends; answers their
- * number. One plain loop: it runs once, and is compiled soonest so.
+ * Decodes the tokens to the front of the file, over the part already read, and stores their ends; returns their number. One plain loop,
+ * which is compiled soonest, as it runs once.
  */
 function decodeTokens(file: Uint8Array, ends: Int32Array): number {
   let rank = 0;
@@ -130,7 +130,6 @@ function sixBits(file: Uint8Array, at: number): number {
   return BASE64_VALUES[file[at] as number] as number;
 }
 
-/** The table of all ranks by hash. */
 function tabulate(bytes: Uint8Array, ends: Int32Array): Int32Array {
   const table = new Int32Array(2 ** TABLE_BITS).fill(EMPTY);
   let at = 0;
@@ -154,13 +153,13 @@ function mixHash(hash: number): number {
 
 export interface BytePairs {
   /**
-   * Tokens of the piece of `text` from `start` to `end`. A piece that is not one token takes its UTF-8 bytes from `allowance`;
-   * null, and nothing is merged, when that has not so many left.
+   * Tokens in the piece of `text` from `start` to `end`. A piece that is not one token uses up its UTF-8 bytes of `allowance`; null,
+   * without merging, when too few are left.
    */
   countPiece(text: string, start: number, end: number, allowance: MergeAllowance): number | null;
 }
 
-/** How many bytes may still be merged; below 0 once a piece was refused. */
+/** Bytes that may still be merged; below 0 after a refusal. */
 export interface MergeAllowance {
   mergedBytes: number;
 }
@@ -170,20 +169,20 @@ const POSITIONS = 2 ** 21;
 
 const ENCODER = new TextEncoder();
 
-/** Takes some 50 ms and 4 MB: done once, and not before it is needed. */
+/** Takes some 50 ms and 4 MB; done once, on first use. */
 export function loadBytePairs(): BytePairs {
   return new HeapMerger(loadVocabulary());
 }
 
 class HeapMerger implements BytePairs {
-  // Scratch space, reused by every call and grown when a longer piece comes.
-  /** The piece in UTF-8, and the hash of all that is before each place in it. */
+  // Scratch space, reused by every call and grown as needed.
+  /** The piece in UTF-8, and the hash of the bytes before each position. */
   private bytes = new Uint8Array(0);
   private hashes = new Int32Array(0);
-  // A segment of the piece is known by the place of its first byte.
+  // A segment of the piece is identified by the position of its first byte.
   private next = new Int32Array(0);
   private previous = new Int32Array(0);
-  /** Rank of the token that a segment and the one after it would make; NO_RANK once the segment is part of another. */
+  /** Rank of the token that a segment and its successor would form; NO_RANK once the segment is merged into another. */
   private rank = new Int32Array(0);
   private heap = new Float64Array(0);
   private heapSize = 0;
@@ -193,7 +192,7 @@ class HeapMerger implements BytePairs {
   countPiece(text: string, start: number, end: number, allowance: MergeAllowance): number | null {
     const { vocabulary } = this;
     let length = end - start;
-    // There are at least as many bytes as characters: what is too long by those alone is not even read.
+    // There are at least as many bytes as characters, so a piece that is too long in characters is not read.
     if (length <= Math.max(vocabulary.longest, allowance.mergedBytes)) {
       length = this.read(text, start, end);
       if (length <= vocabulary.longest && vocabulary.rankOf(this.bytes, 0, length, this.hashes[length] as number) !== NO_RANK) return 1;
@@ -202,9 +201,9 @@ class HeapMerger implements BytePairs {
     return allowance.mergedBytes < 0 ? null : this.countMerged(length);
   }
 
-  /** Fills `bytes` and `hashes`; answers the number of bytes. */
+  /** Fills `bytes` and `hashes`; returns the number of bytes. */
   private read(text: string, start: number, end: number): number {
-    // No character takes more than three bytes; those of four are two characters to JavaScript.
+    // A UTF-16 unit takes at most three bytes; characters of four bytes are two units.
     if (this.bytes.length < 3 * (end - start)) this.grow(3 * (end - start));
     const { bytes, hashes } = this;
     const length = this.encode(text, start, end);
@@ -233,7 +232,7 @@ class HeapMerger implements BytePairs {
     this.next = new Int32Array(size);
     this.previous = new Int32Array(size);
     this.rank = new Int32Array(size);
-    // A merge adds two keys at most, and there are fewer merges than bytes.
+    // A merge adds at most two keys, and there are fewer merges than bytes.
     this.heap = new Float64Array(3 * size);
   }
 
@@ -244,7 +243,7 @@ class HeapMerger implements BytePairs {
       const key = this.pop();
       const rank = Math.floor(key / POSITIONS);
       const at = key - rank * POSITIONS;
-      // The pair has changed since this key was made, or is gone.
+      // A stale key: the pair has changed or is gone.
       if (this.rank[at] !== rank) continue;
       this.merge(at, length);
       count -= 1;
@@ -261,7 +260,7 @@ class HeapMerger implements BytePairs {
     for (let at = 0; at < length; at += 1) this.rerank(at, length);
   }
 
-  /** Makes one segment of the one at `at` and the one after it. */
+  /** Merges the segment at `at` with its successor. */
   private merge(at: number, length: number): void {
     const eaten = this.next[at] as number;
     const following = this.next[eaten] as number;

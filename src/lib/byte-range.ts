@@ -1,4 +1,4 @@
-/** Which bytes of a file a request for a range gets (RFC 9110, 13.1.5 and 14). */
+/** Selects the bytes of a range request (RFC 9110, 13.1.5 and 14). */
 
 export interface ByteRange {
   readonly start: number;
@@ -8,7 +8,7 @@ export interface ByteRange {
 
 export interface RangeRequest {
   readonly method: string | undefined;
-  /** The headers, as they came. */
+  /** Request headers as received. */
   readonly range: string | undefined;
   readonly ifRange: string | undefined;
 }
@@ -17,9 +17,9 @@ const BYTES_UNIT = /^bytes=/i;
 const SPEC = /^(\d*)-(\d*)$/;
 
 /**
- * One range, `unsatisfiable` when none of those asked for has a byte of the file, or null for the whole: without a range, for a method
- * other than GET, another unit, a malformed header, a condition that does not hold, or several ranges, which HTTP allows to ignore.
- * `etag` is a strong one with its quotes; files here have no Last-Modified, so a date never holds.
+ * Returns one range, `unsatisfiable` when no requested range has a byte of the file, or null for the whole file: without a range, for a
+ * method other than GET, another unit, a malformed header, a failed condition, or several ranges, which HTTP allows to ignore. `etag` is a
+ * strong one with its quotes; files here have no Last-Modified, so a date never matches.
  */
 export function selectRange({ method, range, ifRange }: RangeRequest, sizeBytes: number, etag: string): ByteRange | "unsatisfiable" | null {
   if (method !== "GET" || range === undefined || !BYTES_UNIT.test(range)) return null;
@@ -38,11 +38,11 @@ export function selectRange({ method, range, ifRange }: RangeRequest, sizeBytes:
   }
   const [first, ...others] = satisfiable;
   if (first === undefined) return "unsatisfiable";
-  // An empty file has no bytes that a Content-Range could name.
+  // An empty file has no bytes for a Content-Range.
   return others.length > 0 || first.end < first.start ? null : first;
 }
 
-/** Null when it has no byte of the file. A suffix of an empty file is all of it: a range of no bytes. */
+/** Null when it has no byte of the file. A suffix of an empty file is an empty range. */
 function selectOne(spec: string, sizeBytes: number): ByteRange | "malformed" | null {
   const [, first = "", last = ""] = SPEC.exec(spec) ?? [];
   if (first === "" && last === "") return "malformed";

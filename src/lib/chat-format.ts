@@ -1,9 +1,9 @@
-/** The objects of OpenAI's chat-completions format, as lenient as upstreams are: only what we read is named. */
+/** OpenAI's chat-completions format, as lenient as upstreams are: only fields that we read are named. */
 
-/** A chat-completions request body, already checked; unknown fields are the caller's own and travel with it. */
+/** A validated chat-completions request; unknown fields are the client's and are passed on. */
 export type ChatBody = Readonly<Record<string, unknown>>;
 
-/** A `chat.completion` object as lenient as upstreams are: only what we read is named. */
+/** A `chat.completion` object. */
 export interface ChatCompletion {
   readonly id?: string;
   readonly choices?: readonly ChatChoice[] | null;
@@ -18,7 +18,7 @@ export interface ChatChoice {
   readonly [field: string]: unknown;
 }
 
-/** A message or a piece of one: everything in it that an upstream bills as output. */
+/** A message or a piece of one: everything that an upstream bills as output. */
 export interface ChatDelta {
   readonly role?: string;
   readonly content?: unknown;

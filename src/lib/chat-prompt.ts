@@ -1,42 +1,42 @@
 /**
- * What a chat request gives a model to read: one walk, in one order, for counting it, checking it and rewriting it. A field whose name
- * is not known here counts as text that a model reads, in the request, in a message and in a part of one alike.
+ * Walks the parts of a chat request that a model reads, in one order, for counting, checking and rewriting. Unknown fields of the request,
+ * of a message or of a part count as text that a model reads.
  */
 import { isRecord } from "./json.js";
 import { ownValue } from "./own-values.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What holds a value, by the name or the place `key`: a reader that rewrites walks a copy and writes there. */
+/** The container of a value at `key`; a reader that rewrites walks a copy and writes there. */
 export type Holder = Fields | readonly unknown[];
 
 export interface ChatReader {
-  /** A message begins: what follows belongs to it, until the next one begins. */
+  /** A message begins; the following calls belong to it. */
   beginMessage(): void;
   role(role: string): void;
   /** The name of a message's author. */
   author(name: string, holder: Holder, key: string): void;
   /** Text of a message, or of a part of one. */
   text(text: string, holder: Holder, key: string): void;
-  /** A call of a tool begins. */
+  /** A tool call begins. */
   beginCall(): void;
   /** A name by which parts of the request refer to each other. */
   name(name: string, holder: Holder, key: string): void;
-  /** A picture, sound, film or file: `part[key]` holds it. */
+  /** An image, sound, video or file in `part[key]`. */
   media(part: Fields, key: string): void;
-  /** Read by the upstream rather than by the model: ids, labels, controls. They count for nothing. */
+  /** Read by the upstream, not by the model: ids, labels, controls. They count as nothing. */
   label(value: unknown, holder: Holder, key: string): void;
-  /** A field of a message or of a part of one that is not known here. */
+  /** An unknown field of a message or part. */
   unknown(value: unknown, holder: Holder, key: string): void;
-  /** The messages have ended: what follows are fields of the request itself. */
+  /** The messages have ended; fields of the request follow. */
   endMessages(): void;
   /** Tools or functions. */
   declarations(declared: readonly unknown[], holder: Holder, key: string): void;
-  /** A form for the answer. */
+  /** A format of the answer. */
   schema(format: Fields, holder: Holder, key: string): void;
 }
 
-/** Validated to be a number, a truth value or one of a few words, or never sent as it came. */
+/** Validated as numbers, booleans or enums, or never passed on unchanged. */
 const CONTROLS: ReadonlySet<string> = new Set([
   ...["messages", "model", "stream", "safe", "n", "seed", "temperature", "top_p", "max_tokens", "max_completion_tokens"],
   ...["presence_penalty", "frequency_penalty", "logprobs", "top_logprobs"],
@@ -47,7 +47,7 @@ const LABELS: ReadonlySet<string> = new Set([
   ...["tool_choice", "function_call", "parallel_tool_calls", "modalities", "audio", "reasoning_effort", "service_tier", "verbosity"],
   ...["store", "cache_control"],
 ]);
-/** Kinds of parts that are no text, each in a field of that name. */
+/** Parts that are not text, each in a field of that name. */
 const MEDIA: ReadonlySet<string> = new Set(["image_url", "input_audio", "file", "video_url"]);
 
 export function readChat(request: Fields, reader: ChatReader): void {
@@ -88,7 +88,7 @@ function readMessage(message: Fields, reader: ChatReader): void {
         readText(value, message, name, reader);
         break;
       case "reasoning":
-        // Some answers tell the same thoughts by both names.
+        // Some answers have the same reasoning under both names.
         if (typeof message.reasoning_content === "string") reader.label(value, message, name);
         else readText(value, message, name, reader);
         break;
@@ -136,7 +136,7 @@ function readCall(call: Fields, reader: ChatReader): void {
   }
 }
 
-/** The function of a call, or a tool of the caller's own form, whose input is plain text. */
+/** A call's function, or a custom tool, whose input is plain text. */
 function readCalled(called: Fields, reader: ChatReader): void {
   reader.beginCall();
   for (const name of Object.keys(called)) {

@@ -1,9 +1,9 @@
-/** Where a request came from, as far as the proxies in front can be believed. */
+/** The address of a request's client, as far as proxies are trusted. */
 import type { IncomingMessage } from "node:http";
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** The socket's own address, or the hop that the outermost trusted proxy saw (docs/spec/rate-limits.md#client-address). */
+/** The socket's own address, or the hop seen by the outermost trusted proxy (docs/spec/rate-limits.md#client-address). */
 export function clientAddressOf(request: IncomingMessage, trustedHops: number): string {
   if (trustedHops === 0) return request.socket.remoteAddress ?? "";
   const forwarded = String(request.headers["x-forwarded-for"] ?? "");
@@ -19,15 +19,15 @@ export function clientAddressOf(request: IncomingMessage, trustedHops: number): 
 
 const MAPPED = "::ffff:";
 
-// Whom an address stands for where requests are counted.
+// Groups addresses for counting.
 
 /**
- * An IPv4 address as it is, also when it is written as IPv6. Of an IPv6 address the first 64 bits: one customer of a provider
- * has at least that many to choose from. Text that is no address stands for itself.
+ * An IPv4 address as it is, also when mapped to IPv6. The first 64 bits of an IPv6 address, because one customer of a provider has at least
+ * that many addresses. Other text is its own group.
  */
 export function addressGroupOf(address: string): string {
   if (!address.includes(":")) return address;
-  // As Node has the address of whoever comes over IPv4 to a server that listens at `::`.
+  // Node's form of IPv4 clients at a server that listens at `::`.
   if (address.startsWith(MAPPED) && isIPv4(address.slice(MAPPED.length))) return address.slice(MAPPED.length);
   if (!ipaddr.IPv6.isValid(address)) return address;
   const parsed = ipaddr.IPv6.parse(address);

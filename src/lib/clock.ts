@@ -1,4 +1,4 @@
-/** Time as an argument, so that tests can move it. */
+/** Time as a dependency, so that tests can set it. */
 export interface Clock {
   now(): Date;
 }

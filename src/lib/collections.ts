@@ -1,6 +1,4 @@
-/** What is done with many things at once. */
-
-/** The items by what `keyOf` says of each, in their order. Map.groupBy, which Node 20 lacks. */
+/** Groups items by key, in order. Node 20 lacks Map.groupBy. */
 export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>();
   for (const item of items) {
@@ -12,7 +10,7 @@ export function groupBy<Item, Key>(items: Iterable<Item>, keyOf: (item: Item) =>
   return groups;
 }
 
-/** What `read` answers for each, or why it does not. */
+/** The result of `read` for each, or its error. */
 export async function eachOf<Value>(
   ids: readonly string[],
   read: (id: string) => Promise<Value>,
@@ -23,19 +21,19 @@ export async function eachOf<Value>(
   );
 }
 
-/** Adds the items to the end of the list, however many there are: `push(...items)` has no room for a hundred thousand. */
+/** Appends any number of items; `push(...items)` overflows the stack with a hundred thousand. */
 export function append<Item>(list: Item[], items: Iterable<Item>): void {
   for (const item of items) list.push(item);
 }
 
-/** The least of the numbers; infinite without any. */
+/** The least number; infinity for none. */
 export function least(numbers: Iterable<number>): number {
   let found = Number.POSITIVE_INFINITY;
   for (const number of numbers) if (number < found) found = number;
   return found;
 }
 
-/** The greatest of the numbers, and at least `floor`. */
+/** The greatest number, at least `floor`. */
 export function greatest(numbers: Iterable<number>, floor: number): number {
   let found = floor;
   for (const number of numbers) if (number > found) found = number;

@@ -1,9 +1,9 @@
 /**
- * What bytes may be called. An upstream says of its answer what it likes, and a browser believes it: so the content type of what a
- * model or a person made is one of this list, and never a text of somebody else's.
+ * Content types of files. Browsers act on the type, and upstreams can claim any, so the type of generated and uploaded files comes from
+ * this list only.
  */
 
-/** Types that a browser shows, plays or saves, and runs nothing of. */
+/** Types that a browser shows, plays or saves without running anything. */
 export const GENERATED_TYPES = [
   "application/octet-stream",
   "text/plain",
@@ -29,10 +29,10 @@ export const GENERATED_TYPES = [
 ] as const;
 export type GeneratedType = (typeof GENERATED_TYPES)[number];
 
-/** Of bytes of which nothing else is known: a browser saves them. */
+/** The type of unknown bytes: browsers save them. */
 export const UNKNOWN_TYPE = "application/octet-stream" satisfies GeneratedType;
 
-/** What the gateway's own routes call their answers beside that. */
+/** Further types of the gateway's own routes. */
 const OWN_TYPES = [
   "application/json; charset=utf-8",
   "application/x-subrip; charset=utf-8",
@@ -70,17 +70,17 @@ const BY_NAME: ReadonlyMap<string, GeneratedType> = new Map<string, GeneratedTyp
   ["application/ogg", "audio/ogg"],
 ]);
 
-/** The type of the list that somebody means; null when it is none of it. */
+/** The listed type that a text names; null when it is not listed. */
 export function generatedTypeOf(said: string): GeneratedType | null {
   return BY_NAME.get(bareMediaType(said)) ?? null;
 }
 
-/** As above; what is none of the list is of no type that anybody knows. */
+/** As above, with UNKNOWN_TYPE for types that are not listed. */
 export function closedTypeOf(said: string): GeneratedType {
   return generatedTypeOf(said) ?? UNKNOWN_TYPE;
 }
 
-/** The whole header of an answer that was stored, as far as we would answer with it today. */
+/** The full header of a stored answer, limited to types that we would send today. */
 export function storedAnswerTypeOf(stored: string): string {
   return ANSWER_TYPES.has(stored) ? stored : UNKNOWN_TYPE;
 }
@@ -90,7 +90,7 @@ export function bareMediaType(contentType: string): string {
   return (contentType.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-// Pictures as bytes: what they are, how large, and the same picture in another format. The decoder is loaded when it is first needed.
+// Images as bytes: type, size, conversion. The decoder is loaded on first use.
 
 type PictureType = Extract<GeneratedType, `image/${string}`>;
 type PictureFormat = "png" | "jpeg" | "webp";
@@ -99,7 +99,9 @@ const HEAD_BYTES = 12;
 const JPEG_QUALITY = 92;
 const WEBP_QUALITY = 90;
 
-/** By its first bytes, whatever its name or its declared type say; null for what is no picture, or one that can hold a program (SVG). */
+/**
+ * Detects the type by the first bytes, ignoring name and declared type; null for other bytes, and for formats that can hold scripts (SVG).
+ */
 export function pictureTypeOf(bytes: Uint8Array): PictureType | null {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, HEAD_BYTES)).toString("latin1");
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
@@ -115,7 +117,7 @@ interface PictureSize {
   readonly height: number;
 }
 
-/** From its header alone: nothing is unpacked. Null when it cannot be read. */
+/** Reads the size from the header, without decoding. Null when it cannot be read. */
 export async function measurePicture(bytes: Uint8Array): Promise<PictureSize | null> {
   const sharp = await loadSharp();
   try {
@@ -127,8 +129,8 @@ export async function measurePicture(bytes: Uint8Array): Promise<PictureSize | n
 }
 
 /**
- * The same picture, pixel for pixel as large, in another format; what JPEG cannot show through stands on white. Rejects when it
- * cannot be read or has more than `pixelsMax` pixels.
+ * Converts an image at its full size; JPEG gets a white background for transparency. Rejects when it cannot be read or has more than
+ * `pixelsMax` pixels.
  */
 export async function convertPicture(bytes: Uint8Array, format: PictureFormat, pixelsMax: number): Promise<Uint8Array> {
   const sharp = await loadSharp();
@@ -140,7 +142,7 @@ export async function convertPicture(bytes: Uint8Array, format: PictureFormat, p
 
 async function loadSharp() {
   const { default: sharp } = await import("sharp");
-  // Pictures are never the same twice here, so a cache of them only holds memory.
+  // No image repeats here, so a cache would only hold memory.
   sharp.cache(false);
   return sharp;
 }

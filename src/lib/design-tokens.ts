@@ -1,27 +1,27 @@
 /**
- * The one look of everything that the gateway shows to people: the dashboard and the pages without scripts take their colours, type and
- * shapes from here, as custom properties. Every pair of a text and its ground has a contrast of 4.5 or more (WCAG 2.2 AA).
+ * Design tokens as custom properties: colours, type and shapes of the dashboard and of the pages without scripts. Every pair of text and
+ * background has a contrast of at least 4.5 (WCAG 2.2 AA).
  */
 
 interface Palette {
-  /** Text, and text that explains. */
+  /** Text, and secondary text. */
   readonly ink: string;
   readonly soft: string;
-  /** Behind everything, behind what stands on it, and behind what is pointed at. */
+  /** Backgrounds: of the page, of panels, and on hover. */
   readonly paper: string;
   readonly card: string;
   readonly hover: string;
   readonly line: string;
-  /** What is typed into, and its border, which has a contrast of 3 with what is around it. */
+  /** Inputs, and their border, which has a contrast of 3 with its surroundings. */
   readonly field: string;
   readonly edge: string;
-  /** What can be pressed, and the text on it. */
+  /** Buttons, and their text. */
   readonly strong: string;
   readonly "on-strong": string;
   readonly good: string;
   readonly warn: string;
   readonly bad: string;
-  /** Behind a remark. */
+  /** Background of a note. */
   readonly note: string;
   readonly focus: string;
 }
@@ -67,7 +67,7 @@ const SHAPES = {
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   radius: "0.5rem",
   "radius-card": "0.75rem",
-  /** The dashboard's frame: its header's height, and the width of the navigation beside the page. */
+  /** The dashboard's frame: height of its header, and width of its navigation. */
   "frame-top": "52px",
   "frame-side": "232px",
   mark: "linear-gradient(180deg, var(--strong) 55%, var(--line) 55%)",
@@ -79,21 +79,21 @@ function properties(values: Readonly<Record<string, string>>): string {
     .join(" ");
 }
 
-/** A style sheet that follows the scheme of the system. */
+/** A style sheet that follows the system's colour scheme. */
 export const SYSTEM_TOKENS = `:root { ${properties({ ...LIGHT })} ${properties(SHAPES)} }
 @media (prefers-color-scheme: dark) {
   :root { ${properties({ ...DARK })} }
 }`;
 
-/** A style sheet that follows the scheme which the root element names in `attribute`. */
+/** A style sheet that follows the scheme in `attribute` of the root element. */
 export function chosenTokens(attribute: string): string {
   return `:root { ${properties({ ...LIGHT })} ${properties(SHAPES)} }
 :root[${attribute}="dark"] { ${properties({ ...DARK })} }`;
 }
 
-/** The mark beside the name, on the ground of the tokens above. */
+/** The logo beside the name, on the backgrounds above. */
 export const MARK_STYLE = ".mark { width: 1.1rem; height: 1.1rem; border-radius: 0.3rem; background: var(--mark); }";
 
-/** The mark, as the icon of a page. */
+/** The logo as the icon of a page. */
 export const MARK_URL =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='9' rx='3' fill='%230b5cad'/%3E%3Crect y='8' width='16' height='8' rx='3' fill='%23d3dae4'/%3E%3C/svg%3E";

@@ -1,18 +1,18 @@
 /**
- * Texts of callers and upstreams in headers. Each place has its own alphabet: beyond it Node refuses to send the answer (ERR_INVALID_CHAR),
- * or its reader sees another value. Nothing else writes such a text into a header (test/contract/header-texts.test.ts).
+ * Writes text of clients and upstreams into headers. Each place has its own alphabet: beyond it Node refuses to send the answer
+ * (ERR_INVALID_CHAR), or the reader sees another value. No other code writes such text into a header (test/contract/header-texts.test.ts).
  */
 
 interface Alphabet {
-  /** Characters that have no place there. */
+  /** Characters that are not allowed there. */
   readonly foreign: RegExp;
   readonly instead: string | ((characters: string) => string);
 }
 
 const ALPHABETS = {
-  /** A whole value that people read: printable ASCII (RFC 9110, 5.5). */
+  /** A whole value for people: printable ASCII (RFC 9110, 5.5). */
   value: { foreign: /[^\x20-\x7e]/g, instead: "?" },
-  /** The same, kept and compared later. */
+  /** The same, stored and compared later. */
   userAgent: { foreign: /[^\x20-\x7e]/g, instead: "" },
   /** Between quotes: the same without quotes and backslashes, because some readers know no escapes (RFC 6750, 3). */
   quoted: { foreign: /[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, instead: "'" },
@@ -24,20 +24,20 @@ const ALPHABETS = {
 
 export type HeaderPlace = keyof typeof ALPHABETS;
 
-/** The text as it may stand in that place of a header. */
+/** Replaces the characters that are not allowed at that place. */
 export function headerText(place: HeaderPlace, text: string): string {
   const { foreign, instead }: Alphabet = ALPHABETS[place];
   return typeof instead === "string" ? text.replace(foreign, instead) : text.replace(foreign, instead);
 }
 
-/** The header Content-Disposition (RFC 6266) for a name of any characters: in ASCII as far as that goes, and whole beside it where it does not. */
+/** The header Content-Disposition (RFC 6266) for any name: an ASCII form, and the exact name beside it where they differ. */
 export function toDisposition(kind: "inline" | "attachment", name: string): string {
   const plain = headerText("fileName", name);
   const extended = plain === name ? "" : `; filename*=UTF-8''${headerText("extended", name)}`;
   return `${kind}; filename="${plain}"${extended}`;
 }
 
-/** Whether an identifier of a peer can be sent back in a header as it is: visible ASCII without spaces. */
+/** Whether a peer's identifier can be sent back in a header unchanged: visible ASCII without spaces. */
 export function isHeaderToken(text: string, charsMax: number): boolean {
   return text.length <= charsMax && VISIBLE_ASCII.test(text);
 }

@@ -1,10 +1,10 @@
-/** Ids: UUIDs of version 7, which sort by the time at which they were made (RFC 9562). What somebody sends as one may be of any version. */
+/** Ids: UUIDs of version 7, which sort by creation time (RFC 9562). Ids from clients may have any version. */
 import { randomFillSync } from "node:crypto";
 import { v7 } from "uuid";
 import * as z from "zod";
 
 const ID_BYTES = 16;
-/** Asked of the system at once: a call for each id would take longer than all the rest of it. */
+/** Random bytes drawn at once: one system call per id would take longer than the rest. */
 const POOL_BYTES = 256 * ID_BYTES;
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
@@ -20,7 +20,7 @@ export function createId(): string {
   return v7({ random });
 }
 
-/** Ask before a text of a caller's goes to the database, which refuses a whole statement for the sake of one that is none. */
+/** Check a client's text before it goes to the database, which fails the whole statement for an invalid id. */
 export function isUuid(text: string): boolean {
   return uuid.safeParse(text).success;
 }

@@ -1,17 +1,17 @@
 /**
- * What is wrong with an input, in words for whoever sent it. Every schema that reads what callers send is parsed with `sayIssue`, so
- * that a schema states a message of its own only where it knows more than its type, its bounds and its choices. Such a message
- * goes on after the name of its field and a colon ("size: must be WIDTHxHEIGHT"): it begins with a small letter and does not name the field.
+ * Messages for invalid input. Every schema of client input is parsed with `sayIssue`, so that a schema needs its own message only where it
+ * knows more than type, bounds and choices. Such a message follows the field's name and a colon ("size: must be WIDTHxHEIGHT"): it begins
+ * in lower case and does not name the field.
  */
 
 import { distance } from "fastest-levenshtein";
 import * as z from "zod";
 import { least } from "./collections.js";
 
-/** What a number counts, by its schema: said with its bounds, and described with it. */
+/** Units of number schemas, for messages about bounds and for descriptions. */
 const units = z.registry<{ readonly unit: string }>();
 
-/** Marks what a number counts, in the plural: "seconds". It must be the last that is said of the number itself, before nullish() and default(). */
+/** Sets the unit of a number, in the plural: "seconds". Must be the last call on the number itself, before nullish() and default(). */
 export function inUnit<Schema extends z.ZodType>(schema: Schema, unit: string): Schema {
   units.add(schema, { unit });
   return schema;
@@ -21,14 +21,14 @@ export function unitOf(schema: z.core.$ZodType): string | undefined {
   return units.get(schema)?.unit;
 }
 
-/** The words for each field of several, in one text: zod has one message for all unknown fields of an object. */
+/** Joins the messages of several fields: zod has one message for all unknown fields of an object. */
 export const UNKNOWN_FIELDS_SEPARATOR = "\n";
-/** Unspecified: an object may hold thousands of unknown fields; of so many something is said. */
+/** Unspecified: unknown fields with a message; an object may hold thousands. */
 const UNKNOWN_SAID_MAX = 20;
-/** Of a field that is unknown: how many are named to its sender, and how much of its own name is looked at. */
+/** Suggestions for an unknown field: their number, and the characters of its name that are compared. */
 const CLOSEST = { namesOf: (name: string) => [name], count: 3, charsMax: 64 } as const;
 
-/** The JSON types by zod's names for them. What is not here has no JSON type of its own. */
+/** JSON types by zod's names. Other zod types have no JSON type. */
 const NOUNS: ReadonlyMap<string, string> = new Map([
   ["string", "a string"],
   ["number", "a number"],
@@ -50,10 +50,10 @@ const FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 export const MISSING = "is required";
-/** Of a rule without words of its own: in a union it says that the input is meant for another variant. */
+/** For a rule without a message; in a union it means that the input is for another variant. */
 export const NOT_ALLOWED = "is not allowed";
 
-/** For `safeParse(input, { error: sayIssue })`; a message of the schema's own goes first. */
+/** For `safeParse(input, { error: sayIssue })`; a schema's own message takes precedence. */
 export function sayIssue(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
@@ -96,12 +96,12 @@ function listed(words: readonly string[]): string {
 
 type Raw<Code> = Extract<z.core.$ZodRawIssue, { readonly code: Code }>;
 
-/** Of a value that has none of the types: what it may be. What is wrong inside of one of them is for whoever reads `errors`. */
+/** For a value with none of the types: lists them. `errors` has details of each. */
 function sayUnion({ input, errors, options }: Raw<"invalid_union">): string {
   if (input === undefined) return MISSING;
   if (Array.isArray(options) && options.length > 0) return sayChoices(options.filter((option) => option !== undefined).map(say));
   const issues = errors.flat().filter((issue) => issue.path.length === 0);
-  // It has the type of one, which refuses it for another reason.
+  // It has the right type, and another fault.
   const reason = issues.find(({ code }) => code !== "invalid_type" && code !== "invalid_value" && code !== "invalid_union");
   if (reason) return reason.message;
   const choices = issues.flatMap((issue) => (issue.code === "invalid_value" ? issue.values.map(say) : []));
@@ -114,7 +114,7 @@ function sayBounds(issue: Raw<"too_small"> | Raw<"too_big">): string {
   const { schema, origin } = issue;
   const { minimum, maximum } = boundsOf(schema);
   if (origin === "number" || origin === "int") return sayRange(issue, minimum, maximum);
-  // A schema that changes a text before it looks at it does not tell its bounds: the one that was broken is known all the same.
+  // A schema that transforms text first does not reveal its bounds; the issue has the broken one.
   const least = minimum ?? (issue.code === "too_small" ? Number(issue.minimum) : undefined);
   const most = maximum ?? (issue.code === "too_big" ? Number(issue.maximum) : undefined);
   if (origin === "string") return sayLength("characters", "character", least, most);
@@ -127,7 +127,7 @@ interface Bounds {
   readonly maximum: number | undefined;
 }
 
-/** Those that the schema states, whichever of them was broken; a range is said as a whole. */
+/** The schema's bounds, whichever was broken, so that a range is stated whole. */
 function boundsOf(schema: z.core.$ZodType | undefined): Bounds {
   let [minimum, maximum]: [number | undefined, number | undefined] = [undefined, undefined];
   for (const check of schema?._zod.def.checks ?? []) {
@@ -173,18 +173,18 @@ function fieldsOf(schema: unknown): readonly string[] {
   return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
 }
 
-// Which of the names that there are somebody who wrote another one may have meant.
+// Suggests existing names close to an unknown one.
 
 interface ClosestOptions<Item> {
-  /** A thing that goes by several names is as near as its nearest. */
+  /** An item with several names is as close as its closest one. */
   readonly namesOf: (item: Item) => readonly string[];
-  /** How many are answered. */
+  /** Number of suggestions. */
   readonly count: number;
-  /** What is longer than every name is compared by its beginning, so that no request makes this expensive. */
+  /** Longer text is cut before comparing, which bounds the cost. */
   readonly charsMax: number;
 }
 
-/** The items whose names are the fewest edits from `wanted`, nearest first; case does not count. */
+/** The items with the fewest edits from `wanted`, closest first; ignores case. */
 export function closest<Item>(items: readonly Item[], wanted: string, { namesOf, count, charsMax }: ClosestOptions<Item>): readonly Item[] {
   const compared = wanted.slice(0, charsMax).toLowerCase();
   return items

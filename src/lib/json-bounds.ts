@@ -1,16 +1,16 @@
 /**
- * The structure of JSON that others write, counted before it is parsed: how deep it nests, how many keys its objects have together, and
- * how many values it holds. A parser, and every walk through what it makes, costs by these and not by bytes.
+ * Bounds the structure of JSON from outside before it is parsed: nesting, keys of all objects, and values. The cost of a parser, and of
+ * every walk through its result, depends on these, not on bytes.
  */
 
 export interface JsonBounds {
   /** `[]` is 1 deep. */
   readonly depthMax: number;
-  /** Of all objects together; a key that is repeated counts each time. */
+  /** Of all objects together; repeated keys count each time. */
   readonly keysMax: number;
-  /** Objects, arrays, texts, numbers, true, false and null; the whole is one of them. */
+  /** Objects, arrays, texts, numbers, true, false and null, including the root. */
   readonly valuesMax: number;
-  /** Names of fields and values that are texts: a parser looks each short one up. */
+  /** Keys and string values: a parser looks each short one up. */
   readonly textsMax: number;
 }
 
@@ -23,24 +23,24 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACKET = 0x5d;
 const CLOSE_BRACE = 0x7d;
 const LAST_WHITE_SPACE = 0x20;
-/** What each byte outside of strings is to the scan; braces count as brackets. */
+/** Class of a byte outside of strings; braces count as brackets. */
 const PLAIN = 0;
 const KINDS = new Uint8Array(256);
 for (const byte of [QUOTE, COMMA, COLON, OPEN_BRACKET, CLOSE_BRACKET]) KINDS[byte] = byte;
 KINDS[OPEN_BRACE] = OPEN_BRACKET;
 KINDS[CLOSE_BRACE] = CLOSE_BRACKET;
-/** What is left of a string after this many bytes is crossed by native searches, so long texts and pictures cost next to nothing. */
+/** Strings longer than this are skipped by native search, so long texts and images cost almost nothing. */
 const NEAR_BYTES = 48;
-/** `"":1,`, `1,` and `"",`: fewer bytes hold no key, no value and no text more. */
+/** `"":1,`, `1,` and `"",`: fewest bytes per key, value and text. */
 const KEY_BYTES_MIN = 5;
 const VALUE_BYTES_MIN = 2;
 const TEXT_BYTES_MIN = 3;
-/** A native search that has found so many of a byte has cost as much as the scan. */
+/** Matches after which a native search has cost as much as the scan. */
 const SEARCHED_MAX = 20_000;
 
 /**
- * What is wrong with this JSON text, such as "has more than 20000 keys"; null when it keeps to the bounds. The text need not be valid:
- * what is not JSON is answered for as far as brackets and strings can be told apart.
+ * Names the exceeded bound, such as "has more than 20000 keys"; null within the bounds. The text may be invalid JSON: it is then checked as
+ * far as brackets and strings can be recognized.
  */
 export function jsonExcess(bytes: Uint8Array, bounds: JsonBounds): string | null {
   const text = toBuffer(bytes);
@@ -51,7 +51,7 @@ function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
-/** Most bodies hold too few brackets, colons and commas, wherever these stand, to exceed anything: that much a native search knows. */
+/** Most bodies have too few brackets, colons and commas in all to exceed a bound, which a native search shows. */
 function isWithin(text: Buffer, { depthMax, keysMax, valuesMax, textsMax }: JsonBounds): boolean {
   const { length } = text;
   // Each level takes a byte to open.
@@ -71,7 +71,7 @@ function countUpTo(text: Buffer, byte: number, limit: number): number {
   return count;
 }
 
-/** Parses JSON texts that keep to the bounds together, such as those that stand in the texts of one request. */
+/** Parses several JSON texts under common bounds, such as those within one request. */
 export class BoundedJson {
   private keysLeft: number;
   private valuesLeft: number;
@@ -83,7 +83,7 @@ export class BoundedJson {
     this.textsLeft = bounds.textsMax;
   }
 
-  /** Throws JsonExcessError, or the parser's own SyntaxError, which quotes the text. */
+  /** Throws JsonExcessError, or the parser's SyntaxError, which quotes the text. */
   parse(json: string | Buffer): unknown {
     const bytes = typeof json === "string" ? Buffer.from(json) : json;
     const { bounds, keysLeft, valuesLeft, textsLeft } = this;
@@ -97,22 +97,22 @@ export class BoundedJson {
   }
 }
 
-/** Its message goes on after the name of what was to be parsed. */
+/** Its message follows the name of the parsed text. */
 export class JsonExcessError extends SyntaxError {
   override readonly name = "JsonExcessError";
 }
 
-/** One look through a text, at once or piece by piece. */
+/** One scan of a text, at once or in pieces. */
 export class JsonScan {
   private at = 0;
   private depth = 0;
   keys = 0;
-  /** The whole is one. */
+  /** The root is one. */
   values = 1;
   texts = 0;
-  /** Where the bracket stands that opened last, until something is found in it; -1: there is none. */
+  /** Position of the last bracket while nothing was found in it; -1: none. */
   private opened = -1;
-  /** `at` begins a character of a string. */
+  /** `at` is inside a string. */
   private isInString = false;
 
   constructor(
@@ -120,7 +120,7 @@ export class JsonScan {
     private readonly bounds: JsonBounds,
   ) {}
 
-  /** Looks as far as `to`, or a little further. Answers what exceeds a bound, in words. */
+  /** Scans to `to`, or a little further. Returns the message of an exceeded bound. */
   advance(to: number): string | null {
     const { text } = this;
     const { depthMax, keysMax, valuesMax, textsMax } = this.bounds;
@@ -162,7 +162,7 @@ export class JsonScan {
     return null;
   }
 
-  /** The index behind the quote that closes the string which `from` stands in; of a long string perhaps only as far as `to`. */
+  /** Returns the index after the closing quote of the string around `from`; for a long string possibly only as far as `to`. */
   private crossString(from: number, to: number): number {
     const { text } = this;
     const { length } = text;
@@ -178,8 +178,8 @@ export class JsonScan {
         }
         at += byte === BACKSLASH ? 2 : 1;
       }
-      // `at` begins a character, escaped or not: the next quote closes the string unless the backslashes that stand before it,
-      // counted back to here, are odd in number.
+      // `at` is at a character boundary: the next quote closes the string unless an odd number of backslashes is before it, counted back to
+      // here.
       const quote = text.indexOf(QUOTE, at);
       if (quote === -1) return length;
       let before = quote - 1;

@@ -1,6 +1,6 @@
 /**
- * Large texts in a JSON document, cut out of it before it is parsed: a picture as base64 is megabytes that would become a string, be
- * looked at character by character, and be written again. Cut out, it stays the bytes that came.
+ * Cuts large texts out of a JSON document before it is parsed: an image in base64 is megabytes that would become a string, be scanned, and
+ * be serialized again. Cut out, it stays the received bytes.
  */
 import { ownValue, setOwnValue } from "./own-values.js";
 
@@ -8,18 +8,18 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 const WHITE_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
-/** Shorter ones are parsed as fast as they are cut. */
+/** Shorter texts are parsed as fast as they are cut. */
 const CUT_BYTES_MIN = 1_024;
 
 interface CutJson {
-  /** The document, in which each text that was cut is its index in `texts`. */
+  /** The document, with each cut text replaced by its index in `texts`. */
   readonly rest: Buffer;
   readonly texts: readonly Buffer[];
 }
 
 /**
- * Cuts the values of every field of this name that are long strings without an escape. Of a document that is not JSON it may cut
- * anything, and `rest` is no JSON then either: outside of strings, quotes stand only around them, and inside they are escaped.
+ * Cuts the values of all fields of this name that are long strings without an escape. In invalid JSON it may cut anything, and `rest` is
+ * then invalid too: quotes outside of strings only delimit them, and inside they are escaped.
  */
 export function cutTexts(json: Buffer, name: string): CutJson {
   const key = Buffer.from(`"${name}"`);
@@ -41,7 +41,7 @@ export function cutTexts(json: Buffer, name: string): CutJson {
   return { rest: Buffer.concat([...kept, json.subarray(keptTo)]), texts };
 }
 
-/** The first byte of the string that follows a key; null when something else does. */
+/** The first byte of the string after a key; null for another value. */
 function valueStart(json: Buffer, afterKey: number): number | null {
   const colon = skipWhiteSpace(json, afterKey);
   if (json[colon] !== COLON) return null;
@@ -55,14 +55,14 @@ function skipWhiteSpace(json: Buffer, from: number): number {
   return at;
 }
 
-/** As many characters as are decoded at a time: short strings are made and forgotten much faster than long ones. */
+/** Characters decoded at a time: short strings are allocated and freed faster than long ones. */
 const PIECE_CHARS = 32 * 1_024;
 const PADDING = 0x3d;
-/** Node writes nothing, or complains, where no whole group of bytes has room. */
+/** Node writes nothing, or throws, without room for a whole group of bytes. */
 const GROUP_BYTES = 3;
 const scratch = Buffer.alloc((PIECE_CHARS / 4) * 3 + GROUP_BYTES);
 
-/** Whether this text in ASCII is base64 throughout, of one byte at least. It is decoded piece by piece, and kept nowhere. */
+/** Whether this ASCII text is entirely base64, of at least one byte. Decodes it in pieces, and keeps nothing. */
 export function isBase64(text: Buffer): boolean {
   const size = decodedSize(text);
   // No number of bytes leaves one character over.
@@ -71,11 +71,11 @@ export function isBase64(text: Buffer): boolean {
   for (let from = 0; from < text.length; from += PIECE_CHARS) {
     decoded += scratch.write(text.toString("latin1", from, from + PIECE_CHARS), "base64");
   }
-  // Node skips what is not base64: there are fewer bytes then than the characters stand for.
+  // Node skips other characters, so there would be fewer bytes.
   return decoded === size;
 }
 
-/** The bytes that a base64 text in ASCII stands for. */
+/** Decodes base64 in ASCII. */
 export function decodeBase64(text: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(decodedSize(text) + GROUP_BYTES);
   let at = 0;
@@ -99,7 +99,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A copy that shares only its texts and bytes with the value, which nests no deeper than a body may. */
+/** A copy that shares only texts and bytes with the value, whose nesting is bounded like a body's. */
 export function copyJson<Value>(value: Value): Value {
   if (Array.isArray(value)) return value.map((item: unknown) => copyJson(item)) as Value;
   if (!isRecord(value) || ArrayBuffer.isView(value)) return value;

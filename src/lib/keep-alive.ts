@@ -1,23 +1,23 @@
 /**
- * Keeps a WebSocket alive, and tells a peer that has gone, which a connection by itself does not notice.
+ * Keeps a WebSocket alive, and detects a peer that is gone, which a connection does not notice by itself.
  *
- * A peer answers a ping once it has read all that was sent before it, so a late answer may mean a slow reader as well as a lost one.
- * How long a peer may be silent depends on whether it has something left to read, here or in the buffers on the way:
+ * A peer answers a ping after it has read everything sent before, so a late answer may also mean a slow reader. How long a peer may be
+ * silent depends on unread data, here or in buffers on the way:
  *
- * - It has nothing: it has gone when a ping is not answered within an interval.
- * - It has something: it has gone when it gives no sign of life for `stalledMs`.
+ * - Without unread data it is gone when a ping is not answered within an interval.
+ * - With unread data it is gone after `stalledMs` without a sign of life.
  */
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
 export interface KeepAlive {
-  /** How often a peer is pinged. */
+  /** Interval of pings. */
   readonly pingMs: number;
-  /** How long a peer that has something left to read may take nothing of it. */
+  /** How long a peer with unread data may read nothing. */
   readonly stalledMs: number;
 }
 
-/** Node's own record of what the system has not taken yet of the write under way, which may be one large message. */
+/** Node's count of bytes of the current write that the system has not taken; the write may be one large message. */
 interface WritingSocket extends Socket {
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 }
@@ -28,7 +28,7 @@ export function keepAlive(socket: WebSocket, connection: Socket, { pingMs, stall
   let isOver = false;
   const timer = setInterval(() => {
     if (!peer.hasGone()) return peer.ping();
-    // What came while the process was busy with other things has not been read yet.
+    // Data that arrived while the process was busy has not been read yet.
     setImmediate(() => {
       if (isOver || !peer.hasGone()) return;
       end();
@@ -47,7 +47,7 @@ class Peer {
   private taken = 0;
   private queued = 0;
   private unsent = 0;
-  /** Bytes that were sent, pings aside; those before the last ping, and those of them that were read, since a ping behind them was answered. */
+  /** Bytes sent without pings; of those, bytes before the last ping, and bytes read, as shown by an answered ping. */
   private sent = 0;
   private sentBeforePing = 0;
   private sentAndRead = 0;
@@ -76,7 +76,7 @@ class Peer {
   }
 
   ping(): void {
-    // It would only wait behind what is not taken; and while the peer is not read from, its answer is not seen.
+    // A ping would only wait behind unsent data; and while the socket is paused, its answer is not read.
     if (this.unsent > 0 || this.socket.isPaused) return;
     const before = this.connection.bytesWritten;
     this.sentBeforePing = before - this.pingBytes;
@@ -85,7 +85,7 @@ class Peer {
     this.isPinged = true;
   }
 
-  /** True when there was a sign of life since the last look, or there could be none. */
+  /** True after a sign of life since the last look, or when none can be expected. */
   private look(): boolean {
     const { connection, read, taken, queued, unsent } = this;
     this.read = connection.bytesRead;
@@ -93,7 +93,7 @@ class Peer {
     this.taken = connection.bytesWritten - this.unsent;
     this.queued = connection._handle?.writeQueueSize ?? 0;
     this.sent = connection.bytesWritten - this.pingBytes;
-    // The system takes nothing more until the peer has taken something.
+    // The system takes more only after the peer has taken some.
     const hasTaken = unsent > 0 && (this.taken !== taken || this.queued !== queued);
     return this.read !== read || hasTaken || (this.socket.isPaused && this.unsent === 0);
   }

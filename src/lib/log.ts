@@ -2,16 +2,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 
-/** More than that is written at once: some thirty lines of the access log. */
+/** Buffered bytes that are written at once: some thirty lines of the access log. */
 const LOG_WRITE_BYTES = 12 * 1_024;
-/** Somebody may be looking on. */
+/** A short delay, for people who follow the log. */
 const LOG_FLUSH_MS = 100;
 const LOG_END_MS = 1_000;
 
 /**
- * Writes a line of the level info that holds these fields (`,"name":value` for each) and this message: byte for byte the logger's own, for
- * what is written at every turn, by whoever can put its fields together in a third of the time. What a line begins with is asked of the
- * logger once, by pino's symbols for it.
+ * Returns a writer of info lines with these fields (`,"name":value` each) and this message: the bytes are the logger's own, at a third of
+ * the time, for lines that are written constantly. The logger gives the line's start once, by pino's symbols.
  */
 export function infoWriterOf(log: Logger, message: string): (fields: string) => void {
   const { lsCacheSym, timeSym, chindingsSym, streamSym } = pino.symbols;
@@ -28,20 +27,20 @@ export function infoWriterOf(log: Logger, message: string): (fields: string) => 
 
 export interface OpenedLog {
   readonly log: Logger;
-  /** Whole lines of other processes, as they are. */
+  /** Writes whole lines of other processes unchanged. */
   write(lines: string): void;
-  /** What is gathered is written before this returns. */
+  /** Writes all gathered lines before it returns. */
   flush(): void;
   /**
-   * What is gathered is written, for a bounded time. To be waited for before the process ends by itself: whatever is left then is written
-   * until somebody takes it, and when nobody reads the log any more, that is never.
+   * Writes the gathered lines for a bounded time. Wait for it before the process exits: lines left then are written synchronously, which
+   * never ends when the log is not read.
    */
   end(): Promise<void>;
 }
 
 /**
- * Lines are gathered for a moment and handed to the system together, beside the work: a write for each costs more than the line, and a
- * reader who is slow holds up nobody. What is left when the process ends, however it ends but by SIGKILL, is written then.
+ * Gathers lines for a moment and writes them together, asynchronously: a write per line costs more than the line, and a slow reader must
+ * not block. Lines left at exit are written then, except after SIGKILL.
  */
 export function openLog(level: string): OpenedLog {
   const output = pino.destination({ sync: false, minLength: LOG_WRITE_BYTES, periodicFlush: LOG_FLUSH_MS });

@@ -8,7 +8,7 @@ import { withoutTrailing } from "./urls.js";
 const NANOCREDIT_DECIMALS = 9;
 const PICOCREDIT_DECIMALS = 12;
 const PICOCREDITS_PER_NANOCREDIT = 1000n;
-/** Several times the longest amount that any limit allows. What is longer is refused before a digit of it is read: some of what follows is quadratic. */
+/** Several times the longest amount that any limit allows. Longer text is refused unread, as some parsing is quadratic. */
 export const AMOUNT_CHARS_MAX = 64;
 const DECIMAL_PATTERN = /^(-?)(\d{1,64})(?:\.(\d{1,64}))?$/;
 

@@ -1,11 +1,11 @@
 /**
- * The one outbound guard: whatever a user names (a reference image, a community model's upstream, a repository, a webhook) is reached
- * through it and nothing else (docs/spec/outbound.md).
+ * The outbound guard: the only way to reach addresses that users name, such as reference images, upstreams of community models,
+ * repositories and webhooks (docs/spec/outbound.md).
  *
- * 1. The URL is read strictly: https, no credentials, no fragment, a port that web servers use, no address that is not public.
- * 2. The name is resolved when a connection is made, every address that it has must be public, and the one that is dialled is one
- *    of those that were looked at: DNS that answers differently a moment later changes nothing.
- * 3. Redirects are not followed; bytes are counted while they arrive; one deadline covers it all.
+ * 1. The URL is read strictly: https, no credentials, no fragment, a port of web servers, a public address.
+ * 2. The name is resolved when connecting, all of its addresses must be public, and the socket dials one of those that were checked,
+ *    so that a later DNS answer changes nothing.
+ * 3. Redirects are not followed; bytes are counted as they arrive; one deadline covers everything.
  *
  * Hosts that the operator allows are exempt from https and from the public-address rule, and from nothing else.
  */
@@ -15,16 +15,16 @@ import ipaddr from "ipaddr.js";
 import { Agent, buildConnector } from "undici";
 
 export type OutboundProblem =
-  /** The URL may not be asked for at all: nothing was sent. */
+  /** The URL is not allowed: nothing was sent. */
   | "url"
-  /** Unknown, not public, refusing connections or breaking them: told alike, so that nobody can explore a network with it. */
+  /** The host is unknown, not public, refuses connections or breaks them: one message for all, so that networks cannot be explored. */
   | "host"
-  /** It answered something else than a body: an error, a redirect, an encoding that was not asked for. */
+  /** The answer was an error, a redirect, or an unrequested encoding. */
   | "answer"
   | "size"
   | "time";
 
-/** The message is for whoever named the URL; `cause` is private. */
+/** The message is for the user who named the URL; `cause` is private. */
 export class OutboundError extends Error {
   override readonly name = "OutboundError";
 
@@ -32,13 +32,13 @@ export class OutboundError extends Error {
     readonly problem: OutboundProblem,
     message: string,
     cause?: unknown,
-    /** The status, where the server answered one. */
+    /** The status, if the server answered. */
     readonly status?: number,
   ) {
     super(message, { cause });
   }
 
-  /** A connection that failed, which may succeed another time. A host that is refused has no cause. */
+  /** A failed connection, which may succeed later. A refused host has no cause. */
   get isPassing(): boolean {
     return this.problem === "host" && this.cause !== undefined;
   }
@@ -49,7 +49,7 @@ export interface ResolvedAddress {
   readonly family: number;
 }
 
-/** Every address of a name; rejects when there is none. */
+/** All addresses of a name; rejects when there are none. */
 export type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>;
 
 export interface OutboundGuardOptions {
@@ -66,37 +66,37 @@ export interface GuardedFetchOptions {
   /** The Accept header. */
   readonly accept: string;
   readonly signal: AbortSignal;
-  /** Named by an upstream of the operator's own: any host will do. The rules about redirects, size and time hold. */
+  /** For a URL from the operator's own upstream: any host is allowed. The rules about redirects, size and time hold. */
   readonly isTrusted?: boolean;
 }
 
 export interface FetchedFile {
   readonly bytes: Uint8Array;
-  /** As the server says, in lower case, without parameters; empty when it does not say. */
+  /** As the server states it, in lower case, without parameters; empty when absent. */
   readonly contentType: string;
 }
 
 const URL_CHARS_MAX = 2_048;
 const HOST_CHARS_MAX = 253;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Connections to one origin: neither a port scanner nor a flood. */
+/** Connections to one origin, few enough for neither a port scan nor a flood. */
 const CONNECTIONS_PER_ORIGIN = 16;
 const WEB_URL = /^https?:\/\/[^/]/i;
-/** White space, control characters and backslashes, which parsers read differently. */
+/** White space, control characters and backslashes, which parsers interpret differently. */
 const AMBIGUOUS = /[\s\\\p{Cc}]/u;
 const AUTHORITY_WITH_USER = /^[a-z]+:\/\/[^/?#]*@/i;
-/** The ports above 1023 that browsers refuse, because other services than web servers listen there (Fetch standard, "bad ports"). */
+/** Ports above 1023 that browsers refuse because other services listen there (Fetch standard, "bad ports"). */
 const OTHER_SERVICES_PORTS = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ]);
-/** Public by its number, and yet a cloud's own service for the machine that asks (Azure's WireServer). */
+/** A public address that reaches a cloud's own service (Azure's WireServer). */
 const CLOUD_SERVICES = new Set(["168.63.129.16"]);
-/** All that has been given out of IPv6 for public use. */
+/** The IPv6 range assigned for public use. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
 const HOST_MESSAGE = "The host of this URL is unknown, is not public, or does not answer.";
 
-/** True for an address that everybody's router knows: whatever is special in any way is not. */
+/** True for a globally routed address; special-purpose ranges are not. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.process(text);
@@ -105,7 +105,7 @@ export function isPublicAddress(text: string): boolean {
 }
 
 export class OutboundGuard {
-  /** For undici's pools and agents, as `connect`: a connection to anything that is not public fails with an OutboundError. */
+  /** `connect` for undici's pools and agents: a connection to an address that is not public fails with an OutboundError. */
   readonly connect: buildConnector.connector;
   private readonly allowHosts: ReadonlySet<string>;
   private readonly resolve: Resolve;
@@ -122,7 +122,7 @@ export class OutboundGuard {
     this.trustedAgent = new Agent({ ...agentOptions, connect: { timeout } });
   }
 
-  /** The URL as it may be asked for. Throws an OutboundError whose message says what is wrong with it; resolves no name. */
+  /** Checks a URL without resolving its name. Throws an OutboundError with the fault. */
   parse(text: string): URL {
     if (text.length > URL_CHARS_MAX) throw new OutboundError("url", `A URL may have at most ${URL_CHARS_MAX} characters.`);
     const url = parseWebUrl(text);
@@ -137,7 +137,7 @@ export class OutboundGuard {
     return url;
   }
 
-  /** As `parse`, and every address of its host is public at this moment. */
+  /** As `parse`, and requires that every address of its host is public at this moment. */
   async check(text: string): Promise<URL> {
     const url = this.parse(text);
     const host = bareHost(url.hostname);
@@ -145,7 +145,7 @@ export class OutboundGuard {
     return url;
   }
 
-  /** GET, with none of the caller's headers. Rejects with an OutboundError, or with the signal's reason when that is aborted. */
+  /** Sends a GET without the client's headers. Rejects with an OutboundError, or with the signal's reason when that is aborted. */
   async fetchGuarded(text: string, options: GuardedFetchOptions): Promise<FetchedFile> {
     const url = options.isTrusted ? parseWebUrl(text) : this.parse(text);
     options.signal.throwIfAborted();
@@ -185,7 +185,7 @@ export class OutboundGuard {
       headers: { accept, "accept-encoding": "identity", "user-agent": "sluice" },
       signal,
     });
-    // Leaving a body unread is an error to the stream, and to nobody else.
+    // The stream reports an unread body as an error, which does not matter here.
     body.on("error", () => undefined);
     try {
       assertPlain(statusCode, headers["content-encoding"]);
@@ -209,14 +209,14 @@ export class OutboundGuard {
     return (target, done) => {
       const host = bareHost(target.hostname);
       if (this.isAllowed(host)) return free(target, done);
-      // No name is looked up for an address, so it is judged here.
+      // Addresses are not looked up, so they are checked here.
       const isRefused = target.protocol !== "https:" || (isIP(host) !== 0 && !isPublicAddress(host));
       if (isRefused) return done(new OutboundError("host", HOST_MESSAGE), null);
       return guarded(target, done);
     };
   }
 
-  /** What the socket dials is what this answers: there is no second resolution. */
+  /** Returns the address that the socket dials: there is no second resolution. */
   private createLookup(): LookupFunction {
     return (hostname, { all }, done) => {
       this.resolvePublic(hostname).then(
@@ -230,7 +230,7 @@ export class OutboundGuard {
     };
   }
 
-  /** One private address among public ones is enough to refuse them all. */
+  /** Refuses the name if any of its addresses is private. */
   private async resolvePublic(hostname: string): Promise<readonly [ResolvedAddress, ...ResolvedAddress[]]> {
     const resolved = await this.resolve(hostname).catch((error: unknown) => {
       throw new OutboundError("host", HOST_MESSAGE, error);
@@ -255,7 +255,7 @@ function bareHost(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, "");
 }
 
-/** In the form in which URLs come out of the parser: `127.1` is 127.0.0.1, names are in lower case. */
+/** The form of the URL parser: `127.1` is 127.0.0.1, names are in lower case. */
 function normalizeHost(host: string): string {
   const url = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
   return bareHost(URL.canParse(url) ? new URL(url).hostname : host);
@@ -285,7 +285,7 @@ function mediaTypeOf(header: string | string[] | undefined): string {
   return (typeof header === "string" ? header : "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** A refusal may come wrapped: several addresses that fail together are one error. */
+/** A refusal may be wrapped: several failed addresses are one error. */
 function findRefusal(error: unknown): OutboundError | null {
   if (error instanceof OutboundError) return error;
   if (error instanceof AggregateError) return error.errors.map(findRefusal).find((found) => found !== null) ?? null;

@@ -1,33 +1,29 @@
 /**
- * Objects by names that somebody else chose. Every object has a `constructor` and a `__proto__` that nobody put there, so a name from
- * outside is looked up here, in a Map, or in a union that the compiler knows: never by `in`, and never in plain brackets
- * (test/contract/outside-names.test.ts).
+ * Objects with names from outside. Every object inherits `constructor` and `__proto__`, so such a name is looked up here, in a Map, or in a
+ * union known to the compiler: never by `in`, and never in plain brackets (test/contract/outside-names.test.ts).
  */
 
-/** What the object itself has by that name. */
+/** The object's own value of that name. */
 export function ownValue<Value>(object: { readonly [name: string]: Value }, name: string): Value | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
-/** Gives the object a value of its own, whatever it is called. */
+/** Sets an own value under any name. */
 export function setOwnValue<Value>(object: { [name: string]: Value }, name: string, value: Value): void {
-  // No other name has a setter that every object inherits, and to assign is ten times as fast.
+  // Only `__proto__` has an inherited setter; assignment is ten times as fast.
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /**
- * A copy with these fields beside or instead of its own. Whoever spreads an object and adds fields to it waits ten times as long for it
- * (docs/decisions/garbage.md); `Object.assign` alone would take a `__proto__` of the object's for its prototype.
+ * Copies an object with these fields added or replaced. A spread with added fields takes ten times as long (docs/decisions/garbage.md);
+ * `Object.assign` alone would take an own `__proto__` for the prototype.
  */
 export function withFields<Fields extends object, More extends object>(object: Fields, more: More): Omit<Fields, keyof More> & More {
   return Object.hasOwn(object, "__proto__") ? { ...object, ...more } : Object.assign({}, object, more);
 }
 
-/**
- * A copy of the other fields that have a value: of an object with thousands of them in a third of the time that taking it apart by
- * `{ known, ...others }` takes.
- */
+/** Copies the other fields that have a value: for thousands of fields in a third of the time of `{ known, ...others }`. */
 export function withoutFields(
   object: object,
   names: ReadonlySet<string>,

@@ -1,25 +1,25 @@
-/** Keyset pages, newest first: the shape that every list service answers and both faces present. */
+/** Keyset pagination, newest first: the form of every list service, presented by both faces. */
 
 import { isUuid } from "./ids.js";
 
 export interface PageRequest<Position = PagePosition> {
-  /** How many items at most. */
+  /** The most items. */
   readonly first: number;
-  /** Exclusive: the position after which the page begins. */
+  /** Exclusive: the page starts after this position. */
   readonly after?: Position | undefined;
-  /** Exclusive: the position before which the page ends. */
+  /** Exclusive: the page ends before this position. */
   readonly before?: Position | undefined;
-  /** The page is the last that lies between the two, and not the first. */
+  /** The page is the last one between the two, not the first. */
   readonly isFromEnd?: boolean | undefined;
 }
 
-/** A place in a newest-first list: the time, and the id that breaks ties. */
+/** A position in a newest-first list: the time, and the id that breaks ties. */
 export interface PagePosition {
   readonly timestamp: Date;
   readonly id: string;
 }
 
-/** A place in a list in another order: a text that stands for it there, and the id that breaks ties. */
+/** A position in another order: a text that sorts, and the id that breaks ties. */
 export interface RankedPosition {
   readonly rank: string;
   readonly id: string;
@@ -29,25 +29,25 @@ export interface Page<Item> {
   readonly items: readonly Item[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
-  /** How many items the whole list has, up to COUNTED_MAX and one more. Asked for when somebody wants to know. */
+  /** The number of items of the whole list, at most COUNTED_MAX + 1. Called only on request. */
   readonly count: () => Promise<number>;
 }
 
-/** Lists are counted exactly up to here. A count is read through, row by row. */
+/** Lists are counted exactly up to this, because a count reads row by row. */
 export const COUNTED_MAX = 10_000;
-/** How many rows a count takes of a list at most. */
+/** The most rows that a count reads. */
 export const COUNT_TAKE = COUNTED_MAX + 1;
 
 const CURSOR_PATTERN = /^([A-Za-z]{1,32})\.(\d{1,15})\.([0-9a-f-]{36})$/;
 /** The last moment that every database writes as a date. */
 const TIMESTAMP_MAX = Date.UTC(9999, 11, 31);
 
-/** `list` says which list the position is one of, in letters: no other takes it. */
+/** `list` names the list in letters; another list refuses the cursor. */
 export function encodeCursor(position: PagePosition, list: string): string {
   return Buffer.from(`${list}.${position.timestamp.getTime()}.${position.id}`).toString("base64url");
 }
 
-/** Longer than any list's name, a moment and an id are in base64url. */
+/** Longer than any list name, time and id in base64url. */
 const CURSOR_CHARS_MAX = 1_000;
 
 /** Null when the cursor was not made by `encodeCursor` for this list. */
@@ -57,21 +57,21 @@ export function decodeCursor(cursor: string, list: string): PagePosition | null 
   if (match?.[1] !== list || Number(match[2]) > TIMESTAMP_MAX) return null;
   const position = { timestamp: new Date(Number(match[2])), id: match[3] as string };
   if (!isUuid(position.id)) return null;
-  // Node reads over what is not base64url.
+  // Node ignores invalid characters of base64url.
   return encodeCursor(position, list) === cursor ? position : null;
 }
 
-/** How places are written as cursors. */
+/** Encodes positions as cursors. */
 export interface Cursors<Position> {
-  /** `list` says which list the position is one of: no other takes it. */
+  /** `list` names the list; another list refuses the cursor. */
   encode(position: Position, list: string): string;
-  /** Null for what `encode` has not made for this list. */
+  /** Null unless made by `encode` for this list. */
   decode(cursor: string, list: string): Position | null;
 }
 
 export const NEWEST_FIRST: Cursors<PagePosition> = { encode: encodeCursor, decode: decodeCursor };
 
-/** Base64url of the longest that a list's name, a rank and an id can be. */
+/** Base64url of the longest list name, rank and id. */
 const RANKED_CURSOR_CHARS_MAX = 10_000;
 
 export const RANKED: Cursors<RankedPosition> = {
@@ -85,7 +85,7 @@ export const RANKED: Cursors<RankedPosition> = {
   },
 };
 
-/** Empty for what is no JSON array of texts. */
+/** Empty for text that is no JSON array of texts. */
 function readTexts(json: string): readonly string[] {
   try {
     const value: unknown = JSON.parse(json);
@@ -105,10 +105,9 @@ type Bound<By extends TimeColumn, Id extends IdColumn> = Partial<Record<By, { re
 };
 
 /**
- * What a list query asks of Prisma for one page: `where` belongs into the query's own, `take` is one row more than the page holds. Each
- * clause is `(time, id) < (timestamp, id)` as Prisma can write it; its first half alone bounds the time, so that an index on the two
- * columns is entered where the page begins. An OR of both halves alone would be read through from the newest row on. A page from the
- * end is read backwards, and turned around by `toPage`.
+ * Prisma arguments of one page: add `where` to the query's own; `take` is one row more than the page. Each clause is `(time, id) <
+ * (timestamp, id)` in Prisma's form; its first half alone bounds the time, so that an index scan on the two columns starts where the page
+ * begins. An OR of both halves would scan from the newest row. A page from the end is read backwards, and `toPage` reverses it.
  */
 export function newestFirst<By extends TimeColumn = "createdAt", Id extends IdColumn = "id">(
   { first, after, before, isFromEnd = false }: PageRequest,
@@ -124,7 +123,7 @@ export function newestFirst<By extends TimeColumn = "createdAt", Id extends IdCo
   return { where: { AND: bounds }, orderBy: [time(direction), tie(direction)], take: first + 1 };
 }
 
-/** Cuts the one row too many that a list query asks for to learn whether the list goes on, and puts the page in the list's order. */
+/** Drops the extra row, which shows whether the list continues, and restores the list's order. */
 export function toPage<Item>(rows: readonly Item[], page: PageRequest<unknown>, count: () => Promise<number>): Page<Item> {
   const { first, after, before, isFromEnd = false } = page;
   const items = rows.slice(0, first);

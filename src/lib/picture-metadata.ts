@@ -1,12 +1,11 @@
 /**
- * Pictures without their metadata, for JPEG, PNG, WebP and GIF: the file is taken apart along its own structure, and what is not
- * needed to show it is left out (EXIF with its location, XMP, IPTC, comments, previews, and whatever follows the picture's end, such as
- * the film of a "live" photograph). Colour profiles, animation and the way the picture is held stay; no pixel is decoded.
+ * Strips metadata from JPEG, PNG, WebP and GIF images: EXIF with its location, XMP, IPTC, comments, previews, and data after the image's
+ * end, such as the video of a "live" photograph. Colour profiles, animation and orientation stay; no pixel is decoded.
  */
 import { crc32 } from "node:zlib";
 import { ownValue } from "./own-values.js";
 
-/** The file's structure ends too soon, or makes no sense. */
+/** The file's structure is truncated or invalid. */
 export class PictureDamaged extends Error {
   override readonly name = "PictureDamaged";
 }
@@ -25,14 +24,14 @@ export function isStrippable(contentType: string): boolean {
   return Object.hasOwn(STRIPS, contentType);
 }
 
-/** What is left, in parts that share the given bytes; all of it when there was nothing to leave out. Throws PictureDamaged. */
+/** Returns the remaining parts, which share the given bytes; all of it when there is no metadata. Throws PictureDamaged. */
 export function stripMetadata(bytes: Buffer, contentType: string): readonly Buffer[] {
   const strip = ownValue(STRIPS, contentType);
   if (!strip) throw new Error(`Not a picture that can be stripped: ${contentType}`);
   try {
     return strip(bytes);
   } catch (error) {
-    // Reading beyond the end.
+    // A read beyond the end.
     throw error instanceof RangeError ? new PictureDamaged() : error;
   }
 }
@@ -40,7 +39,7 @@ export function stripMetadata(bytes: Buffer, contentType: string): readonly Buff
 const JPEG_HEAD_BYTES = 2;
 const [SOI, EOI, SOS, COM, APP0, APP2, APP14, APP15] = [0xd8, 0xd9, 0xda, 0xfe, 0xe0, 0xe2, 0xee, 0xef];
 const EXIF_MARK = "Exif\0\0";
-/** Application segments that decoders need: density, colour profile, and how the colours are coded. */
+/** Application segments that decoders need: density, colour profile, and colour transform. */
 const JPEG_NEEDED: readonly (readonly [marker: number, begins: string])[] = [
   [APP0, "JFIF\0"],
   [APP2, "ICC_PROFILE\0"],
@@ -54,7 +53,7 @@ function stripJpeg(bytes: Buffer): Buffer[] {
   let orientation = 1;
   for (let at = JPEG_HEAD_BYTES; ; ) {
     if (bytes.readUInt8(at) !== 0xff) throw new PictureDamaged();
-    // Any number of fill bytes may stand before a marker.
+    // Any number of fill bytes may precede a marker.
     while (bytes.readUInt8(at + 1) === 0xff) at += 1;
     const marker = bytes.readUInt8(at + 1);
     if (marker === EOI) {
@@ -78,7 +77,7 @@ function stripJpeg(bytes: Buffer): Buffer[] {
   return kept;
 }
 
-/** The first marker that is no part of the coded picture: neither a stuffed byte nor a restart. */
+/** The first marker after the coded image data: neither a stuffed byte nor a restart. */
 function endOfScan(bytes: Buffer, start: number): number {
   for (let at = bytes.indexOf(0xff, start); at !== -1; at = bytes.indexOf(0xff, at + 1)) {
     const next = bytes.readUInt8(at + 1);
@@ -97,7 +96,10 @@ function jpegOrientation(orientation: number): Buffer {
 const PNG_HEAD_BYTES = 8;
 /** Length, type and checksum. */
 const PNG_FRAME_BYTES = 12;
-/** Beside the critical chunks, whose names begin with a capital: colours, size on paper, transparency, animation. */
+/**
+ * Ancillary chunks that are kept beside the critical ones, whose names begin with a capital: colours, physical size, transparency,
+ * animation.
+ */
 const PNG_NEEDED = new Set([
   "tRNS",
   "gAMA",
@@ -128,7 +130,7 @@ function stripPng(bytes: Buffer): Buffer[] {
     if (type === "IEND") break;
     at = end;
   }
-  // Behind the header, and before the picture.
+  // After the header, before the image data.
   if (orientation !== 1) kept.splice(2, 0, pngChunk("eXIf", exifOf(orientation)));
   return kept;
 }
@@ -147,7 +149,7 @@ function uint32BE(value: number): Buffer {
 const RIFF_HEAD_BYTES = 12;
 const RIFF_FRAME_BYTES = 8;
 const WEBP_NEEDED = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
-/** Of VP8X: the file has XMP, and EXIF. */
+/** Flags of VP8X for XMP and EXIF. */
 const [WEBP_XMP, WEBP_EXIF] = [0x04, 0x08];
 
 /** RFC 9649, 2. Only a file with VP8X has metadata. */
@@ -190,14 +192,14 @@ function webpExif(orientation: number): Buffer {
   return Buffer.concat([head, exif]);
 }
 
-/** Some writers put JPEG's mark before it. */
+/** Some writers put JPEG's identifier before it. */
 function tiffOf(exif: Buffer): Buffer {
   return startsWith(exif, EXIF_MARK) ? exif.subarray(EXIF_MARK.length) : exif;
 }
 
 const [GIF_PICTURE, GIF_EXTENSION, GIF_END] = [0x2c, 0x21, 0x3b];
 const [GIF_CONTROL, GIF_APPLICATION] = [0xf9, 0xff];
-/** How often an animation is shown, and its colour profile. */
+/** Loop count of an animation, and colour profile. */
 const GIF_NEEDED = ["NETSCAPE2.0", "ANIMEXTS1.0", "ICCRGBG1012"];
 
 /** GIF89a. */
@@ -208,7 +210,7 @@ function stripGif(bytes: Buffer): Buffer[] {
     const kind = bytes.readUInt8(at);
     if (kind === GIF_END) return [...kept, bytes.subarray(at, at + 1)];
     if (kind === GIF_PICTURE) {
-      // The descriptor, its colours, and a byte before the data.
+      // The descriptor, its colour table, and a byte before the data.
       const end = endOfBlocks(bytes, at + 10 + colorTableBytes(bytes.readUInt8(at + 9)) + 1);
       kept.push(part(bytes, at, end));
       at = end;
@@ -235,7 +237,7 @@ function endOfBlocks(bytes: Buffer, start: number): number {
 const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
 
-/** TIFF 6.0: the tag of the first directory; null without one. Metadata that makes no sense has none either. */
+/** TIFF 6.0: the orientation in the first directory; null without one, or for invalid metadata. */
 function orientationOf(tiff: Buffer): number | null {
   try {
     const isLittle = tiff.toString("latin1", 0, 2) === "II";

@@ -1,15 +1,14 @@
 /**
- * Iterators of what comes bit by bit, whose readers make no promise for what is here already: a stream has many bits, and a promise at each
- * layer that each of them passes costs more than the bit itself.
+ * Iterators that return available items without a promise: a stream has many items, and a promise at each layer costs more than the item.
  */
 
 export type Pulled<Item> = IteratorResult<Item, unknown> & {
-  /** Nothing follows: it need not be asked for. */
+  /** No item follows. */
   readonly isLast?: boolean;
 };
 
 export interface PulledIterator<Item> extends AsyncIterator<Item, unknown> {
-  /** As `next`, but at once when it can. What it throws at once, `next` rejects with. */
+  /** As `next`, but synchronous when an item is available. It throws where `next` rejects. */
   pull?(): Pulled<Item> | Promise<Pulled<Item>>;
 }
 

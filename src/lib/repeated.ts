@@ -1,7 +1,7 @@
-/** Work that a process does again and again for as long as it lives. */
+/** Periodic background work of a process. */
 import type { Logger } from "pino";
 
-/** Never runs twice at the same time, and never rejects: a run that fails is logged as `failure`, and the next one comes all the same. */
+/** Runs never overlap and never reject: a failed run is logged as `failure`, and the next one follows all the same. */
 export class Repeated {
   private running: Promise<void> | null = null;
   private timer: NodeJS.Timeout | undefined;
@@ -12,7 +12,7 @@ export class Repeated {
     private readonly failure: string,
   ) {}
 
-  /** Begins one interval from now. Keeps no process alive. */
+  /** Starts one interval from now. Does not keep the process alive. */
   every(intervalMs: number): this {
     clearInterval(this.timer);
     this.timer = setInterval(() => void this.now(), intervalMs).unref();
@@ -27,7 +27,7 @@ export class Repeated {
     return this.running;
   }
 
-  /** Repeats no more, and resolves when the run under way has ended. */
+  /** Stops, and resolves when the run under way has ended. */
   async close(): Promise<void> {
     clearInterval(this.timer);
     await this.running;

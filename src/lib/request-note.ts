@@ -1,13 +1,13 @@
 /**
- * What is to be told of one request when it is over, in the access log and in the metrics. Whoever comes to know something of it writes
- * it down here, on the way: the faces who asks and which route it is, the services what was generated and what that cost.
+ * Collects data of one request for the access log and the metrics. Each layer adds its part: the faces the caller and the route, the
+ * services the generations and their cost.
  *
- * Nothing of it may be a secret or a prompt. So it holds ids that the gateway has made, names out of closed lists, and the pattern of a
- * route, whose actual path callers write into; the id of the request, which a caller may choose, is all that is theirs.
+ * It must hold no secret and no prompt: only ids made by the gateway, names from closed lists, and the route's pattern, as clients write
+ * into the path. The request id, which a client may choose, is the only client text.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 
-/** As much of a generation's receipt as is told. */
+/** The logged part of a generation's receipt. */
 export interface NotedReceipt {
   readonly generationId: string;
   readonly model: string;
@@ -19,34 +19,34 @@ export interface NotedReceipt {
 export class RequestNote {
   /** Monotonic milliseconds. */
   readonly startedAt = performance.now();
-  /** The pattern of the path that answered; null: none did. */
+  /** The pattern of the path; null: none matched. */
   route: string | null = null;
   requestId: string | null = null;
-  /** Null: nobody's, or a session's. */
+  /** Null: anonymous, or a session. */
   apiKeyId: string | null = null;
-  /** Of the error that was told the caller: the first one, where there were several. */
+  /** The first error code in the answer. */
   code: string | null = null;
-  /** What a GraphQL request asked for: the name of its operation, or else its kind. */
+  /** Of a GraphQL request: the name of its operation, or else its kind. */
   operation: string | null = null;
   /** Of the first generation. */
   generationId: string | null = null;
-  /** The canonical id of the model that was asked for. */
+  /** The canonical id of the requested model. */
   model: string | null = null;
-  /** How many generations were charged. */
+  /** Number of charged generations. */
   generations = 0;
   costNanocredits = 0n;
-  /** Of agents: what was charged for all that they asked for. */
+  /** Charges of all generations that an agent made. */
   childCostNanocredits = 0n;
-  /** What the gateway itself took of the generations' time. */
+  /** The gateway's own share of the generations' time. */
   gatewayMs = 0;
 
-  /** A generation is planned. One request may ask for several, of which an agent's own is the first. */
+  /** A generation is planned. A request may have several; an agent's own is the first. */
   began(generationId: string, model: string): void {
     this.generationId ??= generationId;
     this.model ??= model;
   }
 
-  /** A generation was charged, be it nothing. */
+  /** A generation was charged, at a cost of 0 too. */
   finished({ generationId, model, costNanocredits, childCostNanocredits = 0n, gatewayMs }: NotedReceipt): void {
     this.began(generationId, model);
     this.generations += 1;
@@ -64,34 +64,34 @@ const NOTE = Symbol("request note");
 
 type Noted = IncomingMessage & { [NOTE]?: RequestNote };
 
-/** The note of a request: made when it is first asked for. */
+/** The note of a request, made on first use. */
 export function noteOf(req: IncomingMessage): RequestNote {
   const noted: Noted = req;
   noted[NOTE] ??= new RequestNote();
   return noted[NOTE];
 }
 
-/** How a request ended. */
+/** The end of a request. */
 export interface RequestEnd {
-  /** As HTTP names them; WEBSOCKET for what went over one. */
+  /** HTTP's method, or WEBSOCKET for an operation over a WebSocket. */
   readonly method: string;
   readonly status: number;
-  /** The caller left, or was hung up on, before the answer was out. */
+  /** The client disconnected, or was disconnected, before the end of the answer. */
   readonly isLeft: boolean;
 }
 
-/** What proxies write down for a caller who left before there was an answer. */
+/** The status that proxies log for a client that disconnected before the answer. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 export interface RequestObserver {
-  /** Any request, once: its answer is out, or its caller is gone. */
+  /** Called once per request, after its answer or when its client is gone. */
   requestOver(note: RequestNote, end: RequestEnd): void;
 }
 
-/** Tells the observers of each request of the server. Returns how many are under way. */
+/** Calls the observers for each request of the server. Returns the number of requests under way. */
 export function watchRequests(http: Server, observers: readonly RequestObserver[]): () => number {
   let underWay = 0;
-  // First of all listeners, so that the time of the others counts.
+  // The first listener, so that the time of the others counts.
   http.prependListener("request", (req: IncomingMessage, res: ServerResponse) => {
     const note = noteOf(req);
     underWay += 1;

@@ -1,12 +1,12 @@
-/** What may be on a roster; of one alone at a time. */
+/** A possible member of a roster; of one roster at a time. */
 export interface Listed {
-  /** Where on it; -1 while it is on none. The roster's own. */
+  /** Its index; -1 while it is on none. Written by the roster only. */
   rosterPlace: number;
 }
 
 /**
- * What is there at the moment, in no order: for what every request enters and leaves. A Set would do, but the tables that it leaves behind
- * as it grows and shrinks know the next one each, and keep what was in it beyond its time (docs/decisions/garbage.md).
+ * An unordered set of objects that every request enters and leaves. A growing and shrinking Set leaves old tables that link to newer ones,
+ * and so keeps former members alive (docs/decisions/garbage.md).
  */
 export class Roster<Member extends Listed> {
   private readonly members: Member[] = [];
@@ -15,14 +15,14 @@ export class Roster<Member extends Listed> {
     return this.members.length;
   }
 
-  /** Does nothing when it is there. */
+  /** Does nothing for a member. */
   add(member: Member): void {
     if (member.rosterPlace !== -1) return;
     member.rosterPlace = this.members.length;
     this.members.push(member);
   }
 
-  /** Does nothing when it is not there. */
+  /** Does nothing for others. */
   delete(member: Member): void {
     const place = member.rosterPlace;
     if (place === -1) return;
@@ -33,7 +33,7 @@ export class Roster<Member extends Listed> {
     last.rosterPlace = place;
   }
 
-  /** Those that are there now, whoever comes or leaves meanwhile. */
+  /** A snapshot, unaffected by later changes. */
   all(): readonly Member[] {
     return [...this.members];
   }

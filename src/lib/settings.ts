@@ -1,38 +1,38 @@
-/** What the configuration states in the words in which services are made with it. */
+/** Configuration in the terms of the services. */
 
-/** What an account of this tier is given at each boundary of the period, in UTC. */
+/** Credits that an account of this tier gets at each boundary of the period, in UTC. */
 export interface Tier {
   readonly name: string;
-  /** What its bucket holds after each boundary. */
+  /** The bucket's content after a refill. */
   readonly nanocredits: bigint;
-  /** Null: nothing is refilled. */
+  /** Null: no refills. */
   readonly period: "hour" | "day" | "week" | "month" | null;
 }
 
-/** Of a bucket that keeps the blobs. */
+/** The bucket for blobs. */
 export interface S3Settings {
   readonly bucket: string;
   /** Null: AWS. */
   readonly endpoint: string | null;
   readonly region: string;
-  /** Null: those that the SDK finds by itself. */
+  /** Null: the SDK's own default chain. */
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
 }
 
-/** Of attempts to sign in beyond the limit. */
+/** Pace of sign-in attempts beyond the limit. */
 export interface SignInPace {
-  /** Between the attempts of a client address that makes too many. */
+  /** Between attempts of a client address with too many. */
   readonly addressTurnMs: number;
-  /** Between those of one client address for an e-mail address that too many attempts name, wherever they come from. */
+  /** Between attempts of one client address for an e-mail address with too many attempts from anywhere. */
   readonly emailTurnMs: number;
-  /** Attempts of a client address that may wait at once; more are refused. */
+  /** Waiting attempts of a client address; more are refused. */
   readonly waitingPerAddressMax: number;
 }
 
 export interface GitHubSettings {
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Where people are sent, and codes are exchanged. */
+  /** Where browsers are redirected, and codes are exchanged. */
   readonly webUrl: string;
   readonly apiUrl: string;
 }

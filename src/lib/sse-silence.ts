@@ -1,9 +1,12 @@
 /**
- * Bounds what an event stream carries without content: comments, empty lines, fields and events that say nothing. A vendor's keep-alive is
- * a few bytes a second; a flood of them is work that nobody is paid for.
+ * Bounds the part of an event stream without content: comments, empty lines, and fields and events without text. A vendor's keep-alive is a
+ * few bytes a second; a flood of them is unpaid work.
  */
 
-/** Unspecified: an event without content counts as so many bytes at least, because it is read like any other, and at most: some repeat the whole request. */
+/**
+ * Unspecified: bytes that an event without content counts at least, because it is parsed like any other, and at most: some repeat the whole
+ * request.
+ */
 const SILENT_EVENT_BYTES_MIN = 256;
 const SILENT_EVENT_BYTES_MAX = 64 * 1024;
 
@@ -15,13 +18,13 @@ export class SseSilenceError extends Error {
   }
 }
 
-/** Counts between one piece of content and the next. */
+/** Counts between two pieces of content. */
 export class SseSilence {
   private bytes = 0;
 
   constructor(private readonly bytesMax: number) {}
 
-  /** Content has come. */
+  /** Resets the count at content. */
   end(): void {
     this.bytes = 0;
   }
@@ -43,12 +46,12 @@ const CR = 0x0d;
 const SPACE = 0x20;
 const DATA = Buffer.from("data:");
 
-/** The same for a stream that somebody else takes apart: whatever a `data` line says is content. */
+/** The same for a stream that is parsed elsewhere: the text of every `data` line is content. */
 export class RawSseSilence {
   private readonly silence: SseSilence;
   /** Bytes of the line so far, up to one more than those of `data:`. */
   private lineBytes = 0;
-  /** The line begins as a line of data does. */
+  /** The line so far matches `data:`. */
   private isData = true;
 
   constructor(bytesMax: number) {
@@ -72,7 +75,7 @@ export class RawSseSilence {
       } else if (!isData || byte === SPACE) {
         silent += 1;
       } else {
-        // What is left of the line is content, too.
+        // The rest of the line is content too.
         this.silence.add(silent);
         this.silence.end();
         silent = 0;

@@ -1,26 +1,26 @@
 /**
- * Server-sent events (HTML Living Standard, section 9.2.6), read from bytes as they arrive and written. Line ends may be LF,
- * CRLF, a lone CR or any mixture, and a chunk may end anywhere, inside a character too.
+ * Parses and writes server-sent events (HTML Living Standard, section 9.2.6). Lines may end in LF, CRLF or CR in any mixture, and a chunk
+ * may end anywhere, also inside a character.
  *
- * The scanner never looks at a byte twice: it asks `indexOf` for the next line end and keeps the pieces of an unfinished line
- * apart until it is whole, so an event costs time in proportion to its length however many chunks it came in.
+ * No byte is read twice: `indexOf` finds the next line end, and the pieces of an unfinished line are kept until it is complete, so the cost
+ * of an event is linear in its length for any chunks.
  */
 
 export interface SseEvent {
   /** The values of the event's `data` lines, joined by a line feed. */
   readonly data: string;
-  /** The value of its `event` field; null when there is none. */
+  /** The value of its `event` field; null when absent. */
   readonly event: string | null;
   /**
-   * Its data as one well-formed event, `data: <line>\n` for each line and an empty line; comments and other fields are left out.
-   * A slice of the chunk when the event was exactly that already.
+   * The data as one well-formed event, `data: <line>\n` for each line and an empty line, without comments and other fields. A slice of the
+   * chunk when the event had exactly that form.
    */
   readonly bytes: Buffer;
-  /** Where its data stands in the chunk, when the event was exactly that already. */
+  /** The position of its data in the chunk, when the event had exactly that form. */
   readonly line?: RawLine;
 }
 
-/** A piece of a chunk: the places of its bytes are those of the characters of `raw`, which is the chunk as Latin-1. */
+/** A part of a chunk; offsets of bytes are those of characters in `raw`, the chunk as Latin-1. */
 export interface RawLine {
   readonly raw: string;
   readonly start: number;
@@ -28,15 +28,15 @@ export interface RawLine {
 }
 
 export interface SseScanner {
-  /** The events that this chunk completes. Throws SseEventTooLargeError once an event exceeds the cap, and from then on. */
+  /** Returns the events that this chunk completes. Throws SseEventTooLargeError once an event exceeds the bound, and from then on. */
   push(chunk: Buffer): SseEvent[];
-  /** The body is over: an event that lacks its closing empty line is taken as it is. */
+  /** The body has ended: an event without its closing empty line counts as complete. */
   end(): SseEvent[];
-  /** The last value of an `id` field; null when there was none. */
+  /** The last `id`; null when absent. */
   readonly lastEventId: string | null;
-  /** The last value of a `retry` field, in milliseconds; null when there was none. */
+  /** The last `retry`, in milliseconds; null when absent. */
   readonly retryMs: number | null;
-  /** How much was pushed since this was last asked that is no data: comments, empty lines, other fields. A short field counts as some bytes more. */
+  /** Bytes without data since the last call: comments, empty lines, other fields. Each line counts as SILENT_LINE_BYTES_MIN at least. */
   takeSilentBytes(): number;
 }
 
@@ -49,7 +49,7 @@ export class SseEventTooLargeError extends Error {
 }
 
 export interface SseScannerOptions {
-  /** The largest event, counted over its `data` lines; also the largest single line of any kind. */
+  /** Bound on an event, counted over its `data` lines, and on any single line. */
   readonly eventBytesMax: number;
 }
 
@@ -57,7 +57,7 @@ export function createSseScanner(options: SseScannerOptions): SseScanner {
   return new Scanner(options.eventBytesMax);
 }
 
-/** One event as bytes. Line ends inside `data` make several `data` lines. */
+/** Writes one event. Line ends inside `data` make several `data` lines. */
 export function formatSseEvent(data: string, event?: string): Buffer {
   const lines = LINE_END.test(data) ? data.split(LINE_ENDS).join("\ndata: ") : data;
   return Buffer.from(event === undefined ? `data: ${lines}\n\n` : `event: ${event}\ndata: ${lines}\n\n`);
@@ -78,13 +78,13 @@ const DATA_BEGINS = "data: ";
 const DATA_PREFIX = Buffer.from(DATA_BEGINS);
 const LINE_FEED = Buffer.from("\n");
 const EVENT_END = Buffer.from("\n\n");
-/** Of one event: each line is kept by itself until the event is whole. */
+/** Per event: its lines are kept separately until it is complete. */
 const EVENT_LINES_MAX = 65_536;
-/** A line that is no data, however short it is. */
+/** The least count of a line that is no data. */
 const SILENT_LINE_BYTES_MIN = 16;
 const BYTE_ORDER_MARK = Buffer.from("\uFEFF");
 
-/** An event as it came. Its text is decoded for whoever asks. */
+/** An event as received. Its text is decoded on demand. */
 class WholeEvent implements SseEvent, RawLine {
   readonly event = null;
 
@@ -111,17 +111,17 @@ class WholeEvent implements SseEvent, RawLine {
 class Scanner implements SseScanner {
   lastEventId: string | null = null;
   retryMs: number | null = null;
-  /** The beginning of a line whose end has not come yet. */
+  /** The beginning of an unfinished line. */
   private parts: Buffer[] = [];
   private partsBytes = 0;
   /** Values of the unfinished event's data lines. */
   private values: Buffer[] = [];
-  /** The event as it goes on, when its only data line happens to stand in memory with both line feeds after it. */
+  /** The unfinished event, when its only data line and both line feeds are contiguous in memory. */
   private whole: Buffer | null = null;
   private dataBytes = 0;
   private eventName: string | null = null;
   private isFirstLine = true;
-  /** The last chunk ended in CR: a LF that begins the next one belongs to it. */
+  /** The last chunk ended in CR: a LF at the start of the next one belongs to it. */
   private skipsLineFeed = false;
   private failure: SseEventTooLargeError | null = null;
   private silentBytes = 0;
@@ -137,7 +137,7 @@ class Scanner implements SseScanner {
       if (chunk[0] === LF) at = 1;
     }
     if (this.isBetweenEvents) at = this.takeWhole(chunk, at, events);
-    // -1 is none, and what lies behind is looked for again.
+    // -1 is none; a position behind is searched again.
     let lf = -2;
     let cr = -2;
     for (;;) {
@@ -176,7 +176,7 @@ class Scanner implements SseScanner {
     return silentBytes;
   }
 
-  /** Crosses comments, and empty lines between events, without making a line of each. Answers where something else begins. */
+  /** Skips comments, and empty lines between events, without making lines. Returns the start of other content. */
   private skipSilence(chunk: Buffer, from: number): number {
     const { length } = chunk;
     const isBetween = this.values.length === 0 && this.eventName === null;
@@ -186,7 +186,7 @@ class Scanner implements SseScanner {
       let end = at;
       if (first === COLON) while (end < length && chunk[end] !== LF && chunk[end] !== CR) end += 1;
       else if (!isBetween || (first !== LF && first !== CR)) break;
-      // The end of a comment has not come yet, or it is too long for a line.
+      // An unfinished comment, or one that is too long for a line.
       if (end === length || end - at > this.eventBytesMax) break;
       at = end + 1;
       if (chunk[end] === CR) {
@@ -199,12 +199,12 @@ class Scanner implements SseScanner {
     return at;
   }
 
-  /** Nothing of an event is left over. */
+  /** No part of an event is pending. */
   private get isBetweenEvents(): boolean {
     return this.partsBytes === 0 && this.values.length === 0 && this.eventName === null;
   }
 
-  /** The usual case: `data: ...`, LF, LF, and so on. Answers how far that goes. */
+  /** Takes events of the usual form: `data: ...`, LF, LF. Returns the end of the last one. */
   private takeWhole(chunk: Buffer, from: number, events: SseEvent[]): number {
     const raw = chunk.toString("latin1");
     if (raw.includes("\r", from)) return from;
@@ -225,7 +225,7 @@ class Scanner implements SseScanner {
     if (this.dataBytes + this.partsBytes > this.eventBytesMax) this.failure = new SseEventTooLargeError(`${this.eventBytesMax} bytes`);
   }
 
-  /** A line is complete: `rest` is its end, what was kept is its beginning. */
+  /** Completes a line: `rest` is its end, the kept parts are its beginning. */
   private takeLine(rest: Buffer, events: SseEvent[]): void {
     let line = rest;
     let whole: Buffer | null = null;
@@ -283,7 +283,7 @@ class Scanner implements SseScanner {
     this.eventName = null;
   }
 
-  /** Events before the one that is too large are still good: they are handed out, the next call throws. */
+  /** Events before the one that is too large are still returned; the next call throws. */
   private deliverThenFail(events: SseEvent[]): SseEvent[] {
     this.parts = [];
     this.values = [];
@@ -302,7 +302,7 @@ function isField(line: Buffer, name: Buffer): boolean {
   return startsWith(line, name) && (line.length === name.length || line[name.length] === COLON);
 }
 
-/** What follows the colon, less one space. */
+/** The value after the colon, less one space. */
 function fieldValue(line: Buffer, name: Buffer): Buffer {
   const start = name.length + 1;
   return line.subarray(line[start] === SPACE ? start + 1 : start);

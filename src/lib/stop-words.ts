@@ -1,3 +1,3 @@
-/** What a gateway logs when it is told to stop, whether it is one process or several. */
+/** Log messages of a stopping gateway, of one process or several. */
 export const LEAVING = "not ready any more: requests are still taken, so that balancers have time to send them elsewhere";
 export const STOPPING = "stopping: no new connections, streams may finish";

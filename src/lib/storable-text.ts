@@ -1,34 +1,34 @@
 /**
- * Texts that PostgreSQL can store and UTF-8 can write: all but those with a NUL character or half of a surrogate pair. JSON that is valid
- * UTF-8 has either only by an escape (`\u0000`, `\ud83d`).
+ * Texts that PostgreSQL can store and UTF-8 can encode: without NUL and lone surrogates. JSON in valid UTF-8 can have either only as an
+ * escape (`\u0000`, `\ud83d`).
  */
 
 import { ownValue } from "./own-values.js";
 
-/** What is wrong with a text, to go on after its field's name and a colon; null when it can be stored. */
+/** The fault of a text, to follow its field's name and a colon; null when it can be stored. */
 export function unstorableIn(text: string): string | null {
   if (text.includes("\0")) return "must not hold a NUL character";
   return text.isWellFormed() ? null : "must not hold half of a surrogate pair (a character that was cut in two)";
 }
 
-/** Characters that turn the direction of the text around them (Unicode Standard Annex 9, 2). */
+/** Characters that change the direction of surrounding text (Unicode Standard Annex 9, 2). */
 export const BIDI_CONTROL = /\p{Bidi_Control}/u;
 
-/** The text without what cannot be stored: for texts that others than the caller wrote. */
+/** Removes characters that cannot be stored, from text that the caller did not write. */
 export function toStorable(text: string): string {
   return unstorableIn(text) === null ? text : text.toWellFormed().replaceAll("\0", "\uFFFD");
 }
 
-/** A name that others than the caller wrote, as `shownText` would take it. */
+/** Cleans a name that the caller did not write to pass `shownText`. */
 export function toShown(name: string): string {
   return toStorable(name).replace(/\p{Bidi_Control}/gu, "");
 }
 
-/** Valid JSON that was valid UTF-8 holds no text that cannot be stored unless it holds this. */
+/** Valid JSON in valid UTF-8 holds no unstorable text without this. */
 export const UNICODE_ESCAPE = "\\u";
 
 export interface Unstorable {
-  /** Where the text stands, dotted; of a name, the name itself is the last part. */
+  /** Dotted path of the text; for a name, the name is the last part. */
   readonly path: string;
   readonly problem: string;
 }
@@ -40,12 +40,12 @@ export function findUnstorable(value: unknown): Unstorable | null {
 }
 
 interface Found {
-  /** Of the fields around the text, from within. */
+  /** Fields around the text, innermost first. */
   readonly names: string[];
   readonly problem: string;
 }
 
-/** As deep as the value, which has been bounded. */
+/** Recursion is bounded by the depth of the value. */
 function search(value: unknown): Found | null {
   if (typeof value === "string") {
     const problem = unstorableIn(value);

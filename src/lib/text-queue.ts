@@ -1,4 +1,4 @@
-/** Texts between a source that pushes and one reader that pulls. The source is told to wait while too much is unread. */
+/** A queue of texts between a pushing source and one pulling reader, which pauses the source while too much is unread. */
 
 export interface Backpressure {
   pause(): void;
@@ -29,7 +29,7 @@ export class TextQueue implements AsyncIterableIterator<string> {
     this.wake?.();
   }
 
-  /** What was pushed before is still read. With a failure, `next` throws it once after that. */
+  /** Ends the queue; queued texts are still read. With a failure, `next` throws it once after them. */
   end(failure?: unknown): void {
     if (this.isEnded) return;
     this.isEnded = true;
@@ -52,7 +52,7 @@ export class TextQueue implements AsyncIterableIterator<string> {
     return { done: true, value: undefined };
   }
 
-  /** Nothing more is read. */
+  /** Drops the unread texts. */
   async return(): Promise<IteratorResult<string, undefined>> {
     this.texts = [];
     this.unread = 0;

@@ -1,21 +1,29 @@
-/** What V8 is told of objects that are made, and of when to optimise: little while a process starts, what a load needs once it serves. */
+/** Tunes V8's allocation and optimisation: little memory at the start, throughput once the process serves. */
 import { setFlagsFromString } from "node:v8";
 
 /**
- * To be called before anything else is loaded; what it answers, when the process serves.
+ * Call before anything else is loaded; call the returned function when the process serves.
  *
- * 1. V8 makes what has outlived collections before directly in its old space, where it stays until all of the heap is looked at, and with it
- *    whatever it leads to. Under load what belongs to a request outlives a collection of the young space and ends a moment later, so that every
- *    second request was kept for the whole heap's collection, which cost a sixth of a stream's processor time. Nothing is made there now.
- * 2. What a start makes mostly stays, and V8 takes that for a reason to give new objects 32 MB, which an idle process never fills nor gives
- *    back. The young space keeps its first size until the process serves. From then on it grows at once: by doubling, V8 would take so long to make
- *    up for the start that a load of large answers costs it twice the processor time, most of it in collections that come too soon.
- * 3. WebAssembly is optimised late from the moment on at which the database is opened (store/database.ts). What is first used by a load, such
- *    as the parser of upstreams' answers, is optimised as soon as V8 would.
- * 4. Large answers pass as bytes outside of the heap, and most of them are garbage of the young space. V8 used to collect that when enough of
- *    them had been made; versions from 13 on look at all of the heap for every 64 MB instead, which took a third of the processor time of a spoken
- *    answer. The bytes count as a part of the heap now, whose growth says when all of it is looked at, and version 13, which lets three times
- *    as many gather in the young space as others do, is told their bound.
+ * 1. V8 allocates objects of kinds that survived earlier collections directly in its old space, where they stay until a full collection,
+ *    with
+ *    everything they refer to. Under load, data of a request survives a young collection and dies a moment later, so that every second
+ *    request
+ *    waited for the full collection, at a sixth of a stream's processor time. This pretenuring is switched off.
+ * 2. Most objects of the start survive, so V8 would grow the young space to 32 MB, which an idle process never fills nor returns. The young
+ *    space
+ *    keeps its first size until the process serves, and then grows at once: growing by doubling would take so long that a load of large
+ *    answers
+ *    costs twice the processor time, most of it in early collections.
+ * 3. WebAssembly is optimised late from the moment on at which the database is opened (store/database.ts). Code that is first used by a
+ *    load,
+ *    such as the parser of upstreams' answers, is optimised as soon as V8 would.
+ * 4. Large answers are bytes outside of the heap, mostly garbage of the young space. V8 used to collect the young space once enough of them
+ *    had
+ *    been made; versions from 13 on run a full collection for every 64 MB instead, which took a third of the processor time of a spoken
+ *    answer.
+ *    These bytes now count as part of the heap, whose growth triggers full collections, and version 13, which lets three times as many
+ *    gather in
+ *    the young space as others do, gets a bound.
  */
 export function startThriftily(): () => void {
   setFlagsFromString("--no-allocation-site-pretenuring");
@@ -28,5 +36,5 @@ export function startThriftily(): () => void {
   };
 }
 
-/** Of another version a flag may be unknown, which V8 would complain of on standard error. */
+/** Another version may lack a flag, which V8 would report on standard error. */
 const V8_MAJOR = Number.parseInt(process.versions.v8, 10);

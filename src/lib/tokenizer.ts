@@ -1,10 +1,10 @@
 /**
- * Counts tokens where no upstream has counted them: what a prompt will cost before it is sent, and what an answer cost when
- * its upstream does not say. The vocabulary is OpenAI's o200k_base for every model; others differ by some ten percent.
+ * Counts tokens that no upstream has counted: to estimate a prompt's cost, and the cost of an answer without reported usage. The vocabulary
+ * is OpenAI's o200k_base for every model; others differ by some ten percent.
  *
- * Ordinary amounts of text are counted exactly. What exceeds the bounds below, in length or by being made to be slow (long runs
- * without a break, random letters), is sampled at places that nobody can foresee and answered a little high: no call takes more than
- * a few milliseconds, those in turns with everybody else in between, and nobody can write a prompt that counts for less than it is.
+ * Ordinary amounts of text are counted exactly. Text beyond the bounds below, in length or in cost (long unbroken runs, random letters), is
+ * sampled at random places and estimated slightly high. So no call takes more than a few milliseconds, calls in turns yield to the event
+ * loop, and no prompt can be written to count for less than it is.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
@@ -13,30 +13,30 @@ import { type BytePairs, loadBytePairs, type MergeAllowance } from "./byte-pairs
 import { type ChatReader, readChat } from "./chat-prompt.js";
 import { ownValue } from "./own-values.js";
 
-/** Of one text or one chat. Measured: ordinary text takes 40-80 ns a character, so this much takes 3 to 5 ms. */
+/** Of one text or one chat. Measured: ordinary text takes 40-80 ns a character, so this takes 3 to 5 ms. */
 export const TEXT_CHARS_EXACT = 65_536;
-/** After so many, everybody else has their turn. */
+/** Characters between two turns of the event loop. */
 const TURN_CHARS = 8_192;
-/** A text costs at least as much as this many characters, however short. */
+/** Even a short text costs as much as this many characters. */
 const TEXT_CHARS_CHARGED_MIN = 32;
-/** Measured: a byte that has to be merged takes 0.3-0.5 us. */
+/** Measured: merging takes 0.3-0.5 us a byte. */
 const MERGED_BYTES_MAX = 8_192;
 const SAMPLE_CHARS = 256;
 const SAMPLES = 64;
 const SAMPLES_IN_TURN = TURN_CHARS / SAMPLE_CHARS;
-/** What is sampled is answered this much higher. */
+/** Factor on sampled counts. */
 const SAMPLED_MARGIN = 1.05;
 
-/** OpenAI's published counting of chats: 3 tokens around each message, 1 more for a name, 3 before the answer. */
+/** OpenAI's published chat counting: 3 tokens around each message, 1 more for a name, 3 before the answer. */
 const TOKENS_PER_MESSAGE = 3;
 const TOKENS_PER_NAME = 1;
 const TOKENS_BEFORE_ANSWER = 3;
-/** Around one tool call or tool declaration, beside its text. */
+/** Around one tool call or declaration, beside its text. */
 const TOKENS_PER_TOOL = 8;
 
 /**
- * What parts that are not text count for, whatever they hold: a 1024 x 1024 picture in high detail (4 tiles of 170 and a base of
- * 85) and in low detail, half a minute of sound at 10 tokens a second, some pages of a document, ten seconds of film.
+ * Estimates for parts that are not text: a 1024 x 1024 image in high detail (4 tiles of 170 and a base of 85) and in low detail, half a
+ * minute of sound at 10 tokens a second, some pages of a document, ten seconds of video.
  */
 const IMAGE_TOKENS = 765;
 const IMAGE_LOW_DETAIL_TOKENS = 85;
@@ -46,13 +46,13 @@ const SPLIT = new RegExp(O200K_TOKEN_SPLIT_REGEX.source, "gu");
 
 let bytePairs: BytePairs | null = null;
 
-/** Counts of texts met lately: a conversation sends all its earlier messages again with each turn. */
+/** Counts of recent texts: a conversation repeats its earlier messages each turn. */
 const recentCounts = new LRUCache<string, number>({
   max: 10_000,
   maxSize: 4 * 1024 * 1024,
   sizeCalculation: (_count, text) => text.length,
 });
-/** Shorter texts are counted faster than they are found. */
+/** Shorter texts are counted faster than looked up. */
 const RECENT_CHARS_MIN = 16;
 
 /** Loads the vocabulary (some 50 ms, once), so that no request waits for it. */
@@ -60,23 +60,23 @@ export function warmUpTokenizer(): void {
   bytePairs ??= loadBytePairs();
 }
 
-/** Tokens of a text. Special tokens such as `<|endoftext|>` count as the plain text that they are. */
+/** Counts a text. Special tokens such as `<|endoftext|>` count as plain text. */
 export function countTextTokens(text: string): number {
   return countTexts([text]);
 }
 
-/** What of a chat request a model reads beside its messages. */
+/** Parts of a chat request that a model reads beside its messages. */
 export interface ChatDeclarations {
   readonly tools?: unknown;
-  /** What tools were called before. */
+  /** The former name of tools. */
   readonly functions?: unknown;
-  /** A JSON schema is read like any other text. */
+  /** JSON schemas are read like other text. */
   readonly response_format?: unknown;
 }
 
 /**
- * Tokens of a chat request's `messages`, and of the tools, functions and schemas that go with them, as an OpenAI upstream would count
- * them. Takes what a caller sent: whatever has not the shape of a message counts as nothing.
+ * Counts a chat request's `messages`, tools, functions and schemas as an OpenAI upstream would. Accepts unvalidated input: values that are
+ * no messages count as nothing.
  */
 export function countChatTokens(messages: unknown, { tools, functions, response_format }: ChatDeclarations = {}): number {
   const count = new ChatCount();
@@ -84,13 +84,13 @@ export function countChatTokens(messages: unknown, { tools, functions, response_
   return count.tokens + countTexts(count.texts);
 }
 
-/** The texts of a chat request, and the tokens of what is not text, as an OpenAI upstream would count them. */
+/** Collects the texts of a chat request, and counts its other parts as an OpenAI upstream would. */
 export class ChatCount implements ChatReader {
   readonly texts: string[] = [];
   tokens = TOKENS_BEFORE_ANSWER;
-  /** Pictures, sound, films and files: what a model reads of them only its upstream can tell. */
+  /** Images, sound, videos and files, whose tokens only the upstream knows. */
   readonly parts: Readonly<Record<string, unknown>>[] = [];
-  /** Fields that nobody here knows. */
+  /** Unknown fields. */
   readonly unknowns: unknown[] = [];
 
   beginMessage(): void {
@@ -124,7 +124,7 @@ export class ChatCount implements ChatReader {
   }
 
   label(): void {
-    // The upstream's alone.
+    // Only for the upstream.
   }
 
   unknown(value: unknown): void {
@@ -132,7 +132,7 @@ export class ChatCount implements ChatReader {
   }
 
   endMessages(): void {
-    // Nothing is counted for that.
+    // Counts nothing.
   }
 
   declarations(declared: readonly unknown[]): void {
@@ -149,7 +149,7 @@ function imageTokens(image: unknown): number {
   return isRecord(image) && image.detail === "low" ? IMAGE_LOW_DETAIL_TOKENS : IMAGE_TOKENS;
 }
 
-/** As `countTexts`, in turns. */
+/** As `countTexts`, yielding to the event loop. */
 export function countInTurns(texts: readonly string[]): number | Promise<number> {
   const counting = count(texts);
   const { done, value } = counting.next();
@@ -164,7 +164,7 @@ async function takeTurns(counting: Counting): Promise<number> {
   }
 }
 
-/** Everything in a message, or a streamed piece of one, that an upstream bills as output: content, reasoning, refusal, tool calls. */
+/** Counts everything that an upstream bills as output in a message or streamed delta: content, reasoning, refusal, tool calls. */
 export function countDeltaTokens(delta: unknown): number {
   if (!isRecord(delta)) return 0;
   const found: Found = { texts: [], tokens: 0 };
@@ -172,7 +172,7 @@ export function countDeltaTokens(delta: unknown): number {
   return found.tokens + countTexts(found.texts);
 }
 
-/** The texts of a message, and the tokens of what is not text. */
+/** The texts of a message, and the tokens of its other parts. */
 interface Found {
   readonly texts: string[];
   tokens: number;
@@ -218,12 +218,12 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** What one call may still spend on counting exactly. */
+/** Work left for exact counting in one call. */
 interface Allowance extends MergeAllowance {
   chars: number;
 }
 
-/** Tokens of texts that stand apart: each exactly while the allowance lasts, the others together by sampling. */
+/** Tokens of separate texts: each exactly while the allowance lasts, the others together by sampling. */
 export function countTexts(texts: readonly string[]): number {
   const counting = count(texts);
   for (;;) {
@@ -232,7 +232,7 @@ export function countTexts(texts: readonly string[]): number {
   }
 }
 
-/** Yields after each turn's worth of work, and returns the tokens. */
+/** Yields after each turn's work, and returns the tokens. */
 type Counting = Generator<undefined, number>;
 
 function* count(texts: readonly string[]): Counting {
@@ -268,7 +268,7 @@ function* count(texts: readonly string[]): Counting {
   return tokens + (yield* sampleTokens(others.join("\n")));
 }
 
-/** Null: that takes more than the allowance. Undefined: it is to be counted, and has been taken from the allowance. */
+/** Null: beyond the allowance. Undefined: to be counted, and already taken from the allowance. */
 function countAtOnce(text: string, allowance: Allowance): number | null | undefined {
   if (allowance.chars <= 0 || text.length > TEXT_CHARS_EXACT) return null;
   if (text.length < RECENT_CHARS_MIN) {
@@ -285,14 +285,14 @@ function countAtOnce(text: string, allowance: Allowance): number | null | undefi
   return undefined;
 }
 
-/** Of the pieces that begin from `from` on and before `to`; `SPLIT.lastIndex` is then where the last of them ends. */
+/** Counts the pieces that begin between `from` and `to`; `SPLIT.lastIndex` is then the end of the last one. */
 function splitAndCount(text: string, allowance: Allowance, from = 0, to = text.length): number | null {
   warmUpTokenizer();
   const pairs = bytePairs as BytePairs;
   let tokens = 0;
   SPLIT.lastIndex = from;
   const end = Math.min(to, text.length);
-  // Every character belongs to a piece, so each piece begins where the one before it ended; asking for no match object is faster.
+  // Pieces are contiguous, so each starts at the end of the previous one; `test` avoids a match object.
   for (let start = from; start < end && SPLIT.test(text); start = SPLIT.lastIndex) {
     const count = pairs.countPiece(text, start, SPLIT.lastIndex, allowance);
     if (count === null) return null;
@@ -301,7 +301,7 @@ function splitAndCount(text: string, allowance: Allowance, from = 0, to = text.l
   return tokens;
 }
 
-/** An estimate from samples: one at a random place of each of SAMPLES equal stretches. */
+/** Estimates from samples, one at a random place of each of SAMPLES equal stretches. */
 function* sampleTokens(text: string): Counting {
   const allowance: Allowance = { chars: text.length, mergedBytes: MERGED_BYTES_MAX };
   const stretch = text.length / SAMPLES;
@@ -310,7 +310,7 @@ function* sampleTokens(text: string): Counting {
   let sampledChars = 0;
   let sampledTokens = 0;
   for (let sample = 0; sample < SAMPLES; sample += 1) {
-    // 25 and 64 have no common divisor: every stretch once, and an early end still leaves them spread over the whole text.
+    // 25 and 64 are coprime: each stretch is visited once, and an early end still covers the whole text.
     const stretchStart = ((first + sample * 25) % SAMPLES) * stretch;
     const start = Math.floor(stretchStart + Math.random() * (stretch - chars));
     const counted = splitAndCount(text.slice(start, start + chars), allowance);

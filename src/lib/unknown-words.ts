@@ -1,6 +1,6 @@
 /**
- * Words of others' answers that the gateway does not know and reads past. Each is logged the first time that its source says it, for the
- * operator to see that a vocabulary has grown, and all are counted.
+ * Reports unknown values in answers from outside, which are ignored otherwise. Each is logged the first time its source sends it, so that
+ * operators see that a vocabulary has grown, and all are counted.
  */
 import type { Logger } from "pino";
 
@@ -10,10 +10,10 @@ export type UnknownWordKind = (typeof UNKNOWN_WORD_KINDS)[number];
 /** Receives an unknown word of one source. */
 export type NoteUnknownWord = (kind: UnknownWordKind, word: string) => void;
 
-/** Lines that are logged at most: a hostile upstream may say another word each time. */
+/** The most lines logged: a hostile upstream may send a new word each time. */
 const LINES_MAX = 500;
 const WORD_CHARS_MAX = 64;
-/** What a name is made of. A word is another's text. */
+/** Characters outside of names are replaced in the log. */
 const UNUSUAL = /[^A-Za-z0-9 _.:/-]/g;
 
 export class UnknownWords {

@@ -1,8 +1,8 @@
-/** Usage quantities: what a generation consumed and made, in the kinds that are priced (docs/spec/credits.md#prices, docs/spec/usage.md#rows). */
+/** Usage quantities of a generation, in the kinds that have prices (docs/spec/credits.md#prices, docs/spec/usage.md#rows). */
 
 /**
- * Amounts by kind, all whole numbers of 0 or more. The text kinds leave out what is counted in a kind of its own, so the
- * kinds never overlap and a cost is a plain sum.
+ * Amounts by kind, whole numbers of 0 or more. Text kinds exclude amounts that have their own kind, so kinds never overlap and a cost is a
+ * plain sum.
  */
 export interface UsageQuantities {
   readonly inputTextTokens: number;
@@ -20,9 +20,9 @@ export interface UsageQuantities {
 
 export type UsageKind = keyof UsageQuantities;
 
-/** What an upstream reports: beside what a usage row counts, a part of it that is priced otherwise and has no column. */
+/** Usage as reported by an upstream: the usage row's amounts, and a part that has another price and no column. */
 export interface ReportedUsage extends UsageQuantities {
-  /** Of `inputCacheWriteTokens`, those that are kept for an hour; absent when the upstream does not tell. */
+  /** The part of `inputCacheWriteTokens` that is cached for an hour; absent when not reported. */
   readonly inputCacheWriteHourTokens?: number;
 }
 
@@ -43,10 +43,10 @@ export const NO_USAGE: UsageQuantities = Object.freeze({
 /** Every kind, in the order of the usage row's columns. */
 export const USAGE_KINDS = Object.keys(NO_USAGE) as readonly UsageKind[];
 
-/** The largest amount of one kind that a usage row can hold (PostgreSQL's integer). A report above it is not believed. */
+/** The largest amount of one kind in a usage row (PostgreSQL's integer). A larger report is not believed. */
 export const USAGE_AMOUNT_MAX = 2_147_483_647;
 
-/** These amounts alone, in an object of their own. Field by field, which is ten times as fast as to spread it. */
+/** Copies these amounts into a new object. Field by field, which is ten times as fast as a spread. */
 export function amountsOf(usage: UsageQuantities): { -readonly [Kind in UsageKind]: number } {
   return {
     inputTextTokens: usage.inputTextTokens,

@@ -1,15 +1,18 @@
-/** Where the code of another thread or process is: bundled beside this module, or, when the project runs from its sources, bundled now. */
+/** Finds the code of another thread or process: bundled beside this module, or bundled now when running from sources. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The file that Node can load of a source file: `sourcePath` is below `src` and without its ending, such as `store/embedded-worker`. The build must know it as an entry of its own. */
+/**
+ * Returns a file that Node can load for a source file: `sourcePath` is below `src` and without its extension, such as
+ * `store/embedded-worker`. The build must have it as an entry.
+ */
 export async function resolveWorkerFile(sourcePath: string): Promise<string> {
   const name = basename(sourcePath);
   if (!import.meta.url.endsWith(".ts")) return fileURLToPath(new URL(`./${name}.js`, import.meta.url));
 
-  // Node cannot load TypeScript, and only esbuild knows the worker's imports; both are there wherever the sources are run.
+  // Node cannot load TypeScript, and only esbuild resolves the worker's imports; both exist where sources are run.
   const { build } = await import("esbuild");
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL(`../${sourcePath}.ts`, import.meta.url))],
