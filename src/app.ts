@@ -1,12 +1,12 @@
 /**
- * The composition root: a configuration in, an HTTP server out.
+ * The composition root: makes an HTTP server from a configuration.
  *
- * 1. The port is taken. Where that fails nothing has been touched: no database is made, and no key that nobody would see.
+ * 1. It listens first. When that fails nothing was changed: no database is made, and no key that would not be shown.
  * 2. The platform is opened: the data directory, the database and its migrations, the owner and the key to print.
- * 3. The faces answer. Until then whoever asks is told that the gateway is starting.
+ * 3. The faces answer. Until then requests are answered that the gateway is starting.
  *
- * A worker of several has no port but one for itself, at which its agents reach the process that runs them: its primary has the
- * gateway's, and hands it connections.
+ * One of several workers listens only on a port of its own, at which its agents reach it: the primary listens on the gateway's port, and
+ * hands over connections.
  */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -34,22 +34,21 @@ import type { Services } from "./services/services.js";
 export interface App {
   readonly http: Server;
   readonly services: Services;
-  /** What the services stand on. */
   readonly infrastructure: Infrastructure;
   readonly newOwnerKey: string | null;
-  /** Where it is reached. */
+  /** The gateway's addresses. */
   readonly addresses: Addresses & { readonly port: number };
-  /** Before `close`: readiness is refused, so that balancers send requests elsewhere. What comes all the same is served. */
+  /** Call before `close`: refuses readiness, so that balancers send requests elsewhere. Requests are still served. */
   withdraw(): void;
-  /** Takes no new connections, lets what is under way finish for a bounded time, then closes everything. */
+  /** Stops accepting connections, lets requests finish for a bounded time, then closes everything. */
   close(): Promise<void>;
 }
 
 const OWN_PLACE = { host: "127.0.0.1", port: 0 };
 
 /**
- * Resolves when it serves. Rejects with a StartError, and with the port given back, when it cannot. `worker`: it is one of several, and
- * the port of the configuration is their primary's.
+ * Resolves when it serves. Rejects with a StartError, after closing the port, when it cannot. `worker`: one of several, whose primary
+ * listens on the configured port.
  */
 export async function createApp(config: Config, log: Logger, clock: Clock = systemClock, worker: WorkerLink | null = null): Promise<App> {
   const { adopt, ...classes } = createMessageClasses();
@@ -148,7 +147,7 @@ async function serve(
       ["realtime", realtime.sessionCount()],
     ],
   );
-  // As with requests: the media host answers neither, and where people sign in there is no session of a model.
+  // As for requests: the media host accepts no upgrades, and the sign-in host no realtime sessions.
   const isAnswered = (req: IncomingMessage, path: string) =>
     hosts.answer(req) && !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
   const upgrades = { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade };
@@ -183,8 +182,8 @@ async function serve(
 }
 
 /**
- * The faces are half of what a start has to load. They are loaded while the platform opens, because the embedded database starts
- * in a thread of its own and leaves this one with nothing else to do.
+ * Loads the faces, half of a start's modules, while the platform opens: the embedded database starts in its own thread, and leaves this one
+ * idle.
  */
 async function loadFaces() {
   const [{ default: express }, server, webSocket, yoga, clientError, context, direct, hostMount, realtime, route, router] =

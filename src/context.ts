@@ -1,4 +1,4 @@
-/** Who asks, and with what: the first argument of every public service method. Knows no transport. */
+/** The request context: caller and request data, the first argument of every public service method. Knows no transport. */
 import type { Logger } from "pino";
 import type { RequestNote } from "./lib/request-note.js";
 
@@ -6,13 +6,15 @@ export type ApiKeyType = "secret" | "publishable";
 /** Account permissions (docs/spec/keys.md#permissions); a key holds some, a session all. */
 export type AccountPermission = "profile" | "balance" | "usage" | "keys";
 
-/** An agent at work for a caller: it may generate what they may, and nothing else; every generation of it is part of theirs. */
+/** An agent run for a caller: it may only generate, with the caller's rights, and its generations are part of the caller's. */
 export interface AgentRun {
   /** The agent's own generation. */
   readonly parentRequestId: string;
-  /** Nanocredits: what everything that it asks for may cost in all. Null: it is no agent's, and only what its caller has bounds it. */
+  /**
+   * Nanocredits: the most that all of the run's generations may cost. Null: not a run of an agent, bounded only by the caller's credits.
+   */
   readonly maxCost: bigint | null;
-  /** Safety features of the agent's own generation: all that it asks for goes through them too. Absent: none. */
+  /** Safety features of the agent's own generation, which also apply to the generations of its run. Absent: none. */
   readonly safetyFeatures?: readonly string[] | undefined;
 }
 
@@ -20,7 +22,7 @@ export interface AnonymousCaller {
   readonly kind: "anonymous";
 }
 
-/** A request authenticated by an API key. Budgets are not here: only the database knows them. */
+/** A request authenticated by an API key. Budgets are only in the database. */
 export interface KeyCaller {
   readonly kind: "key";
   readonly accountId: string;
@@ -29,64 +31,64 @@ export interface KeyCaller {
   readonly apiKeyName: string;
   readonly apiKeyType: ApiKeyType;
   readonly permissions: ReadonlySet<AccountPermission>;
-  /** Canonical model ids and aliases as stored: a model must be in each list, the key's own and those of the keys that made it. None: every model. */
+  /** Canonical model ids and aliases as stored: a model must be in each list, of the key and its ancestors. No list: every model. */
   readonly modelLists: readonly (readonly string[])[];
-  /** The key has a budget of its own, or draws on that of a key that made it. */
+  /** The key or an ancestor has a budget. */
   readonly hasBudget: boolean;
   readonly expiresAt: Date | null;
-  /** Absent: the caller itself asks. */
+  /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
 
-/** A signed-in person: every permission on their own account. */
+/** A signed-in person, with every permission on their own account. */
 export interface SessionCaller {
   readonly kind: "session";
   readonly accountId: string;
   readonly isOperator: boolean;
   readonly sessionId: string;
-  /** Absent: the caller itself asks. */
+  /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
 
 export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
 
-/** Tells when a caller has gone. */
+/** Reports that the client has disconnected. */
 export interface Leaving {
-  /** Calls the listener once, at once where they have gone already. */
+  /** Calls the listener once, or at once if the client has already disconnected. */
   onGone(listener: () => void): void;
 }
 
 export interface RequestContext {
   readonly caller: Caller;
-  /** Echoed as X-Request-Id; chosen by the caller or made. Never a key to money: generations have ids of their own. */
+  /** Sent back as X-Request-Id; chosen by the client or generated. Never identifies a charge: generations have their own ids. */
   readonly requestId: string;
-  /** Where the request came from, as far as proxies are trusted; limits are counted by it. */
+  /** The client's address, as far as proxies are trusted; used for limits. */
   readonly clientAddress: string;
-  /** Aborted when the caller has gone. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Tells the same without a signal, which may be made only for who asks for it. Absent: the signal alone tells. */
+  /** The same as a callback, because a signal may be created on demand only. Absent: use the signal. */
   readonly leaving?: Leaving | undefined;
   readonly log: Logger;
-  /** Where is written down what the access log and the metrics tell of the request. Absent: nobody tells of it, as of what an agent asks within the process. */
+  /** Data for the access log and metrics. Absent: not logged, as for generations of an agent within the process. */
   readonly note?: RequestNote | undefined;
-  /** With an Idempotency-Key: the id of the first generation, written down before it begins. */
+  /** With an Idempotency-Key: the id of the first generation, stored before it begins. */
   readonly reservedId?: { take(): string | null } | undefined;
-  /** How many gateways the request has come through before this one; absent: none. A model whose upstream is a gateway must not go in circles. */
+  /** Number of gateways that the request passed before; absent: none. Prevents loops through models whose upstream is a gateway. */
   readonly hops?: number | undefined;
-  /** Its input is large: whatever walks through it leaves other requests their turn before and after. */
+  /** The input is large: code that walks through it yields to the event loop before and after. */
   readonly hasLargeInput?: boolean | undefined;
-  /** What everything that the request generates may be charged in all. Absent: its caller has not said. */
+  /** The most that all generations of the request may cost. Absent: no such limit. */
   readonly maxCost?: MaxCost | undefined;
 }
 
-/** One object for each request that states it: all that the request generates draws on it. */
+/** One object per request with a limit: all of its generations draw on it. */
 export interface MaxCost {
   readonly nanocredits: bigint;
 }
 
 /**
- * The same request with changes, for a part of the work on it. All that is known of the request goes along, but for the id that is kept
- * for its first generation: only whoever goes on with that very generation names it.
+ * Copies a context with changes, for a part of the request's work. The reserved id of the first generation is dropped unless given, as it
+ * belongs to that generation only.
  */
 export function deriveContext(ctx: RequestContext, changes: Partial<RequestContext>): RequestContext {
   const inherited = changes.signal ? { leaving: undefined } : {};

@@ -1,6 +1,6 @@
 /**
- * The one error that the platform throws on purpose. It knows no transport: the faces map its code (docs/spec/errors.md).
- * `message` is for the caller; `cause` is private and is only ever logged.
+ * The one error that the platform throws on purpose. It knows no transport: the faces map its code (docs/spec/errors.md). `message` is for
+ * the client; `cause` is private and only logged.
  */
 
 export const ERROR_CODES = [
@@ -26,25 +26,25 @@ export const ERROR_CODES = [
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** Which fields of an input were wrong, by dotted path, and what was wrong with the whole. */
+/** Faults of the input: by dotted path of the field, and of the whole. */
 export interface ValidationDetails {
   readonly fieldErrors: Readonly<Record<string, readonly string[]>>;
   readonly formErrors: readonly string[];
 }
 
 export interface AppErrorOptions {
-  /** The request parameter at fault, dotted: `messages.0.role`. */
+  /** The wrong request parameter, dotted: `messages.0.role`. */
   readonly param?: string;
   readonly details?: ValidationDetails | Readonly<Record<string, unknown>>;
-  /** When the caller may try again, in whole seconds. */
+  /** Whole seconds until the client may retry. */
   readonly retryAfterSeconds?: number;
-  /** The methods that a path answers, with METHOD_NOT_ALLOWED. */
+  /** The allowed methods, with METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
-  /** True once an upstream has begun work: repeating the request would pay twice. */
+  /** True once an upstream has begun work: a retry would pay twice. */
   readonly isFinal?: boolean;
-  /** With INTERNAL_ERROR: no fault of the gateway's, and the message is for the caller; without it, nothing of the error is told. */
+  /** With INTERNAL_ERROR: not the gateway's fault, and the message is for the client; otherwise the error's details are hidden. */
   readonly isExpected?: boolean;
-  /** With UNAUTHORIZED: something was presented, and is not good; without it, nothing was. */
+  /** With UNAUTHORIZED: a credential was presented and refused; otherwise there was none. */
   readonly isCredentialRefused?: boolean;
   /** Private: logged, never answered. */
   readonly cause?: unknown;
@@ -81,7 +81,7 @@ export function invalidInput(message: string, param?: string): AppError {
   return new AppError("BAD_REQUEST", message, { param, details: { fieldErrors: { [param]: [message] }, formErrors: [] } });
 }
 
-/** One field and what is wrong with it: "file: is required", as the findings of a schema are told (services/requests/input.ts). */
+/** An error of one field, "file: is required", in the form of schema errors (services/requests/input.ts). */
 export function wrongField(param: string, problem: string): AppError {
   return new AppError("BAD_REQUEST", `${param}: ${problem}`, { param, details: { fieldErrors: { [param]: [problem] }, formErrors: [] } });
 }
@@ -90,12 +90,12 @@ export function unauthenticated(message: string): AppError {
   return new AppError("UNAUTHORIZED", message);
 }
 
-/** For a credential that was presented: the message says what is wrong with it, and holds nothing of it. */
+/** For a presented credential: the message names the fault without repeating it. */
 export function credentialRefused(message: string): AppError {
   return new AppError("UNAUTHORIZED", message, { isCredentialRefused: true });
 }
 
-/** What a request would cost is refused by credits/refusals.ts. */
+/** Only for credits/refusals.ts, which explains costs. */
 export function insufficientBalance(message: string): AppError {
   return new AppError("INSUFFICIENT_BALANCE", message);
 }
@@ -104,12 +104,12 @@ export function permissionDenied(message: string): AppError {
   return new AppError("FORBIDDEN", message);
 }
 
-/** Also for what exists but belongs to another account: its existence stays hidden. */
+/** Also for things of another account, whose existence stays hidden. */
 export function notFound(what: string): AppError {
   return new AppError("NOT_FOUND", `No such ${what}.`);
 }
 
-/** `retryAfterSeconds` of what passes by itself: whoever is told to try again is told when, and may. */
+/** `retryAfterSeconds` is for conflicts that pass by themselves; clients may then retry. */
 export function conflict(message: string, retryAfterSeconds?: number): AppError {
   return new AppError("CONFLICT", message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }
@@ -130,7 +130,7 @@ export function upstreamTimedOut(message: string, options: AppErrorOptions = {})
   return new AppError("UPSTREAM_TIMEOUT", message, options);
 }
 
-/** An agent that threw or gave no answer (docs/spec/agents.md#code-agents): what it was is its owner's affair, and nothing of it is told. */
+/** An agent that threw or gave no answer (docs/spec/agents.md#code-agents); details are only for its owner. */
 export function agentFailed(): AppError {
   return new AppError("INTERNAL_ERROR", "The agent failed.", { isFinal: true, isExpected: true });
 }

@@ -1,4 +1,4 @@
-/** The process: reads its configuration, serves, and drains on SIGTERM. */
+/** The process: reads the configuration, serves, and drains on SIGTERM. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   return runOne(read, opened);
 }
 
-/** The embedded database belongs to one process. */
+/** The embedded database supports one process only. */
 function isOfSeveral({ workers, databaseUrl }: Config, log: OpenedLog["log"]): boolean {
   if (workers > 1 && databaseUrl === null) {
     log.warn(
@@ -42,7 +42,7 @@ async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end 
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
-    // Told so again, it ends at once.
+    // A second signal ends the process at once.
     process.off("SIGTERM", stop);
     process.off("SIGINT", stop);
     void leave(signal).then(async (code) => {
@@ -69,14 +69,14 @@ async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end 
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  // Tried beside the first requests, so that what is logged at the start says what code agents are worth here.
+  // Found beside the first requests, so that the log of the start says whether code agents can run.
   void app.services.sandboxRunner.findIsolation();
   flush();
   serveAtSpeed();
   greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }
 
-/** On standard output for the person who started it; logs go on being JSON lines beside it. */
+/** Printed for a person on standard output; log lines stay JSON. */
 function greet(baseUrl: string, newOwnerKey: string | null): void {
   const lines = ["", `  Sluice is ready at   ${baseUrl}`, `  GraphiQL             ${baseUrl}/graphql`, ""];
   if (newOwnerKey !== null) {

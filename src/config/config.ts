@@ -1,6 +1,6 @@
 /**
- * Configuration: one schema over the environment, every name with a working default (`.env.example` lists them). Nothing
- * else reads the environment; `main.ts` hands it in, tests hand in what they like and spread over the result.
+ * Configuration: one schema over the environment, with a working default for every name (`.env.example` lists them). No other code reads
+ * the environment; `main.ts` passes it in, and tests pass their own.
  */
 import { resolve } from "node:path";
 import * as z from "zod";
@@ -34,8 +34,7 @@ import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Servers that are mapped by configuration (docs/spec/mcp.md#servers); `sluice` is always there. */
-/** Those of the six servers (docs/spec/mcp.md#servers) that have to be mapped: `sluice` is this gateway itself. */
+/** The MCP servers that need a mapping (docs/spec/mcp.md#servers); `sluice` is this gateway itself. */
 const MAPPED_MCP_SERVER_IDS = ["ffmpeg", "computer", "search", "integrations", "ada"] as const;
 export type MappedMcpServerId = (typeof MAPPED_MCP_SERVER_IDS)[number];
 
@@ -48,55 +47,55 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
 
 export interface Config {
   readonly host: string;
-  /** 0: the system chooses, and `addressesOf` says what became of it. */
+  /** 0: the system chooses; `addressesOf` then has the real one. */
   readonly port: number;
-  /** How many processes answer on it. On the embedded database it is one, whatever is stated. */
+  /** Processes on the port. One with the embedded database, whatever is set. */
   readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;
-  /** As stated, without a slash at the end; null is worked out by `addressesOf`. */
+  /** As set, without a trailing slash; `addressesOf` computes a null one. */
   readonly baseUrl: string | null;
   readonly authUrl: string | null;
   readonly mediaUrl: string | null;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
-  /** To the same database past the pooler that `databaseUrl` leads through. Null: there is none. */
+  /** Address of the same database past a pooler. Null: no pooler. */
   readonly databaseDirectUrl: string | null;
   /** Null: counters and events in memory. */
   readonly redisUrl: string | null;
   /** Null: blobs in a folder. */
   readonly s3: S3Settings | null;
-  /** What the bodies of requests may hold together. */
+  /** Bytes of request bodies held at once. */
   readonly requestBodiesBytes: number;
   readonly mediaQuota: {
-    /** Of one account. */
+    /** Per account. */
     readonly bytesMax: number;
     readonly filesMax: number;
     /** Bytes that must stay free on the disk. */
     readonly freeBytesMin: number;
   };
   readonly ownerApiKey: string | null;
-  /** Nanocredits in the owner's pack on the first start. */
+  /** Nanocredits in the owner's pack bucket on the first start. */
   readonly ownerCredits: bigint;
-  /** Null: made and kept under the data directory. */
+  /** Null: generated and stored under the data directory. */
   readonly encryptionKey: string | null;
   readonly modelsFile: string | null;
-  /** False: no model answers within the process, and none that is free stands in for one that is missing. */
+  /** False: no built-in models, also not as a stand-in for missing ones. */
   readonly hasSandboxModels: boolean;
   readonly vendors: Readonly<Record<VendorId, VendorConfig>>;
-  /** Nobody but this machine can ask: whoever asks is told what the operator has to set. */
+  /** Only this machine can send requests, so messages may address the operator. */
   readonly isForThisMachineOnly: boolean;
   /** Names and addresses without a port, in lower case, IPv6 without brackets. */
   readonly upstreamAllowHosts: readonly string[];
   readonly trustProxyHops: number;
-  /** Between being told to stop and stopping: requests are taken, and readiness is refused. */
+  /** Between the signal and the stop: requests are served, and readiness is refused. */
   readonly shutdownDelayMs: number;
   readonly logLevel: (typeof LOG_LEVELS)[number];
-  /** What share of the requests that went well has a line in the log; of the others, each has. Null: none has. */
+  /** Share of successful requests in the log; failed ones are always logged. Null: no access log. */
   readonly accessLog: number | null;
-  /** Whoever reads the metrics sends the token. Without one they are read by whoever asks where only this machine can, and else by nobody. */
+  /** Metrics need the token. Without one they are open only where just this machine can connect. */
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
-  /** Who may make an account: whoever reaches the gateway, or operators alone. */
+  /** Sign-up: open to all, or only by operators. */
   readonly signUp: "open" | "closed";
   /** Its addresses are not from the environment. */
   readonly github: GitHubSettings | null;
@@ -107,13 +106,13 @@ export interface Config {
   /** scrypt's N for passwords. Not from the environment. */
   readonly passwordCost: number;
   readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
-  /** What they are asked with, as bearer tokens. */
+  /** Bearer tokens for MCP servers. */
   readonly mcpServerKeys: Readonly<Partial<Record<MappedMcpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;
   readonly integrations: IntegrationsConfig;
   readonly tiers: readonly Tier[];
-  /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: as much as they have. */
+  /** Nanocredits that all tier buckets together may spend in a day (UTC); null: no cap. */
   readonly freeSpendPerDay: bigint | null;
   readonly rateLimits: {
     readonly anonymousRequestsPer10Seconds: number;
@@ -121,22 +120,22 @@ export interface Config {
     /** Nanocredits. */
     readonly publishableCreditsPerHour: bigint;
   };
-  /** The manifest of trusted GraphQL documents, null for the repository's own, and whether no others are answered. */
+  /** The manifest of trusted GraphQL documents (null: the repository's own), and whether other documents are refused. */
   readonly persistedDocuments: { readonly file: string | null; readonly isOnly: boolean };
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
-  /** How long a hold waits for what others hold. Not from the environment. */
+  /** How long a hold waits for credits that other holds have. Not from the environment. */
   readonly contendedHoldWaitMs: number;
-  /** Of realtime sessions; what it leaves out is as specified. Looked at when a session opens. Not from the environment. */
+  /** Of realtime sessions; absent ones have the specified values. Read when a session opens. Not from the environment. */
   readonly realtimeTimes: { readonly totalMs?: number; readonly idleMs?: number; readonly reportMs?: number };
-  /** How often callers are pinged on their WebSockets, and how long one may leave unread what it was sent. Not from the environment. */
+  /** Ping interval of WebSockets, and how long a peer may leave data unread. Not from the environment. */
   readonly webSockets: { readonly pingMs: number; readonly stalledMs: number };
-  /** How long an upstream may take. Not from the environment. */
+  /** Timeouts of upstreams. Not from the environment. */
   readonly timeouts: { readonly connectMs: number; readonly idleMs: number; readonly totalMs: number };
-  /** A variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
+  /** Reads a variable that another file names, such as `env:NAME` in MODELS_FILE. Null when unset or empty. */
   readonly readEnv: (name: string) => string | null;
 }
 
-/** What is wrong with the environment, a line for each variable; never shows a value, which may be a secret. */
+/** Errors of the environment, a line per variable, without values, which may be secrets. */
 export class ConfigError extends StartError {
   override readonly name: string = "ConfigError";
 
@@ -210,7 +209,7 @@ const environment = z.object({
 
 type Values = z.infer<typeof environment>;
 
-/** Every variable that is read, in the order of `.env.example`. */
+/** All variables, in the order of `.env.example`. */
 export const ENVIRONMENT_NAMES = Object.keys(environment.shape) as readonly (keyof Values)[];
 
 /** Throws a ConfigError that names every bad variable. Empty values count as unset. */
@@ -224,7 +223,7 @@ export function parseConfig(env: Environment): Config {
   return toConfig(parsed.data, readEnv);
 }
 
-/** Where the service is reached, once it listens on `port`: what is not stated is worked out from what is. */
+/** Addresses of a gateway that listens on `port`, with defaults for those that are not set. */
 export function addressesOf(config: Pick<Config, "baseUrl" | "authUrl" | "mediaUrl">, port: number): Addresses {
   const baseUrl = config.baseUrl ?? `http://localhost:${port}`;
   return { baseUrl, authUrl: config.authUrl ?? baseUrl, mediaUrl: config.mediaUrl ?? `${baseUrl}/media` };
@@ -263,7 +262,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET
         ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
         : null,
-    // Unspecified: each account is given credits every day, so strangers make none unless the operator says so.
+    // Unspecified: each account gets credits every day, so public sign-up must be enabled by the operator.
     signUp: values.SIGN_UP ?? (isLocal ? "open" : "closed"),
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
     signInPace: SIGN_IN_PACE,
@@ -279,7 +278,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
       publishableCreditsPerHour: values.PUBLISHABLE_CREDITS_PER_HOUR,
     },
-    // Unspecified: open where just this machine can ask, closed to the world until the operator says otherwise.
+    // Unspecified: on where only this machine can connect, off otherwise by default.
     persistedDocuments: { file: values.GRAPHQL_PERSISTED_FILE ?? null, isOnly: values.GRAPHQL_PERSISTED_ONLY },
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
@@ -290,13 +289,13 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
   };
 }
 
-/** Listens to itself, is reached at addresses of itself, and nobody stands in front who lets others in. */
+/** Listens on and is addressed by the loopback only, without a proxy that could forward others. */
 function isForThisMachineOnly({ HOST, BASE_URL, AUTH_URL, MEDIA_URL, TRUST_PROXY }: Values): boolean {
   const hosts = [BASE_URL, AUTH_URL, MEDIA_URL].flatMap((address) => (address === undefined ? [] : [new URL(address).hostname]));
   return TRUST_PROXY === 0 && [HOST, ...hosts].every(isLoopbackHostname);
 }
 
-/** Variables that make sense only together. */
+/** Variables that need each other. */
 function missingPartners(values: Values): string[] {
   const problems: string[] = [];
   const needs = (name: keyof Values, partner: keyof Values) => {

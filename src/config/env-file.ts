@@ -1,6 +1,6 @@
 /**
- * `.env` in the working directory: variables for whoever starts by hand. What the environment itself holds wins, an empty value included.
- * Node's own parser reads it; it passes over lines that it does not understand, so those are found here first.
+ * Reads `.env` in the working directory, for starts by hand. The environment takes precedence, also with an empty value. Node's own parser
+ * ignores malformed lines, so those are detected here first.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,10 @@ import { StartError } from "../lib/start-error.js";
 const NAME = /^(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*$/;
 const QUOTES: ReadonlySet<string> = new Set(['"', "'", "`"]);
 
-/** Adds what the file of `directory` says to `env`; without a file nothing happens. Throws a StartError that names the lines and shows no value. */
+/**
+ * Adds the variables of the file in `directory` to `env`; without a file does nothing. Throws a StartError that names the bad lines without
+ * values.
+ */
 export function addEnvFile(env: Record<string, string | undefined>, directory: string): void {
   const file = join(directory, ".env");
   const text = readText(file);
@@ -32,7 +35,7 @@ function readText(file: string): string | null {
   }
 }
 
-/** Lines that are neither `NAME=value`, a comment nor empty, and quotes that are not closed. */
+/** Lines that are not `NAME=value`, a comment or empty, and unclosed quotes. */
 function findProblems(text: string): string[] {
   const problems: string[] = [];
   const lines = text.split("\n");
@@ -48,7 +51,7 @@ function findProblems(text: string): string[] {
     const value = line.slice(equals + 1).trim();
     const quote = value.charAt(0);
     if (!QUOTES.has(quote) || value.includes(quote, 1)) continue;
-    // A quoted value may go on over lines, up to the next such quote.
+    // A quoted value may span lines, up to the next such quote.
     const end = lines.findIndex((later, at) => at > index && later.includes(quote));
     if (end === -1) problems.push(`${place}: the quote ${quote} is not closed`);
     else index = end;

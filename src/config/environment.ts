@@ -1,11 +1,11 @@
-/** The configuration of this process, and which variables it has read for it. */
+/** The configuration of this process, and the variables that were read for it. */
 import type { Logger } from "pino";
 import { type Config, ENVIRONMENT_NAMES, parseConfig } from "./config.js";
 import { COMMAND_NAMES, findMisspelt } from "./names.js";
 
 export interface ConfigRead {
   readonly config: Config;
-  /** To be called when what the models file names has been read, too: a start that failed may have failed for a name. */
+  /** Call after the models file was read too: a start may have failed because of a misspelt name. */
   warnOfMisspelt(log: Pick<Logger, "warn">): void;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Where requests to the media host and to the authorization host arrive: at a host of their own, or below a path of the
- * gateway's (docs/spec/http.md#addresses).
- */
+/** Where the media host and the authorization host are: separate hosts, or paths of the gateway's host (docs/spec/http.md#addresses). */
 import { isLoopbackHostname, withoutTrailing } from "../lib/urls.js";
 
 export interface Mount {
@@ -23,7 +20,10 @@ function mountOf(url: string, baseUrl: string | null): Mount {
   return { host: sharesHost(own, baseUrl) ? null : own.host, path: withoutTrailing(own.pathname, "/") };
 }
 
-/** Names and addresses that a gateway on the loopback answers to beside the loopback's own; null: one that others can reach answers to every host. */
+/**
+ * Names and addresses that a gateway on the loopback answers to beside the loopback's own; null: one that others can reach answers to every
+ * host.
+ */
 export function answeredHostnamesOf(config: {
   readonly host: string;
   readonly baseUrl: string | null;
@@ -35,14 +35,14 @@ export function answeredHostnamesOf(config: {
   return new Set([baseUrl, authUrl, mediaUrl].flatMap((url) => (url === null ? [] : [withoutTrailing(new URL(url).hostname, ".")])));
 }
 
-/** True when the API and the media host would have to answer the same addresses. */
+/** True when the API and the media host would share addresses. */
 export function isMediaUrlAmbiguous(mediaUrl: string | undefined, baseUrl: string | undefined): boolean {
   if (mediaUrl === undefined) return false;
   const media = new URL(mediaUrl);
   return media.pathname === "/" && sharesHost(media, baseUrl ?? null);
 }
 
-/** True when the media host would have to answer where people sign in, and that is a host of its own. */
+/** True when the media host would be on a separate sign-in host. */
 export function isMediaUrlWhereSessionsAre(urls: {
   readonly mediaUrl: string | undefined;
   readonly authUrl: string | undefined;

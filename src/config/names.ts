@@ -1,16 +1,16 @@
-/** Variables that somebody set in vain: names that are not read, and are nearly those of some that are. */
+/** Finds misspelt variables: names that are not read, and nearly match names that are. */
 import { distance } from "fastest-levenshtein";
 
-/** Read by the command line and the examples, and not by the gateway. */
+/** Read by the command line and the examples, not by the gateway. */
 export const COMMAND_NAMES = ["SLUICE_URL", "SLUICE_KEY", "SLUICE_API_KEY", "SLUICE_APP_KEY"] as const;
 
-/** Other programs' variables are many and short ones resemble each other: a part of fewer characters counts as misspelt by no edit. */
+/** Short names of other programs resemble each other: names with a shorter distinct part are never reported. */
 const ONE_EDIT_CHARS_MIN = 5;
 const TWO_EDITS_CHARS_MIN = 8;
 
 /**
- * A sentence for each name of `given` that is not among `read` and seems to mean one of `offered`. Names alone: values may be secrets.
- * A name that is set rightly as well is not asked about.
+ * A sentence for each name of `given` that is not in `read` and resembles one of `offered`. Never shows values, which may be secrets. A
+ * name whose correct form is also set is skipped.
  */
 export function findMisspelt(given: readonly string[], read: ReadonlySet<string>, offered: readonly string[]): string[] {
   const set = new Set(given);
@@ -21,13 +21,13 @@ export function findMisspelt(given: readonly string[], read: ReadonlySet<string>
   });
 }
 
-/** But for case, underscores, and the product's name before it. */
+/** Equal except for case, underscores, and the product's name as a prefix. */
 function isSame(name: string, known: string): boolean {
   const plain = plainOf(name);
   return plain === plainOf(known) || plain === `SLUICE${plainOf(known)}`;
 }
 
-/** By what is left when the words that both begin and end with are taken away, so that OTHER_API_KEY is not taken for another vendor's. */
+/** Compares without common first and last words, so that OTHER_API_KEY does not match another vendor's. */
 function isNear(name: string, known: string): boolean {
   const [one, other] = [name.split("_"), known.split("_")];
   while (one.length > 0 && one[0] === other[0]) {

@@ -1,4 +1,4 @@
-/** The kinds of value that environment variables hold: each a schema from text to what the configuration keeps. */
+/** Schemas of environment variables, from text to the configuration's type. */
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import * as z from "zod";
@@ -15,7 +15,7 @@ export function wholeNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, message);
 }
 
-/** A number of processes, or as many as there are processors. */
+/** A number of processes, or the number of processors. */
 export function workerCount(max: number) {
   const message = `must be a whole number from 1 to ${max}, or auto for one on each processor; leave it unset to run one process`;
   return z.string().transform((value, ctx) => {
@@ -39,7 +39,7 @@ export function boolean() {
   return z.enum(["true", "false", "1", "0"], "must be true, false, 1 or 0").transform((value) => value === "true" || value === "1");
 }
 
-/** Of everything, what part: on, off (null), or a number between them. */
+/** On, off (null), or a share between 0 and 1. */
 export function share() {
   return z.string().transform((value, ctx) => {
     if (value === "off") return null;
@@ -64,7 +64,7 @@ export function url(protocol: RegExp, message: string) {
   return z.string().refine((value) => URL.canParse(value) && protocol.test(new URL(value).protocol), message);
 }
 
-/** An address that paths are appended to. */
+/** A base URL. */
 export function httpUrl() {
   return z.string().transform((value, ctx) => {
     const baseUrl = parseBaseUrl(value);
@@ -74,7 +74,7 @@ export function httpUrl() {
   });
 }
 
-/** `a.example, 10.0.0.1,[::1]` to its parts. */
+/** Splits `a.example, 10.0.0.1,[::1]`. */
 export function hosts() {
   const host = z
     .string()

@@ -1,8 +1,8 @@
-/** Vendors of models and the variables that switch each on: its key, or its address where it has no key. */
+/** Vendors and the variables that enable them: the key, or the address where there is no key. */
 import * as z from "zod";
 import { httpUrl } from "./values.js";
 
-/** What each vendor is configured by. The first key variable that is set counts. */
+/** Variables of each vendor. The first key variable that is set counts. */
 const VENDOR_VARIABLES = {
   openai: { keys: ["OPENAI_API_KEY"], baseUrl: "OPENAI_BASE_URL" },
   anthropic: { keys: ["ANTHROPIC_API_KEY"] },
@@ -28,17 +28,17 @@ type Variables = (typeof VENDOR_VARIABLES)[VendorId];
 type KeyVariable = Variables["keys"][number];
 type AddressVariable = Extract<Variables, { baseUrl: string }>["baseUrl"];
 
-/** A vendor is switched on by its key, or by its address where it has no key. Null base URL: the vendor's own. */
+/** Null base URL: the vendor's own. */
 export interface VendorConfig {
   readonly apiKey: string | null;
   readonly baseUrl: string | null;
-  /** The variable that switches it on. */
+  /** The variable that enables it. */
   readonly variable?: string;
 }
 
 const VENDORS = Object.entries(VENDOR_VARIABLES) as [VendorId, { keys: readonly KeyVariable[]; baseUrl?: AddressVariable }][];
 
-/** Each variable's schema, vendor by vendor in the order of the table. */
+/** Schemas of the variables, in the order of the table. */
 export const vendorEnvironment = Object.fromEntries(
   VENDORS.flatMap(([, { keys, baseUrl }]): [string, z.ZodType][] => [
     ...keys.map((key): [string, z.ZodType] => [key, z.string().optional()]),

@@ -1,24 +1,23 @@
 /**
- * The hosts that a gateway on the loopback answers to (docs/spec/http.md#hosts). A page of another site reaches it where the name of that
- * site is made to lead to this machine (DNS rebinding), and is one of the gateway's own pages to the browser then: only the Host header
- * tells the two apart.
+ * The hosts that a gateway on the loopback answers to (docs/spec/http.md#hosts). With DNS rebinding, a page of another site points its own
+ * name at this machine, and the browser then treats gateway and page as one origin: only the Host header distinguishes them.
  */
 import type { IncomingMessage } from "node:http";
 import { AppError } from "../errors.js";
 import { isLoopbackHostname, withoutTrailing } from "../lib/urls.js";
 
-/** Host headers that are known to be good. Ports make them many. */
+/** Host headers known to be good; each port is one more. */
 const KNOWN_MAX = 64;
-/** What a URL would take for the end of its host. */
+/** Characters at which a URL would end its host. */
 const NO_HOST = /[/?#@\\\s]/;
 
 export class AnsweredHosts {
   private readonly known = new Set<string>();
 
-  /** `hostnames`: of the configured addresses, as URLs write them. Null: every host is answered. */
+  /** `hostnames`: of the configured addresses, in a URL's form. Null: any host. */
   constructor(private readonly hostnames: ReadonlySet<string> | null) {}
 
-  /** True for a request without a host: browsers always state one. */
+  /** True for a request without a host: browsers always send one. */
   answer({ headers: { host = "" }, url = "" }: Pick<IncomingMessage, "headers" | "url">): boolean {
     if (this.hostnames === null) return true;
     return (this.known.has(host) || this.isGood(host)) && (url.startsWith("/") || this.isGoodTarget(url));
@@ -32,13 +31,13 @@ export class AnsweredHosts {
     return isGood;
   }
 
-  /** The host of a target in absolute form counts beside the header (RFC 9112, 3.2.2). */
+  /** The host of an absolute target counts beside the header (RFC 9112, 3.2.2). */
   private isGoodTarget(target: string): boolean {
     return !URL.canParse(target) || this.isGood(new URL(target).host);
   }
 }
 
-/** In lower case, an address in its usual form, and without the dot that ends a full name. Null for what is no host. */
+/** Normalizes a host: lower case, an address in its usual form, no trailing dot. Null when invalid. */
 function hostnameOf(host: string): string | null {
   const address = `http://${host}`;
   return NO_HOST.test(host) || !URL.canParse(address) ? null : withoutTrailing(new URL(address).hostname, ".");

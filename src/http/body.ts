@@ -1,6 +1,6 @@
 /**
- * Request bodies, read by hand, each within an allowance: whole or piece by piece. Type and size are refused before a byte is read, and
- * text is checked before it reaches a parser. How long a whole request may take is the server's `requestTimeout`.
+ * Reads request bodies within an allowance, whole or piece by piece. Type and size are checked before a byte is read, and text is checked
+ * before it is parsed. The server's `requestTimeout` bounds the time of a whole request.
  */
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
@@ -18,8 +18,8 @@ const JSON_MEDIA_TYPE = /^(?:application\/json|[a-z]+\/[a-z0-9!#$&^_.-]+\+json)\
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 /**
- * The body as an object. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST. Of a key that appears twice
- * the last one counts; a `__proto__` key is a property like any other.
+ * Returns the body as an object. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST. The last of
+ * duplicate keys counts; `__proto__` is an ordinary property.
  */
 export async function readJsonBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax = JSON_BODY_BYTES_MAX): Promise<JsonObject> {
   assertJson(req);
@@ -27,12 +27,15 @@ export async function readJsonBody(req: IncomingMessage, allowance: BodyAllowanc
   return bytes.length > TURN_BYTES ? parseInTurns(bytes) : parseJsonObject(bytes);
 }
 
-/** True for a body that says it is JSON. */
+/** True when the body's type is JSON. */
 export function isJson(req: IncomingMessage): boolean {
   return JSON_MEDIA_TYPE.test(req.headers["content-type"] ?? "");
 }
 
-/** A text in UTF-8, whatever it is of. Throws UNSUPPORTED_MEDIA_TYPE when it is encoded or compressed otherwise, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST. */
+/**
+ * Reads UTF-8 text of any type. Throws UNSUPPORTED_MEDIA_TYPE for another or compressed encoding, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or
+ * BAD_REQUEST.
+ */
 export async function readTextBody(
   req: IncomingMessage,
   allowance: BodyAllowance,
@@ -44,28 +47,28 @@ export async function readTextBody(
   return bytes.length > TURN_BYTES ? (await decodeInTurns(bytes, bounds)).text : decodeText(bytes, bounds);
 }
 
-/** A form with its files, as it came: its parts are looked at where they are taken apart. Throws as above. */
+/** Reads a form with its files unparsed. Throws as above. */
 export async function readFormBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax: number): Promise<Buffer<ArrayBuffer>> {
   assertPlain(req);
   return readWhole(req, { bytesMax, hasFiles: true }, allowance);
 }
 
-/** A body of any type, as it came. Throws UNSUPPORTED_MEDIA_TYPE when it is compressed, or PAYLOAD_TOO_LARGE. */
+/** Reads a body of any type. Throws UNSUPPORTED_MEDIA_TYPE when it is compressed, or PAYLOAD_TOO_LARGE. */
 export async function readBytesBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax: number): Promise<Buffer> {
   assertPlain(req);
   return readWhole(req, { bytesMax }, allowance);
 }
 
 /**
- * A file of any type, piece by piece, as fast as it is taken; whoever stops early leaves the rest unread. Throws
- * UNSUPPORTED_MEDIA_TYPE when it is compressed, and what `readPieces` throws.
+ * Streams a file of any type at the reader's pace; a reader that stops early leaves the rest unread. Throws UNSUPPORTED_MEDIA_TYPE when it
+ * is compressed, and as `readPieces`.
  */
 export function streamBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax = Number.POSITIVE_INFINITY): AsyncGenerator<Buffer> {
   assertPlain(req);
   return readPieces(req, bytesMax, allowance);
 }
 
-/** As above, of a body that must say it is JSON. */
+/** As above, for a body whose type must be JSON. */
 export function streamJsonBody(req: IncomingMessage, allowance: BodyAllowance, bytesMax: number): AsyncGenerator<Buffer> {
   assertJson(req);
   return streamBody(req, allowance, bytesMax);
@@ -86,7 +89,7 @@ function assertUtf8(contentType: string): void {
   if (charset !== undefined && charset !== "utf-8" && charset !== "utf8") throw unsupported("The body must be encoded in UTF-8.");
 }
 
-/** Throws UNSUPPORTED_MEDIA_TYPE for a body that is compressed. */
+/** Throws UNSUPPORTED_MEDIA_TYPE for a compressed body. */
 export function assertPlain(req: IncomingMessage): void {
   const encoding = req.headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") throw unsupported("The body must not be compressed.");
@@ -96,7 +99,7 @@ function unsupported(message: string): AppError {
   return new AppError("UNSUPPORTED_MEDIA_TYPE", message);
 }
 
-/** Throws BAD_REQUEST for what is not a JSON object in UTF-8, exceeds the bounds of JSON, or holds a text that cannot be stored. */
+/** Throws BAD_REQUEST for anything but a JSON object in UTF-8 within the bounds of JSON, whose texts can all be stored. */
 export function parseJsonObject(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw invalidInput("The body is empty; a JSON object was expected.");
   const text = decodeText(bytes, JSON_BOUNDS);
@@ -105,7 +108,7 @@ export function parseJsonObject(bytes: Buffer): JsonObject {
   return value;
 }
 
-/** Unspecified: a larger body is looked through and decoded in turns with everybody else; parsing it takes a turn of its own. */
+/** Unspecified: a larger body is scanned and decoded in turns of the event loop; parsing takes one turn. */
 export const TURN_BYTES = 64 * 1024;
 /** Measured: the slowest piece of that size takes 10 ms to decode. */
 const PIECE_BYTES = 512 * 1024;
@@ -130,7 +133,7 @@ function assertStorable(value: JsonObject): void {
   if (found !== null) throw wrongField(found.path, found.problem);
 }
 
-/** The structure is that of the brackets, colons and commas, whether or not the text is JSON. */
+/** Bounds brackets, colons and commas, whether or not the text is JSON. */
 function decodeText(bytes: Buffer, bounds: JsonBounds): string {
   assertEncoding(bytes);
   const excess = jsonExcess(bytes, bounds);
@@ -138,16 +141,16 @@ function decodeText(bytes: Buffer, bounds: JsonBounds): string {
   return bytes.toString("utf8");
 }
 
-/** Across two pieces. */
+/** An escape across two pieces. */
 const SPLIT_ESCAPE = Buffer.from(UNICODE_ESCAPE);
 
 interface Decoded {
   readonly text: string;
-  /** It has an escape by which a text of it may be one that cannot be stored. */
+  /** It has an escape, so a text of it may be one that cannot be stored. */
   readonly hasEscape: boolean;
 }
 
-/** `noun`: what the bytes are, for the text of a refusal. Throws BAD_REQUEST. */
+/** `noun` names the bytes in error messages. Throws BAD_REQUEST. */
 export async function decodeInTurns(bytes: Buffer, bounds: JsonBounds, noun = "The body"): Promise<Decoded> {
   assertEncoding(bytes);
   const scan = new JsonScan(bytes, bounds);
@@ -176,24 +179,24 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // The parser's own message quotes the body, so only the place is taken from it.
+    // The parser's own message quotes the body, so only the position is used.
     const place = error instanceof Error ? /at position \d+/.exec(error.message)?.[0] : undefined;
     throw invalidInput(place === undefined ? "The body is not valid JSON." : `The body is not valid JSON (${place}).`);
   }
 }
 
-/** The caller left before the body was complete: there is nobody to answer. */
+/** The client disconnected before the body was complete; no answer is possible. */
 export class BodyAborted extends Error {
   override readonly name = "BodyAborted";
 }
 
-/** Null when the length is not known beforehand. */
+/** Null when the length is not declared. */
 export function declaredBytesOf({ headers }: IncomingMessage): number | null {
   if (headers["transfer-encoding"] !== undefined) return null;
   return Number(headers["content-length"] ?? 0);
 }
 
-/** Throws PAYLOAD_TOO_LARGE as soon as it is known, SERVICE_UNAVAILABLE, BAD_REQUEST when it comes too slowly, or BodyAborted. */
+/** Throws PAYLOAD_TOO_LARGE as early as possible, SERVICE_UNAVAILABLE, BAD_REQUEST when it arrives too slowly, or BodyAborted. */
 async function readWhole(
   req: IncomingMessage,
   rules: Pick<BodyOptions, "bytesMax" | "hasFiles">,
@@ -230,7 +233,7 @@ async function readWhole(
         isWhole = true;
         resolve(chunks.length === 1 && chunks[0] ? (chunks[0] as Buffer<ArrayBuffer>) : Buffer.concat(chunks, size));
       };
-      // Every request closes in the end, nearly all of them after their bodies; one that breaks off closes too.
+      // Every request closes in the end, usually after its body; an aborted one closes too.
       const onClose = () => {
         if (!isWhole) reject(new BodyAborted());
       };
@@ -247,7 +250,7 @@ async function readWhole(
   }
 }
 
-/** Piece by piece, as fast as it is taken; whoever stops early leaves the rest unread. Throws as above. */
+/** Yields pieces at the reader's pace; a reader that stops early leaves the rest unread. Throws as above. */
 async function* readPieces(req: IncomingMessage, bytesMax: number, allowance: BodyAllowance): AsyncGenerator<Buffer> {
   let giveUp: (error: Error) => void = ignore;
   const slow = new Promise<never>((_, reject) => {
@@ -256,7 +259,7 @@ async function* readPieces(req: IncomingMessage, bytesMax: number, allowance: Bo
   slow.catch(ignore);
   const onSlow = (error: Error) => giveUp(error);
   const most = allowance.begin({ declaredBytes: declaredBytesOf(req), bytesMax, hasFiles: true, onSlow });
-  // The request itself stays as it is, for the answer goes over the same connection.
+  // Keeps the request alive, as the answer uses the same connection.
   const pieces: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
   try {
     for (let size = 0; ; ) {
@@ -269,7 +272,7 @@ async function* readPieces(req: IncomingMessage, bytesMax: number, allowance: Bo
     }
   } finally {
     allowance.end();
-    // Of a body that comes too slowly there is one under way, which ends with the connection.
+    // A body that arrives too slowly has a read pending, which ends with the connection.
     void pieces.return?.().catch(ignore);
   }
 }

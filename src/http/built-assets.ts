@@ -1,6 +1,4 @@
-/**
- * Files that the build has made for browsers: named by what they hold, so that browsers keep them for ever, and lying there compressed.
- */
+/** Built files for browsers: named by content hash, so that browsers cache them forever, and stored compressed. */
 import { readFile } from "node:fs/promises";
 import type { OutgoingHttpHeaders } from "node:http";
 import { promisify } from "node:util";
@@ -10,10 +8,10 @@ import type { Exchange } from "./exchange.js";
 
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
-/** Of what is compressed by whoever asks first: at the best quality a tenth of the bytes less would take ten times as long. */
+/** For files compressed on first request: the best quality would take ten times as long for a tenth fewer bytes. */
 const BROTLI = { [constants.BROTLI_PARAM_QUALITY]: 9 };
 
-/** The codings that are kept of each file, the smallest first, with the ending of their names. */
+/** Codings stored for each file, smallest first, with their file extensions. */
 const CODINGS = [
   { name: "br", ending: ".br", compress: (bytes: Uint8Array) => promisify(brotliCompress)(bytes, { params: BROTLI }) },
   { name: "gzip", ending: ".gz", compress: (bytes: Uint8Array) => promisify(gzip)(bytes) },
@@ -22,13 +20,13 @@ export type Coding = (typeof CODINGS)[number];
 
 export interface Asset {
   readonly type: AnswerType;
-  /** Its bytes as they are sent; null: as they are. */
+  /** Reads the bytes in a coding; null: uncompressed. */
   readonly read: (coding: Coding | null) => Promise<Uint8Array>;
 }
 
 export async function sendAsset(exchange: Exchange, name: string, { type, read }: Asset): Promise<void> {
   const coding = CODINGS.find((known) => exchange.req.acceptsEncodings(known.name) === known.name) ?? null;
-  // A tag is of the bytes that are sent, and each coding has others.
+  // An ETag identifies the bytes sent, which differ by coding.
   const tag = `"${coding === null ? name : `${name}.${coding.name}`}"`;
   const headers: OutgoingHttpHeaders = { "Cache-Control": IMMUTABLE, ETag: tag, Vary: "Accept-Encoding" };
   if (exchange.isKept(tag)) return sendHead(exchange, 304, headers);
@@ -44,7 +42,7 @@ export function sendHead(exchange: Exchange, status: number, headers: OutgoingHt
   exchange.res.end();
 }
 
-/** `path`: where it lies; beside it are its compressed forms. */
+/** `path`: the file; its compressed forms are beside it. */
 export function builtAsset(path: string, type: AnswerType): Asset {
   return { type, read: (coding) => readFile(coding === null ? path : path + coding.ending) };
 }

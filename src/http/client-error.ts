@@ -1,6 +1,6 @@
 /**
- * Requests that Node's parser gives up on, before any route sees them: broken syntax, headers over the limit, a request
- * that did not arrive in time. They are answered with the same envelope.
+ * Answers requests that Node's parser rejects before routing, with the usual envelope: broken syntax, headers over the limit, a request
+ * that timed out.
  */
 import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
@@ -14,7 +14,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "The request did not arrive in time.",
 };
 
-/** Node's own record of the answer under way on a connection. */
+/** Node's record of the answer under way on a connection. */
 interface AnsweringSocket extends Duplex {
   readonly _httpMessage?: { readonly headersSent?: boolean } | null;
 }

@@ -1,6 +1,6 @@
 /**
- * What whatever comes over HTTP says of itself, a request on either face, an operation on a WebSocket, a realtime session: its credential,
- * its query, and the request context that is made of it.
+ * Makes the request context of everything that arrives over HTTP (requests on either face, operations on a WebSocket, realtime sessions),
+ * and reads credentials and query.
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -17,9 +17,9 @@ import { assertOneAuthorization, readBearer } from "../services/access/access.js
 import type { Credential } from "../services/access/revocation-watch.js";
 import { MAX_COST_HEADER, readMaxCost } from "../services/credits/max-cost.js";
 
-/** What a context is made of. Its signal and its log are asked for when they are first used. */
+/** Sources of a context. Its signal and log are created on first use. */
 export interface ContextSource {
-  /** Its headers count; of a WebSocket those of its upgrade. */
+  /** Its headers; for a WebSocket those of its upgrade. */
   readonly req: Pick<IncomingMessage, "headers">;
   readonly requestId: string;
   readonly note: RequestNote;
@@ -29,8 +29,8 @@ export interface ContextSource {
 }
 
 /**
- * The one place where a context is made of a request, so that no way in leaves out what another one takes along. Objects may be made
- * with one as their prototype, as Yoga does.
+ * The only constructor of a context from a request, so that every entry point sets all fields. Objects may be made with one as their
+ * prototype, as Yoga does.
  */
 export class HttpRequestContext implements RequestContext {
   readonly requestId: string;
@@ -40,7 +40,7 @@ export class HttpRequestContext implements RequestContext {
   hasLargeInput = false;
   private madeLog: Logger | undefined;
 
-  /** Throws BAD_REQUEST for a bound that is none. */
+  /** Throws BAD_REQUEST for an invalid bound. */
   constructor(
     readonly caller: Caller,
     private readonly source: ContextSource,
@@ -72,7 +72,10 @@ export class HttpRequestContext implements RequestContext {
   }
 }
 
-/** The id by which a request is found again (docs/spec/http.md#request-ids): the caller's own when it is well-formed, else made. What is a credential is no id: ids are logged. */
+/**
+ * The request id (docs/spec/http.md#request-ids): the client's own when it is well-formed, else generated. A credential is not accepted,
+ * because ids are logged.
+ */
 export function requestIdOf({ headers }: Pick<IncomingMessage, "headers">): string {
   const asked = headers["x-request-id"];
   if (typeof asked !== "string" || !REQUEST_ID_PATTERN.test(asked)) return randomUUID();
@@ -81,20 +84,26 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, "headers">): stri
 
 const WHOLE_NUMBER = /^\d{1,9}$/;
 
-/** Infinite when it says no number: whoever meddles with it has no claim to go further. */
+/** Infinite when malformed, so that a forged header cannot extend a loop. */
 function readHops(header: string | string[]): number {
   return typeof header === "string" && WHOLE_NUMBER.test(header) ? Number(header) : Number.POSITIVE_INFINITY;
 }
 
-// What requests and sockets come with: `Authorization: Bearer <key>` or `?key=<key>`, of which the header wins, or, without either, the
-// cookie of a signed-in browser (docs/spec/http.md#credentials).
+// Credentials of requests and sockets: `Authorization: Bearer <key>`, else `?key=<key>`, else the cookie of a signed-in browser
+// (docs/spec/http.md#credentials).
 
-/** Who a credential stands for; null is whoever is signed in in the browser that asks, or nobody. Throws UNAUTHORIZED for one that is not good, RATE_LIMITED when there were too many. */
+/**
+ * Finds the caller of a credential; without a token that of the browser's session, or null. Throws UNAUTHORIZED for a bad credential,
+ * RATE_LIMITED after too many.
+ */
 export interface Authenticator {
   authenticate(token: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller>;
 }
 
-/** Null when there is none. Throws BAD_REQUEST when the header came twice, UNAUTHORIZED for what is no key; the query is looked at only without it. */
+/**
+ * Null when there is none. Throws BAD_REQUEST when the header came twice, UNAUTHORIZED for text that cannot be a key; the query counts only
+ * without the header.
+ */
 export function readToken(req: IncomingMessage, source: { readonly query: Query }): string | null {
   const header = req.headers.authorization;
   if (header === undefined) return source.query.key === "" ? null : source.query.key;
@@ -102,20 +111,17 @@ export function readToken(req: IncomingMessage, source: { readonly query: Query 
   return readBearer(header);
 }
 
-/**
- * True for a request with what looks like the token of an agent at work: whether it is good is found out where credentials are looked at,
- * which not every route does.
- */
+/** True for a request with the form of a run token; authentication decides whether it is good, which not every route does. */
 export function isFromAgent(exchange: { readonly req: IncomingMessage; readonly query: Query }): boolean {
   try {
     return isWellFormedRunToken(readToken(exchange.req, exchange) ?? "");
   } catch {
-    // A credential that cannot be read is refused there, too.
+    // Authentication refuses an unreadable credential.
     return false;
   }
 }
 
-/** What `read` finds of a credential. Whoever sends one that cannot be read is counted like one who sends none. */
+/** Reads a credential, and counts an unreadable one like an anonymous request. */
 export function readCounted<Found>(authenticator: Authenticator, clientAddress: string, read: () => Found): Found | Promise<never> {
   try {
     return read();
@@ -129,24 +135,24 @@ async function refuseUnread(authenticator: Authenticator, clientAddress: string,
   throw error;
 }
 
-/** Who that is. A session that is not good is nobody. */
+/** Finds the caller of a credential; null for a bad session. */
 export function authenticate(access: Access, { key, sessionToken }: Credential, clientAddress: string): Caller | Promise<Caller> {
   return sessionToken === null ? access.authenticate(key, clientAddress) : access.authenticateSession(sessionToken, clientAddress);
 }
 
-// Query strings: each name once, well-formed, and the `key` credential apart from the parameters.
+// Query strings: each name once, well-formed, with the `key` credential separate from the parameters.
 
 export interface Query {
   /** The `key` parameter (docs/spec/http.md#credentials). Never logged. */
   readonly key: string | null;
-  /** Every other parameter, decoded; without a prototype. */
+  /** Every other parameter, decoded, in an object without a prototype. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
 const NO_QUERY: Query = Object.freeze({ key: null, parameters: Object.freeze(Object.create(null)) });
 const MALFORMED_ESCAPE = /%(?![0-9A-Fa-f]{2})/;
 
-/** Takes a request target. Throws BAD_REQUEST for a broken escape, a NUL or a name that appears twice. */
+/** Parses a request target. Throws BAD_REQUEST for a broken escape, a NUL or a repeated name. */
 export function parseQuery(url: string): Query {
   const mark = url.indexOf("?");
   if (mark === -1 || mark === url.length - 1) return NO_QUERY;

@@ -1,17 +1,20 @@
-/** What pages of other sites may do (docs/spec/http.md#other-origins): ask with a key of their own, and read the answer. Cookies count for our own pages only. */
+/**
+ * CORS (docs/spec/http.md#other-origins): pages of other sites may send requests with a key of their own and read the answers. Cookies
+ * count for our own pages only.
+ */
 import type { OutgoingHttpHeaders } from "node:http";
 
-/** Of every answer that a page could ask for with a key: browsers keep cookies out of such requests. */
+/** For every answer to a request with a key: browsers keep cookies out of such requests. */
 export const READABLE_BY_ANY_PAGE = { "Access-Control-Allow-Origin": "*", "Access-Control-Expose-Headers": "*" } as const;
 
-/** What scripts in a browser may send beside the headers that they name themselves. */
+/** Headers that scripts may always send, beside those that they request. */
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-Request-Id";
 const HEADER_NAME = /^[A-Za-z0-9-]{1,64}$/;
 /** Unspecified: official SDKs send about a dozen `x-stainless-*` headers. */
 const REFLECTED_HEADERS_MAX = 40;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
-/** Of the answer to a browser that asks before it sends: `asked` is its Access-Control-Request-Headers. */
+/** Headers of a preflight answer: `asked` is its Access-Control-Request-Headers. */
 export function preflightHeaders(methods: readonly string[], asked: string | undefined): OutgoingHttpHeaders {
   const allow = methods.join(", ");
   return {
@@ -23,7 +26,7 @@ export function preflightHeaders(methods: readonly string[], asked: string | und
   };
 }
 
-/** Reflects what is asked for, as far as it is made of header names: SDKs send telemetry headers of changing names. */
+/** Reflects requested header names, because SDKs send telemetry headers of changing names. */
 function allowedHeaders(asked: string | undefined): string {
   const names = (asked ?? "")
     .split(",")

@@ -1,6 +1,6 @@
 /**
- * Errors on their way out: the one table of what each code is over HTTP, the one judgement of what was thrown, and the envelope
- * (docs/spec/errors.md). GraphQL's errors, the bodies of OAuth and OpenAI's error events present what is decided here.
+ * Errors over HTTP: the table of statuses, the classification of thrown errors, and the envelope (docs/spec/errors.md). GraphQL errors,
+ * OAuth bodies and OpenAI's error events present the same decisions.
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Logger } from "pino";
@@ -12,7 +12,6 @@ import { challengeOf } from "../services/access/access.js";
 import { BodyAborted } from "./body.js";
 import type { Exchange } from "./exchange.js";
 
-/** The one table of statuses. */
 const STATUSES: Readonly<Record<ErrorCode, number>> = {
   BAD_REQUEST: 400,
   CONTENT_BLOCKED: 400,
@@ -35,7 +34,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   UPSTREAM_TIMEOUT: 504,
 };
 
-/** The `type` by which clients of OpenAI's API sort errors, where it is not that of any other 4xx or 5xx. */
+/** The `type` by which clients of OpenAI's API classify errors, where it differs from that of other 4xx or 5xx. */
 const TYPES: ReadonlyMap<number, string> = new Map([
   [STATUSES.UNAUTHORIZED, "authentication_error"],
   [STATUSES.INSUFFICIENT_BALANCE, "insufficient_quota"],
@@ -43,7 +42,7 @@ const TYPES: ReadonlyMap<number, string> = new Map([
   [STATUSES.RATE_LIMITED, "rate_limit_error"],
 ]);
 
-/** With what the frameworks below refuse a request by themselves; of several codes with one status the first is meant. */
+/** Codes for refusals of the frameworks below; of several codes with one status the first applies. */
 const REFUSALS: readonly ErrorCode[] = [
   "BAD_REQUEST",
   "FORBIDDEN",
@@ -54,7 +53,7 @@ const REFUSALS: readonly ErrorCode[] = [
 ];
 const CODES_BY_STATUS: ReadonlyMap<number, ErrorCode> = new Map(REFUSALS.map((code) => [STATUSES[code], code]));
 
-/** Official SDKs repeat 409 and 5xx by themselves; on these, repeating is useless or pays twice. */
+/** Official SDKs retry 409 and 5xx by themselves; for these codes a retry is useless or pays twice. */
 const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set([
   "INSUFFICIENT_BALANCE",
   "KEY_BUDGET_EXHAUSTED",
@@ -64,9 +63,9 @@ const NEVER_RETRIED: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 const INTERNAL_MESSAGE = "Something went wrong in the gateway. Quote the request id when you report it.";
-/** Unspecified: an unread body up to this size is read and dropped, so that the connection serves the next request. */
+/** Unspecified: an unread body up to this size is read and dropped, so that the connection can be reused. */
 const UNREAD_BODY_BYTES_MAX = 64 * 1024;
-/** Unspecified: how long a refused body is still taken in. Closing at once would reset the connection before the caller reads why. */
+/** Unspecified: how long a refused body is still read. Closing at once would reset the connection before the client reads the answer. */
 const LINGER_MS = 2_000;
 
 export interface ErrorObject {
@@ -89,17 +88,17 @@ export function statusOf(code: ErrorCode): number {
   return STATUSES[code];
 }
 
-/** Of what is over: as if it had been answered by itself, over HTTP. */
+/** Status of a finished operation, as if it had been an HTTP request. */
 export function statusOfNote({ code }: RequestNote): number {
   return code === null ? 200 : (ownValue(STATUSES, code) ?? STATUSES.INTERNAL_ERROR);
 }
 
-/** Null for a status with which no request is refused before it is understood. */
+/** Null for statuses that frameworks do not refuse requests with. */
 export function codeOfRefusal(status: number): ErrorCode | null {
   return CODES_BY_STATUS.get(status) ?? null;
 }
 
-/** The gateway's own doing, or that of those whom it asks: nothing that the caller could put right. */
+/** An error of the gateway or an upstream, which the client cannot fix. */
 export function isServerError(code: ErrorCode): boolean {
   return statusOf(code) >= 500;
 }
@@ -118,22 +117,22 @@ function typeOf(code: ErrorCode): string {
   return TYPES.get(STATUSES[code]) ?? (isServerError(code) ? "api_error" : "invalid_request_error");
 }
 
-/** What was asked, as far as an error is told with it and logged. */
+/** Data of the request for an error's answer and log line. */
 export interface ErrorScope {
   readonly requestId: string;
   readonly log: Logger;
   readonly note?: RequestNote | undefined;
   readonly method?: string;
-  /** Aborted: the caller has gone, and what fails because of it is no fault. */
+  /** Aborted: the client has disconnected, and resulting errors are no faults. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Server errors that are in the log. */
+/** Server errors that were logged. */
 const logged = new WeakSet<AppError>();
 
 /**
- * Whatever was thrown, as the error to tell the caller. What is not ours to explain is logged, once and here, and told
- * as INTERNAL_ERROR without a word of what it was. `what` failed: a request, an operation; `more` goes into the line of the log.
+ * Converts anything thrown to the error for the client. Unexpected errors are logged here, once, and answered as INTERNAL_ERROR without
+ * details. `what` names the failed work; `more` is added to the log line.
  */
 export function explain(error: unknown, scope: ErrorScope, what = "request", more: Readonly<Record<string, unknown>> = {}): AppError {
   const isOurs = error instanceof AppError && (error.code !== "INTERNAL_ERROR" || error.isExpected || logged.has(error));
@@ -141,14 +140,14 @@ export function explain(error: unknown, scope: ErrorScope, what = "request", mor
   scope.note?.refused(told.code);
   if (!isServerError(told.code) || logged.has(told) || scope.signal?.aborted === true) return told;
   logged.add(told);
-  // The route and not the path, of which prompts and links are a part.
+  // Logs the route instead of the path, which can hold prompts and links.
   const line = { ...(scope.method !== undefined && { method: scope.method }), route: scope.note?.route, ...more, err: error };
   if (isOurs) scope.log.warn({ ...line, code: told.code }, `${what} not served`);
   else scope.log.error(line, `${what} failed`);
   return told;
 }
 
-/** Answers with the envelope; says nothing when the caller has gone, and breaks an answer off that has already begun. */
+/** Answers with the envelope; does nothing when the client is gone, and aborts an answer that has begun. */
 export function sendError(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
   const told = explain(error, exchange);
@@ -162,7 +161,7 @@ export function sendError(exchange: Exchange, error: unknown): void {
   sendRefusal(exchange, statusOf(told.code), headers, body);
 }
 
-/** For an answer that may be given before the request's body has been read, or without reading it. */
+/** For answers sent before the request's body was read, or without reading it. */
 export function sendRefusal(exchange: Exchange, status: number, headers: OutgoingHttpHeaders, body: Buffer): void {
   const isBodyRefused = hasUnreadBody(exchange);
   const connection = isBodyRefused ? { Connection: "close" } : {};
@@ -171,7 +170,7 @@ export function sendRefusal(exchange: Exchange, status: number, headers: Outgoin
   else exchange.res.end(body);
 }
 
-/** The envelope as an answer to keep. */
+/** The envelope as an answer to store. */
 export function toErrorAnswer(error: AppError, requestId: string): { statusCode: number; headers: Record<string, string>; body: Buffer } {
   const headers = { ...headersOf(error), "content-type": "application/json; charset=utf-8", "cache-control": "private, no-store" };
   return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };
@@ -187,7 +186,7 @@ export function headersOf(error: AppError): Record<string, string> {
   return headers;
 }
 
-/** Of an answer in JSON outside of every route: the connection ends with it. */
+/** For a JSON answer outside of routes: closes the connection. */
 export function lastHeadersOf(body: string, requestId: string): Record<string, string | number> {
   return {
     "Content-Type": "application/json; charset=utf-8",
@@ -201,12 +200,12 @@ export function lastHeadersOf(body: string, requestId: string): Record<string, s
   };
 }
 
-/** A conflict that says when to try again passes by itself. */
+/** A conflict with a retry time passes by itself. */
 function isNeverRetried({ code, isFinal, retryAfterSeconds }: AppError): boolean {
   return isFinal || (NEVER_RETRIED.has(code) && !(code === "CONFLICT" && retryAfterSeconds !== undefined));
 }
 
-/** True when more is to come than is worth reading only to keep the connection. */
+/** True when the unread body is too large to read just to keep the connection. */
 function hasUnreadBody({ req }: Exchange): boolean {
   if (req.complete) return false;
   if (req.headers["transfer-encoding"] !== undefined) return true;
@@ -214,8 +213,8 @@ function hasUnreadBody({ req }: Exchange): boolean {
 }
 
 /**
- * A lingering close: the answer and the end of our side are sent, and what the caller still sends is dropped until it
- * hangs up, its body ends, or LINGER_MS are over.
+ * A lingering close: sends the answer and closes our side, then drops received bytes until the client closes, the body ends, or LINGER_MS
+ * pass.
  */
 function endAfterLinger({ req, res }: Exchange, body: Buffer): void {
   const { socket } = req;

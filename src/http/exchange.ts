@@ -1,6 +1,6 @@
 /**
- * One request and its answer. Everything that each answer carries is decided here once: the request id, the headers
- * that let a browser read it and run nothing of it, and what keeps a key that came in the URL out of caches and referrers.
+ * One request and its answer. Sets what every answer has: the request id, headers that let browsers read it but run none of it, and headers
+ * that keep a key in the URL out of caches and referrers.
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Request, Response } from "express";
@@ -13,13 +13,13 @@ import { noteOf, type RequestNote } from "../lib/request-note.js";
 import { type ContextSource, parseQuery, type Query, requestIdOf } from "./context.js";
 import { READABLE_BY_ANY_PAGE } from "./cors.js";
 
-/** What Node writes to the system without asking for room of its own, less what headers take. */
+/** Node writes up to this size without allocating, less the size of headers. */
 const ONE_PIECE_BYTES_MAX = 12 * 1024;
 
 export class Exchange implements ContextSource, Leaving {
-  /** The caller's own id when it is well-formed, else made (docs/spec/http.md#request-ids). */
+  /** The client's own id when it is well-formed, else generated (docs/spec/http.md#request-ids). */
   readonly requestId: string;
-  /** What is told of it when it is over. */
+  /** Data for the access log and metrics. */
   readonly note: RequestNote;
   readonly #log: Logger;
   #query: Query | undefined;
@@ -40,12 +40,12 @@ export class Exchange implements ContextSource, Leaving {
     this.note.requestId = this.requestId;
   }
 
-  /** Made when first used: most requests log nothing. */
+  /** Created on first use: most requests log nothing. */
   get log(): Logger {
     return this.#log.child({ requestId: this.requestId });
   }
 
-  /** Aborted when the connection closes before the answer has been written in full. Made when first used, too. */
+  /** Aborted when the connection closes before the answer is complete. Created on first use. */
   get signal(): AbortSignal {
     this.#signal ??= signalOf(this);
     return this.#signal;
@@ -55,7 +55,7 @@ export class Exchange implements ContextSource, Leaving {
     return this;
   }
 
-  /** Calls the listener when the connection closes before the answer has been written in full. */
+  /** Calls the listener when the connection closes before the answer is complete. */
   onGone(listener: () => void): void {
     if (this.isGone) {
       listener();
@@ -69,7 +69,7 @@ export class Exchange implements ContextSource, Leaving {
     return this.req.method;
   }
 
-  /** The path alone, without the query. Callers write into it, so no log line holds it: those name the route, by its pattern. */
+  /** The path without the query. Clients write into it, so log lines have the route's pattern instead. */
   get path(): string {
     const { originalUrl } = this.req;
     const mark = originalUrl.indexOf("?");
@@ -82,42 +82,42 @@ export class Exchange implements ContextSource, Leaving {
     return this.#query;
   }
 
-  /** True once the connection is closed with the answer unfinished: nobody is left to be told anything. */
+  /** True once the connection closed with the answer unfinished. */
   get isGone(): boolean {
     return this.res.closed && !this.res.writableFinished;
   }
 
-  /** A part of the path, decoded; of one that takes in slashes, the whole. */
+  /** A decoded part of the path; for one that includes slashes, the whole. */
   parameter(name: string): string {
     const value = ownValue(this.req.params, name);
     return Array.isArray(value) ? value.join("/") : (value ?? "");
   }
 
   /**
-   * Whether the caller already has what this ETag is of. Express would have it sent again to whoever sends `Cache-Control: no-cache`; what
-   * it is the tag of cannot have changed.
+   * Whether the client already has the content of this ETag. Express would resend it to clients that send `Cache-Control: no-cache`,
+   * although tagged content never changes.
    */
   isKept(etag: string): boolean {
     const kept = this.req.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
     return kept.includes(etag) || kept.includes("*");
   }
 
-  /** Headers of the answer to come; of each the last one set wins. */
+  /** Sets headers of the answer; the last value of each counts. */
   setHeaders(headers: OutgoingHttpHeaders): void {
     this.#headers = this.#headers === undefined ? headers : { ...this.#headers, ...headers };
   }
 
-  /** A `Set-Cookie` line of the answer to come, be it an error. */
+  /** Adds a `Set-Cookie` line to the answer, also to an error. */
   addCookie(line: string): void {
     this.#cookies = [...(this.#cookies ?? []), line];
   }
 
-  /** Pages of other sites may not read the answer: it is for whoever is signed in. */
+  /** Hides an answer for a signed-in person from pages of other sites. */
   hideFromScripts(): void {
     this.#isHiddenFromScripts = true;
   }
 
-  /** An error is not answered with the headers of the success that it prevented. */
+  /** Clears the headers of a success, for an error instead. */
   clearHeaders(): void {
     this.#headers = undefined;
   }
@@ -126,7 +126,7 @@ export class Exchange implements ContextSource, Leaving {
     this.sendBytes(Buffer.from(JSON.stringify(value)), "application/json; charset=utf-8", status);
   }
 
-  /** It is done, and there is nothing to say. */
+  /** Sends 204. */
   sendNothing(): void {
     this.writeHead(204, {});
     this.res.end();
@@ -138,12 +138,12 @@ export class Exchange implements ContextSource, Leaving {
 
   sendBytes(bytes: Uint8Array, contentType: AnswerType, status = 200): void {
     this.writeHead(status, { "Content-Type": contentType, "Content-Length": bytes.byteLength });
-    // Of a small body as text, a character a byte, Node makes one piece with the headers.
+    // Node sends a small body in one piece with the headers if it is a string with a character per byte.
     if (bytes.byteLength <= ONE_PIECE_BYTES_MAX && Buffer.isBuffer(bytes)) this.res.end(bytes.toString("latin1"), "latin1");
     else this.res.end(bytes);
   }
 
-  /** As `sendBytes`, for what is too large to be copied into one piece. `onSent`: the system has taken all of it. */
+  /** As `sendBytes`, for bodies too large to copy into one piece. `onSent`: the system has taken all bytes. */
   sendPieces(pieces: readonly Uint8Array[], contentType: AnswerType, onSent: () => void): void {
     this.res.once("finish", onSent);
     this.writeHead(200, { "Content-Type": contentType, "Content-Length": pieces.reduce((sum, { byteLength }) => sum + byteLength, 0) });
@@ -153,7 +153,7 @@ export class Exchange implements ContextSource, Leaving {
     this.res.uncork();
   }
 
-  /** One listener of the answer's, whatever number of generations it is of. */
+  /** One listener per answer, for any number of generations. */
   private followClose(): (() => void)[] {
     const leavers: (() => void)[] = [];
     this.res.on("close", () => {
@@ -162,7 +162,7 @@ export class Exchange implements ContextSource, Leaving {
     return leavers;
   }
 
-  /** One call with every header: Node then writes them in a single pass. A page of ours states its own policy. */
+  /** Passes all headers in one call, which Node writes in a single pass. Our pages set their own policy. */
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
     const all = this.#isHiddenFromScripts ? headersOfAll(this.requestId) : headersOfReadable(this.requestId);
     if (this.#cookies) all["Set-Cookie"] = this.#cookies;
@@ -174,7 +174,7 @@ export class Exchange implements ContextSource, Leaving {
   }
 }
 
-/** Each is one literal: an object that grows by name after name costs every answer. */
+/** Object literals, because adding properties one by one is slow. */
 function headersOfAll(requestId: string): OutgoingHttpHeaders {
   return { "X-Request-Id": requestId, "X-Content-Type-Options": NO_SNIFFING, "Content-Security-Policy": INERT_POLICY };
 }
@@ -189,7 +189,7 @@ function headersOfReadable(requestId: string): OutgoingHttpHeaders {
   };
 }
 
-/** Looks at the text only, so that it also holds for a query string that cannot be parsed. */
+/** Searches the text, so that it also works for a malformed query string. */
 function mentionsKey(url: string): boolean {
   return url.includes("?") && /[?&]key=/.test(url);
 }

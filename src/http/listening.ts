@@ -1,22 +1,24 @@
-/** How a server takes a port, and what an operator is told when that fails. */
+/** Listens on a port, and explains failures to the operator. */
 import { type AddressInfo, createServer, type ListenOptions, type Server, type Socket } from "node:net";
 import { PassingStartError, StartError } from "../lib/start-error.js";
 
 /**
- * Node accepts one connection from a socket in each turn of its event loop. Under load a turn takes many milliseconds, so that who comes
- * with many others would wait for seconds (docs/decisions/sockets-of-one-port.md).
+ * Node accepts one connection per socket in each turn of its event loop. Under load a turn takes many milliseconds, so a burst of
+ * connections would wait for seconds (docs/decisions/sockets-of-one-port.md).
  */
 const SOCKETS = 8;
 
-/** `onClosed`: no connection that the server has accepted itself is open. */
+/** `onClosed`: all connections that the server itself accepted are closed. */
 export type StopListening = (onClosed?: () => void) => void;
 
-/** Resolves when connections are accepted. Rejects with a StartError that says what to do. */
+/** Resolves when connections are accepted. Rejects with a StartError that states the remedy. */
 export async function listenAt(server: Server, host: string, port: number): Promise<void> {
   await listen(server, { host, port });
 }
 
-/** As `listenAt`, at several sockets of one port where the system has that: a busy process accepts as many connections in a turn. */
+/**
+ * As `listenAt`, on several sockets of one port where the system supports that: a busy process then accepts as many connections per turn.
+ */
 export async function listenWidelyAt(server: Server, host: string, port: number): Promise<StopListening> {
   if (!canSharePort()) {
     await listenAt(server, host, port);
@@ -41,20 +43,20 @@ export async function listenWidelyAt(server: Server, host: string, port: number)
   return stop;
 }
 
-/** Sockets that share their port share it with another gateway's as well, unless somebody asks before. */
+/** Rejects when another gateway uses the port, which sockets that share a port would not notice. */
 async function assertFree(host: string, port: number): Promise<void> {
   const probe = createServer();
   await listen(probe, { host, port });
   await new Promise((resolve) => probe.close(resolve));
 }
 
-/** Linux hands out connections evenly, and Node lets a port be shared from 22.12 on (23.1 of the odd line). */
+/** Linux distributes connections evenly, and Node supports shared ports from 22.12 on (23.1 of the odd line). */
 function canSharePort(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   return process.platform === "linux" && (major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12));
 }
 
-/** The types are those of the oldest Node that runs this. */
+/** The installed types are those of the oldest supported Node. */
 type Place = ListenOptions & { readonly host: string; readonly port: number; readonly reusePort?: boolean };
 
 function listen(server: Server, place: Place): Promise<void> {
@@ -71,7 +73,7 @@ function listen(server: Server, place: Place): Promise<void> {
   });
 }
 
-/** The others may pass: another process ends, a network comes up. */
+/** Other errors may pass: another process ends, a network comes up. */
 const OPERATORS_CODES: ReadonlySet<string> = new Set(["EACCES", "ENOTFOUND"]);
 
 function sentenceOf({ code, message }: NodeJS.ErrnoException, { host, port }: Place): string {

@@ -1,20 +1,19 @@
-/** The HTTP server: the classes of its messages, and how it stops. */
+/** The HTTP server: classes of its messages, and draining. */
 import { IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Express } from "express";
 import type { StopListening } from "./listening.js";
 
-// Draining an HTTP server: what is under way may finish, what only waits is hung up on.
+// Drains an HTTP server: requests under way may finish, idle connections are closed.
 
 /**
- * Call before the server takes requests. The returned function stops it: no new connections, and resolves when the last answer
- * is out, at the latest after `timeoutMs`. Node alone would go on waiting for connections on which nothing was ever asked.
- * `stopListening` closes all sockets at which connections come.
+ * Call before the server takes requests. The returned function stops accepting connections, and resolves when the last answer is sent, at
+ * the latest after `timeoutMs`. Node alone would wait for connections without a request. `stopListening` closes all listening sockets.
  */
 export function trackRequests(http: Server, stopListening: StopListening): (timeoutMs: number) => Promise<void> {
   let underWay = 0;
   let isStopping = false;
-  // A server waits for the connections that it has accepted itself, and not for those that were handed to it.
+  // A server waits for connections that it accepted itself, not for those handed to it.
   const open = new Set<Socket>();
   let onNoneOpen = () => {};
   const hangUpWhenIdle = () => {
@@ -53,32 +52,32 @@ export function trackRequests(http: Server, stopListening: StopListening): (time
   };
 }
 
-/** Each answer from now on is the last on its connection: a client with a connection of long standing asks elsewhere next. */
+/** From now on every answer closes its connection, so that clients with long-lived connections reconnect elsewhere. */
 export function endConnectionsWithAnswers(http: Server): void {
   http.prependListener("request", (_req, res: ServerResponse) => {
     res.shouldKeepAlive = false;
   });
 }
 
-// The classes of which an HTTP server makes its requests and answers. Express gives both its own prototypes as they
-// come in, which takes them off every fast path of the engine (measured: 170 against 48 microseconds a request, for the
-// smallest route). Made of these classes they have those prototypes from birth, and Express's assignment changes nothing.
+// Classes of requests and answers. Express sets its own prototypes on both, which disables the engine's fast paths (measured: 170 against
+// 48 microseconds for the smallest route). Objects of these classes have those prototypes from the start, so Express's assignment changes
+// nothing.
 
 export interface MessageClasses {
   readonly IncomingMessage: typeof IncomingMessage;
   readonly ServerResponse: typeof ServerResponse;
 }
 
-/** Whether a request's Connection header names Upgrade: clients ask for HTTP/2 so, and expect to be answered without it (RFC 9110, 7.8). */
+/** Whether a request's Connection header names Upgrade: clients offer HTTP/2 so, and expect a normal answer without it (RFC 9110, 7.8). */
 const ASKED = Symbol("upgrade");
 
 /**
- * For the options of `http.createServer`. The server listens before Express is loaded: `adopt` gives them the prototypes of its
- * application, once, before that is asked anything.
+ * For the options of `http.createServer`. The server listens before Express is loaded: call `adopt` once with its application before the
+ * first request.
  */
 export function createMessageClasses(): MessageClasses & { adopt(app: Express): void } {
   class AppRequest extends IncomingMessage {
-    /** Node's own flag, read once the headers are there: an upgrade that nobody here can make is a request like any other. */
+    /** Node's own flag, read after the headers: a request with an unsupported upgrade is handled as a normal one. */
     get upgrade(): boolean {
       return this[ASKED] === true && this.headers.upgrade?.toLowerCase() === "websocket";
     }

@@ -1,16 +1,16 @@
-/** Event streams on their way out: at their reader's pace, through every proxy, and no longer than somebody reads. */
+/** Writes event streams at the reader's pace, through proxies, until the reader disconnects. */
 import type { ServerResponse } from "node:http";
 import { drained } from "../lib/back-pressure.js";
 import { SLOW_READER_TIMEOUT_MS, SSE_KEEP_ALIVE_MS } from "../limits.js";
 
-/** Nobody keeps a stream, compresses it or holds its events back. */
+/** Prevents caching, compression and buffering of a stream. */
 export const EVENT_STREAM_HEADERS = { "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no" } as const;
 
 const KEEP_ALIVE = Buffer.from(": keep-alive\n\n");
-/** Unspecified: one event may be as large as a picture, and a slow reader is judged by pieces of it, not by the whole. */
+/** Unspecified: an event may be as large as an image, so a slow reader is measured by pieces of it. */
 const WRITE_BYTES_MAX = 64 * 1024;
 
-/** Writes an event stream after its head: with back-pressure, a comment line in long silences, and a limit to patience. */
+/** Writes an event stream after its head: with back-pressure, a comment line in long silences, and a timeout for slow readers. */
 export class EventStreamWriter {
   isEnded = false;
   readonly #res: ServerResponse;
@@ -20,13 +20,13 @@ export class EventStreamWriter {
   constructor(res: ServerResponse) {
     this.#res = res;
     this.#keepAlive = setTimeout(() => this.#writeKeepAlive(), SSE_KEEP_ALIVE_MS);
-    // The head travels with the first batch when that is already here, else alone.
+    // The head is sent with the first batch when that is ready, else alone.
     this.#headFlush = setImmediate(() => {
       if (!res.destroyed) res.flushHeaders();
     });
   }
 
-  /** Undefined when the reader keeps up; else resolves once it has, or has gone. */
+  /** Undefined when the reader keeps up; else resolves once it does, or has disconnected. */
   write(bytes: Uint8Array): Promise<void> | undefined {
     clearImmediate(this.#headFlush);
     this.#keepAlive.refresh();
@@ -38,11 +38,11 @@ export class EventStreamWriter {
   end(bytes: Uint8Array): undefined {
     this.isEnded = true;
     clearImmediate(this.#headFlush);
-    // Node sends what is written in one turn together, so this leaves with the last batch.
+    // Node sends everything written in one turn together, so this joins the last batch.
     if (!this.#res.destroyed) this.#res.end(bytes);
   }
 
-  /** The last event and what follows it, in one write unless it is large. */
+  /** Writes the last event and the end, in one write unless large. */
   endWith(last: Uint8Array, bytes: Uint8Array): Promise<void> | undefined {
     if (last.byteLength <= WRITE_BYTES_MAX) return this.end(Buffer.concat([last, bytes]));
     return this.#writePieces(last).then(() => this.end(bytes));
@@ -67,13 +67,16 @@ export class EventStreamWriter {
 }
 
 export interface PipeOptions {
-  /** Aborted: this side ends the stream, whatever is still to come. */
+  /** Aborting it ends the stream early. */
   readonly ending?: AbortSignal;
-  /** What is said then. */
+  /** Text written at an early end. */
   readonly last?: () => string;
 }
 
-/** Writes a body that others make, after its head, and gives it up when its reader leaves. Rejects when the body breaks off; the answer is then not ended. */
+/**
+ * Writes a body from another source after its head, and cancels it when the reader disconnects. Rejects when the body breaks off, without
+ * ending the answer.
+ */
 export async function pipeBody(res: ServerResponse, body: ReadableStream<Uint8Array>, { ending, last }: PipeOptions = {}): Promise<void> {
   const reader = body.getReader();
   const leave = () => void reader.cancel().catch(ignore);

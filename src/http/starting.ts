@@ -1,6 +1,6 @@
 /**
- * What is answered between the moment at which the port is taken and the one at which the gateway can serve: that it lives, and that it
- * is not ready. It looks at no service, as there is none yet, and loads nothing that a start would wait for.
+ * Answers between listening and readiness: the process is alive, and not ready. Uses no service, and loads nothing that would delay the
+ * start.
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -16,13 +16,13 @@ export function answerWhileStarting(req: IncomingMessage, res: ServerResponse): 
   const envelope = toErrorEnvelope(error, requestId);
   const isAlive = path === "/healthz" && (req.method === "GET" || req.method === "HEAD");
   const body = JSON.stringify(isAlive ? { status: "ok" } : path === "/graphql" ? toGraphQL(envelope.error) : envelope);
-  // The connection ends: the next request is to meet the gateway itself.
+  // The connection is closed, so that the next request reaches the gateway itself.
   res.writeHead(isAlive ? 200 : envelope.status, { ...(isAlive ? {} : headersOf(error)), ...lastHeadersOf(body, requestId) });
   res.end(body);
   req.resume();
 }
 
-/** As the other face tells errors, which is not loaded yet. */
+/** GraphQL's form of errors, whose module is not loaded yet. */
 function toGraphQL({ message, code, requestId, timestamp }: ReturnType<typeof toErrorEnvelope>["error"]): object {
   return { errors: [{ message, extensions: { code, retryAfterSeconds: 1, requestId, timestamp } }] };
 }

@@ -1,7 +1,6 @@
 /**
- * multipart/form-data bodies, bounded in every direction: their files are held in memory, or handed on as they arrive. multer reads
- * them from a stream of our own, so that a body which is refused is left unread at once; what becomes of the rest is the error
- * handler's business, as with JSON.
+ * Reads multipart/form-data bodies within bounds: files are held in memory, or passed on as they arrive. multer reads from a stream of our
+ * own, so that a refused body is left unread at once; the error handler deals with the rest, as for JSON.
  */
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform, type Writable } from "node:stream";
@@ -22,14 +21,14 @@ import {
   FORM_PART_HEAD_BYTES_MAX,
 } from "./limits.js";
 
-/** A file as it came. Its bytes are no property, so that nothing which walks through an input walks through them. */
+/** An uploaded file. Its bytes are not an enumerable property, so that code that walks through input skips them. */
 export class UploadedFile {
   readonly #bytes: Uint8Array;
 
   constructor(
-    /** The last part of the path that the caller named: checked by nobody yet. */
+    /** The last part of the path that the client sent: unchecked. */
     readonly name: string,
-    /** As the caller says, without parameters. */
+    /** As the client sent it, without parameters. */
     readonly contentType: string,
     bytes: Uint8Array,
   ) {
@@ -44,24 +43,24 @@ export class UploadedFile {
 export type UploadedFiles = Readonly<Record<string, readonly UploadedFile[]>>;
 
 export interface FileRule {
-  /** How many files the field takes; they may also come as `name[]`. */
+  /** The most files of the field; they may also be named `name[]`. */
   readonly countMax: number;
-  /** Whether the field may be text instead, such as an address. */
+  /** Whether the field may also be text, such as an address. */
   readonly mayBeText?: boolean;
-  /** Whether a form without it is refused. */
+  /** Whether the form is refused without it. */
   readonly isRequired?: boolean;
 }
 
 export interface FormRules {
-  /** The fields that take files, by name. */
+  /** File fields by name. */
   readonly files: Readonly<Record<string, FileRule>>;
-  /** Of one file. */
+  /** Per file. */
   readonly fileBytesMax: number;
   /** Of the whole body. */
   readonly bytesMax: number;
 }
 
-/** A form as a route takes it: what is not a file is checked by the schema. */
+/** A route's form: the schema checks all fields that are no files. */
 export interface FormOptions<Body> extends FormRules {
   readonly fields: z.ZodType<Body>;
 }
@@ -72,11 +71,11 @@ export interface Form {
   readonly files: UploadedFiles;
 }
 
-/** Where files go as they arrive. */
+/** The destination of arriving files. */
 export interface FileSink<Received> {
   /** Reads `content` to its end, or rejects. */
   receive(content: AsyncIterable<Uint8Array>, field: string): Promise<Received>;
-  /** For what was received of a form that is refused. */
+  /** Deletes files of a refused form. */
   discard(received: Received): Promise<void>;
 }
 
@@ -92,8 +91,8 @@ export function isForm(contentType: string | null | undefined): boolean {
 }
 
 /**
- * Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE (the body or a file), SERVICE_UNAVAILABLE, or BAD_REQUEST: a field that takes no file or too many, one
- * that is given twice, a form that ends too soon.
+ * Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE (the body or a file), SERVICE_UNAVAILABLE, or BAD_REQUEST: a field that takes no file or
+ * too many, a repeated field, a truncated form.
  */
 export async function readForm(req: IncomingMessage, rules: FormRules, allowance: BodyAllowance): Promise<Form> {
   const { default: multer } = await import("multer");
@@ -101,7 +100,7 @@ export async function readForm(req: IncomingMessage, rules: FormRules, allowance
   return { fields, files: groupByField(files) };
 }
 
-/** As above, with the files where the sink brought them. Nothing is left there of a form that is refused. */
+/** As above, with files in the sink. Discards the files of a refused form. */
 export async function receiveForm<Received>(
   req: IncomingMessage,
   rules: FormRules,
@@ -165,7 +164,7 @@ async function readParts(req: IncomingMessage, rules: FormRules, storage: Storag
       fieldSize: FORM_FIELD_BYTES_MAX,
       fieldNameSize: FORM_FIELD_NAME_BYTES_MAX,
       fields: FORM_FIELDS_MAX,
-      // Of the first file too many of a field, that field is told.
+      // One more than allowed, so that the error names the field.
       files: filesMax(rules) + 1,
       parts: partsMax(rules) + 2,
       fieldNestingDepth: FORM_FIELD_DEPTH_MAX,
@@ -206,7 +205,7 @@ function partsMax(rules: FormRules): number {
   return FORM_FIELDS_MAX + filesMax(rules);
 }
 
-/** Stands between the request and the parser: counts bytes, and ends when the parser has given up. */
+/** Between the request and the parser: counts bytes, and ends when the parser gives up. */
 class Feed extends Transform {
   private size = 0;
   private readonly unread = new Set<Readable>();
@@ -221,13 +220,13 @@ class Feed extends Transform {
 
   into(parser: Writable): void {
     parser.on("field", (name: unknown) => this.see(name));
-    // multer refuses a file that is too long, and would first read it to its end.
+    // multer refuses a file that is too long, but would first read it to its end.
     parser.on("file", (_name: unknown, file: Readable) => {
       this.unread.add(file);
       file.once("close", () => this.unread.delete(file));
       file.once("limit", () => this.destroy());
     });
-    // multer unpipes when it is done, also when it refuses; it must not wait for the rest of the body then.
+    // multer unpipes when it is done, also after a refusal; it must not wait for the rest of the body then.
     parser.once("unpipe", () => this.destroy());
     this.pipe(parser);
   }
@@ -244,13 +243,13 @@ class Feed extends Transform {
     done(null, chunk);
   }
 
-  /** Whoever reads a file that will not be read to its end must not wait for it. */
+  /** Fails readers of unfinished files, so that they do not wait. */
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     if (!this.readableEnded) for (const file of this.unread) file.destroy(error ?? new Error("the form was cut"));
     done(error);
   }
 
-  /** Only lists repeat their name. */
+  /** Only list fields may repeat. */
   private see(name: unknown): void {
     if (typeof name !== "string" || name.endsWith("[]")) return;
     if (this.names.has(name)) this.destroy(wrongField(name, "may be given only once"));
@@ -258,7 +257,7 @@ class Feed extends Transform {
   }
 }
 
-/** multer's place for files that go on as they arrive. */
+/** multer's storage for files that are passed on. */
 class SinkStorage<Received> implements StorageEngine {
   private readonly received: Promise<Received>[] = [];
 
@@ -266,12 +265,12 @@ class SinkStorage<Received> implements StorageEngine {
 
   _handleFile(_req: unknown, file: MulterFile, done: (error?: unknown, info?: Partial<MulterFile>) => void): void {
     const received = this.sink.receive(file.stream, bareName(file.fieldname));
-    // The only thing that stays with the file: multer answers copies.
+    // multer returns copies of files, and only this property survives.
     const path = String(this.received.push(received) - 1);
     received.then(() => done(null, { path }), done);
   }
 
-  /** What is received is discarded with the form. */
+  /** The files are discarded with the form. */
   _removeFile(_req: unknown, _file: MulterFile, done: (error: Error | null) => void): void {
     done(null);
   }
@@ -318,13 +317,13 @@ function groupByField(files: readonly MulterFile[]): UploadedFiles {
   return grouped;
 }
 
-/** busboy's for both. */
+/** busboy's message for both faults. */
 const MALFORMED_HEAD = "Malformed part header";
 
-/** multer's and busboy's words in ours. */
+/** Translates errors of multer and busboy. */
 function toFormError(error: unknown, rules: FormRules): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
-  // The types know fewer codes than multer has.
+  // The types lack some of multer's codes.
   const { code, field } = error as { readonly code?: string; readonly field?: string };
   const { fileBytesMax } = rules;
   switch (code) {
@@ -350,7 +349,7 @@ function toFormError(error: unknown, rules: FormRules): unknown {
       if (error.message === MALFORMED_HEAD) {
         return invalidInput(`The form is malformed: the head of a part is broken, or longer than ${FORM_PART_HEAD_BYTES_MAX} bytes.`);
       }
-      // busboy's own: it names what is wrong with the syntax, and quotes nothing.
+      // busboy's message, which names the syntax error and quotes nothing.
       return new AppError("BAD_REQUEST", `The form is malformed: ${error.message}.`, {
         details: { fieldErrors: {}, formErrors: [error.message] },
         cause: error,

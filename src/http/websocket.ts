@@ -1,4 +1,4 @@
-/** WebSockets, whichever face they belong to: where their upgrades go, how they are refused, and when their peers are hung up on. */
+/** WebSockets of all faces: routing and refusal of upgrades, and closing. */
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
@@ -16,12 +16,15 @@ export const CLOSE_CODES = {
   tryAgainLater: 1013,
 } as const;
 
-/** As much as a caller may send before its upgrade is answered. */
+/** Bytes that a client may send before its upgrade is answered. */
 const EARLY_BYTES_MAX = 64 * 1024;
 
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Routes upgrade requests by path; `refuse` answers the others, and those that `isAnswered` does not want. The returned function ends the routing. */
+/**
+ * Routes upgrade requests by path; `refuse` answers the others, and those that `isAnswered` rejects. The returned function ends the
+ * routing.
+ */
 export function routeUpgrades(
   httpServer: Server,
   handlers: Readonly<Record<string, UpgradeHandler>>,
@@ -41,9 +44,9 @@ export function routeUpgrades(
   };
 }
 
-/** The status and the envelope of any other route, then the end of the connection. */
+/** Sends status and envelope as any route would, then closes the connection. */
 export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string): void {
-  // A peer that resets the connection now must not take the process with it.
+  // A reset by the peer at this point must not crash the process.
   socket.on("error", () => socket.destroy());
   if (!socket.writable) return;
   const envelope = toErrorEnvelope(error, requestId);
@@ -53,8 +56,8 @@ export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string
 }
 
 /**
- * A connection that waits for the answer to its upgrade. It is read meanwhile, because a connection that nobody reads does not tell
- * when its other end has gone; what comes early is kept.
+ * A connection waiting for the answer to its upgrade. It is read meanwhile, because an unread connection does not notice that its peer is
+ * gone; early bytes are kept.
  */
 export class WaitingSocket {
   private readonly chunks: Buffer[];
@@ -77,7 +80,7 @@ export class WaitingSocket {
     socket.on("data", this.onData);
   }
 
-  /** Everything that has come; from here on somebody else reads. Its closing is told all the same. */
+  /** Returns the early bytes; another reader takes over. Closing is still reported. */
   release(): Buffer {
     this.socket.off("data", this.onData);
     this.socket.off("end", this.onGone);
@@ -86,7 +89,7 @@ export class WaitingSocket {
   }
 }
 
-/** Resolves when the text has been handed to the system, so that a source is pulled no faster than its reader reads; false when nobody reads it any more. */
+/** Resolves when the system has taken the text, which paces its source to the reader; false when the socket is closed. */
 export function deliver(socket: WebSocket, text: string): Promise<boolean> {
   if (socket.readyState !== socket.OPEN) return Promise.resolve(false);
   return new Promise((resolve) => {
@@ -94,10 +97,10 @@ export function deliver(socket: WebSocket, text: string): Promise<boolean> {
   });
 }
 
-/** Why a WebSocket is closed, as long as a close frame can say it (RFC 6455, 5.5: 125 bytes with the code). */
+/** The longest reason in a close frame (RFC 6455, 5.5: 125 bytes with the code). */
 const REASON_BYTES_MAX = 123;
 
-/** The text, or as many whole words of its beginning as fit. */
+/** Cuts the text to as many whole words as fit. */
 export function closeReason(text: string): string {
   if (Buffer.byteLength(text) <= REASON_BYTES_MAX) return text;
   let end = Math.min(text.length, REASON_BYTES_MAX);

@@ -1,15 +1,15 @@
 /**
- * The port of a gateway with several workers. The primary accepts, and hands each connection, unread, to the worker that has fewest of
- * those that are not held up. While none serves, it answers itself that the gateway is starting.
+ * The port of a gateway with several workers. The primary accepts each connection and hands it, unread, to the least loaded worker that is
+ * not busy. While no worker serves, it answers that the gateway is starting.
  */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { listenAt } from "../http/listening.js";
 import { answerWhileStarting } from "../http/starting.js";
 
-/** Takes a connection. */
+/** A worker that takes connections. */
 export interface Taker {
-  /** It may take long to take one, if it ever does. */
+  /** It may take a connection late or never. */
   readonly isBusy: boolean;
   readonly load: number;
   hand(socket: Socket): void;
@@ -20,10 +20,10 @@ export class Connections {
   private readonly server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (socket) => this.give(socket));
   private isStopped = false;
 
-  /** `takers`: those that serve now. */
+  /** `takers`: the workers that serve now. */
   constructor(private readonly takers: () => readonly Taker[]) {}
 
-  /** Resolves with the port. Rejects with a StartError that says what to do. */
+  /** Resolves with the port. Rejects with a StartError that states the remedy. */
   async listen(host: string, port: number): Promise<number> {
     await listenAt(this.server, host, port);
     return (this.server.address() as AddressInfo).port;
@@ -43,7 +43,7 @@ export class Connections {
     }
   }
 
-  /** No new ones. */
+  /** Stops accepting connections. */
   stop(): void {
     this.isStopped = true;
     this.server.close();

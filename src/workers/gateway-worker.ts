@@ -1,4 +1,4 @@
-/** One of several processes of a gateway, started by its primary: a whole gateway, but for the port. */
+/** A worker process, started by its primary: a whole gateway without the port. */
 import type { Socket } from "node:net";
 import { type App, createApp } from "../app.js";
 import { readConfig } from "../config/environment.js";
@@ -40,12 +40,12 @@ async function main(): Promise<void> {
     onLeaving: () => app?.withdraw(),
     onDrain: stop,
     onLost: () => {
-      // It has read the log, too.
+      // The primary also read the log.
       if (!isStopping) process.stderr.write("The primary of this worker is no more: the worker finishes what is under way, and ends.\n");
       stop();
     },
   });
-  // More than once: a terminal and a supervisor tell all processes, and then the primary does.
+  // Repeated signals are usual: a terminal and a supervisor signal all processes, and then the primary does.
   process.on("SIGTERM", () => link.askToDrain());
   process.on("SIGINT", () => link.askToDrain());
   try {

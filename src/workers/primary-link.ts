@@ -4,18 +4,18 @@ import type { WorkerLink } from "../services/composition/worker-link.js";
 import type { Counters } from "../store/counters.js";
 import type { CounterRequest, Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
 
-/** Connections that end together are told of together. */
+/** Delay that gathers reports of closed connections. */
 const OPEN_TOLD_MS = 25;
-/** A primary that does not say in this time whether all of the gateway stops is held up itself. */
+/** A primary that does not answer in this time is blocked. */
 const SIGNALLED_ANSWER_MS = 2_000;
 
-/** What the primary has its worker do. */
+/** Commands of the primary. */
 export interface PrimaryOrders {
-  /** Readiness is refused from now on. */
+  /** From now on readiness is refused. */
   onLeaving(): void;
-  /** Takes no more connections and ends. May come more than once. */
+  /** Take no more connections and end. May come more than once. */
   onDrain(): void;
-  /** The primary is no more. */
+  /** The primary has ended. */
   onLost(): void;
 }
 
@@ -47,7 +47,7 @@ export class PrimaryLink implements WorkerLink {
     };
     process.on("message", (message: ToWorker, socket?: Socket) => this.receive(message, socket));
     process.once("disconnect", () => {
-      // Counters may forget: whoever waits for one goes on.
+      // Counters may forget, so pending calls are let through.
       for (const resolve of this.counting.values()) resolve(0);
       for (const resolve of this.asking.values()) resolve([]);
       orders.onLost();
@@ -66,7 +66,7 @@ export class PrimaryLink implements WorkerLink {
     return this.standing.isLeaving;
   }
 
-  /** This process was sent a signal. A supervisor may have sent it to all of the gateway, which decides when its workers drain. */
+  /** This process got a signal. A supervisor may have signalled the whole gateway, which decides when its workers drain. */
   askToDrain(): void {
     if (process.connected) this.send({ kind: "signalled" });
     const answerMs = process.connected ? SIGNALLED_ANSWER_MS : 0;
@@ -75,13 +75,13 @@ export class PrimaryLink implements WorkerLink {
     }, answerMs).unref();
   }
 
-  /** From now on connections come, and go to `accept`. */
+  /** Starts taking connections, which go to `accept`. */
   serve(newOwnerKey: string | null, accept: (socket: Socket) => void): void {
     this.accept = accept;
     this.send({ kind: "ready", newOwnerKey });
   }
 
-  /** No more of them. */
+  /** Stops taking connections. */
   stopServing(): void {
     this.accept = null;
     this.send({ kind: "stopping" });
@@ -147,17 +147,18 @@ export class PrimaryLink implements WorkerLink {
   private take(id: number, socket: Socket | undefined): void {
     const { accept } = this;
     if (!accept) {
-      // The primary has one of its own for another worker; closing this one says nothing to the client.
+      // The primary keeps its own descriptor for another worker, so closing this one does not affect the client.
       socket?.destroy();
       this.send({ kind: "refused", id });
       return;
     }
     if (socket) this.open += 1;
-    // What the primary has not been told of when this process dies it gives to another worker, so nothing is read before.
+    // A connection that the primary has no report of is given to another worker when this process dies, so nothing is read before the
+    // report.
     this.send({ kind: "taken", id, open: this.open }, () => socket && accept(socket));
     if (!socket) return;
     socket.on("close", () => this.tellOpen());
-    // As an HTTP server's own connections: who has sent a request may say that nothing else comes.
+    // As for an HTTP server's own connections: a client may close its side after its request.
     socket.allowHalfOpen = true;
   }
 
@@ -176,7 +177,7 @@ export class PrimaryLink implements WorkerLink {
     this.send(answer === undefined ? { kind: "answer", id } : { kind: "answer", id, answer });
   }
 
-  /** `onSent`: it is on its way, or nobody is there to be told, as the primary is no more. */
+  /** `onSent` runs when the message was sent, or the primary is gone. */
   private send(message: ToPrimary, onSent: () => void = () => undefined): void {
     if (process.connected) process.send?.(message, undefined, undefined, onSent);
     else onSent();

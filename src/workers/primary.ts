@@ -1,11 +1,11 @@
 /**
- * A gateway of several processes behind one port (docs/decisions/workers.md). Their primary takes the port and the data directory, starts
- * them and serves nothing itself:
+ * A gateway of several processes behind one port (docs/decisions/workers.md). The primary takes the port and the data directory, starts the
+ * workers, and serves nothing itself:
  *
- * 1. The first worker is started alone: it migrates the database and makes what a first start makes. When it cannot start, nobody can.
- * 2. The others follow. One that dies is replaced, at once where it has served, else after ever longer.
- * 3. Told to stop, it takes connections for SHUTDOWN_DELAY_MS, in which no worker is ready; then it takes no more and tells each worker to
- *    drain. Told so again, or when that takes too long, it ends them.
+ * 1. The first worker starts alone: it migrates the database and does the work of a first start. When it cannot start, none can.
+ * 2. The others follow. One that dies is replaced, at once if it has served, else after growing delays.
+ * 3. On a signal it takes connections for SHUTDOWN_DELAY_MS, in which no worker is ready; then it stops accepting and lets the workers
+ *    drain. A second signal, or a timeout, kills them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -24,26 +24,26 @@ import { Connections } from "./connections.js";
 import type { CounterRequest, ToPrimary } from "./messages.js";
 import { type WorkerEnd, WorkerProcess } from "./worker-process.js";
 
-/** What a worker's drain may take beside that of its streams: jobs, answers whose callers have left, the last commits. */
+/** Time for a worker's drain beyond its streams: jobs, answers whose clients have disconnected, the last commits. */
 const STOP_MS = DRAIN_TIMEOUT_MS + 20_000;
-/** Who has served for so long does not die of its start. */
+/** A worker that served this long did not fail at its start. */
 const STEADY_MS = 10_000;
 const RESTART_MS_FIRST = 1_000;
 const RESTART_MS_MAX = 30_000;
 const PING_MS = 1_000;
-/** The rest of the log of a worker that has ended. */
+/** Time to read the rest of an ended worker's log. */
 const LOG_REST_MS = 1_000;
 
 export interface PrimaryOptions {
   readonly config: Config;
   readonly log: Logger;
-  /** Where the log goes, whole lines at a time. */
+  /** Writes whole lines to the log. */
   readonly write: (lines: string) => void;
-  /** The gateway serves. */
+  /** Called when the gateway serves. */
   readonly onReady: (baseUrl: string, newOwnerKey: string | null) => void;
 }
 
-/** Resolves with the exit code when all has ended. Rejects with a StartError when the port or the data directory cannot be had. */
+/** Resolves with the exit code at the end. Rejects with a StartError when the port or the data directory is not available. */
 export async function runWorkers(options: PrimaryOptions): Promise<number> {
   const { config, log } = options;
   const program = await resolveWorkerFile("workers/gateway-worker");
@@ -55,11 +55,11 @@ export async function runWorkers(options: PrimaryOptions): Promise<number> {
   return primary.run();
 }
 
-/** The place of one worker after the other. */
+/** A place for one worker and its replacements. */
 interface Seat {
   readonly number: number;
   worker: WorkerProcess | null;
-  /** In a row, of workers that have not served for long. */
+  /** Consecutive failures of workers that did not serve for long. */
   failures: number;
   timer?: NodeJS.Timeout;
 }
@@ -69,14 +69,14 @@ class Primary {
   private readonly connections = new Connections(() => this.serving());
   private readonly counters = new MemoryCounters(systemClock);
   private readonly running = new Set<WorkerProcess>();
-  /** Ended, and the rest of its log is still being read. */
+  /** Ended workers whose log is still being read. */
   private readonly closing = new Set<WorkerProcess>();
   private port = 0;
   private restarts = 0;
   private hasServed = false;
   private isStopping = false;
   private exitCode = 0;
-  /** What workers that have ended had counted. */
+  /** Counts of ended workers. */
   private ended: Promise<FamilyOfProcess[]> = Promise.resolve([]);
   private resolveEnd: () => void = () => undefined;
   private readonly over = new Promise<void>((resolve) => {
@@ -129,7 +129,7 @@ class Primary {
     this.endWhenEmpty();
   }
 
-  /** One that drains may be held up: how long that takes has a bound of its own. */
+  /** Draining workers are not pinged, as draining has its own bound. */
   private ping(): void {
     if (this.isStopping) return;
     for (const worker of this.answering()) {
@@ -144,7 +144,7 @@ class Primary {
     for (const worker of this.running) worker.kill();
   }
 
-  /** Held, so that nobody else starts workers on it, with the secret that all of them read. */
+  /** Locks the data directory against other gateways, with the secret that all workers read. */
   private async openDataDir(): Promise<DataDir> {
     const { dataDir, encryptionKey } = this.options.config;
     try {
@@ -161,7 +161,7 @@ class Primary {
     return [...this.running].filter(({ isServing }) => isServing);
   }
 
-  /** Those that drain, too. */
+  /** Draining workers included. */
   private answering(): readonly WorkerProcess[] {
     return [...this.running].filter(({ isAnswering }) => isAnswering);
   }
@@ -227,7 +227,7 @@ class Primary {
       return this.endWhenEmpty();
     }
     if (!this.hasServed) {
-      // It has said on standard error why, and so would every other.
+      // It has printed the reason to standard error, which would be the same for the others.
       this.exitCode = code === EXIT_CONFIG ? EXIT_CONFIG : 1;
       this.isStopping = true;
       this.connections.stop();
@@ -241,7 +241,7 @@ class Primary {
     this.announce();
   }
 
-  /** At once, or after the milliseconds that it returns. */
+  /** Starts a worker at once, or after the returned number of milliseconds. */
   private startLater(seat: Seat, servedMs: number | null): number {
     seat.failures = servedMs !== null && servedMs >= STEADY_MS ? 0 : seat.failures + 1;
     const afterMs = seat.failures <= 1 ? 0 : Math.min(RESTART_MS_MAX, RESTART_MS_FIRST * 2 ** (seat.failures - 2));
@@ -259,7 +259,7 @@ class Primary {
     else worker.answer({ kind: "answers", id, answers: await this.askAll(message) });
   }
 
-  /** Counters may forget: one that fails lets its caller in. */
+  /** Counters may forget: a failed one lets its caller through. */
   private count(request: CounterRequest): Promise<number> {
     const { rule, name } = request;
     const counted =
@@ -278,12 +278,12 @@ class Primary {
       this.answering().map(async (worker) => ({ worker, answer: await worker.ask(question, body, timeoutMs) })),
     );
     if (!isMetrics) return asked.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
-    // Of a worker that is too busy to answer, what it said before: a sum must not fall. One that has ended by now is among those.
+    // Uses the last answer of a worker that is too busy, so that sums do not fall. Workers that ended meanwhile are in `ended`.
     const told = asked.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));
     return [...told, await this.ended];
   }
 
-  /** What a worker that has ended was last heard to have counted is told on. */
+  /** Keeps the last known counts of an ended worker. */
   private keepCounts(worker: WorkerProcess): void {
     const last = worker.lastAnswers.get(METRICS_QUESTION) as FamilyOfProcess[] | undefined;
     if (last) this.ended = this.ended.then((ended) => toEnded([ended, last]).catch(() => ended));

@@ -1,40 +1,39 @@
 /**
- * One worker, as its primary sees it. A connection that is handed to it stays the primary's too until the worker has said that it is the
- * worker's: before that nothing of it has been read, so when the worker dies first, another gets it and its client notices nothing.
- * So does another when the worker has not received it (it has no descriptor free): messages come and go in order, so what the worker
- * says of a later message shows that.
+ * One worker, from its primary's side. The primary keeps a connection that it handed over until the worker reports it as taken: nothing was
+ * read from it before, so when the worker dies first, another one gets it without the client noticing. The same holds when the worker did
+ * not receive it, for want of a descriptor: messages are ordered, so its report of a later message shows that.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Standing, ToPrimary, ToWorker, WorkerSeat } from "./messages.js";
 
-/** A worker that leaves so many pings without an answer is asked by nobody new, if others answer. */
+/** A worker with this many unanswered pings gets no new connections while others answer. */
 const BUSY_PINGS = 2;
-/** Its event loop hangs. With a ping each second that is half a minute, as supervisors of containers allow. */
+/** Its event loop hangs. With a ping each second this is half a minute, as container supervisors allow. */
 const HUNG_PINGS = 30;
-/** What a worker has written can be read when it has ended; it takes a turn of the event loop, or a few. */
+/** Time to read an ended worker's last output, which takes a few turns of the event loop. */
 const LAST_WORDS_MS = 1_000;
 const LAST_WORDS_LOOK_MS = 1;
 
 export interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Null: it has never been ready. */
+  /** Null: never ready. */
   readonly servedMs: number | null;
-  /** The system had no process to give. */
+  /** The system could not start a process. */
   readonly error: Error | null;
 }
 
 export interface WorkerEvents {
   onReady(newOwnerKey: string | null): void;
-  /** It takes no more connections, or has more or fewer to its name. */
+  /** It stopped taking connections, or their number changed. */
   onChange(): void;
-  /** It was sent a signal. */
+  /** It got a signal. */
   onSignalled(): void;
-  /** What it asks of the primary. */
+  /** Its requests to the primary. */
   onRequest(request: Extract<ToPrimary, { kind: "count" | "ask" }>): void;
-  /** A connection that it will not serve, and that is anybody's. */
+  /** A connection that it will not serve, for another worker. */
   onReturned(socket: Socket): void;
   /** Whole lines of its log. */
   onLog(lines: string): void;
@@ -44,9 +43,9 @@ export interface WorkerEvents {
 export class WorkerProcess {
   /** It takes connections. */
   isServing = false;
-  /** What was learned from the last answer to each question. */
+  /** The last answer to each question. */
   readonly lastAnswers = new Map<string, unknown>();
-  /** Resolves when it has ended and all that it wrote has been read. */
+  /** Resolves when it has ended and its output was read. */
   readonly closed: Promise<void>;
   private readonly child: ChildProcess;
   private readonly handed = new Map<number, Socket>();
@@ -55,9 +54,9 @@ export class WorkerProcess {
   private nextId = 1;
   private readyAt: number | null = null;
   private isUnreachable = false;
-  /** Since it was last heard to answer one. */
+  /** Pings since its last answer. */
   private unansweredPings = 0;
-  /** It did not receive a connection that came before the last message that it did receive. */
+  /** It failed to receive a connection sent before the last received message. */
   private hasLost = false;
 
   constructor(
@@ -65,11 +64,11 @@ export class WorkerProcess {
     readonly seat: WorkerSeat,
     private readonly events: WorkerEvents,
   ) {
-    // What it writes to standard error is why it cannot start, or why it died: that goes out as it is.
+    // Standard error has the reason of a failed start or a crash, and is passed through.
     const stdio = ["ignore", "pipe", "inherit", "ipc"] as const;
     this.child = fork(program, [JSON.stringify(seat)], { stdio: [...stdio], serialization: "advanced" });
     this.child.on("message", (message: ToPrimary) => this.receive(message));
-    // Said on failed signals and messages, too: what has become of the worker its end says.
+    // Also emitted for failed signals and messages; the worker's end then has the reason.
     this.child.on("error", (error) => {
       if (this.child.pid === undefined) this.onEnd(null, null, error);
     });
@@ -82,12 +81,12 @@ export class WorkerProcess {
     this.forwardLog();
   }
 
-  /** It has been ready, and is heard. */
+  /** It was ready, and can be reached. */
   get isAnswering(): boolean {
     return this.readyAt !== null && !this.isUnreachable;
   }
 
-  /** Its event loop is held up, or it has no descriptors, as far as is known. */
+  /** Its event loop is blocked, or it has no descriptors. */
   get isBusy(): boolean {
     return this.unansweredPings > BUSY_PINGS || this.hasLost;
   }
@@ -96,7 +95,7 @@ export class WorkerProcess {
     return this.child.pid;
   }
 
-  /** Connections that it has or is to have. */
+  /** Connections that it has or will get. */
   get load(): number {
     return this.open + this.handed.size;
   }
@@ -115,7 +114,7 @@ export class WorkerProcess {
     this.send(message);
   }
 
-  /** Undefined when it gives no answer, or not in time. */
+  /** Undefined without an answer in time. */
   ask(question: string, body: unknown, timeoutMs: number): Promise<unknown> {
     const id = this.nextId++;
     return new Promise((resolve) => {
@@ -131,10 +130,10 @@ export class WorkerProcess {
     });
   }
 
-  /** Has it take no more connections, and end when what is under way is over. */
+  /** Tells it to take no more connections, and to end when requests under way are done. */
   drain(): void {
     this.send({ kind: "drain" });
-    // One that is still starting may hear no message yet.
+    // A starting worker may not receive messages yet.
     if (this.readyAt === null) this.child.kill("SIGTERM");
   }
 
@@ -143,8 +142,8 @@ export class WorkerProcess {
   }
 
   /**
-   * To be called each second of the primary's: a machine that stood still for an hour has counted one. False: the worker's event loop hangs,
-   * and it has to be ended.
+   * Call once a second of the primary's own time, so that a suspended machine counts one ping. False: the worker's event loop hangs, and it
+   * must be killed.
    */
   ping(): boolean {
     if (!this.isAnswering) return true;
@@ -159,7 +158,7 @@ export class WorkerProcess {
       this.giveBack();
       return;
     }
-    // When that fails the worker is ending, which is heard of otherwise.
+    // A failed send means that the worker is ending, which is reported elsewhere.
     if (socket) this.child.send(message, socket, { keepOpen: true }, () => undefined);
     else this.child.send(message, () => undefined);
   }
@@ -212,7 +211,7 @@ export class WorkerProcess {
     if (socket) this.events.onReturned(socket);
   }
 
-  /** What was handed before a message that it has received, and that it has said nothing of. */
+  /** Returns connections sent before a message that it received, and that it did not report. */
   private returnLost(receivedId: number): void {
     const lost = [...this.handed.keys()].filter((id) => id < receivedId);
     this.hasLost = lost.length > 0;
@@ -226,8 +225,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Node tells of a channel's end only when no connection was on its way through it, so it is looked for. What the worker has said of
-   * connections is to be heard first: one that it has read from is nobody else's.
+   * Detects the channel's end, which Node reports only when no connection was in transit. First reads the remaining reports: a connection
+   * that was read from cannot be handed to another worker.
    */
   private async hearLastWords(): Promise<void> {
     for (let ms = 0; this.child.connected && ms < LAST_WORDS_MS; ms += LAST_WORDS_LOOK_MS) await sleep(LAST_WORDS_LOOK_MS);
@@ -238,7 +237,7 @@ export class WorkerProcess {
     this.giveBack();
   }
 
-  /** Nothing more is heard of it: what it has not taken, it never will. */
+  /** Returns all connections that it did not take. */
   private giveBack(): void {
     this.isUnreachable = true;
     this.isServing = false;
@@ -248,7 +247,7 @@ export class WorkerProcess {
     for (const settle of [...this.asked.values()]) settle(undefined);
   }
 
-  /** A line that a worker was killed in is nobody's. */
+  /** A line cut off by the worker's death is dropped. */
   private forwardLog(): void {
     let rest = "";
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
