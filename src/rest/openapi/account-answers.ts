@@ -1,4 +1,4 @@
-/** What the routes about agents, connected apps, webhooks and community models answer; a part of `answers.ts`. */
+/** Answers of the routes for agents, connected apps, webhooks and community models. Part of `answers.ts`. */
 import * as z from "zod";
 import { PRICE_FIELDS } from "../../services/catalog/pricing.js";
 import { CONNECTED_APP_STATUSES } from "../../services/integrations/broker.js";
@@ -37,17 +37,15 @@ export const AGENT_ANSWERS = {
   DeletedAgent: z.object({ id: z.string() }),
 } as const satisfies Record<string, z.ZodType>;
 
-// Connected apps.
-
 const nullableText = z.string().nullable();
 
 const connectedApp = z.object({
   id: z.string(),
-  toolkit: z.string().describe("The toolkit's slug."),
+  toolkit: z.string().describe("The slug of the toolkit."),
   name: nullableText,
   description: z.string(),
-  logo: nullableText.describe("The address of a picture."),
-  alias: nullableText.describe("What the person calls this connection."),
+  logo: nullableText.describe("The URL of the logo."),
+  alias: nullableText.describe("The person's own name for the connection."),
   status: z.enum(CONNECTED_APP_STATUSES),
 });
 
@@ -57,60 +55,62 @@ export const INTEGRATION_ANSWERS = {
   ConnectedAppList: z.object({ data: z.array(connectedApp) }),
   ToolkitList: z.object({ data: z.array(toolkit) }),
   NewConnection: z.object({
-    url: z.string().describe("The page on which a person signs in to the app and approves. Send a browser there."),
+    url: z.string().describe("The URL at which a person signs in to the app and approves the connection. Open it in a browser."),
     id: z.string(),
   }),
 } as const satisfies Record<string, z.ZodType>;
-
-// Webhooks and low balances.
 
 const webhookEndpoint = z.object({
   id: z.string(),
   url: z.string(),
   events: z.array(z.string()),
   isEnabled: z.boolean(),
-  disabledReason: z.enum(["gone", "failing"]).nullable().describe("Why the gateway disabled it."),
-  failingSince: nullableText.describe("Since when every try has failed."),
+  disabledReason: z.enum(["gone", "failing"]).nullable().describe("The reason why the gateway disabled the endpoint."),
+  failingSince: nullableText.describe("Since when all attempts have failed."),
   createdAt: z.string(),
 });
 
 const webhookDelivery = z.object({
-  id: z.string().describe("The message's id: `webhook-id`."),
+  id: z.string().describe("The ID of the message: `webhook-id`."),
   event: z.string(),
   status: z.enum(["pending", "delivered", "failed"]),
   attempts: z.int().min(0),
   nextAttemptAt: nullableText,
   lastStatus: z.int().nullable(),
   lastError: nullableText,
-  message: z.object({ type: z.string(), timestamp: z.string(), data: z.looseObject({}) }).describe("The body, as it is sent."),
+  message: z.object({ type: z.string(), timestamp: z.string(), data: z.looseObject({}) }).describe("The body of the message."),
   createdAt: z.string(),
   finishedAt: nullableText,
 });
 
 export const WEBHOOK_ANSWERS = {
   LowBalance: z.object({
-    threshold: z.number().nullable().describe("Credits; null: not to be told."),
-    since: nullableText.describe("Since when the balance has been below it."),
+    threshold: z.number().nullable().describe("The balance in credits below which the alert is sent. Null: no alert."),
+    since: nullableText.describe("Since when the balance has been below the threshold."),
   }),
   WebhookEndpoint: webhookEndpoint,
   WebhookEndpointList: z.object({ data: z.array(webhookEndpoint) }),
-  WebhookEndpointWithSecret: z.object({ ...webhookEndpoint.shape, secret: z.string().describe("`whsec_...`, shown this once.") }),
+  WebhookEndpointWithSecret: z.object({
+    ...webhookEndpoint.shape,
+    secret: z.string().describe("The signing secret, `whsec_...`. It is shown only once."),
+  }),
   DeletedWebhookEndpoint: z.object({ id: z.string(), deleted: z.literal(true) }),
   WebhookDelivery: webhookDelivery,
   WebhookDeliveryList: z.object({ data: z.array(webhookDelivery), nextCursor: nullableText, hasMore: z.boolean() }),
 } as const satisfies Record<string, z.ZodType>;
 
-// Community models.
-
-const price = z.number().min(0).describe("Credits per unit: what it comes to when it is not stated.");
+const price = z.number().min(0).describe("The price in credits per unit. Prices that are not stated show their default.");
 const prices = Object.fromEntries(PRICE_FIELDS.map((field) => [field, price]));
-const perUserRpm = z.number().nullable().describe("Requests a minute of one account; 0.5 is one in two minutes. Null: no limit.");
+const perUserRpm = z
+  .number()
+  .nullable()
+  .describe("The limit of requests per minute and account. 0.5 means one in two minutes. Null: no limit.");
 const imagePricing = z.enum(["request", "tokens"]);
 const api = z.enum(["chat_completions", "responses"]);
 
 const common = {
   id: z.string(),
-  modelId: z.string().describe("`community/<owner>/<name>`: what it is called by."),
+  modelId: z.string().describe("The ID used to call the model: `community/<owner>/<name>`."),
   name: z.string(),
   title: z.string(),
   description: z.string().nullable(),
@@ -125,7 +125,7 @@ const common = {
       ...Object.fromEntries(PRICE_FIELDS.map((field) => [field, price.optional()])),
     })
     .nullable()
-    .describe("What the model will be from a moment on."),
+    .describe("The scheduled change of the model."),
   createdAt: z.string(),
   updatedAt: z.string(),
 };
@@ -144,11 +144,11 @@ const proxy = {
 };
 
 const communityModel = z.union([
-  z.looseObject({ ...proxy, modality: z.literal("text"), api, url: z.string().describe("The exact endpoint.") }),
+  z.looseObject({ ...proxy, modality: z.literal("text"), api, url: z.string().describe("The exact URL of the endpoint.") }),
   z.looseObject({
     ...proxy,
     modality: z.enum(["image", "video", "transcription", "speech", "embedding"]),
-    baseUrl: z.string().describe("The base of the media API, or the endpoint."),
+    baseUrl: z.string().describe("The base URL of the media API, or the endpoint."),
   }),
   z.looseObject({
     ...common,
@@ -171,8 +171,8 @@ export const MY_MODEL_ANSWERS = {
   }),
   CommunityModelTest: z.object({
     ok: z.boolean(),
-    status: z.int().nullable().describe("The upstream's; null when it gave none."),
-    upstreamCode: z.string().nullable().describe("Why, in a word of the gateway's own, such as model_not_found."),
+    status: z.int().nullable().describe("The HTTP status of the upstream. Null when there was no response."),
+    upstreamCode: z.string().nullable().describe("The gateway's code for the failure, such as model_not_found."),
     latencyMs: z.int().nullable(),
     message: z.string(),
   }),
@@ -180,7 +180,7 @@ export const MY_MODEL_ANSWERS = {
   FallbackCandidateList: z.object({
     data: z.array(
       z.looseObject({
-        modelId: z.string().describe("What `fallbacks` holds."),
+        modelId: z.string().describe("The ID to use in `fallbacks`."),
         title: z.string(),
         description: z.string().nullable(),
         isOwn: z.boolean(),

@@ -1,22 +1,20 @@
 /**
- * What the REST routes answer, as the OpenAPI document describes it. Objects stay open: upstreams add fields of their own, and
- * so may later versions. `test/contract/openapi.test.ts` holds real answers against them.
+ * Schemas of REST answers for the OpenAPI document. Objects stay open, because upstreams and later versions add fields.
+ * `test/contract/openapi.test.ts` checks real answers against them.
  */
 import * as z from "zod";
 import { AGENT_ANSWERS, INTEGRATION_ANSWERS, MY_MODEL_ANSWERS, WEBHOOK_ANSWERS } from "./account-answers.js";
 
-const credits = z.number().describe("Credits; one is worth one US dollar.");
-const seconds = z.int().describe("Unix time in seconds.");
+const credits = z.number().describe("An amount in credits. One credit is worth one US dollar.");
+const seconds = z.int().describe("A Unix time in seconds.");
 const nullableText = z.string().nullable();
 const amount = z.int().min(0);
-const calledModel = z.string().describe("The id of the model that was called. Who served is in `X-Model-Used`.");
-
-// The catalog.
+const calledModel = z.string().describe("The ID of the requested model. `X-Model-Used` has the model that answered.");
 
 const openAiModel = z.looseObject({
   id: z.string(),
   object: z.literal("model"),
-  created: z.int().describe("Unix time in seconds."),
+  created: z.int().describe("A Unix time in seconds."),
   owned_by: z.string(),
   aliases: z.array(z.string()),
   context_length: amount.nullable(),
@@ -27,7 +25,7 @@ const openAiModel = z.looseObject({
 });
 
 const catalogEntry = z.looseObject({
-  name: z.string().describe("The canonical id."),
+  name: z.string().describe("The canonical ID."),
   aliases: z.array(z.string()),
   publisher: z.string(),
   brand_url: nullableText,
@@ -41,13 +39,13 @@ const catalogEntry = z.looseObject({
   pricing: z.looseObject({ currency: z.literal("credits") }),
   context_length: amount.nullable(),
   voices: z.array(z.string()),
-  community: z.boolean().describe("Registered by an account, whose handle is `owner`."),
+  community: z.boolean().describe("Whether an account registered the model. `owner` is its handle."),
   agent: z.boolean(),
   owner: nullableText,
-  per_user_rpm: z.number().nullable().describe("Requests a minute of one account."),
+  per_user_rpm: z.number().nullable().describe("The limit of requests per minute and account."),
   health: z
     .object({ status: z.enum(["unknown", "healthy", "unreliable"]), success_rate: z.number().nullable(), requests: amount })
-    .describe("Of others' calls of a registered model in the last 24 hours."),
+    .describe("Health of a registered model: calls of other accounts in the last 24 hours."),
   added_at: z.string(),
   pending_change: z
     .looseObject({
@@ -58,7 +56,7 @@ const catalogEntry = z.looseObject({
       pricing: z.looseObject({ currency: z.literal("credits") }).optional(),
     })
     .nullable()
-    .describe("What a registered model will be from a moment on. Only what changes is there."),
+    .describe("The scheduled change of a registered model. Contains only the fields that change."),
 });
 
 const CATALOG_ANSWERS = {
@@ -93,13 +91,13 @@ const apiKey = {
   name: z.string(),
   type: z.enum(["secret", "publishable"]),
   prefix: z.enum(["sk", "pk"]),
-  start: z.string().describe("The first ten characters."),
+  start: z.string().describe("The first ten characters of the key."),
   expiresAt: nullableText,
   permissions: z.array(z.string()),
   creditBudget: credits
     .nullable()
     .describe(
-      "Credits that it can still spend: the smallest of what remains of its budget and of those of the keys that made it. Null: unlimited.",
+      "The credits that the key can still spend: the smallest remaining budget of the key and the keys that created it. Null: unlimited.",
     ),
 };
 
@@ -109,11 +107,14 @@ const listedApiKey = {
   createdAt: z.string(),
   lastUsedAt: nullableText,
   parentId: nullableText.describe(
-    "The key that made it: it draws on that key's budget too, may do nothing that it may not, and ends with it. Null: no key did.",
+    "The key that created this one. This key also draws on the parent's budget, cannot exceed the parent's permissions, and ends with it. Null when no key created it.",
   ),
   origin: z.enum(["created", "redirect_flow", "device_flow"]),
-  app: z.object({ id: z.string(), name: z.string() }).nullable().describe("The app that it was granted to, by its app key."),
-  redirectUrls: z.array(z.string()).describe("Of an app key: where its consent flow may return to. Empty: anywhere that is safe."),
+  app: z
+    .object({ id: z.string(), name: z.string() })
+    .nullable()
+    .describe("The app that the key was granted to, identified by its app key."),
+  redirectUrls: z.array(z.string()).describe("For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL."),
 };
 
 const tokenColumns = Object.fromEntries(
@@ -152,7 +153,11 @@ const usageRow = z.looseObject({
 });
 
 const mediaFile = { id: z.string(), contentType: z.string(), size: amount, tags: z.array(z.string()), createdAt: z.string() };
-const mediaMetadata = { ...mediaFile, name: nullableText, expiresAt: nullableText.describe("Null: kept until it is deleted.") };
+const mediaMetadata = {
+  ...mediaFile,
+  name: nullableText,
+  expiresAt: nullableText.describe("When the file is deleted. Null: it is kept until an owner deletes it."),
+};
 
 export const ANSWERS = {
   Error: z.object({
@@ -168,7 +173,7 @@ export const ANSWERS = {
       details: z.looseObject({}).optional(),
     }),
   }),
-  OAuthError: z.object({ error: z.string().describe("By its name in RFC 6749 or RFC 8628."), error_description: z.string() }),
+  OAuthError: z.object({ error: z.string().describe("The error code of RFC 6749 or RFC 8628."), error_description: z.string() }),
   ChatCompletion: z.looseObject({
     id: z.string().optional(),
     object: z.string().optional(),
@@ -177,7 +182,7 @@ export const ANSWERS = {
     choices: z.array(z.looseObject({ index: z.int().optional(), message: chatMessage.nullish(), finish_reason: nullableText.optional() })),
     usage: chatUsage.nullish(),
   }),
-  /** Not `Response`, which generated clients have of their own. */
+  /** Not named `Response`, because generated clients have a type of that name. */
   ModelResponse: z.looseObject({
     id: z.string(),
     object: z.literal("response"),
@@ -199,7 +204,7 @@ export const ANSWERS = {
       z.looseObject({
         object: z.literal("embedding"),
         index: z.int(),
-        embedding: z.union([z.array(z.number()), z.string()]).describe("Numbers, or little-endian 32-bit floats in base64."),
+        embedding: z.union([z.array(z.number()), z.string()]).describe("Numbers, or base64 of little-endian 32-bit floats."),
       }),
     ),
     usage: z.looseObject({ prompt_tokens: amount, total_tokens: amount }),
@@ -218,20 +223,20 @@ export const ANSWERS = {
   ...CATALOG_ANSWERS,
   DeletedVideo: z.object({ id: z.string(), object: z.literal("video.deleted"), deleted: z.literal(true) }),
   Video: z.object({
-    id: z.string().describe("The generation's id."),
+    id: z.string().describe("The ID of the generation."),
     object: z.literal("video"),
     model: z.string(),
     status: z.enum(["in_progress", "completed", "failed"]),
     progress: z.int().min(0).max(100),
     prompt: nullableText,
-    seconds: nullableText.describe("As asked for."),
-    size: nullableText.describe("As asked for."),
+    seconds: nullableText.describe("The requested length."),
+    size: nullableText.describe("The requested size."),
     created_at: seconds,
     completed_at: seconds.nullable(),
-    expires_at: seconds.describe("When it is forgotten, and the video with it."),
+    expires_at: seconds.describe("When the job and its video are deleted."),
     remixed_from_video_id: z.null(),
     error: z
-      .object({ code: z.string(), message: z.string(), details: z.looseObject({}).optional().describe("As in an error answer.") })
+      .object({ code: z.string(), message: z.string(), details: z.looseObject({}).optional().describe("The same as in error answers.") })
       .nullable(),
   }),
   Profile: z.looseObject({
@@ -267,14 +272,14 @@ export const ANSWERS = {
     data: z.array(z.looseObject(listedApiKey)),
   }),
   ApiKey: z.looseObject(listedApiKey),
-  CreatedApiKey: z.looseObject({ ...apiKey, key: z.string().describe("The whole key, shown this once.") }),
+  CreatedApiKey: z.looseObject({ ...apiKey, key: z.string().describe("The complete key. It is shown only once.") }),
   RevokedApiKey: z.object({ id: z.string(), revoked: z.literal(true) }),
   CurrentApiKey: z.looseObject({
     valid: z.boolean(),
     type: z.enum(["secret", "publishable"]),
     name: z.string(),
     expiresAt: nullableText,
-    expiresIn: amount.nullable().describe("Whole seconds left."),
+    expiresIn: amount.nullable().describe("Whole seconds until the key expires."),
     permissions: z.array(z.string()),
     creditBudget: credits.nullable(),
     rateLimitEnabled: z.boolean(),
@@ -292,19 +297,19 @@ export const ANSWERS = {
     as_of: z.string(),
   }),
   Token: z.object({
-    access_token: z.string().describe("A secret key, shown this once."),
+    access_token: z.string().describe("The secret key. It is shown only once."),
     token_type: z.literal("bearer"),
-    scope: z.string().describe("The permissions that were granted, with spaces between them."),
+    scope: z.string().describe("The granted permissions, separated by spaces."),
     expires_in: amount.describe("Seconds until the key expires."),
   }),
   AuthorizationServer: z.looseObject({ issuer: z.string(), authorization_endpoint: z.string(), token_endpoint: z.string() }),
   DeviceCode: z.object({
-    device_code: z.string().describe("The device's own; nobody else sees it."),
-    user_code: z.string().describe("XXXX-XXXX, to be shown."),
+    device_code: z.string().describe("The secret code of the device."),
+    user_code: z.string().describe("The user code to show, in the form XXXX-XXXX."),
     verification_uri: z.string(),
-    verification_uri_complete: z.string().describe("With the user code in it, for a QR code."),
-    expires_in: amount.describe("Seconds."),
-    interval: amount.describe("Seconds to wait between two polls."),
+    verification_uri_complete: z.string().describe("The URL with the user code, for a QR code."),
+    expires_in: amount.describe("Seconds until the codes expire."),
+    interval: amount.describe("The minimum number of seconds between polls."),
   }),
   UserInfo: z.looseObject({
     sub: z.string(),

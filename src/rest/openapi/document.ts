@@ -1,7 +1,7 @@
 /**
- * The OpenAPI 3.1 description of the REST face: paths, parameters and bodies from the routes themselves, what they answer from
- * `answers.ts`, and the words from `operations.ts`. A route without words, or words without a route, is a defect that the
- * contract test finds.
+ * The OpenAPI 3.1 document of the REST face: paths, parameters and bodies from the routes, answers from `answers.ts`, and
+ * descriptions from `operations.ts`. The contract test fails for a route without a description, and for a description without a
+ * route.
  */
 import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
@@ -25,7 +25,7 @@ const EVENT_STREAM = "text/event-stream";
 /** Of the most credits that there may be. */
 const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
 const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "421", "429", "500", "502", "503", "504"];
-/** Preflight requests and the twins of GET are not operations of their own. */
+/** Preflight requests and the HEAD twins of GET are not listed. */
 const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
 
 export interface OpenApiDocument extends Json {
@@ -52,9 +52,9 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
       title: "Sluice",
       version: API_VERSION,
       description:
-        "A generative-AI gateway: text, images, video, speech, music, transcriptions and embeddings, paid from prepaid credits. The routes under /v1 speak OpenAI's wire format. Every route under /account answers under /api/account too.",
+        "A gateway for generative AI: text, images, video, speech, music, transcriptions and embeddings, paid from prepaid credits. The routes under /v1 use OpenAI's wire format. All routes under /account are also available under /api/account.",
     },
-    // Wherever this document was fetched from.
+    // Relative to the URL that the document was fetched from.
     servers: [{ url: "/" }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     security: [{ bearer: [] }, { query: [] }],
@@ -62,16 +62,16 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     components: {
       schemas: Object.fromEntries(Object.entries(ANSWERS).map(([name, schema]) => [name, toSchema(schema, "output")])),
       headers: GENERATION_HEADERS,
-      responses: { Error: jsonContent("What went wrong.", "Error"), OAuthError: jsonContent("What went wrong.", "OAuthError") },
+      responses: { Error: jsonContent("The request failed.", "Error"), OAuthError: jsonContent("The request failed.", "OAuthError") },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key, `sk_...` or `pk_...`." },
-        query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header wins when both are given." },
+        query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header takes precedence when both are sent." },
       },
     },
   };
 }
 
-/** What must be described: `GET /text/{prompt}` for each operation of the routes. */
+/** The operations that need a description, such as `GET /text/{prompt}`. */
 export function operationsOf(routes: readonly RecordedRoute[]): string[] {
   return routes.flatMap(({ path, methods }) =>
     Object.keys(methods)
@@ -94,7 +94,7 @@ function toOperation(method: string, path: string, endpoint: RecordedEndpoint, o
     summary: operation.summary,
     ...(operation.description !== undefined && { description: operation.description }),
     tags: [operation.tag],
-    // Anybody may call it, but a key that is sent must be good.
+    // Open without a key, but a key that is sent must be valid.
     ...(endpoint.isPublic &&
       !operation.isUpgrade && { security: endpoint.isOAuth || endpoint.isPage ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
@@ -116,7 +116,7 @@ const IDEMPOTENCY_KEY = {
   in: "header",
   required: false,
   description:
-    "A request that is sent again with the same key within 24 hours is answered as the first was, and not charged again. Answers of more than 1 MiB, and those that the account's storage quota has no room for, are not kept: then it is 409, with the first one's generation id and cost in `details`.",
+    "A request sent again with the same key within 24 hours returns the first answer and is not charged again. Answers larger than 1 MiB, and answers that do not fit into the account's storage quota, are not stored. Their repeats fail with 409, with the generation ID and cost of the first request in `details`.",
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
 };
 
@@ -128,24 +128,23 @@ const MAX_COST = {
   description: MAX_COST_DESCRIPTION,
   schema: { type: "string", pattern: MAX_COST_PATTERN },
 };
-/** Of a body. */
 const MAX_COST_PROPERTY = {
   description: MAX_COST_DESCRIPTION,
   anyOf: [{ type: "number", minimum: 0, maximum: CREDITS_MAX }, { type: "string", pattern: MAX_COST_PATTERN }, { type: "null" }],
 };
 
-/** What it generates may be bounded. */
+/** Whether the cost of its generations can be capped. */
 function isBounded({ isGeneration, isBounded: isStated }: RecordedEndpoint): boolean {
   return isStated ?? isGeneration ?? false;
 }
 
-/** The schema of a body, with the field that the endpoint itself takes out of it. */
+/** The body schema with the field that the endpoint itself reads. */
 function withMaxCost<Schema extends ObjectSchema>(endpoint: RecordedEndpoint, schema: Schema): Schema {
   return isBounded(endpoint) ? { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY } } : schema;
 }
 
 const ERROR = { $ref: "#/components/responses/Error" };
-const ERROR_PAGE = { description: "A page that says what went wrong.", content: { "text/html": { schema: { type: "string" } } } };
+const ERROR_PAGE = { description: "A page with an error message.", content: { "text/html": { schema: { type: "string" } } } };
 const OAUTH_ERROR = { $ref: "#/components/responses/OAuthError" };
 
 function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, path: string): boolean {
@@ -160,20 +159,20 @@ function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, p
 
 function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: Operation, headers: Json): Json {
   if (isUpgrade) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
-  if (hasNoContent) return { "204": { description: "Done." } };
+  if (hasNoContent) return { "204": { description: "The request succeeded." } };
   const content: Record<string, Json> = {};
   if (answer) content["application/json"] = { schema: reference(answer) };
   for (const type of contentTypes ?? []) {
     const isText = type.startsWith("text/");
-    // Of a stream the schema would be that of its events, which the answer beside it describes.
+    // A stream's schema would be that of its events, which the answer beside it describes.
     const schema = type === EVENT_STREAM ? {} : isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
     setOwnValue(content, type, { schema });
   }
-  const answered = { "200": { description: "The answer.", ...headers, content } };
+  const answered = { "200": { description: "The request succeeded.", ...headers, content } };
   return { ...answered, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
 }
 
-/** What is only blank is refused. */
+/** Blank text is rejected. */
 const PROMPTS = new Set(["prompt", "text"]);
 
 function pathParameters(path: string): Json[] {
@@ -200,12 +199,12 @@ function queryParameters(endpoint: RecordedEndpoint): Json[] {
   }));
 }
 
-/** A text that may say anything, but for the character that no query string may hold. */
+/** Free text, without the character that query strings cannot contain. */
 function isPlainText({ type, pattern, format, enum: choices, const: choice }: Json): boolean {
   return type === "string" && [pattern, format, choices, choice].every((stated) => stated === undefined);
 }
 
-/** Whatever is filled in is sent as it stands; what a parameter may be is its schema's to say. */
+/** Values are sent as they are. The parameter's schema states what is allowed. */
 function withExample(parameter: Json, { parameters }: Example): Json {
   const example = parameters && ownValue(parameters, String(parameter.name));
   return example === undefined ? parameter : { ...parameter, example };
@@ -232,7 +231,7 @@ function toFormSchema(endpoint: RecordedEndpoint, form: NonNullable<RecordedEndp
     name,
     rule.countMax > 1 ? { type: "array", items: file, maxItems: rule.countMax, ...(rule.isRequired && { minItems: 1 }) } : file,
   ]);
-  // Swagger UI makes something up for every field of a form without an example of its own, and leaves out what is empty.
+  // Swagger UI invents a value for each form field without an example, and omits empty ones.
   const texts = Object.entries(schema.properties ?? {}).map(([name, property]): [string, Json] => [
     name,
     { ...property, example: ownValue(example, name) ?? (property.type === "array" ? [] : "") },
@@ -251,7 +250,7 @@ interface ObjectSchema extends Json {
   readonly required?: readonly string[];
 }
 
-/** The fields of a form are texts, of which none is null. */
+/** Form fields are text, and never null. */
 function ofTexts({ properties = {}, ...schema }: ObjectSchema): ObjectSchema {
   const fields = Object.entries(properties).map(([name, { anyOf, ...nullable }]) => {
     const field = Array.isArray(nullable.type) ? { ...nullable, type: nullable.type.find((type) => type !== "null") } : nullable;
@@ -270,40 +269,42 @@ function reference(answer: AnswerName): Json {
   return { $ref: `#/components/schemas/${answer}` };
 }
 
-/** Of what is sent when it is an input, of what comes when it is an output. What JSON Schema cannot say is left open. */
+/**
+ * Describes the sent form of an input and the received form of an output. Constraints that JSON Schema cannot express are omitted.
+ */
 function toSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline", override: describeUnit }) as Json;
   return rest;
 }
 
-/** What a number counts is said with its bounds when they are broken (lib/issue-words.ts), and here. */
+/** Adds the unit of a number, which error messages also state (lib/issue-words.ts). */
 function describeUnit({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }): void {
   const unit = unitOf(zodSchema);
   if (unit !== undefined) jsonSchema.description ??= `In ${unit}.`;
 }
 
-// The headers of generations. `headers.ts` of the REST face makes them.
+// Headers of generations. `headers.ts` of the REST face sets them.
 
 const text = (description: string) => ({ description, schema: { type: "string" } });
 
 const GENERATION_HEADERS = {
-  "X-Generation-Id": text("The generation's own id, which is `request_id` in usage."),
+  "X-Generation-Id": text("The ID of the generation, `request_id` in usage."),
   "X-Model-Used": text(
-    "The id of the model that served. Missing of a stream that nobody had begun to answer when its head left (5 s), and of what is answered by a job.",
+    "The ID of the model that answered. Absent on a stream whose headers were sent (after 5 s) before any model answered, and on answers of a job.",
   ),
-  "X-Fallback": text("The same, when it was a fallback of the model that was called."),
-  "X-Cost": text("What was charged, in credits. A stream tells it as `usage.cost` of its last chunk."),
+  "X-Fallback": text("The ID of the model that answered, when it was a fallback of the requested model."),
+  "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
   "X-Cache": text(
-    "`HIT` or `MISS`, of the content cache, from which only GETs are answered. The replay of an `Idempotency-Key` says what the first answer said, and has `X-Idempotent-Replay`.",
+    "`HIT` or `MISS` of the content cache, which serves only GET requests. A replay for an `Idempotency-Key` repeats the first answer's value and has `X-Idempotent-Replay`.",
   ),
   "Server-Timing": text(
-    "Milliseconds: `gateway`, the gateway's own, and `upstream`. At the head of a stream, until then; its `receipt` has the rest.",
+    "Milliseconds spent in the gateway (`gateway`) and in the upstream (`upstream`). In the headers of a stream, up to that moment; `receipt` has the totals.",
   ),
 } as const;
 
 const REFERENCES = Object.fromEntries(Object.keys(GENERATION_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** Of the operations that generate: those that take an `Idempotency-Key`, and the GETs that the content cache answers. */
+/** For operations that generate: those that accept an `Idempotency-Key`, and GETs that the content cache serves. */
 function generationHeadersOf(isGeneration: boolean | undefined, path: string): { readonly headers?: typeof REFERENCES } {
   return isGeneration || /^\/(?:text|image|video|audio)\/\{/.test(path) ? { headers: REFERENCES } : {};
 }

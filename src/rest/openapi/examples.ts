@@ -1,27 +1,26 @@
 /**
- * What each operation may be asked with: complete requests that a new gateway answers with success as they stand, with the owner's key
- * and its sandbox models. "Try it out" at /docs has them filled in, and `test/contract/openapi.test.ts` sends every one of them. What has
- * an id of its own (a key, a webhook) is to be put in by whoever tries; addresses that are looked up are example.com's, which exists.
+ * Complete example requests of every operation, which succeed on a new gateway with the owner's key and its sandbox models. "Try it
+ * out" at /docs shows them, and `test/contract/openapi.test.ts` sends all of them. IDs of keys or webhooks must be filled in. URLs
+ * that are fetched use example.com, which exists.
  */
 
 export interface Example {
-  /** JSON, and the fields of a urlencoded form. */
+  /** JSON, or fields of a urlencoded form. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** The texts of a multipart form; its files are to be chosen. */
+  /** Text fields of a multipart form. Files must be selected by hand. */
   readonly form?: Readonly<Record<string, unknown>>;
-  /** By the names of the parameters. */
+  /** Values by parameter name. */
   readonly parameters?: Readonly<Record<string, string | number>>;
 }
 
 const HELLO = [{ role: "user", content: "Hello!" }];
 const MILL = "A mill by a river";
-/** A whole PNG of one pixel. */
+/** A complete PNG of one pixel. */
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
-/** What the gateway calls it once it is uploaded. */
+/** The ID of the pixel after its upload. */
 export const PIXEL_ID = "497790947d466676";
 const REGISTERED = { name: "my-model", title: "My model", api: "chat_completions", url: "https://example.com/v1/chat/completions" };
 
-/** By method and path template. */
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   "POST /v1/chat/completions": { body: { model: "sandbox/text", messages: HELLO } },
   "POST /v1/responses": { body: { model: "sandbox/text", input: "Hello!" } },

@@ -1,30 +1,30 @@
-/** What a router was given, remembered for the OpenAPI document: the schemas there are the ones that parse the requests. */
+/** Records the schemas of the routes for the OpenAPI document. The same schemas parse the requests. */
 import type { Endpoint, EndpointOptions } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";
 import type { Route, RouteHandler, RouteMethods } from "../route.js";
 
-/** As much of an endpoint as its callers must know. */
+/** The part of an endpoint that the document describes. */
 export interface RecordedEndpoint
   extends Pick<
     EndpointOptions<unknown, unknown>,
     "isPublic" | "isGeneration" | "isForAgents" | "isBounded" | "body" | "form" | "reads" | "query"
   > {
-  /** Answers a person with pages, errors as well; a form that it takes is its own. */
+  /** Answers with HTML pages, also for errors, and parses its own forms. */
   readonly isPage?: true;
-  /** Takes its body as a form too, looks at no key, and has the errors of OAuth. */
+  /** Also accepts its body as a form, reads no key, and answers errors in the OAuth format. */
   readonly isOAuth?: true;
 }
 
 export interface RecordedRoute {
-  /** As it is written for Express: `/keys/:id`, `/text/*prompt`. */
+  /** The path in Express syntax: `/keys/:id`, `/text/*prompt`. */
   readonly path: string;
   readonly methods: Readonly<Record<string, RecordedEndpoint>>;
 }
 
 const endpoints = new WeakMap<RouteHandler, RecordedEndpoint>();
 
-/** An `endpoint` whose handlers can be told apart afterwards. */
+/** Records the options of the handlers that an `endpoint` makes. */
 export function recordingEndpoint(endpoint: Endpoint): Endpoint {
   return (options) => {
     const handler = endpoint(options);
@@ -42,7 +42,7 @@ export function recordingPageEndpoint(page: PageEndpoint): PageEndpoint {
   };
 }
 
-/** The same for the endpoints of OAuth clients. */
+/** The same for OAuth endpoints. */
 export function recordingOAuthEndpoint(endpoint: OAuthEndpoint): OAuthEndpoint {
   return (options) => {
     const handler = endpoint(options);
@@ -51,7 +51,7 @@ export function recordingOAuthEndpoint(endpoint: OAuthEndpoint): OAuthEndpoint {
   };
 }
 
-/** A `route` that remembers what it is given. */
+/** A `route` that records its schemas. */
 export function recordingRoute(route: Route, recorded: RecordedRoute[], prefix = ""): Route {
   return (path, methods) => {
     recorded.push({ path: prefix + path, methods: toRecordedMethods(methods) });
@@ -59,7 +59,7 @@ export function recordingRoute(route: Route, recorded: RecordedRoute[], prefix =
   };
 }
 
-/** Handlers that are no endpoints, such as the liveness check, ask for nothing. */
+/** Handlers without an endpoint, such as the liveness check, have no input. */
 function toRecordedMethods(methods: RouteMethods): Record<string, RecordedEndpoint> {
   return Object.fromEntries(Object.entries(methods).map(([method, handler]) => [method, endpoints.get(handler) ?? { isPublic: true }]));
 }

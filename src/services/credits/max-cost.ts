@@ -11,8 +11,8 @@ import { CREDITS_MAX } from "../../limits.js";
 export const MAX_COST_HEADER = "X-Max-Cost";
 export const MAX_COST_FIELD = "max_cost";
 export const MAX_COST_DESCRIPTION =
-  "The credits that the request may be charged at most, such as 0.25: 402 MAX_COST_EXCEEDED when more must be set aside. " +
-  "Of an agent that asks others, what all that it asks for may cost; omitted, a tenth of what the caller can spend.";
+  "The highest charge in credits, such as 0.25. Fails with 402 MAX_COST_EXCEEDED when more must be held. " +
+  "For an agent, the limit covers all generations that it makes; it defaults to a tenth of what the caller can spend.";
 
 const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
 

@@ -42,7 +42,7 @@ const size = z
   .meta({ pattern: `^(?:auto|${SIDES_PATTERN})$`, examples: ["1024x1024"] });
 const seed = z.int().min(-1);
 /** What may be fetched is the outbound guard's to say. */
-const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https address or a data: URL." });
+const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https or data: URL." });
 const imageUrlList = z.array(imageUrl).max(IMAGE_INPUTS_MAX);
 const imageUrlsOf = (list: typeof imageUrlList) =>
   z.union([imageUrl, list], "expected a URL or an array of URLs").transform((urls) => (typeof urls === "string" ? [urls] : urls));

@@ -10,26 +10,26 @@ import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./
 const { shape } = imageGenerationInput;
 
 const input = z.strictObject({
-  prompt: shape.prompt.describe("What the picture shows."),
+  prompt: shape.prompt.describe("A description of the image."),
   model: model(shape.model),
   size: optional(shape.size, "WIDTHxHEIGHT in pixels."),
-  n: optional(shape.n, "How many pictures."),
-  quality: optional(shape.quality, "How much care is taken."),
-  seed: optional(shape.seed, "The same seed gives the same picture as far as the model can; -1 is a random one."),
-  negative_prompt: optional(shape.negative_prompt, "What the picture does not show."),
-  image: z.array(z.string().min(1)).optional().describe("URLs of pictures to work from."),
-  transparent: optional(shape.transparent, "Without a background."),
+  n: optional(shape.n, "The number of images."),
+  quality: optional(shape.quality, "The quality."),
+  seed: optional(shape.seed, "The random seed, for repeatable images where the model supports it. -1 draws a random one."),
+  negative_prompt: optional(shape.negative_prompt, "A description of unwanted content."),
+  image: z.array(z.string().min(1)).optional().describe("URLs of reference images."),
+  transparent: optional(shape.transparent, "Whether the background is transparent."),
   output_format: optional(shape.output_format, "The format of the file."),
-  enhance: optional(shape.enhance, "Let a text model write the prompt out first."),
-  safe: optional(shape.safe, "Safety features for the prompt: true for the usual ones, or their names separated by commas."),
-  delivery: z.enum(DELIVERIES).optional().describe("inline: in the result, as far as it fits; url: as a link that works for 14 days."),
+  enhance: optional(shape.enhance, "Whether a text model improves the prompt first."),
+  safe: optional(shape.safe, "Safety checks of the prompt: true for the default ones, or a comma-separated list."),
+  delivery: z.enum(DELIVERIES).optional().describe("inline: in the result, when it fits; url: as a link that works for 14 days."),
 });
 
 export function createImageTool(images: Pick<Images, "generate">): GatewayTool<z.output<typeof input>> {
   return {
     name: "generate_image",
     title: "Generate an image",
-    description: "Draws pictures for a prompt.",
+    description: "Generates images from a prompt.",
     input,
     isReadOnly: false,
     call: async (ctx, { delivery, ...options }) => {

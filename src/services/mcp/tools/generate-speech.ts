@@ -10,14 +10,14 @@ import { DELIVERIES, type GatewayTool, model, optional, toReceiptJson } from "./
 const { shape } = speechInput;
 
 const input = z.strictObject({
-  input: shape.input.describe("The text to read out."),
+  input: shape.input.describe("The text to speak."),
   model: model(shape.model),
-  voice: optional(shape.voice, "One of the model's voices, as list_models tells."),
-  response_format: optional(shape.response_format, "The format of the file; mp3 if left out."),
-  speed: optional(shape.speed, "1 is the voice's own."),
-  instructions: optional(shape.instructions, "How to read it."),
-  safe: optional(shape.safe, "Safety features for the text: true for the usual ones, or their names separated by commas."),
-  delivery: z.enum(DELIVERIES).optional().describe("inline: in the result, as far as it fits; url: as a link that works for 14 days."),
+  voice: optional(shape.voice, "One of the model's voices, as in list_models."),
+  response_format: optional(shape.response_format, "The audio format. Defaults to mp3."),
+  speed: optional(shape.speed, "The speed. 1 is normal."),
+  instructions: optional(shape.instructions, "Instructions for the delivery."),
+  safe: optional(shape.safe, "Safety checks of the text: true for the default ones, or a comma-separated list."),
+  delivery: z.enum(DELIVERIES).optional().describe("inline: in the result, when it fits; url: as a link that works for 14 days."),
 });
 
 export function createSpeechTool(
@@ -27,7 +27,7 @@ export function createSpeechTool(
   return {
     name: "generate_speech",
     title: "Generate speech",
-    description: "Reads a text out.",
+    description: "Generates speech from text.",
     input,
     isReadOnly: false,
     call: async (ctx, { delivery, ...options }) => {

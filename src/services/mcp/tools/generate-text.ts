@@ -10,16 +10,16 @@ import { type GatewayTool, model, optional, type Report, textBlock, toReceiptJso
 const { shape } = chatCompletionInput;
 
 const input = z.strictObject({
-  prompt: z.string().min(1).describe("What to answer."),
-  system: z.string().optional().describe("How to answer: the instructions before the prompt."),
+  prompt: z.string().min(1).describe("The prompt to answer."),
+  system: z.string().optional().describe("System instructions, placed before the prompt."),
   model: model(shape.model),
-  temperature: optional(shape.temperature, "0 is the most predictable."),
+  temperature: optional(shape.temperature, "The sampling temperature. 0 is the most predictable."),
   top_p: optional(shape.top_p, "Nucleus sampling."),
-  max_tokens: optional(shape.max_tokens, "The most tokens of the answer."),
-  seed: optional(shape.seed, "The same seed gives the same answer as far as the model can; -1 is a random one."),
-  reasoning_effort: optional(shape.reasoning_effort, "How much a reasoning model thinks: minimal, low, medium or high."),
-  json: z.boolean().optional().describe("Answer a JSON object; say so in the prompt, too."),
-  safe: optional(shape.safe, "Safety features for the input: true for the usual ones, or their names separated by commas."),
+  max_tokens: optional(shape.max_tokens, "The maximum length of the answer in tokens."),
+  seed: optional(shape.seed, "The random seed, for repeatable answers where the model supports it. -1 draws a random one."),
+  reasoning_effort: optional(shape.reasoning_effort, "The reasoning effort: minimal, low, medium or high."),
+  json: z.boolean().optional().describe("Return a JSON object. The prompt must ask for JSON, too."),
+  safe: optional(shape.safe, "Safety checks of the input: true for the default ones, or a comma-separated list."),
 });
 
 type Texts = Pick<TextGeneration, "create" | "stream">;
@@ -28,7 +28,7 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
   return {
     name: "generate_text",
     title: "Generate text",
-    description: "Asks a text model and returns its answer.",
+    description: "Generates text with a text model.",
     input,
     isReadOnly: false,
     call: async (ctx, { prompt, system, json, ...options }, report) => {

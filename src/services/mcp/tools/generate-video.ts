@@ -11,18 +11,18 @@ import { type GatewayTool, model, optional, type Report, toReceiptJson } from ".
 const { shape } = videoInput;
 
 const input = z.strictObject({
-  prompt: shape.prompt.describe("What the video shows."),
+  prompt: shape.prompt.describe("A description of the video."),
   model: model(shape.model),
-  duration: optional(shape.duration, "Seconds."),
-  aspectRatio: optional(shape.aspectRatio, "Width to height."),
-  width: optional(shape.width, "Pixels."),
-  height: optional(shape.height, "Pixels."),
-  audio: optional(shape.audio, "With sound, where the model can."),
-  seed: optional(shape.seed, "The same seed gives the same video as far as the model can; -1 is a random one."),
-  negative_prompt: optional(shape.negative_prompt, "What the video does not show."),
-  image: optional(shape.image, "http or https URLs of pictures to begin from."),
-  enhance: optional(shape.enhance, "Let a text model write the prompt out first."),
-  safe: optional(shape.safe, "Safety features for the prompt: true for the usual ones, or their names separated by commas."),
+  duration: optional(shape.duration, "The length in seconds."),
+  aspectRatio: optional(shape.aspectRatio, "The aspect ratio."),
+  width: optional(shape.width, "The width in pixels."),
+  height: optional(shape.height, "The height in pixels."),
+  audio: optional(shape.audio, "Whether the video has sound, where the model supports it."),
+  seed: optional(shape.seed, "The random seed, for repeatable videos where the model supports it. -1 draws a random one."),
+  negative_prompt: optional(shape.negative_prompt, "A description of unwanted content."),
+  image: optional(shape.image, "The http or https URLs of reference images."),
+  enhance: optional(shape.enhance, "Whether a text model improves the prompt first."),
+  safe: optional(shape.safe, "Safety checks of the prompt: true for the default ones, or a comma-separated list."),
 });
 
 export function createVideoTool(
@@ -33,7 +33,7 @@ export function createVideoTool(
   return {
     name: "generate_video",
     title: "Generate a video",
-    description: "Films a clip for a prompt and answers a link to it that works for 14 days. This may take minutes.",
+    description: "Generates a video from a prompt and returns a link to it that works for 14 days. This may take minutes.",
     input,
     isReadOnly: false,
     call: async (ctx, options, report) => {

@@ -9,17 +9,17 @@ import { MCP_MODELS_BYTES_MAX, MCP_MODELS_DEFAULT, MCP_MODELS_MAX } from "../lim
 import { type GatewayTool, textBlock } from "./tool.js";
 
 const input = z.strictObject({
-  modality: z.enum(MODALITIES).optional().describe("Only models of this kind."),
-  search: z.string().max(CATALOG_SEARCH_CHARS_MAX).optional().describe("Words that the name, title or description holds."),
-  capability: z.enum(CAPABILITIES).optional().describe("Only models that can do this."),
-  limit: z.int().min(1).max(MCP_MODELS_MAX).default(MCP_MODELS_DEFAULT).describe("At most so many."),
+  modality: z.enum(MODALITIES).optional().describe("Only models of this modality."),
+  search: z.string().max(CATALOG_SEARCH_CHARS_MAX).optional().describe("Words in the name, title or description."),
+  capability: z.enum(CAPABILITIES).optional().describe("Only models with this capability."),
+  limit: z.int().min(1).max(MCP_MODELS_MAX).default(MCP_MODELS_DEFAULT).describe("The maximum number of models."),
 });
 
 export function createModelsTool(catalog: Pick<Catalog, "list">): GatewayTool<z.output<typeof input>> {
   return {
     name: "list_models",
     title: "List models",
-    description: "The models that may be used, the default of each kind first, with prices in credits (one is a US dollar).",
+    description: "Lists the available models, the default of each modality first, with prices in credits (one credit is one US dollar).",
     input,
     isReadOnly: true,
     call: async (ctx, { modality, search, capability, limit }) => {

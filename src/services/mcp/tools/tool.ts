@@ -35,7 +35,7 @@ export function optional<Schema extends z.ZodType>(schema: Nullish<Schema>, desc
 }
 
 export const model = (schema: Nullish<z.ZodString>) =>
-  optional(schema, "A model's name or alias, as list_models tells; the default one if left out.");
+  optional(schema, "A model name or alias, as in list_models. Defaults to the default model.");
 export const DELIVERIES = ["inline", "url"] as const;
 
 /** The values that REST returns in headers. */
