@@ -260,7 +260,8 @@ export class ContentCache {
   ): Promise<CachedAnswer> {
     const startedAt = performance.now();
     const payer = payerOf(ctx);
-    const name = nameOf(key);
+    // What one request may cost decides how long its answer is, and whether there is one.
+    const name = ctx.maxCost ? `${nameOf(key)} ${ctx.maxCost.nanocredits}` : nameOf(key);
     for (;;) {
       const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
         return this.findOrMake(deriveContext(ctx, { signal }), key, produce).catch((error: unknown) => {

@@ -376,6 +376,38 @@ describe("those who wait", () => {
     expect((await cache.get(context(), asked, producer().produce)).isHit).toBe(false);
   });
 
+  it.each([
+    ["refused", new AppError("MAX_COST_EXCEEDED", "It would cost more than the request allows.")],
+    ["cut short", { ...made, receipt: { ...receipt, isCut: true } }],
+  ])("are not %s for what another request of the same caller may cost", async (_what, outcome) => {
+    const { cache } = openCache();
+    const asked = query();
+    const ctx = context();
+    const bounded = pending();
+    const first = cache.get({ ...ctx, maxCost: { nanocredits: 1n } }, asked, bounded.produce).catch((error: unknown) => error);
+    await bounded.begun();
+    const { produce, made: count } = producer();
+
+    const other = await cache.get(ctx, asked, produce);
+
+    expect([textOf(other), other.isHit, count()]).toEqual(["picture 1", false, 1]);
+    bounded.finish(outcome);
+    expect(await first).toMatchObject(outcome instanceof AppError ? { code: "MAX_COST_EXCEEDED" } : { receipt: { isCut: true } });
+  });
+
+  it("share one execution where they may cost the same", async () => {
+    const { cache } = openCache();
+    const asked = query();
+    const { produce, finish, begun, calls } = pending();
+    const bounded = () => cache.get({ ...context(), maxCost: { nanocredits: 50_000_000n } }, asked, produce);
+    const first = bounded();
+    await begun();
+    const second = bounded();
+    finish(made);
+
+    expect([(await first).isHit, (await second).isHit, calls()]).toEqual([false, true, 1]);
+  });
+
   it("are not refused for another's empty purse", async () => {
     const { cache } = openCache();
     const asked = query();
