@@ -1,11 +1,8 @@
-/**
- * What an agent at work may ask for over REST (docs/spec/agents.md#run-tokens): endpoints that say so where they are declared, and no other
- * handler of a route.
- */
+/** The REST endpoints that an agent run may call (docs/spec/agents.md#run-tokens): those marked at their declaration, and no others. */
 
 const reachable = new WeakSet<object>();
 
-/** The same handler, which agents may reach. */
+/** Marks a handler as reachable for agents. */
 export function letAgentsReach<Handler extends object>(handler: Handler): Handler {
   reachable.add(handler);
   return handler;

@@ -1,6 +1,6 @@
 /**
- * Routes without parameters, found by one look-up of the path before Express's router, which tries its patterns one after the other.
- * What is no exact hit (another spelling of the path, a slash at its end, a host of its own) is left to Express, which knows every route.
+ * Routes without parameters, found by path before Express's router, which tries its patterns one by one. Anything but an exact match
+ * (another spelling, a trailing slash, a separate host) is left to Express, which knows every route.
  */
 import type { Request, Response } from "express";
 import type { Logger } from "pino";
@@ -11,15 +11,15 @@ import { type RouteIndex, refuser } from "./route.js";
 /** Answers a request, or throws or rejects. */
 export type DirectAnswer = (req: Request, res: Response) => unknown;
 
-/** What a pattern of Express's has where a path has whatever it likes. */
+/** Wildcards of Express's patterns. */
 const PARAMETER = /[:*{(]/;
 const NO_PARAMETERS = {};
 
 export class DirectRoutes implements RouteIndex {
   readonly #answers = new Map<string, DirectAnswer>();
-  /** With what the paths begin that Express may answer by a route that was added earlier. */
+  /** Prefixes of paths that Express may answer by an earlier route. */
   readonly #taken: string[] = [];
-  /** These answer nothing of it. */
+  /** Hosts that these routes do not answer. */
   readonly #hosts: string[] = [];
 
   readonly #refuse: ReturnType<typeof refuser>;
@@ -28,26 +28,26 @@ export class DirectRoutes implements RouteIndex {
     this.#refuse = refuser(log);
   }
 
-  /** In the order in which Express is told of them: of two that answer one path the first does. */
+  /** Call in Express's order: of two routes for one path the first one answers. */
   add(pattern: string, answer: DirectAnswer): void {
     const parameter = pattern.search(PARAMETER);
     if (parameter !== -1) this.#taken.push(pattern.slice(0, parameter));
     else if (!this.#answers.has(pattern) && !this.#taken.some((start) => pattern.startsWith(start))) this.#answers.set(pattern, answer);
   }
 
-  /** What answers there is Express's to find. */
+  /** Leaves paths of the mount to Express. */
   mount({ host, path }: HostMount): void {
     if (host === null) this.#taken.push(path);
     else this.#hosts.push(host);
   }
 
-  /** False: nothing was done, and Express is to answer. */
+  /** False: did nothing; Express should answer. */
   answer(req: Request, res: Response): boolean {
     const { url } = req;
     const mark = url.indexOf("?");
     const answer = this.#answers.get(mark === -1 ? url : url.slice(0, mark));
     if (answer === undefined || this.isElsewhere(req)) return false;
-    // As Express leaves them.
+    // As Express sets them.
     req.originalUrl = url;
     req.baseUrl = "";
     req.params = NO_PARAMETERS;

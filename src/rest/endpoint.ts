@@ -1,6 +1,6 @@
 /**
- * What every endpoint does once: credentials, input, context, answer, errors. A handler is a service call and a
- * presenter; it holds no `try`.
+ * The common work of every endpoint: credentials, input, context, answer, errors. A handler calls a service and presents the result; it has
+ * no `try`.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
@@ -26,44 +26,44 @@ import { letAgentsReach } from "./agent-reach.js";
 import type { RouteHandler } from "./route.js";
 
 export interface EndpointOptions<Body, Query> {
-  /** True: nobody in particular may call it too. A wrong key is refused all the same (docs/spec/http.md#credentials). */
+  /** True: anonymous callers are admitted. A wrong key is refused all the same (docs/spec/http.md#credentials). */
   readonly isPublic?: boolean;
   /**
-   * Who may ask at all: the check with which the service's method begins. It is made before anything of the request is looked at, so
-   * that nobody is told what is wrong with a request that they may not make. Any key or session unless said.
+   * The permission check of the service's method, made before the request is read, so that errors of the input do not reach callers without
+   * permission. Default: any key or session.
    */
   readonly requires?: Requirement;
-  /** An agent at work may ask for it: it generates, or lists models. */
+  /** Agent runs may call it: it generates, or lists models. */
   readonly isForAgents?: boolean;
-  /** The JSON body; without it no body is read. */
+  /** The JSON body; absent: no body is read. */
   readonly body?: z.ZodType<Body>;
-  /** The multipart/form-data body: instead of a JSON one, or beside it when there is `body` too. */
+  /** The multipart/form-data body, instead of a JSON one or beside `body`. */
   readonly form?: FormOptions<Body>;
-  /** What a handler takes that reads the body by itself: only described here. */
+  /** Schemas, for the description only, of a body that the handler reads itself. */
   readonly reads?: { readonly body: z.ZodType; readonly form: FormOptions<unknown>; readonly isFile: true };
-  /** The query parameters other than `key`; without it they are ignored. */
+  /** The query parameters other than `key`; absent: they are ignored. */
   readonly query?: z.ZodType<Query>;
-  /** A POST that generates: it may come with an Idempotency-Key. */
+  /** A POST that generates: accepts an Idempotency-Key. */
   readonly isGeneration?: boolean;
-  /** It generates, or stands for a GET that does: `max_cost` bounds what it may be charged. What `isGeneration` is does so anyway. */
+  /** Accepts `max_cost`, which bounds the charge: generating GETs, and their relatives. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
-  /** Resolves to the JSON value to answer with 200, or to undefined when it has answered by itself. */
+  /** Resolves to the JSON value of a 200, or to undefined when it has answered itself. */
   readonly handler: (ctx: RequestContext, request: EndpointRequest<Body, Query>) => unknown;
 }
 
 export interface EndpointRequest<Body, Query> {
   readonly body: Body;
-  /** Of a form; else there are none. */
+  /** Of a form; else none. */
   readonly files: UploadedFiles;
   readonly query: Query;
   readonly exchange: Exchange;
-  /** Of the body, for a handler that reads it by itself. */
+  /** For a handler that reads the body itself. */
   readonly allowance: BodyAllowance;
 }
 
 export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
 
-/** The `endpoint()` of one application. */
+/** Makes the `endpoint()` of one application. */
 export function createEndpoint(
   authenticator: Authenticator,
   trustProxyHops: number,
@@ -87,12 +87,12 @@ export function createEndpoint(
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const read = readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));
         const known = authenticator.authenticate(read instanceof Promise ? await read : read, clientAddress, exchange.req);
-        // Of a key that is known at once there is no asynchronous step.
+        // A cached key takes no asynchronous step.
         const caller = known instanceof Promise ? await known : known;
         const ctx = new HttpRequestContext(caller, exchange, clientAddress);
-        // A cache in between knows that an answer to a key is private, not that one to a cookie is.
+        // Caches treat an answer to a key as private, but not one to a cookie.
         if (caller.kind === "session") exchange.setHeaders(PRIVATE);
-        // Before the body is read: nobody's megabytes are not worth parsing.
+        // Before the body is read, so that bodies of refused callers are not parsed.
         if (!isPublic) requires(ctx);
         const { parameters } = exchange.query;
         allowance = bodies.allow(caller, clientAddress);
@@ -127,12 +127,12 @@ export function createEndpoint(
 
 const PRIVATE = { "Cache-Control": "private, no-store" };
 
-/** What decides an answer, whatever the key and the exchange. */
+/** Everything that decides an answer, except the key. */
 function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Query>): unknown {
   return { query, body, files };
 }
 
-/** What the handler has answered by itself is undefined. */
+/** Undefined: the handler has answered itself. */
 function sendAnswer(exchange: Exchange, answer: unknown): void {
   if (answer !== undefined) exchange.sendJson(answer);
 }
@@ -151,7 +151,7 @@ async function readFormInput<Body>(
   return { body: parseInput(form.fields, withoutBound(bounding, fields)), files };
 }
 
-/** The input without `max_cost`, which is noted in the request; null: it bounds nothing. Throws BAD_REQUEST. */
+/** Moves `max_cost` from the input to the context; a null context has no bound. Throws BAD_REQUEST. */
 function withoutBound<Input>(ctx: HttpRequestContext | null, input: Input): Input {
   if (ctx === null) return input;
   const taken = takeMaxCost(input);
@@ -160,22 +160,22 @@ function withoutBound<Input>(ctx: HttpRequestContext | null, input: Input): Inpu
   return taken.rest;
 }
 
-/** An endpoint without the schema has the type parameter's default, undefined, for the input. */
+/** Without a schema the input is undefined, the default of the type parameter. */
 function parseOptional<Output>(schema: z.ZodType<Output> | undefined, input: unknown): Output {
   return schema === undefined ? (undefined as Output) : parseInput(schema, input);
 }
 
-// Idempotency-Key on REST (docs/spec/generation.md#idempotency): the answer to a generation is stored before its last byte goes out.
+// Idempotency-Key on REST (docs/spec/generation.md#idempotency): a generation's answer is stored before its last byte is sent.
 
 interface IdempotentRequest {
   readonly ctx: HttpRequestContext;
   readonly exchange: Exchange;
   readonly key: string;
-  /** The body as it was parsed, with its files. */
+  /** The parsed body, with its files. */
   readonly input: unknown;
 }
 
-/** Does the work and stores what it answers, or answers what was stored. Rejects as `work` does, and with CONFLICT. */
+/** Runs `work` and stores its answer, or sends the stored one. Rejects as `work` does, and with CONFLICT. */
 async function answerOnce(idempotency: Idempotency, request: IdempotentRequest, work: () => Promise<void>): Promise<void> {
   const { ctx, exchange, key, input } = request;
   const begun = await idempotency.begin(ctx, { key, operation: `${exchange.req.method} ${exchange.path}`, input });
@@ -195,7 +195,7 @@ async function answerOnce(idempotency: Idempotency, request: IdempotentRequest, 
     await run.fail(() => (recorder.isBegun ? toCut(recorder.answer(), reason, run, exchange) : toErrorAnswer(told, exchange.requestId)));
     throw told;
   }
-  // Whoever was to read it has left.
+  // The client has disconnected.
   if (!recorder.isEnded) await run.fail(() => toCut(recorder.answer(), "The answer was cut when its reader left.", run, exchange));
 }
 
@@ -210,7 +210,10 @@ function replay(exchange: Exchange, { statusCode, headers, body }: StoredAnswer)
   exchange.res.end(body);
 }
 
-/** Unspecified: a stream whose reader left is replayed as far as it came, then says so; of anything else there is nothing to replay. */
+/**
+ * Unspecified: a stream whose client disconnected is replayed up to that point, with an error at its end; other answers have nothing to
+ * replay.
+ */
 function toCut(answer: RecordedAnswer | null, reason: string, { generationId }: IdempotentRun, { requestId }: Exchange): StoredAnswer {
   const message = `${reason} What was generated until then was charged as generation ${generationId}.`;
   const error = new AppError("CONFLICT", message, { details: { generationId } });

@@ -1,4 +1,4 @@
-/** Headers of generation answers (docs/spec/generation.md#headers): what was used, what it cost, where the time went. */
+/** Headers of generation answers (docs/spec/generation.md#headers): usage, cost and times. */
 import type { OutgoingHttpHeaders } from "node:http";
 import { headerText } from "../lib/header-text.js";
 import { formatNanocredits } from "../lib/money.js";
@@ -6,7 +6,7 @@ import { USAGE_KINDS, type UsageKind } from "../lib/usage.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import { joinWarnings, type Receipt } from "../services/generation/receipt.js";
 
-/** Lengths of time are told in seconds. */
+/** Durations are in seconds. */
 const USAGE_HEADERS = {
   inputTextTokens: "X-Usage-Input-Text-Tokens",
   inputCachedTokens: "X-Usage-Input-Cached-Tokens",
@@ -22,8 +22,8 @@ const USAGE_HEADERS = {
 } as const satisfies Record<UsageKind, string>;
 
 /**
- * Of an answer whose cost is known: the one place where these headers are made, for every route. Amounts are credits as plain decimals.
- * Which bucket pays is not among them, so that they may come before the charge.
+ * Headers of a known cost, for every route. Amounts are credits as plain decimals. The paying bucket is left out, so that they can be sent
+ * before the charge.
  */
 export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = false): OutgoingHttpHeaders {
   const headers = generationHeaders(receipt, receipt.generationId, isHit);
@@ -38,14 +38,14 @@ export function receiptHeaders(receipt: Omit<Receipt, "meterSource">, isHit = fa
   return headers;
 }
 
-/** Of an answer to a GET, which only the gateway's own cache may keep: a hit needs a key that may use the model. */
+/** For a GET, which only the gateway's own cache may keep: a hit needs a key that may use the model. */
 export function cachedHeaders({ receipt, isHit }: { readonly receipt: Receipt; readonly isHit: boolean }): OutgoingHttpHeaders {
   return { ...receiptHeaders(receipt, isHit), "Cache-Control": CACHE_CONTROL };
 }
 
 export const CACHE_CONTROL = "private, no-store";
 
-/** Of a stream: what is known when it begins, the warnings of the request itself in any case. Its last chunk tells the rest (`toStreamReceipt`). */
+/** For a stream: data known at its start, including the request's warnings. Its last chunk has the rest (`toStreamReceipt`). */
 export function streamHeaders(stream: HeadedStream, opened: Opened | null): OutgoingHttpHeaders {
   const { generationId, isHit, notes } = stream;
   const headers = opened ? generationHeaders(opened, generationId, isHit) : startedHeaders(generationId, isHit);
@@ -57,7 +57,7 @@ export function streamHeaders(stream: HeadedStream, opened: Opened | null): Outg
 type HeadedStream = Pick<ChatCompletionStream, "generationId" | "isHit" | "notes" | "timing">;
 type Opened = Awaited<ChatCompletionStream["opened"]>;
 
-/** What is known when somebody has begun to answer. */
+/** For an opened generation. */
 export function generationHeaders(generation: Opened, generationId: string, isHit = false): OutgoingHttpHeaders {
   const headers = startedHeaders(generationId, isHit);
   headers["X-Model-Used"] = generation.modelUsed;
@@ -71,7 +71,7 @@ export function generationHeaders(generation: Opened, generationId: string, isHi
   return headers;
 }
 
-/** Of a generation that has begun. `X-Cache` tells of the content cache alone: what a POST asks for is never taken from there. */
+/** For a started generation. `X-Cache` is about the content cache only, which POSTs do not use. */
 export function startedHeaders(generationId: string, isHit = false): OutgoingHttpHeaders {
   return { "X-Generation-Id": generationId, "X-Cache": isHit ? "HIT" : "MISS" };
 }
@@ -84,12 +84,12 @@ function setWarnings(headers: OutgoingHttpHeaders, warnings: readonly string[] =
   if (warnings.length > 0) headers["X-Warnings"] = toWarningsHeader(warnings);
 }
 
-/** What comes of a receipt is bounded already (`joinWarnings`). */
+/** Warnings of a receipt are already bounded (`joinWarnings`). */
 export function toWarningsHeader(warnings: readonly string[]): string {
   return headerText("value", warnings.join("; "));
 }
 
-/** As exact as a microsecond. Put together of whole numbers, because a fraction takes ten times as long to write. */
+/** To the microsecond. Built from integers, because formatting a fraction takes ten times as long. */
 function milliseconds(value: number): string {
   const microseconds = Math.round(value * 1000);
   const whole = Math.floor(microseconds / 1000);

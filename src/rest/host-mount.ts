@@ -1,4 +1,4 @@
-/** Where the media host and the authorization host are reached: a host of its own, a path, or both (docs/spec/http.md#addresses). */
+/** Where the media host and the authorization host are mounted: a separate host, a path, or both (docs/spec/http.md#addresses). */
 import type { IncomingMessage } from "node:http";
 import { Router } from "express";
 import type { Logger } from "pino";
@@ -6,16 +6,16 @@ import { isAtHost } from "../lib/urls.js";
 import { toRequestHandler } from "./route.js";
 
 export interface HostMount {
-  /** In lower case, with its port unless that is the scheme's own; null when it is the host of everything else. */
+  /** In lower case, with its port unless it is the scheme's default; null when it shares the gateway's host. */
   readonly host: string | null;
-  /** Without a slash at its end; empty for the host as a whole. */
+  /** Without a trailing slash; empty for the whole host. */
   readonly path: string;
 }
 
 /**
- * Adds a host's routes to `router`; call it before other routes are added. A host of its own answers nothing else: what strangers
- * upload, and where people sign in, must not share an origin with what models make. `root` is what the host answers beside its path,
- * and `home` where a browser that is lost there is led.
+ * Adds a host's routes to `router`; call it before other routes are added. A separate host serves nothing else, because uploads and sign-in
+ * must not share an origin with outputs of models. `root` has routes of the host outside of its path, and `home` is linked from error
+ * pages.
  */
 export function mountHost(router: Router, hosted: Router, { host, path }: HostMount, log: Logger, home: () => string, root?: Router): void {
   if (host === null) {
@@ -30,7 +30,7 @@ export function mountHost(router: Router, hosted: Router, { host, path }: HostMo
   router.use((req, res, next) => (isAtHost(req.headers, host) ? handle(req, res, next) : next()));
 }
 
-/** True for requests to a host that answers nothing else. */
+/** True for requests to a separate host. */
 export function isOwnHost({ headers }: IncomingMessage, { host }: HostMount): boolean {
   return host !== null && isAtHost(headers, host);
 }

@@ -1,7 +1,6 @@
 /**
- * What the endpoints that OAuth clients call have in common: bodies as JSON or as a form, answers that nobody keeps, and errors as
- * `{ error, error_description }` (RFC 6749 5, RFC 8628 3.5), which is not the envelope of the other routes
- * (docs/spec/errors.md#oauth-errors). They look at no key: what they are sent is the credential.
+ * Endpoints for OAuth clients: bodies as JSON or as a form, uncached answers, and errors as `{ error, error_description }` (RFC 6749 5, RFC
+ * 8628 3.5) instead of the envelope of other routes (docs/spec/errors.md#oauth-errors). They read no key: the body holds the credential.
  */
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";
@@ -19,16 +18,16 @@ import type { RouteHandler } from "./route.js";
 
 export interface OAuthEndpointOptions<Body> {
   readonly body: z.ZodType<Body>;
-  /** Resolves to the JSON value to answer with 200. */
+  /** Resolves to the JSON value of a 200. */
   readonly handler: (ctx: RequestContext, body: Body) => unknown;
 }
 
 export type OAuthEndpoint = <Body>(options: OAuthEndpointOptions<Body>) => RouteHandler;
 
-/** A way in which a grant becomes a key. */
+/** Exchanges a grant for a key. */
 export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<unknown>;
 
-/** Counts who asks; rejects with RATE_LIMITED. */
+/** Counts anonymous requests; rejects with RATE_LIMITED. */
 export interface AnonymousAccess {
   authenticate(token: null, clientAddress: string): Caller | Promise<Caller>;
 }
@@ -67,7 +66,7 @@ function sendOAuthError(exchange: Exchange, error: unknown): void {
   sendRefusal(exchange, statusOf(told.code), headers, body);
 }
 
-/** RFC 6749 has no names for what is not the client's fault at this endpoint; these are those of 4.1.2.1. */
+/** RFC 6749 has no names for server errors at this endpoint; these are from 4.1.2.1. */
 function nameOf(error: AppError): string {
   if (error instanceof OAuthError) return error.error;
   const status = statusOf(error.code);

@@ -1,8 +1,8 @@
-/** Parameters of query strings that several lists take. */
+/** Query parameters common to several lists. */
 import * as z from "zod";
 import { decodeCursor } from "../lib/pagination.js";
 
-/** Where a page of this list begins: what it answered as `nextCursor`. */
+/** The start of a page: a `nextCursor` of this list. */
 export function queryCursor(list: string) {
   return z
     .string()

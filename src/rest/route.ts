@@ -1,4 +1,4 @@
-/** One path and the methods that it answers. Any other method is 405, and browsers' preflight requests are answered here. */
+/** One path and its methods. Answers other methods with 405, and preflight requests. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import type { Logger } from "pino";
 import { AppError, invalidInput } from "../errors.js";
@@ -15,21 +15,21 @@ export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PAT
 
 export type Route = (path: string, methods: RouteMethods) => void;
 
-/** Sentences to a client whose path or method is not there; empty when nothing comes to mind. */
+/** Hints for clients about unknown paths or methods; may be empty. */
 export interface RouteHints {
   hint(method: string, path: string): string;
   methodHint(method: string, path: string): string;
 }
 
-/** What else is told of the paths of a router, in the order in which Express is. */
+/** Further receivers of a router's paths, in Express's order. */
 export interface RouteIndex {
   add(path: string, answer: (req: Request, res: Response) => unknown): void;
 }
 
 /**
- * Adds paths to `router`. A path with GET answers HEAD too; Node leaves the body out. `prefix` is where the router is mounted: with it the
- * pattern is what the access log and the metrics call the route, whatever a deployment mounts it at. `direct` is told of what is at the
- * root of every host that Express answers.
+ * Adds paths to `router`. A path with GET also answers HEAD; Node drops the body. `prefix` is the router's mount path, which makes the
+ * route's name in the access log and metrics independent of deployment. `direct` gets the paths at the root of every host that Express
+ * serves.
  */
 export function createRoute(router: Router, log: Logger, prefix = "", unknown?: RouteHints, direct?: RouteIndex): Route {
   return (path, methods) => {
@@ -56,10 +56,7 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
   };
 }
 
-/**
- * The whole of a router: what it has no path for is 404, and whatever Express itself throws is answered like our own errors. A
- * browser is shown them on a page that leads to `home`.
- */
+/** The handler of a whole router: 404 for unknown paths, and errors of Express like our own. Browsers get pages with a link to `home`. */
 export function toRequestHandler(router: Router, log: Logger, home: () => string = toStart, unknown?: RouteHints): RequestHandler {
   const refuseWith = refuser(log, home);
   return (req, res) => {
@@ -70,7 +67,7 @@ export function toRequestHandler(router: Router, log: Logger, home: () => string
   };
 }
 
-/** Answers what a route has thrown. */
+/** Answers an error thrown by a route. */
 export function refuser(log: Logger, home: () => string = toStart): (req: Request, res: Response, error: unknown) => unknown {
   return (req, res, error) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), home());
 }
@@ -79,7 +76,7 @@ function toStart(): string {
   return "/";
 }
 
-/** For what throws before REST is reached: without it Express would answer in HTML. */
+/** For errors before REST, which Express would answer in HTML. */
 export function toErrorRequestHandler(log: Logger): ErrorRequestHandler {
   return (error, req, res, _next) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), "/");
 }
@@ -91,7 +88,7 @@ function fromExpress(error: unknown): unknown {
   return code === null ? error : new AppError(code, error.message);
 }
 
-/** A path that cannot be decoded, or that holds a NUL, names nothing. */
+/** A path that cannot be decoded, or contains a NUL. */
 function isMalformed(url: string): boolean {
   if (!url.includes("%")) return false;
   const mark = url.indexOf("?");
@@ -102,7 +99,7 @@ function isMalformed(url: string): boolean {
   }
 }
 
-/** Express's `/keys/:id` and `/text/*prompt` as OpenAPI writes them: `/keys/{id}`. */
+/** Express's `/keys/:id` and `/text/*prompt` in OpenAPI's form: `/keys/{id}`. */
 export function toTemplate(path: string): string {
   return path.replace(/[:*](\w+)/g, "{$1}");
 }

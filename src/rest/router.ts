@@ -1,4 +1,4 @@
-/** The REST face: every route, in the order in which they are tried. The busiest comes first. */
+/** The REST face: all routes in order of matching, the busiest first. */
 import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
 import type { Addresses } from "../lib/urls.js";
@@ -46,29 +46,29 @@ export interface RestRouterOptions {
   readonly services: Services;
   readonly log: Logger;
   readonly isReady: ServiceInfo["isReady"];
-  /** How many hops of X-Forwarded-For are our own. */
+  /** Trusted hops of X-Forwarded-For. */
   readonly trustProxyHops: number;
-  /** Where the media host is; below /media unless said. */
+  /** The media host's mount; default: below /media. */
   readonly media?: HostMount;
-  /** Where people sign in and consent; at the gateway's own addresses unless said. */
+  /** The mount of sign-in and consent; default: the gateway's own addresses. */
   readonly auth?: HostMount;
-  /** Asked for each page: a port that the system chooses is known by then. */
+  /** A function, because a port chosen by the system is known only later. */
   readonly addresses?: () => Addresses;
-  /** GraphiQL is shown to browsers. */
+  /** GraphiQL is enabled for browsers. */
   readonly hasGraphiQL?: boolean;
-  /** Where browsers bring files and fetch them; null or left out: at the media host. */
+  /** Origin of the blob store that browsers use; null or absent: the media host. */
   readonly blobOrigin?: string | null;
-  /** Told of the routes that need no router. */
+  /** Receives the routes without parameters. */
   readonly direct?: DirectRoutes;
 }
 
-/** Answers every request that reaches it, with 404 when it knows no such path: mount it last. */
+/** Answers every request, with 404 for unknown paths: mount it last. */
 export function createRestRouter(options: RestRouterOptions): RequestHandler {
   const { router, unknown } = createRouter(options, []);
   return toRequestHandler(router, options.log, undefined, unknown);
 }
 
-/** The contract as it is kept in schema/openapi.json: adding routes looks at no service. */
+/** The contract of schema/openapi.json: adding routes uses no service. */
 export function printOpenApi(): string {
   return `${JSON.stringify(createOpenApiDocument(recordRoutes()), null, 2)}\n`;
 }
@@ -80,7 +80,7 @@ export function recordRoutes(): readonly RecordedRoute[] {
   return recorded;
 }
 
-/** Every route, remembered in `recorded`. */
+/** Adds every route, and records it in `recorded`. */
 function createRouter(
   {
     services,
@@ -98,7 +98,7 @@ function createRouter(
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
   const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
   const router = Router({ caseSensitive: true });
-  // What a client that asks for something else may have meant: what answers here, at whichever host the others are.
+  // Hints for unknown paths name the routes of this host.
   const served: RecordedRoute[] = [];
   const unknown = new UnknownRoutes(served, () => addresses().baseUrl);
   const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown, direct), recorded), served);
@@ -122,12 +122,12 @@ function createRouter(
   const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services, gateway);
   const dashboard = new Dashboard(gateway);
-  // It is a page and no API, and so not in the contract of that.
+  // Pages are not part of the API's contract.
   addDashboardRoutes(createRoute(authRouter, log), page, dashboard);
-  // A host of its own comes first; below the gateway's own addresses the busier routes do.
+  // A separate host comes first; otherwise the busier routes do.
   const authMount = auth ?? { host: null, path: "" };
   const authRoot = Router({ caseSensitive: true });
-  // Some clients look below the path of the host, as the rest of its routes are; RFC 8414 looks above it.
+  // Some clients look below the host's path, like the host's other routes; RFC 8414 looks above it.
   if (authMount.path !== "") addMetadataRoutes(createRoute(authRoot, log), services, authMount.path);
   if (authMount.host !== null) {
     addStartRedirect(createRoute(authRoot, log), authMount.path + HOME_PATH);
@@ -149,7 +149,7 @@ function createRouter(
   addAudioRoutes(route, endpoint, services);
   addGenerationRoutes(route, endpoint, services);
   addOpenAiVideoRoutes(route, endpoint, services);
-  // No REST, and so not in the contract of it.
+  // Not REST, and so not part of its contract.
   addMcpRoutes(createRoute(router, log, "", undefined, direct), endpoint, services);
   const start = page({
     hasForms: false,
@@ -161,7 +161,7 @@ function createRouter(
   });
   addHealthRoutes(route, { isReady, startPage: start });
   addMetricsRoutes(route, services, trustProxyHops);
-  // Every account route answers under both prefixes (docs/spec/http.md#addresses).
+  // Every account route exists under both prefixes (docs/spec/http.md#addresses).
   const account = Router({ caseSensitive: true });
   const accountRoute = recordingRoute(
     recordingRoute(createRoute(account, log, "/account", unknown), recorded, "/account"),
@@ -174,7 +174,7 @@ function createRouter(
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
-  // Before the ids: it is a word.
+  // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);
   addCommunityModelRoutes(accountRoute, endpoint, services);
   addAgentRoutes(accountRoute, endpoint, services);
@@ -184,7 +184,7 @@ function createRouter(
   router.use(["/account", "/api/account"], account);
   direct?.mount({ host: null, path: "/account" });
   direct?.mount({ host: null, path: "/api/account" });
-  // Only a session may do some of it, and sessions count at no other host then.
+  // Some routes need a session, and sessions count only at a separate sign-in host.
   if (authMount.host !== null) authRoot.use(["/account", "/api/account"], account);
   if (authMount.host === null) {
     mountHost(router, authRouter, authMount, log, () => "/", authRoot);
@@ -194,7 +194,7 @@ function createRouter(
   return { router, unknown };
 }
 
-/** For those who only want to know which routes there are. */
+/** For printing the contract. */
 function unstated(): Addresses {
   return { baseUrl: "", authUrl: "", mediaUrl: "" };
 }

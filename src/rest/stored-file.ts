@@ -1,4 +1,4 @@
-/** A file out of the blob store, whole or a range of it (RFC 9110, 14): read no faster than the caller takes it. */
+/** Sends a file of the blob store, whole or a range (RFC 9110, 14), at the client's pace. */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { Readable } from "node:stream";
 import { invalidInput, notFound } from "../errors.js";
@@ -10,18 +10,18 @@ import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
 import type { AskedAnswer } from "../services/generation/content-cache/content-cache.js";
 import { CACHE_CONTROL, cachedHeaders } from "./headers.js";
 
-/** Bytes that never change while they have this ETag. */
+/** A file whose bytes never change under its ETag. */
 export interface StoredFile {
   /** With its quotes. */
   readonly etag: string;
   readonly sizeBytes: number;
-  /** Null when the file was removed meanwhile. */
+  /** Null when the file was deleted meanwhile. */
   readonly open: (range: { readonly start: number; readonly end: number }) => Promise<Readable | Uint8Array | null>;
-  /** Made for this very request, which has paid for it: it is sent even when the caller has an older one. */
+  /** Made for this request, which paid for it: sent even when the client has an older one. */
   readonly isNew?: boolean;
 }
 
-/** `fileHeaders` hold its type and its caching. Rejects with NOT_FOUND while nothing has been sent. */
+/** `fileHeaders` hold type and caching. Rejects with NOT_FOUND while nothing has been sent. */
 export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileHeaders: OutgoingHttpHeaders): Promise<void> {
   const { req } = exchange;
   const { etag, sizeBytes, isNew = false } = file;
@@ -43,7 +43,7 @@ export async function sendStoredFile(exchange: Exchange, file: StoredFile, fileH
   else await sendStream(exchange, bytes);
 }
 
-/** HTTP's own status for it; the closed set of codes has none of that number, so it is a bad request in the envelope. */
+/** Uses HTTP's status 416; the closed set of codes has none for it, so the envelope says BAD_REQUEST. */
 function sendUnsatisfiable(exchange: Exchange, size: number): void {
   const error = invalidInput(`The file has ${size} bytes: the range asks for none of them.`, "Range");
   const body = { ...toErrorEnvelope(error, exchange.requestId), status: 416 };
@@ -56,7 +56,7 @@ function sendHead(exchange: Exchange, status: number, headers: OutgoingHttpHeade
   exchange.res.end();
 }
 
-/** No faster than it is read; a reader who takes nothing for a minute has gone. */
+/** At the reader's pace; a reader that takes nothing for a minute is disconnected. */
 async function sendStream({ res }: Exchange, bytes: Readable): Promise<void> {
   for await (const chunk of bytes) {
     if (res.closed) return;
@@ -65,11 +65,11 @@ async function sendStream({ res }: Exchange, bytes: Readable): Promise<void> {
   res.end();
 }
 
-// What the GET routes of media answer: a file that is kept or made, whole, or the range of it that a player asks for (RFC 9110, 14).
-// A range is of kept bytes alone, so that the next one is of the same bytes and costs nothing. What each request makes anew
-// (`no-cache=true`, a seed of -1, more than the content cache takes) comes whole and says so, so that no caller pays for it range by range.
+// Answers of media GETs: a stored or new file, whole or in the range that a player requests (RFC 9110, 14). Ranges exist only of stored
+// bytes, so that the next range is of the same bytes and free. New generations (`no-cache=true`, a seed of -1, files too large for the
+// content cache) are sent whole, so that no client pays range by range.
 
-/** Answers GET, and HEAD, which generates nothing: of an answer that is not kept it has the headers known beforehand. */
+/** Answers GET, and HEAD, which generates nothing: for answers that are not stored it has only the headers known beforehand. */
 export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Promise<void> {
   const { method, headers } = exchange.req;
   const kept = method === "HEAD" || headers.range !== undefined ? await asked.find() : null;

@@ -1,6 +1,6 @@
 /**
- * Server-sent events. A generation's stream is written as its batches come, no faster than the caller reads, and the
- * generation ends as soon as the caller has gone (docs/spec/http.md#streams).
+ * Server-sent events. Writes a generation's stream batch by batch at the client's pace, and ends the generation when the client disconnects
+ * (docs/spec/http.md#streams).
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestContext } from "../context.js";
@@ -22,25 +22,22 @@ interface Written {
   readonly bytes: Uint8Array;
 }
 
-/** A generation's stream, whatever its events are and whatever is known when it opens. */
+/** A generation's stream, generic in its events and in the data at its start. */
 interface EventStream<Opened> extends Pick<ChatCompletionStream, "admitted"> {
   readonly opened: Promise<Opened>;
   readonly events: AsyncIterableIterator<Written> & PulledIterator<Written>;
 }
 
-/** How a format begins and ends its streams. */
+/** The start and end of streams in a format. */
 interface StreamFormat<Opened> {
-  /** Null: nobody has begun to answer by then. */
+  /** Null: no upstream has begun to answer. */
   readonly toHeaders: (opened: Opened | null) => OutgoingHttpHeaders;
-  /** After the last event. */
+  /** Written after the last event. */
   readonly done: Uint8Array;
   readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
 }
 
-/**
- * Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a failure after that is told in the
- * stream, as an `error` event that no `[DONE]` follows.
- */
+/** Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a later failure is an `error` event without `[DONE]`. */
 export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
     toHeaders: (opened) => streamHeaders(stream, opened),
@@ -49,7 +46,7 @@ export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: 
   });
 }
 
-/** As `sendChatStream`; events of sound have no `[DONE]`, and what they cost is known when they begin. */
+/** As `sendChatStream`; audio events have no `[DONE]`, and their cost is known at the start. */
 export function sendSpeechEvents(
   exchange: Exchange,
   ctx: RequestContext,
@@ -86,11 +83,11 @@ async function sendEventStream<Opened>(
   };
   if (ctx.leaving) ctx.leaving.onGone(leave);
   else ctx.signal.addEventListener("abort", leave, { once: true });
-  // Read at once: a source that only works when it is pulled would else never open.
+  // Pulled at once: a lazy source would otherwise never open.
   const reading: Reading = { events, pulled: pullFrom(events) };
   if (reading.pulled instanceof Promise) reading.pulled.catch(ignore);
   try {
-    // However long the checks take, a refusal is answered with its own status.
+    // Waits for the checks however long they take, so that a refusal has its own status.
     if (stream.admitted) await stream.admitted.catch(ignore);
     const opened = await openedInTime(stream.opened);
     exchange.writeHead(
@@ -104,7 +101,7 @@ async function sendEventStream<Opened>(
   }
 }
 
-/** What was last asked of a stream stands here and nowhere else, so that what has been written is not kept while more is waited for. */
+/** The only reference to the pending pull, so that written data is not kept while waiting for more. */
 interface Reading {
   readonly events: EventStream<unknown>["events"];
   pulled: Pulled<Written> | Promise<Pulled<Written>>;
@@ -129,14 +126,14 @@ async function writeEvents(
   }
 }
 
-/** Undefined when the reader keeps up; else resolves once it has, or has gone. */
+/** Undefined when the reader keeps up; else resolves once it does, or has disconnected. */
 function writePulled(writer: EventStreamWriter, pulled: Pulled<Written>, done: Uint8Array): Promise<void> | undefined {
   if (pulled.done) return writer.end(done);
   const { bytes } = pulled.value;
   return pulled.isLast ? writer.endWith(bytes, done) : writer.write(bytes);
 }
 
-/** Null when the upstream takes longer than that: the answer then begins without knowing who gives it. */
+/** Null when the upstream takes longer: the answer then begins without its data. */
 function openedInTime<Opened>(opened: Promise<Opened>): Promise<Opened | null> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, STREAM_HEAD_WAIT_MS, null);

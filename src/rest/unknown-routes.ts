@@ -1,7 +1,6 @@
 /**
- * What a client that asks for a path that is not there may have meant: a base URL without its /v1 or with two of them, a slip of the pen, or
- * a route of another API that this gateway does not have. Anybody may ask, without a key, so it is bounded: so many characters of a path
- * are looked at, and every route once.
+ * Hints for unknown paths: a base URL without /v1 or with two of them, a typo, or a route of another API that this gateway lacks. The route
+ * is public, so the work is bounded: a limited number of characters is compared, with each route once.
  */
 import { distance } from "fastest-levenshtein";
 import { toTemplate } from "./route.js";
@@ -9,12 +8,12 @@ import { toTemplate } from "./route.js";
 /** Unspecified: longer paths are not compared. */
 const PATH_CHARS_MAX = 200;
 const SEGMENTS_MAX = 8;
-/** Of a route's letters, one in so many may be wrong; and never more than a few. */
+/** Allowed typos: one in this many letters of a route, up to a maximum. */
 const LETTERS_PER_SLIP = 4;
 const SLIPS_MAX = 4;
 
 export interface ServedRoute {
-  /** As it is written for Express: `/keys/:id`, `/text/*prompt`. */
+  /** Express's form: `/keys/:id`, `/text/*prompt`. */
   readonly path: string;
   readonly methods: Readonly<Record<string, unknown>>;
 }
@@ -23,12 +22,12 @@ interface Template {
   readonly shown: string;
   readonly segments: readonly string[];
   readonly methods: readonly string[];
-  /** How many of its own letters may be wrong. */
+  /** Letters that may be wrong. */
   readonly slipsMax: number;
 }
 
 const CHAT = "POST /v1/chat/completions";
-/** Of OpenAI's API, and of others that clients are often set to: the path below /v1, and what does here what it did. */
+/** Routes of OpenAI's API and others: the path below /v1, and the alternative here. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["completions", `${CHAT} answers a prompt as a message of the role user.`],
   ["edits", `${CHAT} edits a text that it is given in a message.`],
@@ -56,13 +55,13 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
 export class UnknownRoutes {
   private templates: readonly Template[] | null = null;
 
-  /** `routes` may grow until the first request comes. */
+  /** `routes` may grow until the first request. */
   constructor(
     private readonly routes: readonly ServedRoute[],
     private readonly baseUrl: () => string,
   ) {}
 
-  /** A sentence or two to the caller; empty when nothing comes to mind. */
+  /** A sentence or two for the client; empty without a hint. */
   hint(method: string, path: string): string {
     if (path.length > PATH_CHARS_MAX || !path.startsWith("/")) return "";
     const segments = path.toLowerCase().split("/").filter(Boolean);
@@ -80,7 +79,7 @@ export class UnknownRoutes {
     return closest ? `Did you mean ${closest}?` : "";
   }
 
-  /** Of a path that is there, but for other methods: a client whose base URL lacks the /v1 may have meant its namesake. */
+  /** For a known path with another method: a client without /v1 in its base URL may have meant the route of the same name. */
   methodHint(method: string, path: string): string {
     const segments = path.length > PATH_CHARS_MAX ? [] : path.split("/", SEGMENTS_MAX + 1).filter(Boolean);
     const below = belowBase(segments);
@@ -94,7 +93,7 @@ export class UnknownRoutes {
     return `Did you mean ${meant}? Set the base URL of your client to ${this.baseUrl()}/v1: it ends in /v1, and has it once.`;
   }
 
-  /** Only where each word of the template is there: whatever a route takes in as a prompt is no sign of anything. */
+  /** Requires every fixed word of the template: a parameter matches anything and so proves nothing. */
   private find(method: string, segments: readonly string[]): string | null {
     const found = this.templates?.filter((template) => fits(template, segments)) ?? [];
     const [first] = found.filter(({ methods }) => methods.includes(method)).concat(found);
@@ -114,14 +113,14 @@ export class UnknownRoutes {
   }
 }
 
-/** Without what a base URL may have too much of. */
+/** Drops the extra parts of a wrong base URL. */
 function belowBase(segments: readonly string[]): readonly string[] {
   let start = 0;
   while (start < segments.length && BASES.has(segments[start] ?? "")) start += 1;
   return segments.slice(start);
 }
 
-/** Nothing is wrong with the base URL. */
+/** The base URL is right. */
 function isBase(segments: readonly string[], below: readonly string[]): boolean {
   return segments[0] === "v1" && segments.length === below.length + 1;
 }
@@ -161,7 +160,7 @@ function fits({ segments: own }: Template, segments: readonly string[]): boolean
   return own.length === segments.length && own.every((each, at) => each === segments[at] || isParameter(each));
 }
 
-/** The letters that are wrong; null when they are more than `most`. */
+/** The number of wrong letters; null beyond `most`. */
 function slipsTo({ segments: own }: Template, segments: readonly string[], most: number): number | null {
   if (takesRest(own.at(-1) ?? "") ? segments.length < own.length : segments.length !== own.length) return null;
   let slips = 0;

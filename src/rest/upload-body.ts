@@ -1,6 +1,6 @@
 /**
- * What POST {media_url}/upload takes: a file as a form, as the body itself, or as base64 in JSON, brought on its way while it arrives;
- * or the announcement of a file that goes straight to the blob store (docs/spec/media.md#direct-uploads).
+ * Bodies of POST {media_url}/upload: a file as a form, as the body itself, or as base64 in JSON, passed on as it arrives; or the
+ * announcement of a file that goes straight to the blob store (docs/spec/media.md#direct-uploads).
  */
 import type { IncomingMessage } from "node:http";
 import * as z from "zod";
@@ -13,9 +13,9 @@ import { createUploadInput } from "../services/files/media-objects-input.js";
 import type { BodyAllowance } from "../services/requests/body-budget.js";
 import { parseInput, storableText } from "../services/requests/input.js";
 
-/** Beside the file: the boundaries and headers of a form, the other fields of a JSON body. */
+/** Bytes beside the file: boundaries and headers of a form, other fields of a JSON body. */
 const OVERHEAD_BYTES = 64 * 1024;
-/** Some encoders escape a character of base64 with another one; the file itself is counted when it is decoded. */
+/** Some encoders escape characters of base64 with another one; the file itself is counted after decoding. */
 const JSON_BYTES_MAX = Math.ceil(MEDIA_UPLOAD_BYTES_MAX / 3) * 4 * 2 + OVERHEAD_BYTES;
 const FORM_RULES = {
   files: { file: { countMax: 1, isRequired: true } },
@@ -23,7 +23,7 @@ const FORM_RULES = {
   bytesMax: MEDIA_UPLOAD_BYTES_MAX + OVERHEAD_BYTES,
 };
 const uploadInput = z.strictObject({
-  /** Decoded while it arrived: what is left of it here is empty. */
+  /** Decoded while it arrived: the rest here is empty. */
   data: z
     .string()
     .meta({ minLength: 1, contentEncoding: "base64", pattern: "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" }),
@@ -31,7 +31,7 @@ const uploadInput = z.strictObject({
   name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).optional(),
 });
 
-/** As they are described. */
+/** For the description. */
 export const UPLOAD_BODIES = {
   body: z.union([uploadInput, createUploadInput]),
   form: { ...FORM_RULES, fields: z.object({}) },
@@ -42,9 +42,9 @@ export type UploadBody<Received> =
   | {
       readonly kind: "file";
       readonly received: Received;
-      /** The field that it came in; null when it was the whole body. */
+      /** The field's name; null when the file is the whole body. */
       readonly field: string | null;
-      /** Null: not said. */
+      /** Null: not stated. */
       readonly contentType: string | null;
       readonly name: string | null;
     }
@@ -55,7 +55,7 @@ export interface UploadSink<Received> extends Omit<FileSink<Received>, "receive"
   receive(content: AsyncIterable<Uint8Array>, field: string | null): Promise<Received>;
 }
 
-/** Throws what the sink does, UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST; nothing is left with the sink then. */
+/** Throws as the sink, UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, SERVICE_UNAVAILABLE or BAD_REQUEST; the sink is then empty. */
 export function readUploadBody<Received>(
   req: IncomingMessage,
   sink: UploadSink<Received>,
@@ -109,13 +109,13 @@ async function readPlainFile<Received>(
   return { kind: "file", received, field: null, contentType: req.headers["content-type"] ?? null, name: null };
 }
 
-// A JSON object with a file in it, as base64 in one of its fields: the file is decoded while the body arrives, and only the rest of
-// the object is kept, with an empty text where the file was.
+// Decodes a file in base64 from a field of a JSON object while the body arrives; keeps only the rest of the object, with an empty text for
+// the file.
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [BRACE, BRACE_END, BRACKET, BRACKET_END] = [0x7b, 0x7d, 0x5b, 0x5d];
 const UNICODE_ESCAPE_CHARS = 6;
-/** Refused by every decoder. */
+/** Every decoder refuses it. */
 const NO_CHARACTER = "!";
 
 type Place = "outside" | "text" | "file";
@@ -129,23 +129,23 @@ class JsonFileReader {
   private isObject = false;
   private isNameNext = false;
   private isEscaped = false;
-  /** Bytes of the text that is being read, when it names a field of the object itself. */
+  /** Bytes of the current text when it is a top-level field name. */
   private name: number[] | null = null;
   private lastName = "";
   private hasFile = false;
-  /** The beginning of an escape in the file, cut by the end of a piece. */
+  /** The start of an escape in the file at the end of a piece. */
   private escaped = "";
 
   constructor(
-    /** The field of the object itself that holds the file. */
+    /** The top-level field with the file. */
     private readonly field: string,
-    /** Of everything else. */
+    /** Bound on everything else. */
     private readonly restBytesMax: number,
   ) {}
 
   /**
-   * The bytes of the file; when there is none, not even an empty piece is yielded. Throws BAD_REQUEST for what is not base64 and for a
-   * second file, PAYLOAD_TOO_LARGE for too large a rest, and whatever `body` throws.
+   * Yields the file's bytes; without a file, not even an empty piece. Throws BAD_REQUEST for invalid base64 and for a second file,
+   * PAYLOAD_TOO_LARGE for too large a rest, and errors of `body`.
    */
   async *read(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const piece of body) {
@@ -163,12 +163,12 @@ class JsonFileReader {
     }
   }
 
-  /** The object without the file, once all of the body was read. It need not be JSON. */
+  /** The object without the file, after the whole body was read. It may be invalid JSON. */
   rest(): Buffer {
     return Buffer.concat(this.kept, this.keptBytes);
   }
 
-  /** Up to the beginning of the file, or to the end of the piece. */
+  /** Reads to the start of the file, or to the end of the piece. */
   private readRest(piece: Buffer, start: number): number {
     let at = start;
     while (at < piece.length && this.place !== "file") {
@@ -213,7 +213,7 @@ class JsonFileReader {
     this.name = isOwn && this.isNameNext ? [] : null;
   }
 
-  /** Up to the end of the file, to an escape in it, or to the end of the piece. */
+  /** Reads to the end of the file, to an escape in it, or to the end of the piece. */
   private readFile(piece: Buffer, start: number): { readonly bytes: Buffer; readonly next: number } {
     if (this.escaped !== "" || piece[start] === BACKSLASH) return this.readEscape(piece, start);
     const quote = piece.indexOf(QUOTE, start);
@@ -227,7 +227,7 @@ class JsonFileReader {
     return { bytes: Buffer.concat([bytes, this.decoded(() => this.decoder.end())]), next: quote + 1 };
   }
 
-  /** Some encoders write every slash as `\/`, and may write any character as `\uXXXX`. */
+  /** Some encoders write every slash as `\/`, or any character as `\uXXXX`. */
   private readEscape(piece: Buffer, start: number): { readonly bytes: Buffer; readonly next: number } {
     let next = start;
     while (next < piece.length && !isWhole(this.escaped)) {
@@ -263,7 +263,7 @@ function isWhole(escaped: string): boolean {
   return escaped.length === (escaped[1] === "u" ? UNICODE_ESCAPE_CHARS : 2);
 }
 
-/** The character; null for what is none, or none of base64's. */
+/** The character; null for an invalid escape, or a character outside of base64. */
 function characterOf(escaped: string): string | null {
   if (escaped === "\\/") return "/";
   const code = /^\\u00([0-7][0-9a-f])$/i.exec(escaped)?.[1];
@@ -274,7 +274,7 @@ function unquote(bytes: readonly number[]): string {
   try {
     return String(JSON.parse(`"${Buffer.from(bytes).toString("utf8")}"`));
   } catch {
-    // The parser of the whole object says what is wrong.
+    // The parser of the whole object reports the error.
     return "";
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Who asks a person for something: an app by the name that its app key has, with its owner beside it, or else the host that the person
- * is sent back to, which is what can be known of an app that does not say who it is (docs/spec/authorization.md#app-keys).
+ * The app that requests access: the name of its app key with the owner, or else the host of its redirect address, as nothing else is known
+ * of an app that does not identify itself (docs/spec/authorization.md#app-keys).
  */
 import type { App } from "../../services/authorizations/apps.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
@@ -8,12 +8,12 @@ import { type Html, html } from "./html.js";
 
 export type AskingApp = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered">;
 
-/** Of an app's name. A host is always shown in full: its end says whose it is. */
+/** Of an app's name. A host is shown in full, as its end identifies its owner. */
 const NAME_CHARS_SHOWN = 60;
-/** Control characters, and those that turn the direction of the text around them or take up no room. */
+/** Control characters, and characters that change text direction or have no width. */
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 
-/** As plain text, for a title too: on one line, and of a length that leaves room for what we say of it. */
+/** Plain text on one line, cut to leave room for our own words; also for titles. */
 export function nameOf({ app, redirect }: Pick<AskingApp, "app" | "redirect">): string {
   return app === null ? redirect.host : shownName(app.name);
 }
@@ -28,7 +28,7 @@ export function ownerOf({ owner: { handle, githubUsername } }: App): Html {
   return html`${handle}${githubUsername === null ? "" : html` (GitHub: ${githubUsername})`}`;
 }
 
-/** Who it is and where the answer goes, with a warning where nobody vouches for that. */
+/** The app and the redirect address, with a warning when it is not registered. */
 export function whoAsks({ app, redirect, isRedirectRegistered }: AskingApp): Html {
   const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
   const rows = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;

@@ -1,4 +1,4 @@
-/** The consent page: who asks, for what, where the answer goes, and who is asked (docs/spec/authorization.md). */
+/** The consent page: the app, its request, the redirect address, and the signed-in account (docs/spec/authorization.md). */
 
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -23,13 +23,13 @@ interface Consent {
   readonly person: AccountRow;
   /** Nanocredits of the account. */
   readonly balance: bigint;
-  /** Those that there are. */
+  /** Available models. */
   readonly models: readonly ListedModel[];
   readonly formToken: string;
   readonly base: string;
-  /** The path that the app sent the person to: whoever signs in as somebody else comes back to it. */
+  /** The path of this page, to return to after signing in to another account. */
   readonly returnTo: string | undefined;
-  /** What was entered, and what is wrong with it. */
+  /** Entered values and their errors. */
   readonly refused?: Refused;
 }
 
@@ -49,8 +49,8 @@ ${decisionFields({ asked, creditBudgetMax, balance, person, models, refused })}
 }
 
 /**
- * Browsers hold not only our redirect to `form-action` but every further one: an app that sends the person on from where it is
- * returned to, to another of its origins, would lead nowhere (docs/decisions/consent-form-targets.md).
+ * `form-action` also applies to later redirects, so an app that redirects to another of its origins would fail
+ * (docs/decisions/consent-form-targets.md).
  */
 function formTargetsOf({ origin, isLoopback }: RedirectUrl): string[] {
   return [origin, "https:", ...(isLoopback ? ["http:"] : [])];
@@ -60,11 +60,11 @@ function whoIsAsked({ handle, email }: AccountRow): Html {
   return html`<strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}`;
 }
 
-// Its routes: the page, and the decision (docs/spec/authorization.md#redirect-flow).
+// Routes of the page and the decision (docs/spec/authorization.md#redirect-flow).
 
 const requestFields = { request_id: z.uuid(), return_to: returnToInput };
 
-/** Whoever denies need not have filled in the rest. */
+/** Denying needs no other fields. */
 const decisionForm = z.discriminatedUnion("decision", [
   z.object({ decision: z.literal("approve"), ...requestFields, ...grantFormFields }),
   z.object({ decision: z.literal("deny"), ...requestFields }),
@@ -88,7 +88,7 @@ export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: N
       query: authorizationQuery,
       handler: async (ctx, { query, session, exchange, formToken, base }) => {
         if (session) return show(ctx, await authorizations.create(ctx, query), { formToken, base, returnTo: exchange.req.originalUrl });
-        // Before anybody signs in for it: a request that is not in order comes to nothing.
+        // Before sign-in, because an invalid request can never succeed.
         await authorizations.check(ctx, query);
         return toSignIn(exchange);
       },

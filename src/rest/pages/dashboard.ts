@@ -1,6 +1,6 @@
 /**
- * The dashboard: one page for every address below /dashboard, which loads what the build has made of `dashboard/` and talks to the graph
- * with the session's cookie (docs/dashboard.md). It is shown where sessions count, so at the host on which people sign in.
+ * The dashboard: one page for every address below /dashboard, which loads the build of `dashboard/` and uses GraphQL with the session's
+ * cookie (docs/dashboard.md). It is on the sign-in host, where sessions count.
  */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -19,10 +19,10 @@ import type { PageEndpoint } from "./page-endpoint.js";
 import { HOME_PATH } from "./return-to.js";
 import type { GatewayInfo } from "./start.js";
 
-/** The attribute of the root element that names the scheme which somebody has chosen. */
+/** The attribute of the root element with the chosen colour scheme. */
 const SCHEME_ATTRIBUTE = "data-mantine-color-scheme";
 
-/** Where the build has put it. */
+/** Where the build is. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../../dashboard/dist/" : "./dashboard/", import.meta.url));
 const ENTRY = "src/main.tsx";
 
@@ -31,7 +31,7 @@ const TYPES: ReadonlyMap<string, AnswerType> = new Map([
   [".css", "text/css; charset=utf-8"],
 ]);
 
-/** What the dashboard takes its look from, and a frame where it will draw its own, from before its code has come. */
+/** Colours, and an outline of the frame until the code has loaded. */
 const STYLE = `${SYSTEM_TOKENS}
 ${chosenTokens(SCHEME_ATTRIBUTE)}
 ${MARK_STYLE}
@@ -40,7 +40,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font-family: var(
 .frame-side { position: fixed; box-sizing: border-box; top: var(--frame-top); bottom: 0; width: var(--frame-side); background: var(--card); border-right: 1px solid var(--line); }
 @media (max-width: 48em) { .frame-side { display: none; } .frame-top .mark { margin-left: 2.7rem; } }`;
 
-/** What Vite says of a chunk: its file, its style sheets, and the chunks that it begins with. */
+/** A chunk in Vite's manifest: its file, style sheets and static imports. */
 const chunk = z.object({ file: z.string(), css: z.array(z.string()).default([]), imports: z.array(z.string()).default([]) });
 const manifestFile = z.record(z.string(), chunk);
 type Chunk = z.infer<typeof chunk>;
@@ -55,7 +55,7 @@ export class Dashboard {
 
   constructor(private readonly gateway: GatewayInfo) {}
 
-  /** `base`: what stands before every path of the pages. `path`: of the page, below the dashboard's; its code is loaded at once. */
+  /** `base`: prefix of all page paths. `path`: of the page below the dashboard's; its code is preloaded. */
   async page(base: string, path = ""): Promise<WholePage> {
     const { chunks } = await this.#load();
     const nonce = randomBytes(16).toString("base64");
@@ -89,7 +89,7 @@ ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`
     return { document, policy: policyOf(nonce, [originOf(mediaUrl), this.gateway.blobOrigin]) };
   }
 
-  /** Rejects with NOT_FOUND for a file that is none of this build. */
+  /** Rejects with NOT_FOUND for a file that is not part of this build. */
   async asset(name: string): Promise<Asset> {
     const { assets } = await this.#load();
     const asset = assets.get(name);
@@ -133,7 +133,7 @@ async function readBuild(): Promise<Build> {
   return { chunks, assets: new Map(assets) };
 }
 
-/** The entry, and what it and the code of the page asked for begin with: loaded side by side instead of one after the other. */
+/** Static imports of the entry and of the requested page, to load in parallel. */
 function neededFor(chunks: Build["chunks"], path: string) {
   const entry = chunks.get(ENTRY);
   if (!entry) throw new Error("The dashboard's build has no entry.");
@@ -155,13 +155,13 @@ function neededFor(chunks: Build["chunks"], path: string) {
   };
 }
 
-/** Nothing may run but what the build has made, and it may talk to this origin alone, and to where files are: to be shown, and brought. */
+/** Only built scripts may run; connections only to this origin and to file storage. */
 function policyOf(nonce: string, fileOrigins: readonly (string | null)[]): string {
   const media = [...new Set(fileOrigins)].map((origin) => (origin === null ? "" : ` ${origin}`)).join("");
   return [
     "default-src 'none'",
     "script-src 'self'",
-    // The components' library writes style elements; those of a script that may run here carry the nonce.
+    // The component library writes style elements, which have the nonce.
     `style-src 'self' 'nonce-${nonce}'`,
     `img-src 'self' data: blob:${media}`,
     `media-src 'self' data: blob:${media}`,

@@ -1,6 +1,6 @@
 /**
- * The part of a consent form in which a person narrows what an app asks for (models, budget, expiry and permissions, in the fields
- * that `grantFormFields` reads) and decides. It needs no script.
+ * The fields of a consent form in which a person narrows an app's request (models, budget, expiry and permissions, as read by
+ * `grantFormFields`) and decides. Needs no script.
  */
 import type { AppError } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
@@ -12,7 +12,7 @@ import { type Html, html } from "./html.js";
 import { choice, everyModelOrSome, type ListedModel, someOf } from "./model-choice.js";
 import { countOf, credits, days, moment } from "./words.js";
 
-/** What is decided on, by whom. */
+/** The request and the deciding person. */
 export interface Decision {
   readonly asked: GrantTerms;
   /** Nanocredits: the most that can be granted. */
@@ -20,9 +20,9 @@ export interface Decision {
   /** Nanocredits of the account. */
   readonly balance: bigint;
   readonly person: AccountRow;
-  /** Those that there are. */
+  /** Available models. */
   readonly models: readonly ListedModel[];
-  /** What was entered, and what is wrong with it. */
+  /** Entered values and their errors. */
   readonly refused?: Refused | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface Refused {
   readonly fields: FormFields;
 }
 
-/** What each permission lets a key see, of the account and not of the key alone. */
+/** Data that each permission reveals, of the account and not only of the key. */
 export const PERMISSION_WORDS: Readonly<Record<GrantablePermission, string>> = {
   profile: "Your profile: your name, e-mail address, picture, GitHub name and tier",
   balance: "Your balance: how many credits there are",
@@ -45,10 +45,10 @@ const FIELDS: FieldsByParam = new Map([
   ["permissions", { id: "permissions", label: "Permissions" }],
 ]);
 
-/** The form's first button is the one that Enter presses in a field: consent is a button of its own. */
+/** Enter in a field presses the form's first button, so this one prevents accidental consent. */
 export const NO_DEFAULT = html`<button type="submit" disabled hidden></button>`;
 
-/** What stands in the fields. */
+/** Values of the fields. */
 interface Entered {
   readonly isEveryModel: boolean;
   readonly models: ReadonlySet<string>;
@@ -73,7 +73,7 @@ ${termsFields(decision)}
 </div>`;
 }
 
-/** There is no key without a budget, and no budget without credits. */
+/** An empty account cannot grant a budget, which every key needs. */
 function nothingToGrant({ asked, person }: Decision): Html {
   const { nextResetAt } = person;
   const refill = nextResetAt === null ? "" : html` Your free credits return on ${moment(nextResetAt)}.`;

@@ -1,4 +1,4 @@
-/** The device page: who it is that shows this code, and what it may spend (docs/spec/authorization.md#device-flow; RFC 8628 3.3, 5.4). */
+/** The device page: the device of a code, and its requested grant (docs/spec/authorization.md#device-flow; RFC 8628 3.3, 5.4). */
 
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -20,14 +20,14 @@ import { HOME_PATH } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 import { credits, days, moment } from "./words.js";
 
-/** What each of the pages needs. */
+/** Common data of these pages. */
 interface DevicePage {
   readonly person: AccountRow;
   readonly formToken: string;
   readonly base: string;
 }
 
-/** Where the code is typed. One that came with a link is there already, and is not taken for granted. */
+/** The form for the code. A code from a link is filled in, and still has to be confirmed. */
 function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
   const { formToken, base } = shown;
   const body = html`<h1>Connect a device</h1>
@@ -47,9 +47,9 @@ export interface Confirmation extends DevicePage {
   readonly device: DeviceAuthorization;
   /** Nanocredits of the account. */
   readonly balance: bigint;
-  /** Those that there are. */
+  /** Available models. */
   readonly models: readonly ListedModel[];
-  /** What was entered, and what is wrong with it. */
+  /** Entered values and their errors. */
   readonly refused?: Refused;
 }
 
@@ -70,7 +70,7 @@ ${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models
   return { title: app ? `Let ${shownName(app.name)} spend your credits?` : "Let this device spend your credits?", body };
 }
 
-/** What has become of a device that this person has decided on. */
+/** The result of this person's decision. */
 function donePage(device: DeviceAuthorization, base: string): Page {
   const [title, text] = outcomeOf(device);
   const body = html`<h1>${title}</h1>
@@ -118,12 +118,12 @@ function agoOf(seconds: number): string {
   return minutes === 1 ? "a minute ago" : `${minutes} minutes ago`;
 }
 
-// Its routes: the code, what asks, and the decision.
+// Routes of the code, the request and the decision.
 
-/** What the link that a device shows may hold; anything else is as good as nothing. */
+/** Anything but a code in the link is ignored. */
 const linkQuery = z.object({ user_code: z.string().max(40).optional().catch(undefined) });
 const codeForm = z.object({ user_code: userCodeText });
-/** Whoever denies need not have filled in the rest. */
+/** Denying needs no other fields. */
 const decisionForm = z.discriminatedUnion("decision", [
   z.object({ decision: z.literal("approve"), ...codeForm.shape, ...grantFormFields }),
   z.object({ decision: z.literal("deny"), ...codeForm.shape }),
@@ -166,7 +166,7 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
       },
       onRefused: async (ctx, { error, fields, request }) => {
         const shown = await frame(ctx, request);
-        // What can be put right, and what this person has decided before: a page that is sent twice shows what came of it.
+        // Errors that can be corrected, and repeated decisions: a page sent twice shows the first result.
         if (error.code === "BAD_REQUEST" || error.code === "CONFLICT" || error.code === "INSUFFICIENT_BALANCE") {
           const device = await deviceAuthorizations.find(ctx, entered(fields)).catch(() => null);
           if (device) return show(ctx, device, shown, { error, fields });

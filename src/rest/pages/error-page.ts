@@ -1,4 +1,4 @@
-/** An error as a page: for whoever asks for HTML, which programs do not. */
+/** Errors as HTML pages, for browsers. */
 import type { AppError } from "../../errors.js";
 import { BodyAborted } from "../../http/body.js";
 import { explain, headersOf, sendError, statusOf } from "../../http/errors.js";
@@ -7,13 +7,13 @@ import { html } from "./html.js";
 import { sendPageAnswer } from "./page.js";
 import { returnToInput } from "./return-to.js";
 
-/** True of browsers that open an address. What takes anything, as programs and scripts say that they do, is answered in JSON. */
+/** True for navigation in a browser. Clients that accept anything, such as programs and scripts, get JSON. */
 export function prefersHtml({ req }: Exchange): boolean {
   const { accept } = req.headers;
   return accept !== undefined && /html/i.test(accept) && req.accepts(["json", "html"]) === "html";
 }
 
-/** For what is refused before it reaches an endpoint: a path or a method that there is not. `home` is where the page leads back to. */
+/** For requests refused before an endpoint: unknown paths and methods. `home` is the link of the page. */
 export function sendErrorAsAsked(exchange: Exchange, error: unknown, home: string): void | Promise<void> {
   exchange.res.setHeader("Vary", "Accept");
   return prefersHtml(exchange) ? sendErrorPage(exchange, error, home) : sendError(exchange, error);
@@ -40,7 +40,7 @@ ${again === null ? "" : html`<a class="button" href="${again}">Open the page aga
   await sendPageAnswer(exchange, { title, body, home, status, headers: headersOfPage(told) });
 }
 
-/** A page asks nobody for a bearer token. */
+/** Pages send no challenge for a bearer token. */
 export function headersOfPage(error: AppError): Record<string, string> {
   const { "WWW-Authenticate": _, ...headers } = headersOf(error);
   return headers;
@@ -53,7 +53,7 @@ function titleOf({ code }: AppError, status: number): string {
   return "This did not work";
 }
 
-/** The page of ours that a form was sent from, to be shown anew: our pages tell each other where they are, and nobody else. */
+/** Our page that a form was sent from, to show it again. Only our own pages send a referrer here. */
 function pageBefore({ req }: Exchange): string | null {
   const { referer, host } = req.headers;
   if (req.method !== "POST" || referer === undefined || !URL.canParse(referer)) return null;

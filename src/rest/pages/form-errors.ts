@@ -1,14 +1,14 @@
-/** What is wrong with a form, at the top of it: every finding with a link to the field that it is about. */
+/** Lists the errors of a form at its top, each with a link to its field. */
 import type { AppError } from "../../errors.js";
 import { type Html, html } from "./html.js";
 
 export interface LabelledField {
-  /** Of the element. */
+  /** Id of the element. */
   readonly id: string;
   readonly label: string;
 }
 
-/** By the names under which the services speak of them. */
+/** By the services' parameter names. */
 export type FieldsByParam = ReadonlyMap<string, LabelledField>;
 
 interface Finding {
@@ -24,7 +24,7 @@ export function errorSummary(error: AppError, fields: FieldsByParam = new Map())
 <ul>${findings.map((finding) => html`<li>${toLine(finding)}</li>`)}</ul></div>`;
 }
 
-/** For the tag of a field: that it is one of those that are wrong. */
+/** Attributes of a field with an error. */
 export function invalidMark(error: AppError | undefined, fields: FieldsByParam, id: string): Html | "" {
   if (!error || !findingsOf(error, fields).some(({ field }) => field?.id === id)) return "";
   return html` aria-invalid="true"`;
@@ -40,7 +40,7 @@ function findingsOf({ message, param, details }: AppError, fields: FieldsByParam
   return found.length > 0 ? found : [{ field: param === undefined ? undefined : fields.get(param), message }];
 }
 
-/** Of a list the field is the whole list. What begins with a small letter has the field for its subject; what the services say of it is a sentence. */
+/** Errors of list items belong to the whole list. A message in lower case continues the field's name; others are sentences. */
 function toFinding(path: string, text: string, fields: FieldsByParam): Finding {
   const field = fields.get(path) ?? fields.get(path.split(".", 1)[0] ?? "");
   const name = field?.label ?? path;

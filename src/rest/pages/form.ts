@@ -1,4 +1,4 @@
-/** Bodies of HTML forms and of OAuth requests: application/x-www-form-urlencoded. */
+/** Bodies of HTML forms and OAuth requests: application/x-www-form-urlencoded. */
 import type { IncomingMessage } from "node:http";
 import { AppError, invalidInput, wrongField } from "../../errors.js";
 import { readBytesBody } from "../../http/body.js";
@@ -7,7 +7,7 @@ import { unstorableIn } from "../../lib/storable-text.js";
 import { URLENCODED_BODY_BYTES_MAX, URLENCODED_FIELDS_MAX } from "../../limits.js";
 import type { BodyAllowance } from "../../services/requests/body-budget.js";
 
-/** A field that is given more than once is a list; without a prototype. */
+/** A repeated field is a list; without a prototype. */
 export type FormFields = Readonly<Record<string, string | readonly string[]>>;
 
 const MEDIA_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;

@@ -1,4 +1,4 @@
-/** Home and the keys, as a signed-in person has them on pages without scripts: what they have, what was used lately, and where to go on. */
+/** Home and key pages without scripts: balance, keys, recent usage and links. */
 
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -37,11 +37,11 @@ export interface Home extends SignedInPage {
   /** The newest. */
   readonly keys: readonly ApiKeyRow[];
   readonly hasMoreKeys: boolean;
-  /** The newest, of the last days. */
+  /** The newest of the last days. */
   readonly usage: readonly UsageRow[];
   readonly usageDays: number;
   readonly now: Date;
-  /** What has just been done. */
+  /** The last action, for a message. */
   readonly done: "revoked" | undefined;
 }
 
@@ -71,7 +71,7 @@ ${gatewayLinks(gateway)}
   return { title: "Your account", body };
 }
 
-/** All of the keys. */
+/** All keys. */
 function keysPage({ base, formToken, keys, now }: SignedInPage & Pick<Home, "keys" | "now">): Page {
   const body = html`<h1>API keys</h1>
 ${keyList({ base, formToken, now }, keys)}
@@ -191,7 +191,7 @@ export function addHomePages(route: Route, page: PageEndpoint, services: Needed,
       form: newKeyForm,
       handler: async (ctx, { form: { new_key, ...input }, base, exchange, isSecure }) => {
         const sealed = await keyReveals.create(ctx, new_key, input);
-        // Neither the address nor the history holds it: a cookie that scripts cannot read and no other page is sent.
+        // In a cookie that scripts cannot read and only this page gets, so that neither address nor history holds it.
         exchange.addCookie(revealCookie(sealed, KEY_REVEAL_SECONDS, base, isSecure));
         return { redirectTo: base + MADE_PATH };
       },
@@ -240,7 +240,7 @@ function readRevealCookie({ req }: Exchange): string | null {
   return REVEAL_COOKIE_PATTERN.exec(req.headers.cookie ?? "")?.[1] ?? null;
 }
 
-// The page on which a key is made, and the one that shows it, once.
+// The page that makes a key, and the one that shows it once.
 
 const FIELDS: FieldsByParam = new Map([
   ["name", { id: "name", label: "The name" }],
@@ -256,7 +256,7 @@ const KEY_PERMISSION_WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 interface NewKeyPage extends SignedInPage {
-  /** The key to be, sealed. */
+  /** The future key, sealed. */
   readonly sealed: string;
   readonly models: readonly ListedModel[];
   readonly refused?: { readonly error: AppError; readonly fields: FormFields };
@@ -329,10 +329,10 @@ function textOf(value: FormFields[string] | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Free, and there unless the operator says otherwise. */
+/** Free, and available unless the operator disables it. */
 const SANDBOX = "sandbox/text";
 
-/** Asks a model that the key may use, the sandbox's where that is one. A key for no model of text is asked what it is. */
+/** A command that calls a model of the key, if possible the sandbox's. A key without text models is shown itself. */
 function commandFor(
   key: string,
   allowedModels: readonly string[] | null,

@@ -1,7 +1,7 @@
-/** HTML for server-rendered pages: a template that escapes whatever is put into it. */
+/** HTML for server-rendered pages: a template that escapes its values. */
 import { html } from "hono/html";
 
-/** Escaped markup. A string that is put into a template is text; only this is taken as it is. */
+/** Escaped markup. Strings in a template are escaped as text; only this type is not. */
 export type Html = ReturnType<typeof html>;
 
 export { html };

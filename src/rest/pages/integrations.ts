@@ -1,7 +1,4 @@
-/**
- * The page of a connection that the development broker keeps, and the page on which connections of every broker end
- * (docs/spec/connected-apps.md#broker).
- */
+/** The development broker's connection page, and the callback page of every broker (docs/spec/connected-apps.md#broker). */
 
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
@@ -23,13 +20,13 @@ import { moment } from "./words.js";
 
 interface ConnectionPage {
   readonly view: ConnectionView;
-  /** The link that the page was opened with. */
+  /** The signed link of the page. */
   readonly token: string;
-  /** Who is signed in; null is nobody. */
+  /** The signed-in person, or null. */
   readonly person: AccountRow | null;
   readonly formToken: string;
   readonly base: string;
-  /** What was entered, and what is wrong with it. */
+  /** Entered values and their errors. */
   readonly refused?: { readonly message: string; readonly alias: string };
 }
 
@@ -73,7 +70,7 @@ ${isForeign ? NOT_YOURS : ownConnection(shown)}`;
 
 const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If somebody sent you here, close this page.</p>`;
 
-/** Where a broker sends people back to. It knows them by the link alone. */
+/** The callback page. The link alone identifies the person. */
 function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
   const told = app ? STATES[app.status] : apps.length > 0 ? UNKNOWN : REMOVED;
   const title = told.title(app?.name ?? apps[0]?.name ?? toolkit);
@@ -149,13 +146,13 @@ function switches(status: ConnectedAppStatus): Html | "" {
   return html`<div class="buttons"><button type="submit" name="decision" value="switch-on" class="primary">Switch on</button></div>`;
 }
 
-// Their routes: where a connection of the development broker is approved, and where every broker sends people back to.
+// Routes: approval of a connection, and the callback.
 
-/** What is no link is as good as a wrong one. */
+/** A malformed link is treated as a wrong one. */
 const link = z.string().max(SIGNED_LINK_CHARS_MAX).catch("");
 const connectQuery = z.object({ token: link });
 const callbackQuery = z.object({ state: link, connection: z.string().max(SIGNED_LINK_CHARS_MAX).optional().catch(undefined) });
-/** Whoever refuses need not have filled in the rest. */
+/** Refusing needs no other fields. */
 const decisionForm = z.discriminatedUnion("decision", [
   z.object({ decision: z.literal("approve"), token: link, alias: connectionChoice.shape.alias }),
   z.object({ decision: z.literal("refuse"), token: link }),

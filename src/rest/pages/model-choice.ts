@@ -1,4 +1,4 @@
-/** Models to choose from, all or some, without a script: `model_choice` is `all` or `chosen`, and `models` are those that are ticked. */
+/** A choice of all or some models without script: `model_choice` is `all` or `chosen`, and `models` are the ticked ones. */
 import { type Html, html } from "./html.js";
 
 export interface ListedModel {
@@ -11,7 +11,7 @@ export interface ChosenModels {
   readonly models: ReadonlySet<string>;
 }
 
-/** Of every model that there is; the list appears when it is wanted. */
+/** Offers every model; the list opens on demand. */
 export function everyModelOrSome(models: readonly ListedModel[], chosen: ChosenModels): Html {
   return html`<fieldset class="models" id="models">
 <legend>Models that it may use</legend>
@@ -21,7 +21,7 @@ ${modelList(models, chosen)}
 </fieldset>`;
 }
 
-/** Of those that were asked for. */
+/** Offers the requested models. */
 export function someOf(ids: readonly string[], models: readonly ListedModel[], chosen: ChosenModels): Html {
   const listed = ids.map((id) => models.find((model) => model.id === id) ?? { id, title: id });
   return html`<fieldset id="models">

@@ -1,9 +1,9 @@
 /**
- * What every page does once: who is signed in, input, the form's token, errors as pages. A handler is a service call and a
- * presenter; it holds no `try`.
+ * The common work of every page: session, input, form token, errors as pages. A handler calls a service and presents the result; it has no
+ * `try`.
  *
- * A form is taken from our own pages only: browsers say where a request comes from, and a token that is bound to the session (or,
- * before sign-in, to a cookie of its own) must come along (docs/spec/sessions.md#pages).
+ * Forms are accepted from our own pages only: browsers state a request's origin, and a token bound to the session (or, before sign-in, to a
+ * cookie of its own) is required (docs/spec/sessions.md#pages).
  */
 import { randomBytes } from "node:crypto";
 import type * as z from "zod";
@@ -25,27 +25,27 @@ import { type Page, type PageAnswer, sendPageAnswer } from "./page.js";
 export interface PageRequest<Form, Query> {
   readonly form: Form;
   readonly query: Query;
-  /** Who is signed in; null is nobody. */
+  /** The caller's session, or null. */
   readonly session: SessionCaller | null;
-  /** Goes into every form as the hidden field `form_token`. */
+  /** Every form has it as the hidden field `form_token`. */
   readonly formToken: string;
-  /** Where the pages are, without a slash at the end: put before each path of a link or a form. */
+  /** Address of the pages, without a trailing slash: prefix of links and form targets. */
   readonly base: string;
-  /** Cookies are kept from the network. */
+  /** Cookies are set as secure. */
   readonly isSecure: boolean;
   readonly exchange: Exchange;
 }
 
 export interface PageOptions<Form, Query> {
-  /** The fields of the form that is posted, other than `form_token`. */
+  /** Fields of the posted form, other than `form_token`. */
   readonly form?: z.ZodType<Form>;
   readonly query?: z.ZodType<Query>;
-  /** True: whoever is not signed in is sent to sign in, and comes back to this page. */
+  /** True: visitors without a session are sent to sign in, and return to this page. */
   readonly isSignedIn?: boolean;
-  /** False: it has no form, so a browser that is nobody's is given no cookie for one. */
+  /** False: the page has no form, so that visitors without a session get no cookie. */
   readonly hasForms?: boolean;
   readonly handler: (ctx: RequestContext, request: PageRequest<Form, Query>) => PageAnswer | Promise<PageAnswer>;
-  /** The page again, with what is wrong: for what the person can put right. Without it an error has a page of its own. */
+  /** Renders the page again with an error that the person can correct. Absent: errors have a page of their own. */
   readonly onRefused?: (
     ctx: RequestContext,
     refusal: { readonly error: AppError; readonly fields: FormFields; readonly request: Omit<PageRequest<unknown, unknown>, "form"> },
@@ -54,7 +54,7 @@ export interface PageOptions<Form, Query> {
 
 export type PageEndpoint = <Form = undefined, Query = undefined>(options: PageOptions<Form, Query>) => RouteHandler;
 
-/** Who is signed in, by the session cookie alone, and where a form comes from. */
+/** Reads the session cookie, and the origin of a form. */
 export interface SessionReader {
   identifySession(cookies: string | undefined, clientAddress: string): Promise<Caller>;
   isFromOtherOrigin(request: Pick<BrowserRequest, "headers">): boolean;
@@ -65,11 +65,11 @@ export interface PageSettings {
   readonly csrfTokens: CsrfTokens;
   readonly bodies: BodyBudget;
   readonly trustProxyHops: number;
-  /** Cookies are kept from the network: the pages are reached over https. */
+  /** Cookies are set as secure: the pages are on https. */
   readonly isSecure: () => boolean;
 }
 
-/** Codes that a person can do something about in the same form. */
+/** Errors that the person can correct in the form. */
 const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
   "BAD_REQUEST",
   "UNAUTHORIZED",
@@ -131,14 +131,14 @@ function withStatus(page: Page, error: unknown): Page {
     : page;
 }
 
-/** To where people sign in, and from there back to this page. */
+/** Redirects to sign-in, and from there back to this page. */
 export function toSignIn(exchange: Exchange): PageAnswer {
   const { baseUrl, method, originalUrl } = exchange.req;
   const back = method === "GET" || method === "HEAD" ? `?return_to=${encodeURIComponent(originalUrl)}` : "";
   return { redirectTo: `${baseUrl}/sign-in${back}` };
 }
 
-/** The token is checked whatever the browser says of where the form comes from. */
+/** Checks the token regardless of the stated origin. */
 async function readOwnForm(
   exchange: Exchange,
   allowance: BodyAllowance,
@@ -154,7 +154,7 @@ async function readOwnForm(
 const FORM_COOKIE = "sluice_form";
 const FORM_COOKIE_PATTERN = /(?:^|;\s*)(?:__Host-)?sluice_form=([A-Za-z0-9_-]{22})(?:;|$)/;
 
-/** Before sign-in there is no session to bind a token to: a random cookie stands in for it. */
+/** Before sign-in the token is bound to a random cookie instead of a session. */
 function formCookieOf(exchange: Exchange, isSecure: boolean): string {
   const known = FORM_COOKIE_PATTERN.exec(exchange.req.headers.cookie ?? "")?.[1];
   if (known !== undefined) return known;

@@ -1,6 +1,6 @@
 /**
- * A server-rendered page: plain HTML forms that need no script, work at a phone's width and by keyboard, cannot be framed and leak
- * nothing to where their links lead (docs/spec/sessions.md#pages).
+ * A server-rendered page: plain HTML forms that need no script, work on phones and by keyboard, cannot be framed, and send no referrer to
+ * linked sites (docs/spec/sessions.md#pages).
  */
 import { createHash } from "node:crypto";
 import type { OutgoingHttpHeaders } from "node:http";
@@ -10,7 +10,7 @@ import type { Exchange } from "../../http/exchange.js";
 import { MARK_STYLE, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import { type Html, html } from "./html.js";
 
-/** The one style sheet of the pages, written into each: a page is one request, and its policy allows exactly this text. */
+/** The style sheet, inline in each page: a page is one request, and its policy allows exactly this text. */
 const PAGE_STYLE = `
 ${SYSTEM_TOKENS}
 * { box-sizing: border-box; }
@@ -85,13 +85,13 @@ ul.plain > li { padding: 0.75rem 0; border-top: 1px solid var(--line); }
 
 export interface Page {
   readonly title: string;
-  /** What stands inside `<main>`; it begins with the page's `<h1>`. */
+  /** The content of `<main>`, starting with `<h1>`. */
   readonly body: Html;
   readonly status?: number;
-  /** What an answer to one of its forms may redirect to, as sources of `form-action`, to which browsers hold every redirect that follows. */
+  /** Sources for `form-action`: targets of redirects after a form, which browsers check for every redirect. */
   readonly formTargets?: readonly string[];
   readonly headers?: OutgoingHttpHeaders;
-  /** Where the mark at the top leads; the start of this host unless said. */
+  /** Target of the logo; default: the start of this host. */
   readonly home?: string;
 }
 
@@ -101,7 +101,7 @@ export interface Redirect {
   readonly headers?: OutgoingHttpHeaders;
 }
 
-/** A page that is laid out by somebody else. */
+/** A page with a layout of its own. */
 export interface WholePage {
   readonly document: Html;
   /** Its Content-Security-Policy. */
@@ -112,10 +112,10 @@ export type PageAnswer = Page | Redirect | WholePage;
 
 const STYLE_HASH = createHash("sha256").update(PAGE_STYLE).digest("base64");
 
-/** Also what a redirect carries: the address that it comes from may hold a state, the one that it goes to a key. */
+/** Also for redirects: the source address may hold a state, the target a key. */
 const PRIVATE_HEADERS: OutgoingHttpHeaders = {
   "Cache-Control": "no-store",
-  // Not `no-referrer`, with which browsers send `Origin: null` along with our own forms.
+  // Not `no-referrer`, with which browsers send `Origin: null` with our own forms.
   "Referrer-Policy": "same-origin",
   "X-Frame-Options": "DENY",
   "Cross-Origin-Opener-Policy": "same-origin",
@@ -125,7 +125,7 @@ const PRIVATE_HEADERS: OutgoingHttpHeaders = {
 export async function sendPageAnswer(exchange: Exchange, answer: PageAnswer): Promise<void> {
   exchange.hideFromScripts();
   if ("redirectTo" in answer) {
-    // 303, never 307 or 308: what a form holds must not be sent on (RFC 9700 4.12).
+    // 303, never 307 or 308, which would forward the form's fields (RFC 9700 4.12).
     const headers = { ...PRIVATE_HEADERS, "Referrer-Policy": "no-referrer", ...answer.headers, Location: answer.redirectTo };
     sendRefusal(exchange, 303, headers, Buffer.alloc(0));
     return;

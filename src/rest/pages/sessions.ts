@@ -1,4 +1,4 @@
-/** The pages on which people see where they are signed in, end what they do not know, and change their password. */
+/** The pages on which people see and end their sessions, and change their password. */
 import * as z from "zod";
 import type { Services } from "../../services/services.js";
 import { PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../services/sessions/limits.js";

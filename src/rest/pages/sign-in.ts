@@ -35,7 +35,7 @@ type SignInServices = Pick<Services, "signIn" | "gitHubSignIn" | "sessions"> & P
 
 export function addSignInPages(route: Route, page: PageEndpoint, services: SignInServices): void {
   const { signIn, gitHubSignIn, sessions } = services;
-  /** What may be done here beside signing in with a password, and what for. */
+  /** Other actions on the page, and the purpose of signing in. */
   const offers = async (ctx: RequestContext, base: string, returnTo: string | undefined) => ({
     gitHubOrigin: gitHubSignIn.origin,
     isSignUpOpen: signIn.isSignUpOpen,
@@ -122,7 +122,7 @@ interface FormPage {
   readonly email?: string;
   readonly name?: string;
   readonly error?: AppError;
-  /** What it is for. */
+  /** The purpose of signing in. */
   readonly purpose?: Html | "";
 }
 
@@ -136,7 +136,7 @@ export function browserOf({ req }: Exchange): Browser {
   return { userAgent: req.headers["user-agent"] };
 }
 
-/** Signed in: the answer sets the cookie. */
+/** The signed-in answer, which sets the cookie. */
 function leave({ base, exchange }: Shown, returnTo: string | undefined, { cookies }: { readonly cookies: readonly string[] }): PageAnswer {
   for (const line of cookies) exchange.addCookie(line);
   return { redirectTo: homeOf({ base }, returnTo) };
@@ -150,7 +150,7 @@ function returnToOf({ return_to }: FormFields): string | undefined {
   return returnToInput.parse(return_to);
 }
 
-/** What was typed, other than the password. */
+/** Entered values without the password. */
 function again({ email, name }: FormFields) {
   return {
     email: typeof email === "string" ? email : "",
@@ -222,11 +222,11 @@ export function hiddenFields(formToken: string, returnTo?: string): Html {
 ${returnTo === undefined ? "" : html`<input type="hidden" name="return_to" value="${returnTo}">`}`;
 }
 
-// What somebody is asked to sign in for, as the address says it that they came for: on the pages to sign in and up.
+// The purpose of signing in, from the address to return to; shown on the sign-in and sign-up pages.
 
 type PurposeServices = Pick<Services, "authorizations" | "developmentBroker">;
 
-/** Nothing for an address that says nothing, and for a request that is not in order: its own page says what is wrong with it. */
+/** Nothing for other addresses, and for an invalid request, whose own page explains the fault. */
 async function purposeOf(ctx: RequestContext, base: string, returnTo: string | undefined, services: PurposeServices): Promise<Html | ""> {
   if (!returnTo?.startsWith(`${base}/`)) return "";
   try {

@@ -1,19 +1,19 @@
-/** The page at the gateway's own address: what this is, and where to begin. Programs are answered in JSON there (health.ts). */
+/** The page at the gateway's own address: an introduction and links. Programs get JSON there (health.ts). */
 import type { Addresses } from "../../lib/urls.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 
-/** What the pages tell of the gateway that they are part of. */
+/** Data of the gateway for its pages. */
 export interface GatewayInfo {
   readonly addresses: () => Addresses;
-  /** GraphiQL is shown at /graphql. */
+  /** GraphiQL is at /graphql. */
   readonly hasGraphiQL: boolean;
-  /** Of the store that browsers bring files to and fetch them from; null: that is the media host. */
+  /** Origin of the blob store that browsers use; null: the media host. */
   readonly blobOrigin: string | null;
 }
 
 export interface Start extends GatewayInfo {
-  /** Where the pages on which people sign in are, without a slash at the end. */
+  /** Address of the sign-in pages, without a trailing slash. */
   readonly pages: string;
   readonly isSignUpOpen: boolean;
 }
@@ -37,7 +37,7 @@ ${gatewayLinks(gateway)}`;
   return { title: "A gateway for generative AI", body };
 }
 
-/** Where the gateway describes itself. */
+/** Links to documentation of the API. */
 export function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
   const { baseUrl } = addresses();
   return html`<ul>

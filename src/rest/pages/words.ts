@@ -1,4 +1,4 @@
-/** Amounts, spans and moments in the words of the pages: every number with its unit. */
+/** Amounts, durations and times in the pages' words: every number with its unit. */
 import { formatNanocredits } from "../../lib/money.js";
 import { type Html, html } from "./html.js";
 

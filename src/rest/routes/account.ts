@@ -1,4 +1,4 @@
-/** The account behind the caller: profile, balance, and the balance below which it wants to be told (docs/spec/accounts.md). */
+/** The caller's account: profile, balance, and low-balance threshold (docs/spec/accounts.md). */
 
 import { toCreditsNumber } from "../../lib/money.js";
 import { requireKeyManager, requireSession } from "../../services/access/permissions.js";

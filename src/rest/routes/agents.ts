@@ -32,7 +32,9 @@ export function addAgentRoutes(route: Route, endpoint: Endpoint, { agents }: Pic
   });
 }
 
-/** Bringing a code agent to its repository's latest commit. Open to all, so that a host of code can ask for it (docs/spec/agents.md#sync). */
+/**
+ * Updates a code agent to its repository's latest commit. Needs no credentials, so that git hosts can call it (docs/spec/agents.md#sync).
+ */
 export function addAgentSyncRoutes(route: Route, endpoint: Endpoint, { agentSync }: Pick<Services, "agentSync">): void {
   route("/agents/:agent/sync", {
     POST: endpoint({ isPublic: true, handler: (ctx, { exchange }) => agentSync.sync(ctx, exchange.parameter("agent")) }),

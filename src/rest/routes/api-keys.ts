@@ -1,4 +1,4 @@
-/** API keys of the account, and what the calling key is (docs/spec/keys.md#operations). */
+/** API keys of the account, and the calling key (docs/spec/keys.md#operations). */
 
 import { toCreditsNumber } from "../../lib/money.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
@@ -46,7 +46,7 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
   });
 }
 
-/** The answer of POST /keys, the one time that the key's value is shown (docs/spec/keys.md#operations). */
+/** The answer of POST /keys, the only one with the key's value (docs/spec/keys.md#operations). */
 function toCreatedApiKey(row: ApiKeyRow, key: string) {
   const { id, name, type, prefix, start, expiresAt, permissions } = row;
   return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row) };
@@ -67,7 +67,7 @@ function toCurrentApiKey(row: CurrentApiKey) {
   return { valid, type, name, expiresAt, expiresIn, permissions, creditBudget: toCreditBudget(row), rateLimitEnabled };
 }
 
-/** Credits that remain; null means unlimited. */
+/** Remaining credits; null: unlimited. */
 function toCreditBudget({ creditBudget }: ApiKeyRow): number | null {
   return creditBudget === null ? null : toCreditsNumber(creditBudget);
 }

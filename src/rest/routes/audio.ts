@@ -1,4 +1,4 @@
-/** Sound (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
+/** Audio (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
@@ -23,7 +23,7 @@ import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 import { sendSpeechEvents } from "../streaming.js";
 
-/** GET /audio/{text}: speech, or music by the model (docs/spec/audio.md#get-audio). */
+/** GET /audio/{text}: speech or music, depending on the model (docs/spec/audio.md#get-audio). */
 export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick<Services, "audio">): void {
   route("/audio/*text", {
     GET: endpoint({
@@ -35,7 +35,7 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
   });
 }
 
-/** POST /v1/audio/speech (docs/spec/audio.md#speech), answered as the speech is made. */
+/** POST /v1/audio/speech (docs/spec/audio.md#speech), streamed as the speech is generated. */
 export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pick<Services, "speech">): void {
   route("/v1/audio/speech", {
     POST: endpoint({
@@ -52,12 +52,12 @@ export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pi
   });
 }
 
-/** Written before the caller has taken it: less is not worth waiting for. */
+/** Bytes written ahead of the client; less is not worth waiting for. */
 const WRITE_AHEAD_BYTES = 256 * 1024;
 
 /**
- * What it costs is known when it begins, so its headers carry that. Rejects while nothing has been sent; after that, a failure
- * breaks the answer off, as there is no other way to say in a sound that it is not whole.
+ * Its cost is known at the start, and is in the headers. Rejects while nothing has been sent; a later failure breaks the connection, as
+ * audio bytes cannot carry an error.
  */
 async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chunks }: SpokenStream): Promise<void> {
   const { res } = exchange;
@@ -65,13 +65,13 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
   ctx.signal.addEventListener("abort", leave, { once: true });
   if (ctx.signal.aborted) leave();
   try {
-    // With the first piece and not before it: until then a failure is answered like any other.
+    // Headers are sent with the first piece: until then a failure has its own status.
     let next = await chunks.next();
     const { contentType, quote } = await opened;
     exchange.setHeaders(receiptHeaders(quote));
     exchange.writeHead(200, { "Content-Type": contentType });
     for (; !next.done; next = await chunks.next()) {
-      // Node hands all that is written at one turn to the system at once, also the byte that was held back before.
+      // Node sends everything written in one turn together.
       for (const piece of next.value) res.write(piece);
       if (res.writableLength > WRITE_AHEAD_BYTES) await drained(res, SLOW_READER_TIMEOUT_MS);
     }
@@ -86,7 +86,7 @@ async function sendSpeech(exchange: Exchange, ctx: RequestContext, { opened, chu
 
 function ignore(): void {}
 
-// Speech as OpenAI's events (`stream_format: "sse"`): pieces of the sound in base64, then what it took.
+// Speech as OpenAI's events (`stream_format: "sse"`): audio in base64, then usage.
 
 interface SpeechEvent {
   readonly bytes: Uint8Array;
@@ -94,7 +94,7 @@ interface SpeechEvent {
 
 const END = { done: true, value: undefined } as const;
 
-/** `speech.audio.done` comes after the charge. A stream that was left, and one that failed, has none. */
+/** `speech.audio.done` follows the charge. Streams that were abandoned or failed have none. */
 function toSpeechEvents(stream: SpokenStream, input: string): AsyncIterableIterator<SpeechEvent> {
   let isDone = false;
   return {
@@ -117,7 +117,7 @@ function toSpeechEvents(stream: SpokenStream, input: string): AsyncIterableItera
   };
 }
 
-/** Unspecified: the price is by the character, and nobody counts the tokens of a sound. */
+/** Unspecified: the price is by character, and tokens of audio are not counted. */
 function toUsage(input: string, { costNanocredits }: Receipt): Record<string, number> {
   const tokens = countTextTokens(input);
   return { input_tokens: tokens, output_tokens: 0, total_tokens: tokens, cost: toCreditsNumber(costNanocredits) };
@@ -158,7 +158,7 @@ export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { trans
   });
 }
 
-/** Unspecified: what is said is known as a whole, so `stream` is answered with one delta and the end. */
+/** Unspecified: transcripts arrive whole, so `stream` gives one delta and the end. */
 function sendEvents(exchange: Exchange, { transcript: { text }, billedMs }: TranscriptionResult): void {
   const usage = { type: "duration", seconds: billedMs / 1000 };
   const events = [

@@ -1,4 +1,4 @@
-/** The authorization host: where people sign in and decide what apps may spend (docs/spec/authorization.md). */
+/** The authorization host: sign-in and consent (docs/spec/authorization.md). */
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
@@ -19,7 +19,6 @@ export interface AuthEndpoints {
   readonly oauth: OAuthEndpoint;
 }
 
-/** Each domain of the host adds its routes here. */
 export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services, gateway: GatewayInfo): void {
   addSignInPages(route, endpoints.page, services);
   addHomePages(route, endpoints.page, services, gateway);

@@ -34,7 +34,7 @@ export function addCommunityModelRoutes(route: Route, endpoint: Endpoint, { comm
       handler: async (ctx, { body }) => toCommunityModel(await communityModels.create(ctx, body)),
     }),
   });
-  // Before the ids: these are words.
+  // Before the ids, as these are fixed words.
   route("/my-models/endpoint-agents", {
     POST: endpoint({
       requires: requireKeyManager,
@@ -77,7 +77,7 @@ export function addCommunityModelTestRoutes(
   });
 }
 
-// What is shown of a model (docs/spec/community-models.md#record).
+// A model in REST's form (docs/spec/community-models.md#record).
 
 function toModelList(models: readonly CommunityModelView[], { name, url, iconUrl }: ModelProvider) {
   return { data: models.map(toCommunityModel), provider: { name, url, iconUrl } };
@@ -117,7 +117,7 @@ function toProxy(view: ProxyView) {
   };
 }
 
-/** What stays is left out. */
+/** Unchanged fields are left out. */
 function toPending({ effectiveAt, visibility, paidOnly, imagePricing, prices }: PendingView) {
   return {
     effectiveAt,
@@ -128,7 +128,7 @@ function toPending({ effectiveAt, visibility, paidOnly, imagePricing, prices }: 
   };
 }
 
-/** Credits per unit, as JSON numbers; never calculated with. */
+/** Credits per unit, as JSON numbers; never used in calculations. */
 function toPrices(prices: Readonly<Partial<Record<PriceField, bigint>>>): Partial<Record<PriceField, number>> {
   const given = PRICE_FIELDS.flatMap((field): [PriceField, number][] => {
     const price = prices[field];

@@ -1,4 +1,4 @@
-/** The description of the REST face for programs (`/openapi.json`) and for people (`/docs`). Open to all, and no key is looked at. */
+/** The description of the REST face for programs (`/openapi.json`) and for people (`/docs`). Public, without reading a key. */
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -11,7 +11,7 @@ import { createOpenApiDocument } from "../openapi/document.js";
 import type { RecordedRoute } from "../openapi/record.js";
 import type { Route } from "../route.js";
 
-/** What of Swagger UI the page loads. */
+/** Files of Swagger UI that the page loads. */
 const ASSETS: ReadonlyMap<string, AnswerType> = new Map(
   Object.entries({
     "swagger-ui.css": "text/css; charset=utf-8",
@@ -38,7 +38,7 @@ const PAGE = `<!doctype html>
 </body>
 </html>
 `;
-/** A file of its own, because the page may run no script that is written into it. Fields of a form that are left empty are not sent. */
+/** A separate file, as the page's policy forbids inline scripts. Empty form fields are not sent. */
 const START = `window.onload = () => SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#reference",
@@ -50,11 +50,11 @@ const START = `window.onload = () => SwaggerUIBundle({
   },
 });
 `;
-/** Swagger UI sets styles from its script, draws its icons from data URLs and shows answered pictures and sound; nothing comes from elsewhere. */
+/** Swagger UI sets styles by script, has icons as data URLs, and shows images and audio of answers; all from this host. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** `recorded` is complete once every route has been added, and read when it is asked for. */
+/** `recorded` is read on request, after all routes were added. */
 export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]): void {
   let document: Buffer | null = null;
   route("/openapi.json", {

@@ -1,4 +1,4 @@
-/** Generation jobs over REST: where a result is fetched. Jobs are started, watched and cancelled over GraphQL, or as /v1/videos. */
+/** Results of generation jobs over REST. Jobs are started, watched and cancelled over GraphQL, or as /v1/videos. */
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { INERT_FILE_POLICY } from "../../lib/inert-answer.js";

@@ -1,4 +1,4 @@
-/** What the service is and whether it works: the landing answer, liveness and readiness. Open to all, and no key is looked at. */
+/** The landing answer, liveness and readiness. Public, without reading a key. */
 import { notFound, serviceUnavailable } from "../../errors.js";
 import { sendError } from "../../http/errors.js";
 import { prefersHtml } from "../pages/error-page.js";
@@ -8,7 +8,7 @@ import type { Route, RouteHandler } from "../route.js";
 export interface ServiceInfo {
   /** True when generations can be served. */
   readonly isReady: () => boolean | Promise<boolean>;
-  /** What is answered at / to a browser. */
+  /** The answer at / for browsers. */
   readonly startPage: RouteHandler;
 }
 
@@ -44,7 +44,7 @@ export function addHealthRoutes(route: Route, { isReady, startPage }: ServiceInf
   });
 }
 
-/** Of a host that only people have a use for: a browser is led to its pages, and anybody else finds nothing. */
+/** For a host with pages only: redirects browsers to its pages, and answers others with 404. */
 export function addStartRedirect(route: Route, target: string): void {
   route("/", {
     GET: (exchange) => {

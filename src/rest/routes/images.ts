@@ -1,4 +1,4 @@
-/** Pictures (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
+/** Images (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
 import { wrongField } from "../../errors.js";
 import type { Exchange } from "../../http/exchange.js";
 import type { UploadedFiles } from "../../http/uploads.js";
@@ -12,7 +12,7 @@ import { receiptHeaders } from "../headers.js";
 import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 
-/** What a form takes beside its files: texts, and the boundaries between them. */
+/** Bytes of a form beside its files: texts and boundaries. */
 const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
 
 export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pick<Services, "images">): void {
@@ -66,14 +66,14 @@ function promptOf(exchange: Exchange): string {
   return prompt;
 }
 
-/** OpenAI's images object, in pieces. Pictures are large, so their text is laid into the document as it is, and not read again. */
+/** OpenAI's images object, in pieces. Base64 of images is large, so it is inserted without serializing it. */
 function toImagesJson({ createdAt, images, usage }: GeneratedImages): readonly Uint8Array[] {
   const rest = JSON.stringify({ ...(usage && { usage: toUsageJson(usage) }), created: Math.floor(createdAt.getTime() / 1000) });
   const items = images.flatMap((image, index) => [Buffer.from(index === 0 ? "" : ","), ...toItem(image)]);
   return [Buffer.from('{"data":['), ...items, Buffer.from(`],${rest.slice(1)}`)];
 }
 
-/** Base64 holds nothing that JSON escapes. */
+/** Base64 needs no escapes in JSON. */
 function toItem({ file, url, revisedPrompt }: GeneratedImage): Uint8Array[] {
   const revised = revisedPrompt === null ? "" : `,"revised_prompt":${JSON.stringify(revisedPrompt)}`;
   if (url !== null) return [Buffer.from(`{"url":${JSON.stringify(url)}${revised}}`)];

@@ -14,7 +14,7 @@ export function addIntegrationRoutes(route: Route, endpoint: Endpoint, { integra
       body: connectIntegrationInput,
       handler: async (ctx, { body, exchange }) => {
         const { url, id } = await integrations.connect(ctx, body);
-        // Whoever has the address may approve.
+        // The address is the credential for approving.
         exchange.setHeaders({ "Cache-Control": "no-store" });
         return { url, id };
       },

@@ -1,7 +1,6 @@
 /**
- * POST /mcp: the gateway as an MCP server over Streamable HTTP. Nothing is kept between two requests: each has a protocol server of its
- * own, and a session is only a name that distinguishes a client's calls from those of other clients with the same key. There is no
- * stream of the server's own and no session to end, so GET and DELETE are 405, as the protocol says.
+ * POST /mcp: the gateway as an MCP server over Streamable HTTP. It is stateless: each request has its own protocol server, and a session
+ * only distinguishes clients of one key. There is no server stream and no session to end, so GET and DELETE are 405, as the protocol says.
  */
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
@@ -22,11 +21,11 @@ import type { Route } from "../route.js";
 const SERVER_INFO = { name: "sluice", title: "Sluice", version: "0.3.0" };
 const INSTRUCTIONS =
   "Generates text, images, speech and video with the models that list_models tells. Each call is charged to the key that it is made with.";
-/** Nothing that a client sends is checked against a schema of its own. */
+/** The SDK's validation is switched off. */
 const UNCHECKED = { getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }) };
 const NOT_KEPT = { "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no" };
 const SESSION_ID_CHARS_MAX = 128;
-/** Unspecified: a request's id that a call can be given up by. */
+/** Unspecified: a request id by which a call can be cancelled. */
 const REQUEST_ID_CHARS_MAX = 256;
 const TOOL_NAME_CHARS_MAX = 128;
 
@@ -37,7 +36,7 @@ export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Ser
   route("/mcp", {
     POST: endpoint({
       isForAgents: true,
-      // The protocol's own server checks the rest.
+      // The protocol server checks the rest.
       body: z.looseObject({}),
       handler: async (ctx, { body, exchange }) => {
         mcp.assertOrigin(exchange.req.headers.origin);
@@ -60,7 +59,7 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
   const { Server, WebStandardStreamableHTTPServerTransport: Transport, McpError, ErrorCode } = await loadSdk();
   const server = new Server(SERVER_INFO, { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: UNCHECKED });
   const isStreamed = body.method === "tools/call" && acceptsEvents(exchange);
-  // The SDK's own handlers would look through every picture of a result once more.
+  // The SDK's own handlers would validate every image of a result again.
   server.fallbackRequestHandler = async ({ method, id, params }, { _meta, sendNotification }) => {
     if (method === "tools/list") return { tools: mcp.listTools(ctx) };
     if (method !== "tools/call") throw new McpError(ErrorCode.MethodNotFound, "Method not found");
@@ -94,7 +93,7 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
   }
 }
 
-/** What the protocol knows of a message: its server refuses any other field, which clients may have reasons for. */
+/** Keeps only protocol fields: the server refuses others, which clients may send. */
 function toMessage({ jsonrpc, id, method, params, result, error }: JsonObject): JsonObject {
   return {
     jsonrpc,
@@ -106,7 +105,7 @@ function toMessage({ jsonrpc, id, method, params, result, error }: JsonObject): 
   };
 }
 
-/** Loaded by the first request that needs it. */
+/** Loaded on first use. */
 async function loadSdk() {
   const [server, transport, types] = await Promise.all([
     import("@modelcontextprotocol/sdk/server/index.js"),
@@ -116,7 +115,7 @@ async function loadSdk() {
   return { ...server, ...transport, McpError: types.McpError, ErrorCode: types.ErrorCode };
 }
 
-/** As much of the request as the transport looks at; its body has been read. A client that takes events need not accept JSON. */
+/** The parts of the request that the transport reads; its body has been read. A client that accepts events need not accept JSON. */
 function toWebRequest(exchange: Exchange): Request {
   const headers = new Headers({ accept: "application/json, text/event-stream", "content-type": "application/json" });
   const version = exchange.req.headers["mcp-protocol-version"];
@@ -128,7 +127,7 @@ async function send(exchange: Exchange, { status, headers, body }: Response): Pr
   const contentType = headers.get("content-type");
   exchange.writeHead(status, { ...(contentType !== null && { "Content-Type": contentType }), ...NOT_KEPT });
   const { res } = exchange;
-  // The head of a stream goes out at once: its first event may take minutes.
+  // Sends the head at once: the first event may take minutes.
   res.flushHeaders();
   if (body) await pipeBody(res, body);
   else res.end();

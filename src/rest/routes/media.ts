@@ -1,6 +1,6 @@
 /**
- * The media host (docs/spec/media.md): uploads need a key, reading needs none. Both variants share its addresses; what only
- * variant B has comes after them.
+ * The media host (docs/spec/media.md): uploads need a key, reading does not. Both variants share its addresses; routes of variant B only
+ * come last.
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import * as z from "zod";
@@ -28,17 +28,17 @@ import type { Route, RouteHandler } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
 import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.js";
 
-/** Of variant B, whose host is the same (docs/spec/README.md#versions). */
+/** Of variant B on the same host (docs/spec/README.md#versions). */
 const VERSION = "2.0.0";
 
 const uploadQuery = z.object({
-  /** Without the metadata of a picture. */
+  /** Strips an image's metadata. */
   strip: queryFlag.default(false),
 });
 
 type MediaServices = Pick<Services, "blobTransfers" | "bodies" | "media" | "mediaLinks" | "mediaObjects">;
 
-/** `home` is where a browser that looks for a file in vain is led. */
+/** `home` is the link on a browser's 404 page. */
 export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices, home: () => string): void {
   const { media, mediaLinks, mediaObjects } = services;
   const announce = (ctx: RequestContext, body: JsonObject, strip: boolean) => {
@@ -89,13 +89,13 @@ async function toHeaders({ id, contentType: stored, name }: StoredMedia): Promis
   };
 }
 
-// Variant B alone (docs/spec/media.md#direct-uploads): completing uploads, metadata, the gallery, deletion.
+// Variant B only (docs/spec/media.md#direct-uploads): completing uploads, metadata, the gallery, deletion.
 
-/** Of the redirect to a download: shorter than the download's address works, so that a kept one still leads somewhere. */
+/** Of the redirect to a download: shorter than the download address is good. */
 const REDIRECT_MAX_AGE_SECONDS = 60;
 
 const listQuery = z.object({
-  /** Everybody's files with it; without it, the caller's own. */
+  /** With it files of all accounts; without it, the caller's own. */
   tag: z.string().optional(),
   limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT),
   cursor: queryCursor("media").optional(),
@@ -133,7 +133,7 @@ function addMediaObjectRoutes(route: Route, endpoint: Endpoint, { media, mediaOb
   });
 }
 
-/** Reading looks at no key. A browser is shown what is wrong on a page that leads to `home`. */
+/** Reading needs no key. Browsers get errors as a page with a link to `home`. */
 function openHandler(answer: (exchange: Exchange) => Promise<void>, home: () => string = () => "/"): RouteHandler {
   return async (exchange) => {
     try {
@@ -144,7 +144,7 @@ function openHandler(answer: (exchange: Exchange) => Promise<void>, home: () => 
   };
 }
 
-/** Sends the reader on to the bytes. An address that is signed for GET is none for HEAD, which is therefore answered here. */
+/** Redirects to the bytes. An address signed for GET does not allow HEAD, which is answered here. */
 async function sendMediaObject(exchange: Exchange, object: MediaObject, mediaObjects: Services["mediaObjects"]): Promise<void> {
   if (exchange.req.method === "HEAD") {
     const { contentType } = await servedAs(object.contentType);
@@ -173,14 +173,14 @@ function toMetadata({ id, contentType, size, name, tags, createdAt, expiresAt }:
   return { id, contentType, size, name, tags, createdAt, expiresAt };
 }
 
-// The addresses that the gateway signs for uploads and downloads of blobs on its own disk: no key, the signature says it all.
+// Signed addresses for uploads and downloads of blobs on the gateway's own disk: the signature is the credential.
 
 function addBlobTransferRoutes(route: Route, { blobTransfers, bodies }: Pick<Services, "blobTransfers" | "bodies">): void {
   route("/blobs/:folder/:name", {
     PUT: openHandler(async (exchange) => {
       const { headers } = exchange.req;
       const length = headers["content-length"];
-      // What it takes of the disk is counted with its address.
+      // The disk space was reserved with the address.
       const allowance = bodies.allowPassing();
       const { sizeBytes } = await blobTransfers.upload(addressOf(exchange), {
         contentType: headers["content-type"] ?? null,
@@ -191,7 +191,7 @@ function addBlobTransferRoutes(route: Route, { blobTransfers, bodies }: Pick<Ser
     }),
     GET: openHandler(async (exchange) => {
       const { sizeBytes, writtenAt, open, ...served } = await blobTransfers.get(addressOf(exchange));
-      // An address is for one upload: bytes of another time would be another file.
+      // An address allows one upload, so other bytes have another write time.
       const etag = `"${sizeBytes.toString(16)}-${writtenAt.getTime().toString(16)}"`;
       await sendStoredFile(exchange, { etag, sizeBytes, open }, safeFileHeaders(served));
     }),
@@ -205,13 +205,13 @@ function addressOf(exchange: Exchange): { readonly key: string; readonly query: 
   };
 }
 
-/** What a stranger's file is served with beside what every answer carries, so that a browser runs nothing of it (docs/spec/media.md#reading). */
+/** Headers of uploaded files that keep a browser from running them, beside those of every answer (docs/spec/media.md#reading). */
 interface ServedFile {
   /** Without a charset. */
   readonly contentType: string;
-  /** The whole header; null when a browser may show it. */
+  /** The whole header; null when browsers may display the file. */
   readonly disposition: string | null;
-  /** The whole header; null when nothing is said. */
+  /** The whole header; null: none. */
   readonly cacheControl: string | null;
 }
 

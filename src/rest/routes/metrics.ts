@@ -1,4 +1,4 @@
-/** GET /metrics: how the gateway does, for Prometheus to scrape. It looks at no API key: operators have a token for it. */
+/** GET /metrics for Prometheus. Reads no API key: operators have a token for it. */
 import { clientAddressOf } from "../../lib/client-address.js";
 import type { Services } from "../../services/services.js";
 import type { Route } from "../route.js";
@@ -7,7 +7,7 @@ export function addMetricsRoutes(route: Route, { metricsReport }: Services, trus
   route("/metrics", {
     GET: async (exchange) => {
       const { req } = exchange;
-      // A page of somebody else's, open in a browser on the same machine, may ask too, and is not to read the answer.
+      // Pages of other sites in a browser on this machine must not read the answer.
       exchange.hideFromScripts();
       const text = await metricsReport.read(req.headers.authorization, clientAddressOf(req, trustProxyHops));
       exchange.setHeaders({ "Cache-Control": "private, no-store" });

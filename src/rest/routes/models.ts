@@ -15,7 +15,7 @@ const modelsQuery = z.object({
   community: queryFlag.optional(),
   search: z.string().max(SEARCH_CHARS_MAX).optional(),
   capability: z.enum(CAPABILITIES).optional(),
-  /** `all` shows community models of low success rate too. */
+  /** `all` includes community models with a low success rate. */
   reliability: z.enum(["all"]).optional(),
 });
 
@@ -40,7 +40,7 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       },
     }),
   });
-  // Ids hold a slash, which may come raw or encoded.
+  // Ids contain a slash, raw or encoded.
   route("/v1/models/*id", {
     GET: endpoint({
       isForAgents: true,

@@ -1,4 +1,4 @@
-/** What OAuth clients call: the device flow's endpoints, the token endpoint of every grant, and the discovery document. */
+/** Endpoints for OAuth clients: the device flow, the token endpoint of every grant, and the discovery document. */
 import * as z from "zod";
 import type { UserInfoClaims } from "../../services/accounts/profiles.js";
 import { GRANTABLE_PERMISSIONS } from "../../services/api-keys/grant-terms.js";
@@ -16,7 +16,7 @@ import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint, TokenGrant } from "../oauth-endpoint.js";
 import type { Route } from "../route.js";
 
-// The device flow as devices, and the apps on them, see it (docs/spec/authorization.md#device-flow; RFC 8628).
+// The device flow for devices and their apps (docs/spec/authorization.md#device-flow; RFC 8628).
 
 /** RFC 8628 3.4. */
 const DEVICE_CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
@@ -29,7 +29,7 @@ const codeRequest = z.object({
 const deviceCodeRequest = z.object({
   device_code: redeemDeviceCodeInput.shape.deviceCode,
   client_id: redeemDeviceCodeInput.shape.clientId,
-  /** What it is for goes without saying here. */
+  /** Optional here, as there is only one grant. */
   grant_type: z
     .string()
     .meta({ enum: [DEVICE_CODE_GRANT] })
@@ -53,7 +53,7 @@ export function addDeviceRoutes(
   });
 }
 
-/** At the token endpoint of all grants, and at the one that devices have for themselves. */
+/** For the common token endpoint, and for the devices' own. */
 function deviceCodeGrant(deviceAuthorizations: DeviceAuthorizations): TokenGrant {
   return async (ctx, parameters) => {
     const { device_code, client_id, grant_type } = parseInput(deviceCodeRequest, parameters);
@@ -63,9 +63,9 @@ function deviceCodeGrant(deviceAuthorizations: DeviceAuthorizations): TokenGrant
   };
 }
 
-// The token endpoint (RFC 6749 3.2): every way in which a grant becomes a key, by its `grant_type`.
+// The token endpoint (RFC 6749 3.2): grants by `grant_type`.
 
-/** What each grant needs of the rest is its own to say. */
+/** Each grant checks its own fields. */
 const text = z.string().optional();
 const tokenRequest = z.looseObject({
   grant_type: z.string().meta({ enum: ["authorization_code", DEVICE_CODE_GRANT] }),
@@ -100,7 +100,7 @@ export function addTokenRoutes(route: Route, oauth: OAuthEndpoint, { authorizati
 
 // The discovery document of the authorization host (RFC 8414).
 
-/** `path` is what follows the well-known part: the path of the issuer, where it has one (RFC 8414 3.1). */
+/** `path` follows the well-known part: the path of the issuer, if any (RFC 8414 3.1). */
 export function addMetadataRoutes(route: Route, { authorizations }: Pick<Services, "authorizations">, path = ""): void {
   route(`/.well-known/oauth-authorization-server${path}`, {
     GET: (exchange) => {
@@ -115,7 +115,7 @@ function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken) {
   return { access_token: accessToken, token_type: "bearer", scope: scope.join(" "), expires_in: expiresIn };
 }
 
-/** RFC 8414 2. `issuer` is where the authorization host is reached. */
+/** RFC 8414 2. `issuer` is the authorization host's address. */
 function toAuthorizationServerMetadata(issuer: string) {
   return {
     issuer,
@@ -127,7 +127,7 @@ function toAuthorizationServerMetadata(issuer: string) {
     response_types_supported: ["code"],
     response_modes_supported: ["query"],
     grant_types_supported: ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
-    // Clients are public: what proves them is the verifier, and where the answer goes.
+    // Clients are public: verifier and redirect address authenticate them.
     token_endpoint_auth_methods_supported: ["none"],
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true,

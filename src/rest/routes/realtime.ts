@@ -1,7 +1,7 @@
 /**
- * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (docs/spec/realtime.md). The key comes as on every route, or,
- * because a browser's WebSocket sets no headers, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Whatever can be
- * refused is refused before the upgrade, with its status and the envelope.
+ * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (docs/spec/realtime.md). The key comes as on every route, or, because
+ * browsers cannot set headers on WebSockets, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Refusals come before the upgrade
+ * where possible, with status and envelope.
  */
 
 import { randomUUID } from "node:crypto";
@@ -52,7 +52,7 @@ const KEY_PROTOCOL = "openai-insecure-api-key.";
 const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
 const BETA_PROTOCOL = "openai-beta.realtime-v1";
 
-/** What a plain request is told. */
+/** Answers plain requests. */
 export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
   route(REALTIME_PATH, {
     GET: endpoint({
@@ -70,7 +70,7 @@ export interface RealtimeFace {
   readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Ends every session and resolves when all are charged. */
   readonly close: () => Promise<void>;
-  /** How many sessions are open, or being opened. */
+  /** Sessions open or being opened. */
   readonly sessionCount: () => number;
 }
 
@@ -79,7 +79,7 @@ export interface RealtimeFaceOptions {
   readonly log: Logger;
   readonly trustProxyHops: number;
   readonly keepAlive: KeepAlive;
-  /** Told of each session when it is over and charged, and of each that was refused. */
+  /** Called for each session after its charge, and for each refused one. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
@@ -101,7 +101,7 @@ class Face implements RealtimeFace {
     noServer: true,
     maxPayload: REALTIME_EVENT_BYTES_MAX,
     perMessageDeflate: false,
-    // A browser gives the connection up when none of what it offered is chosen.
+    // Browsers close the connection when none of the offered protocols is chosen.
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   });
   private readonly perKey = new BoundedCounter(REALTIME_SESSIONS_PER_KEY_MAX);
@@ -109,7 +109,7 @@ class Face implements RealtimeFace {
   /** Upgrades and sessions under way. */
   private readonly running = new Set<Promise<void>>();
   private readonly closing = new AbortController();
-  /** By their handshakes, whose answers tell of them. */
+  /** By handshake, whose answer carries their headers. */
   private readonly admitted = new WeakMap<IncomingMessage, Admitted>();
 
   constructor(private readonly options: RealtimeFaceOptions) {
@@ -167,7 +167,7 @@ class Face implements RealtimeFace {
     }
   }
 
-  /** Authenticated, counted, held, and connected to the upstream. */
+  /** Authenticates, counts and holds, and connects to the upstream. */
   private async admit(source: UpgradeSource, undo: (() => void)[]): Promise<Admitted> {
     const { access, realtime } = this.options.services;
     const { req } = source;
@@ -197,13 +197,13 @@ class Face implements RealtimeFace {
     return { session, ctx, key, caller };
   }
 
-  /** Null when the caller has gone or its handshake is malformed, which `ws` answers by itself; the session is then charged nothing. */
+  /** Null when the client disconnected or its handshake is malformed, which `ws` answers itself; the session is then charged nothing. */
   private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, admitted: Admitted): Promise<WebSocket | null> {
     this.admitted.set(req, admitted);
     const client = await new Promise<WebSocket | null>((resolve) => {
       socket.once("close", () => resolve(null));
       this.server.handleUpgrade(req, socket, head, resolve);
-      // It was paused while it changed hands.
+      // It was paused during the handover.
       socket.resume();
     });
     if (client) return client;
@@ -231,7 +231,7 @@ class Face implements RealtimeFace {
   }
 }
 
-/** With other parameters, upstreams open sessions of other kinds or join calls of somebody's: none of those has a price. */
+/** Other parameters could make upstreams open sessions of other kinds or join calls, which have no price. */
 function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
   const name = Object.keys(parameters).find((each) => !Object.hasOwn(realtimeQuery.shape, each));
   if (name === undefined) return;
@@ -241,7 +241,7 @@ function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
   throw invalidInput(`${reason} The address takes model, safe, max_cost and key.`, name);
 }
 
-/** What `ws` would refuse after the upstream has been connected. */
+/** Checks early what `ws` would refuse after the upstream connected. */
 function assertHandshake({ method, headers }: IncomingMessage): void {
   if (headers.upgrade?.toLowerCase() !== "websocket") throw new AppError("UPGRADE_REQUIRED", "This path is upgraded to a WebSocket only.");
   const isComplete = method === "GET" && HANDSHAKE_KEY.test(headers["sec-websocket-key"] ?? "");
@@ -252,14 +252,14 @@ function protocolsOf(req: IncomingMessage): readonly string[] {
   return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
 }
 
-/** Of the key the header wins, then the query (docs/spec/http.md#credentials), then the subprotocol. */
+/** A key in the header takes precedence, then the query (docs/spec/http.md#credentials), then the subprotocol. */
 function readAddress(req: IncomingMessage, protocols: readonly string[]): { readonly query: Query; readonly key: string | null } {
   const query = parseQuery(req.url ?? "");
   const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
   return { query, key: readToken(req, { query }) ?? protocol?.slice(KEY_PROTOCOL.length) ?? null };
 }
 
-// Between a caller's socket and a realtime session: each side is read at the pace of the other, until one of them ends it.
+// Relays between a client's socket and a realtime session: each side is read at the pace of the other, until one ends it.
 
 /** Resolves when the session is over and charged; the socket is then closed or closing. */
 export async function relay(
@@ -269,7 +269,7 @@ export async function relay(
   ctx: RequestContext,
   liveness: KeepAlive,
 ): Promise<void> {
-  // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
+  // `ws` closes the socket itself: a frame is too large or malformed, or the connection broke.
   socket.on("error", () => undefined);
   socket.on("close", () => session.leave());
   if (socket.readyState !== socket.OPEN) session.leave();
@@ -289,9 +289,9 @@ export async function relay(
   }
 }
 
-/** The caller's events, in order. While too many wait for the upstream, no more are read. */
+/** Passes the client's events on in order. Pauses reading while too many wait for the upstream. */
 function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): void {
-  // An event that is refused does not make the session one that failed.
+  // A refused event does not make the session a failed one.
   const { requestId, log, signal } = ctx;
   let waiting = 0;
   let last = Promise.resolve();
@@ -313,7 +313,7 @@ function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext
   });
 }
 
-/** OpenAI's error event, with the object of every other route in it, and the id of the caller's event that is refused. */
+/** OpenAI's error event, with the error object of other routes and the id of the refused event. */
 function toErrorEvent(error: AppError, requestId: string, refused?: string): string {
   return JSON.stringify({
     type: "error",

@@ -1,4 +1,4 @@
-/** Where the account is signed in (docs/spec/sessions.md#sessions). Only a session may see and end them. */
+/** The account's sessions (docs/spec/sessions.md#sessions). Only a session may list and end them. */
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";

@@ -1,4 +1,4 @@
-/** POST /text and GET /text/{prompt}: text generation that answers plain text (docs/spec/chat.md#text). */
+/** POST /text and GET /text/{prompt}: text generation with a plain-text answer (docs/spec/chat.md#text). */
 import type { RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
 import type { Exchange } from "../../http/exchange.js";
@@ -32,7 +32,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
         exchange.sendText(answer.text);
       },
     }),
-    // Unspecified: the key and the parameters are checked as with GET, and nothing is generated.
+    // Unspecified: checks the key and the parameters as GET does, and generates nothing.
     HEAD: endpoint({
       isForAgents: true,
       isBounded: true,

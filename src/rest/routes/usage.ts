@@ -26,18 +26,18 @@ import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-f
 import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";
 
-/** Before every id: a page after it begins with the first row older than the time alone. */
+/** Sorts before every id, so that a page after it starts by time alone. */
 const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
 /** Unspecified: rows that a CSV answer holds in memory. */
 const CSV_PAGE_ROWS = 1_000;
-/** "cached 1 hour", read as the greatest age that a reader may assume (docs/spec/usage.md#daily). */
+/** "cached 1 hour", read as the greatest age that a client may assume (docs/spec/usage.md#daily). */
 const DAILY_MAX_AGE_SECONDS = 3_600;
 
 const formatQuery = z.enum(["json", "csv"]).default("json");
 
 const { shape } = usageFilterInput;
 
-/** The service's filter, as a query string has it. */
+/** The service's filter as query parameters. */
 const filterQuery = {
   api_key_ids: queryList(shape.apiKeyIds.unwrap().unwrap()).optional(),
   model_ids: queryList(shape.modelIds.unwrap().unwrap()).optional(),
@@ -111,7 +111,7 @@ function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
   return { usage: rows, count: rows.length, next_before: last?.timestamp ?? null, next_before_id: last?.id ?? null };
 }
 
-/** The table in pieces: the header row and the first page, then page by page as the reader takes them. */
+/** The table in pieces: the header row and the first page, then page by page at the reader's pace. */
 async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
   let after = positionOf(query);
   for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
@@ -124,7 +124,7 @@ async function* usagePages(usage: Services["usage"], ctx: RequestContext, query:
   }
 }
 
-// What an app has its users spend, for the app's owner (docs/spec/usage.md#app-usage).
+// Usage of an app's users, for the app's owner (docs/spec/usage.md#app-usage).
 
 const appUsageQuery = z.object({
   format: z.enum(["json", "csv"]).default("json"),
@@ -163,7 +163,7 @@ export function toCsvRows<Row>(columns: Columns<Row>, rows: readonly Row[]): str
   return rows.map((row) => `${cells.map((cell) => toCsvCell(cell(row))).join(",")}\r\n`).join("");
 }
 
-/** RFC 4180. A text that a spreadsheet would run as a formula gets an apostrophe before it. */
+/** RFC 4180. Text that a spreadsheet would run as a formula is prefixed with an apostrophe. */
 function toCsvCell(cell: Cell): string {
   if (cell === null) return "";
   if (typeof cell === "bigint") return formatNanocredits(cell);
@@ -189,8 +189,8 @@ function toAppUsage({ days, totalRequests, totalCostNanocredits, asOf }: AppUsag
 }
 
 /**
- * CSV, written piece by piece (RFC 4180, RFC 7111). Rejects before anything is sent when the first piece fails. A later failure breaks the connection off: a table that
- * merely ended early would look complete.
+ * Streams CSV (RFC 4180, RFC 7111). Rejects while nothing has been sent. A later failure breaks the connection, because a table that merely
+ * ended early would look complete.
  */
 async function sendCsv(exchange: Exchange, fileName: string, pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
   const { res } = exchange;

@@ -1,4 +1,4 @@
-/** Videos (docs/spec/video.md): GET /video/{prompt} as bytes, and /v1/videos, generation jobs in OpenAI's format, for its clients. */
+/** Videos (docs/spec/video.md): GET /video/{prompt} as bytes, and /v1/videos, generation jobs in OpenAI's format. */
 
 import { notFound, wrongField } from "../../errors.js";
 import { IMAGE_INPUT_BYTES_MAX } from "../../limits.js";
@@ -13,7 +13,7 @@ import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 import { sendJobContent } from "./generations.js";
 
-/** GET /image/{prompt}, whose model is one of video unless it is named. */
+/** GET /image/{prompt} with a video model as its default. */
 export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, videos }: Pick<Services, "images" | "videos">): void {
   route("/video/*prompt", {
     GET: endpoint({
@@ -29,7 +29,7 @@ export function addVideoRoutes(route: Route, endpoint: Endpoint, { images, video
   });
 }
 
-/** What a form takes beside its file: texts, and the boundaries between them. */
+/** Bytes of a form beside its file: texts and boundaries. */
 const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
 
 export function addOpenAiVideoRoutes(route: Route, endpoint: Endpoint, { jobs, videos }: Pick<Services, "jobs" | "videos">): void {

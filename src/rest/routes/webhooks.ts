@@ -1,4 +1,4 @@
-/** Webhook endpoints of the account, and the log of what they were sent. */
+/** Webhook endpoints of the account, and the log of their deliveries. */
 import * as z from "zod";
 import type { Exchange } from "../../http/exchange.js";
 import { encodeCursor, type Page } from "../../lib/pagination.js";
@@ -66,7 +66,7 @@ function idOf(exchange: Exchange): string {
   return exchange.parameter("webhook");
 }
 
-/** The one time that the secret is shown. */
+/** The only answer with the secret. */
 function withSecret(exchange: Exchange, { endpoint, secret }: { endpoint: WebhookEndpointRow; secret: string }) {
   exchange.setHeaders({ "Cache-Control": "no-store" });
   return { ...toWebhookEndpoint(endpoint), secret };
