@@ -1,13 +1,13 @@
 /**
- * Steps that cost nothing and come after the paid one: a look at a job, the download of its file, the fetch of a picture that an
- * answer names. Trouble there would lose work that has been paid for, so they are repeated; the paid step itself never is.
+ * Retries free steps after the paid one: polling a job, downloading its file, fetching an image by URL. A failure there would lose paid
+ * work; the paid step itself is never retried.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { OutboundError } from "../lib/outbound-guard.js";
 import { FREE_STEP_ATTEMPTS_MAX, FREE_STEP_RETRY_AFTER_MS_MAX, FREE_STEP_WAIT_MS_FIRST, FREE_STEP_WAIT_MS_MAX } from "../limits.js";
 import { ProviderError } from "./provider.js";
 
-/** Statuses that may be another at the next attempt: 404 of a file that its store does not show yet, and what says "later". */
+/** Statuses that may change: 404 for a file that its store does not show yet, and those that ask to wait. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 425, 429]);
 const PASSING_KINDS: ReadonlySet<string> = new Set(["network", "closed", "timeout", "cut"]);
 
@@ -15,7 +15,7 @@ export function isPassingStatus(status: number): boolean {
   return status >= 500 || PASSING_STATUSES.has(status);
 }
 
-/** Trouble that may be over at the next attempt. */
+/** Whether a retry may succeed. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof OutboundError) return error.isPassing || isPassingStatus(error.status ?? 0);
   if (!(error instanceof ProviderError)) return false;
@@ -23,7 +23,7 @@ export function isPassing(error: unknown): boolean {
   return PASSING_KINDS.has(error.kind) || (error.kind === "status" && isPassingStatus(error.status ?? 0));
 }
 
-/** Repeats `attempt` after passing trouble, a bounded number of times. Rejects with the signal's reason when that is aborted. */
+/** Retries `attempt` after passing failures, a bounded number of times. Rejects with the signal's reason when that is aborted. */
 export async function repeatFreeStep<Result>(
   signal: AbortSignal,
   attempt: () => Promise<Result>,
@@ -40,13 +40,13 @@ export async function repeatFreeStep<Result>(
   }
 }
 
-/** Before the next attempt, in milliseconds: doubled each time, or as long as the upstream asks for. */
+/** Milliseconds before the next attempt: doubled each time, or the upstream's `Retry-After`. */
 export function waitMsAfter(failures: number, error?: unknown): number {
   const ownMs = Math.min(FREE_STEP_WAIT_MS_FIRST * 2 ** (failures - 1), FREE_STEP_WAIT_MS_MAX);
   return Math.max(ownMs, retryAfterMsOf(error));
 }
 
-/** Milliseconds that a refusal asks to wait, bounded; 0 when it does not say. */
+/** Milliseconds that a refusal asks to wait, bounded; 0 when not stated. */
 export function retryAfterMsOf(error: unknown): number {
   const seconds = error instanceof ProviderError ? (error.retryAfterSeconds ?? 0) : 0;
   return Math.min(seconds * 1_000, FREE_STEP_RETRY_AFTER_MS_MAX);

@@ -1,11 +1,11 @@
 /**
- * HTTP to one upstream: a pool of kept-alive connections and, for each request, an exchange whose answer is read on demand.
+ * HTTP to one upstream: a pool of persistent connections, and for each request an exchange whose answer is read on demand.
  *
- * undici's `dispatch` is used rather than `request`, because a response without a Node stream around it costs a third less and
- * says exactly when it is read: bytes come off the socket only while the reader keeps up. undici sets TCP_NODELAY on every
- * connection. Requests are never sent twice: one that waits for a connection moves to another when that fails, one that was
- * written fails with its connection, and what to do then is the service's decision. (A connection that the upstream closed
- * while it was idle is noticed before it is written to; undici turns the event loop once for that.)
+ * Uses undici's `dispatch` instead of `request`, because a response without a Node stream costs a third less and has exact back-pressure:
+ * bytes leave the socket only while the reader keeps up. undici sets TCP_NODELAY on every connection. Requests are never sent twice: one
+ * that waits for a connection moves to another when that fails, one that was written fails with its connection, and the service decides
+ * what follows. (A connection that the upstream closed while idle is noticed before it is written to; undici turns the event loop once for
+ * that.)
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
@@ -13,17 +13,17 @@ import { takeMemory } from "../lib/spare-memory.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
 import { type CallEnd, type EndListener, ProviderError, type UpstreamTimeouts } from "./provider.js";
 
-// What went wrong on the way to an upstream or back, in our terms. The words depend on how far a request had come: only what was never
-// connected "could not be reached", and an answer that had begun "ended early".
+// Translates failures of upstream calls. The message depends on the stage of the request: only without a connection it "could not be
+// reached", and an answer that had begun "ended early".
 
 const TIMEOUT_CODES = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT", "ETIMEDOUT"]);
-/** Of connections that stood. */
+/** Codes of established connections. */
 const HANG_UP_CODES = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
 
-/** How far a request has come: what breaks then means something else, and is told in other words. */
+/** The stage of a request, which decides the meaning of a failure. */
 export type Stage = "connecting" | "asked" | "answering";
 
-/** An error of undici or of the socket, in our terms. */
+/** Translates an error of undici or of the socket. */
 export function toProviderError(cause: Error, stage: Stage): ProviderError {
   const code = codeOf(cause);
   if (code === "UND_ERR_CONNECT_TIMEOUT") return tookTooLong("connecting", cause);
@@ -34,7 +34,7 @@ export function toProviderError(cause: Error, stage: Stage): ProviderError {
   return BROKEN[stage](cause);
 }
 
-/** For clients that do not say how far they had come before an answer began. */
+/** For clients that do not track the stage before an answer. */
 export function stageOf(cause: Error): Stage {
   const isHandshake = cause.message.includes("before secure TLS connection");
   return HANG_UP_CODES.has(codeOf(cause)) && !isHandshake ? "asked" : "connecting";
@@ -44,7 +44,7 @@ function codeOf(error: Error): string {
   return "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** What a connection that broke, or was never made, is called. */
+/** Errors of broken or failed connections by stage. */
 const BROKEN: Readonly<Record<Stage, (cause: unknown) => ProviderError>> = {
   connecting: unreachable,
   asked: (cause) => new ProviderError("closed", "The upstream closed the connection without an answer.", { cause }),
@@ -52,19 +52,19 @@ const BROKEN: Readonly<Record<Stage, (cause: unknown) => ProviderError>> = {
     new ProviderError("cut", "The upstream's answer ended early: the connection broke before all of it had come.", { cause }),
 };
 
-/** Alike for every reason, so that nobody learns which hosts and ports there are. */
+/** One message for all reasons, so that hosts and ports cannot be explored. */
 export function unreachable(cause: unknown): ProviderError {
   return new ProviderError("network", "The upstream could not be reached.", { cause });
 }
 
-/** Also for packages that keep the clock by other means. */
+/** Also for packages with timers of their own. */
 export function tookTooLong(stage: Stage, cause?: unknown): ProviderError {
   if (stage === "connecting") return new ProviderError("timeout", "The upstream could not be reached in time.", { cause });
   if (stage === "asked") return new ProviderError("timeout", "The upstream did not answer in time.", { cause });
   return new ProviderError("timeout", "The upstream began its answer and did not finish it in time.", { cause, hasBegun: true });
 }
 
-/** undici's parser also complains of a body that just ends; only then has it no bytes to complain of. */
+/** undici's parser also reports truncated bodies; only those have no bytes to report. */
 function isNotHttp(error: Error): boolean {
   return error instanceof errors.HTTPParserError && "data" in error && error.data !== "";
 }
@@ -77,43 +77,43 @@ export interface UpstreamRequest {
   readonly headers: readonly string[];
   readonly body: string | Uint8Array | null;
   readonly signal: CallEnd;
-  /**
-   * Whether the answer comes bit by bit, so that silence for `idleMs` means trouble. An answer that comes whole may take all
-   * of `totalMs` to begin.
-   */
+  /** Whether the answer is streamed, so that silence for `idleMs` is an error. Other answers may take all of `totalMs` to begin. */
   readonly isStreamed: boolean;
-  /** How many bytes may wait for a slow reader before the connection is paused, when not as few as usual. */
+  /** Bytes that may wait for a slow reader before the connection is paused; absent: the default. */
   readonly readAheadBytes?: number | undefined;
 }
 
-/** An answer whose headers are here. Read it to its end or destroy it: until then it keeps its connection. */
+/** An answer with its headers. Read it to its end or destroy it: until then it keeps its connection. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /**
-   * What has come since the last call, waiting for at least one byte; null at the end. Throws a ProviderError when the
-   * connection breaks, falls silent or takes too long, and the signal's reason when that is aborted.
+   * Resolves with the bytes received since the last call, at least one; null at the end. Rejects with a ProviderError when the connection
+   * breaks, falls silent or takes too long, and with the signal's reason when that is aborted.
    */
   read(): Promise<readonly Buffer[] | null>;
-  /** Null when `take` answers at once; else resolves when it does. */
+  /** Null when `take` has a result now; else resolves when it does. */
   untilReadable(): Promise<void> | null;
-  /** As `read`, of what is here: nothing has come when it answers an empty list. */
+  /** As `read`, synchronously; an empty list when nothing has arrived. */
   take(): readonly Buffer[] | null;
-  /** The whole body when it is here in one piece of at most `bytesMax`; else null, and `readAll` tells. */
+  /** The whole body when it is here in one piece of at most `bytesMax`; else null: use `readAll`. */
   atHand(bytesMax: number): Buffer | null;
   /**
-   * The whole body. More than `bytesMax` is a ProviderError `invalid-response`, raised as soon as it is known. Who is done with a large one
-   * may give its memory back.
+   * The whole body. Rejects with a ProviderError `invalid-response` beyond `bytesMax`, as early as possible. The memory of a large one may
+   * be given back after use.
    */
   readAll(bytesMax: number): Promise<Buffer>;
-  /** Nothing more is wanted: closes the connection at once unless the answer has ended. */
+  /** Closes the connection at once unless the answer has ended. */
   destroy(): void;
-  /** The answer is complete in substance: gives its last bytes a moment to arrive, so that the connection can be used again. */
+  /** Waits a moment for the last bytes, so that the connection can be reused. */
   finish(): void;
 }
 
 export interface UpstreamPool {
-  /** Resolves when the headers are here, of a small answer that comes whole when all of it is. Throws as `read` does; a redirect or an encoded body is `invalid-response`. */
+  /**
+   * Resolves with the headers, and for small answers that are not streamed with the whole body. Rejects as `read` does; redirects and
+   * encoded bodies are `invalid-response`.
+   */
   request(request: UpstreamRequest): Promise<UpstreamResponse>;
   /** Refuses new requests, waits for running ones. */
   close(): Promise<void>;
@@ -121,21 +121,21 @@ export interface UpstreamPool {
 
 /** Bytes that may wait for a slow reader before the connection is paused. */
 const READ_AHEAD_BYTES = 16 * 1024;
-/** A whole body from this size on is read into one buffer as it comes. */
+/** Whole bodies of at least this size are read into one buffer. */
 const COLLECTED_BYTES_MIN = 256 * 1024;
-/** How long the end of a finished answer may take to arrive, and how much more of it. */
+/** How long the end of a finished answer is awaited, and for how many bytes. */
 const FINISH_MS = 1_000;
 const FINISH_BYTES_MAX = 64 * 1024;
 
-/** How connections are made to an upstream that a user named: the outbound guard's own way. */
+/** Makes connections to upstreams that users named: the outbound guard's connector. */
 export type Connect = buildConnector.connector;
 
-/** For an upstream that is not the operator's own. */
+/** For upstreams of users. */
 export interface PoolBounds {
   readonly connectionsMax: number;
   /** Requests that wait for a connection. */
   readonly waitingMax: number;
-  /** How long an idle connection is kept, whatever the upstream announces. */
+  /** Longest time to keep an idle connection, even if the upstream announces more. */
   readonly keepAliveMs: number;
 }
 
@@ -143,7 +143,7 @@ export function createUpstreamPool(baseUrl: string, timeouts: UpstreamTimeouts, 
   const pool = new Pool(new URL(baseUrl).origin, {
     connections: bounds?.connectionsMax ?? UPSTREAM_CONNECTIONS_MAX,
     pipelining: 1,
-    // Shorter than the 5 s after which common servers close idle connections unannounced; an announced time wins.
+    // Shorter than the 5 s after which common servers close idle connections unannounced; an announced time takes precedence.
     keepAliveTimeout: 4_000,
     ...(bounds && { keepAliveMaxTimeout: bounds.keepAliveMs }),
     connect: connect ?? { timeout: timeouts.connectMs },
@@ -169,19 +169,19 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
   private controller: Dispatcher.DispatchController | null = null;
   private chunks: Buffer[] = [];
   private chunksBytes = 0;
-  /** A body that is wanted whole and whose length is known. */
+  /** A body of known length that is read whole. */
   private whole: { readonly bytes: Buffer; filled: number } | null = null;
   private hasEnded = false;
   private failure: { readonly reason: unknown } | null = null;
   private wake: (() => void) | null = null;
-  /** The reader has been woken and will take what has come as soon as the parser is done. */
+  /** The reader was woken, and will take the data after the parser. */
   private isReaderDue = false;
   private settleHead: { resolve(response: UpstreamResponse): void; reject(reason: unknown): void } | null = null;
   private timer: NodeJS.Timeout;
   private readonly signal: CallEnd;
-  /** Pauses the connection when this much waits; infinite while the whole body is wanted. */
+  /** Waiting bytes at which the connection is paused; infinite for a whole body. */
   private readAheadBytes: number;
-  /** Whoever asked is told of the head when this much of the body has come, or all of it: what is small comes to its reader in one piece. */
+  /** Body bytes before the head is reported, or the whole body: small answers reach their reader in one piece. */
   private headBytes: number;
 
   constructor({ signal, isStreamed, readAheadBytes = READ_AHEAD_BYTES }: UpstreamRequest, totalMs: number) {
@@ -248,7 +248,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     return this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks);
   }
 
-  /** A large body of known length, straight into its place: the pieces are gone before the collector takes them for old. */
+  /** Copies a large body of known length into place, so that its pieces die young for the collector. */
   private async collect(length: number): Promise<Buffer> {
     const whole = { bytes: takeMemory(length), filled: 0 };
     for (const chunk of this.chunks) whole.filled += chunk.copy(whole.bytes, whole.filled);
@@ -283,7 +283,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     this.fail(this.signal.reason, false);
   }
 
-  /** Ends the exchange for a reason of ours or the connection's. What was read before is still good if the reader may have it. */
+  /** Ends the exchange with an error. `keepsChunks`: received bytes stay readable. */
   fail(reason: unknown, keepsChunks: boolean): void {
     if (this.hasEnded || this.failure !== null) return;
     this.failure = { reason };
@@ -310,7 +310,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     } else if (encoding !== undefined && encoding !== "identity") {
       this.fail(new ProviderError("invalid-response", "The upstream encoded its answer although it was asked not to."), false);
     } else {
-      // An error, or a stream that nobody asked for, may go on for ever.
+      // An error, or an unexpected stream, may never end.
       if (status >= 300 || headers["content-type"]?.includes("event-stream")) this.headBytes = 0;
       if (this.headBytes === 0) this.tellHead();
     }
@@ -340,7 +340,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     this.fail(toProviderError(error, this.stage), true);
   }
 
-  /** How far it has come. undici names the controller when it writes the request to a connection that stands. */
+  /** Its stage. undici sets the controller when it writes the request to a connection. */
   get stage(): Stage {
     if (this.status >= 200) return "answering";
     return this.controller === null ? "connecting" : "asked";
@@ -357,7 +357,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     });
   }
 
-  /** The reader goes on in a microtask, after everything that came in the same read has been taken in. */
+  /** The reader continues in a microtask, after all data of the same read. */
   private wakeReader(): void {
     const { wake } = this;
     if (wake === null) return;
@@ -366,7 +366,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     wake();
   }
 
-  /** Neither the clock nor the caller can end this any more. */
+  /** Detaches timers and signal. */
   private letGo(): void {
     clearTimeout(this.timer);
     this.signal.removeEventListener("abort", this);
@@ -381,7 +381,7 @@ function destroyExchange(exchange: Exchange): void {
   exchange.destroy();
 }
 
-/** What undici wants as the reason of an abort. */
+/** The form that undici expects of an abort's reason. */
 function toError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error("aborted", { cause: reason });
 }

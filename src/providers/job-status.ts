@@ -1,4 +1,4 @@
-/** The words by which upstreams say how far a job has come: an open vocabulary, of which the known ones are listed here. */
+/** Status words of upstreams' jobs: an open vocabulary, with the known ones listed here. */
 
 export type JobProgress = "running" | "completed" | "failed";
 
@@ -16,16 +16,16 @@ const WORDS: ReadonlyMap<string, JobProgress> = new Map([
     ...["failure", "moderated", "rejected", "requestmoderated", "timedout", "timeout"],
   ]),
 ]);
-/** Longer than any known word with its separators. */
+/** Longer than any known word with separators. */
 const WORD_CHARS_MAX = 64;
 
-/** Null for a word that is not known: neither an end nor a failure, so the job is looked at again. */
+/** Null for an unknown word: neither completed nor failed, so the job is polled again. */
 export function toJobProgress(word: unknown): JobProgress | null {
   if (typeof word !== "string" || word.length > WORD_CHARS_MAX) return null;
   return WORDS.get(toKey(word)) ?? null;
 }
 
-/** What is logged of a status that is not known. */
+/** The log text of an unknown status. */
 export function describeStatus(status: unknown): string {
   if (typeof status === "string") return status;
   return typeof status === "number" ? String(status) : `(${status === null ? "null" : typeof status})`;

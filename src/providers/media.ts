@@ -1,19 +1,18 @@
 /**
- * What an upstream can do beside chat, one interface per modality. Calls carry what the caller asked for, checked by the
- * services; `null` is "not stated", and nothing is made up for it. An option that a wire format cannot express is named in the
- * answer's `warnings`, never dropped in silence. Everything here rejects as `ChatProvider` does: with a ProviderError, or
- * with the signal's reason when that is aborted.
+ * Abilities of an upstream beside chat, one interface per modality. Calls carry validated options of the request; `null` is "not stated",
+ * without a default. Options that a wire format cannot express are named in `warnings`. Everything rejects as `ChatProvider` does: with a
+ * ProviderError, or with the signal's reason when that is aborted.
  */
 import type { GeneratedType } from "../lib/content-types.js";
 import type { UsageQuantities } from "../lib/usage.js";
 
-/** A file that a model made. Its type is one of ours: what the upstream calls it is not passed on. */
+/** A generated file. Its type is from our list, not the upstream's text. */
 export interface MediaFile {
   readonly bytes: Uint8Array;
   readonly contentType: GeneratedType;
 }
 
-/** A file that a caller brought, uploaded or by its address. */
+/** A client's file, uploaded or by URL. */
 export interface InputFile {
   readonly bytes: Uint8Array;
   /** A media type without parameters, such as `image/png`. */
@@ -24,33 +23,33 @@ export interface InputFile {
 interface Call {
   /** The upstream's own name for the model. */
   readonly upstreamModel: string;
-  /** Aborted when the caller has gone or the total time is up. */
+  /** Aborted when the client disconnects or the total time is up. */
   readonly signal: AbortSignal;
-  /** Fields of the caller's /v1 body that the gateway does not know: they reach an OpenAI-format upstream as they are. */
+  /** Unknown fields of a /v1 body, which are passed on to an OpenAI-format upstream. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
 interface Answer {
-  /** Null when the upstream reported none that can be believed: the gateway counts. */
+  /** Null without a credible report: the gateway counts. */
   readonly usage: UsageQuantities | null;
-  /** One sentence for each option that had no effect. */
+  /** One sentence per option that had no effect. */
   readonly warnings: readonly string[];
 }
 
 export interface ImageCall extends Call {
   readonly prompt: string;
-  /** Pixels; null leaves the size to the upstream. */
+  /** Pixels; null: the upstream decides. */
   readonly size: { readonly width: number; readonly height: number } | null;
   readonly count: number;
   readonly seed: number | null;
   readonly negativePrompt: string | null;
   readonly quality: string | null;
   readonly isTransparent: boolean;
-  /** What the caller wants to receive; null takes what the model makes. */
+  /** The requested format; null: the model's own. */
   readonly format: "jpeg" | "png" | "webp" | null;
-  /** Think about text and layout first. */
+  /** Plan text and layout first. */
   readonly reasoning: boolean | null;
-  /** References, or the pictures to edit: with any, it is an edit. */
+  /** References, or images to edit: with any, it is an edit. */
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
 }
@@ -58,10 +57,10 @@ export interface ImageCall extends Call {
 export interface ImageAnswer extends Answer {
   readonly images: readonly (MediaFile & {
     readonly revisedPrompt: string | null;
-    /** The same bytes as base64 in ASCII, when they came so: whoever answers them like that need not encode them. */
+    /** The same bytes as base64 in ASCII, when received so; saves encoding them again. */
     readonly base64?: Uint8Array;
   })[];
-  /** For whoever will not look at the pictures again: after it, they are of no bytes. */
+  /** Gives the memory back when the image is no longer needed: its bytes are then empty. */
   readonly release?: () => void;
 }
 
@@ -73,18 +72,18 @@ export interface VideoCall extends Call {
   readonly prompt: string;
   readonly size: { readonly width: number; readonly height: number } | null;
   readonly aspectRatio: "16:9" | "9:16" | null;
-  /** Null leaves the length to the upstream. */
+  /** Null: the upstream decides. */
   readonly seconds: number | null;
   readonly hasAudio: boolean;
   readonly seed: number | null;
   readonly negativePrompt: string | null;
   readonly images: readonly InputFile[];
-  /** Told as the upstream tells, 0 to 100. */
+  /** Called with the upstream's progress, 0 to 100. */
   readonly onProgress: (percent: number) => void;
 }
 
 export interface VideoAnswer extends Answer, MediaFile {
-  /** Null when it is not known: what was asked for is billed. */
+  /** Null when unknown: the requested length is billed. */
   readonly durationMs: number | null;
 }
 
@@ -109,12 +108,12 @@ export interface SpeechCall extends Call {
   readonly input: string;
   readonly voice: string;
   readonly format: SpeechFormat;
-  /** 0.25 to 4; null is the voice's own. */
+  /** 0.25 to 4; null: the voice's default. */
   readonly speed: number | null;
   readonly instructions: string | null;
 }
 
-/** Speech as it is made. `usage` is read when the chunks have ended. */
+/** A stream of speech. `usage` is set when the chunks have ended. */
 export interface SpeechStream {
   readonly contentType: GeneratedType;
   readonly chunks: AsyncIterable<Uint8Array>;
@@ -143,16 +142,16 @@ export interface MusicProvider {
 
 export interface TranscriptionCall extends Call {
   readonly audio: InputFile;
-  /** ISO 639-1; null: found out. */
+  /** ISO 639-1; null: detected. */
   readonly language: string | null;
   readonly prompt: string | null;
   readonly temperature: number | null;
-  /** Whether segments and words with their times are wanted. */
+  /** Whether segments and words with their times are needed. */
   readonly wantsSegments: boolean;
   readonly wantsWords: boolean;
 }
 
-/** What OpenAI tells of a segment beside its words and times: how it was decoded. Under its own names, because nothing here reads them. */
+/** OpenAI's decoding data of a segment, under its own names, because nothing here reads them. */
 export interface SegmentDecoding {
   readonly id: number;
   readonly seek: number;
@@ -164,18 +163,18 @@ export interface SegmentDecoding {
 }
 
 export interface TranscriptSegment {
-  /** Seconds from the beginning. */
+  /** Seconds from the start. */
   readonly start: number;
   readonly end: number;
   readonly text: string;
-  /** As much of it as the upstream told. */
+  /** As far as the upstream reported it. */
   readonly decoding?: Partial<SegmentDecoding>;
 }
 
 export interface TranscriptionAnswer extends Answer {
   readonly text: string;
   readonly language: string | null;
-  /** Length of the recording; null when the upstream does not tell. */
+  /** Length of the recording; null when not reported. */
   readonly durationMs: number | null;
   readonly segments: readonly TranscriptSegment[] | null;
   readonly words: readonly TranscriptSegment[] | null;
@@ -188,20 +187,20 @@ export interface TranscriptionProvider {
 export interface EmbeddingCall extends Call {
   /** Texts, or token numbers of the model's own vocabulary. */
   readonly inputs: readonly (string | readonly number[])[];
-  /** The caller sent its one input by itself, not in a list. */
+  /** The client sent one input that was not in a list. */
   readonly isSingle?: boolean;
   readonly dimensions: number | null;
-  /** What the caller wants to receive; an upstream that answers in the other one is as good. */
+  /** The requested encoding; an upstream may answer in the other one. */
   readonly encodingFormat?: "float" | "base64" | null;
 }
 
-/** Numbers, or base64 of little-endian 32-bit floats, as it came. */
+/** Numbers, or base64 of little-endian 32-bit floats as received. */
 export type EmbeddingVector = readonly number[] | Float32Array | string;
 
 export interface EmbeddingAnswer extends Answer {
   /** One for each input, in order. */
   readonly vectors: readonly EmbeddingVector[];
-  /** The upstream's own JSON document, and what it says, when it is what a caller of OpenAI's format would expect, usage included. */
+  /** The upstream's JSON document and its content, when it already is the expected answer in OpenAI's format, usage included. */
   readonly document?: { readonly bytes: Uint8Array; readonly object: Readonly<Record<string, unknown>> };
 }
 
@@ -209,7 +208,7 @@ export interface EmbeddingProvider {
   embed(call: EmbeddingCall): Promise<EmbeddingAnswer>;
 }
 
-/** OpenAI's content parts, where a model judges pictures too. */
+/** OpenAI's content parts, for models that also moderate images. */
 export type ModerationInput = string | { readonly type: string; readonly [field: string]: unknown };
 
 export interface ModerationCall extends Call {
@@ -221,7 +220,7 @@ export interface ModerationResult {
   readonly categories: Readonly<Record<string, boolean>>;
   /** 0 to 1. */
   readonly scores: Readonly<Record<string, number>>;
-  /** By category: which kinds of content (`text`, `image`) it was judged by, where the upstream tells. */
+  /** Kinds of content (`text`, `image`) judged, by category, where reported. */
   readonly appliedInputTypes?: Readonly<Record<string, unknown>>;
 }
 
@@ -234,15 +233,15 @@ export interface ModerationProvider {
 }
 
 export interface RealtimeCall extends Call {
-  /** The caller speaks the beta form of the events. */
+  /** The client uses the beta form of the events. */
   readonly isBeta: boolean;
 }
 
 /** A session of OpenAI's realtime events: JSON texts both ways. */
 export interface RealtimeConnection {
-  /** Resolves when the text has been handed on: await it, or memory fills up. */
+  /** Resolves when the text was passed on: await it to bound memory. */
   send(text: string): Promise<void>;
-  /** Ends when the upstream closes in an orderly way; throws a ProviderError when the connection breaks. Pulled only while the reader keeps up. */
+  /** Ends when the upstream closes normally; throws a ProviderError when the connection breaks. Pulled only while the reader keeps up. */
   readonly events: AsyncIterable<string>;
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * What a local model server has: Ollama's own lists (`/api/tags`, and `/api/show` for what a model can do), or OpenAI's
- * (`/v1/models`) from a server that has only that. Its models are called over OpenAI's format.
+ * Reads the models of a local server: Ollama's lists (`/api/tags`, and `/api/show` for abilities), or OpenAI's (`/v1/models`) from other
+ * servers. They are called over OpenAI's format.
  */
 
 import { isRecord } from "../lib/json.js";
@@ -11,24 +11,24 @@ import { parseObject } from "./openai/json.js";
 import { ProviderError } from "./provider.js";
 
 export interface LocalModel {
-  /** As the server calls it, such as `llama3.2:latest`. */
+  /** The server's name, such as `llama3.2:latest`. */
   readonly name: string;
-  /** Ollama's words: completion, tools, vision, thinking, embedding. Null when the server does not tell. */
+  /** Ollama's words: completion, tools, vision, thinking, embedding. Null when not reported. */
   readonly abilities: readonly string[] | null;
   /** In tokens. */
   readonly contextLength: number | null;
 }
 
-/** Models that are asked about at the same time. */
+/** Concurrent requests for details. */
 const ASKED_AT_ONCE = 4;
 
 export class LocalModelServer {
   private readonly pool: UpstreamPool;
   private readonly path: string;
-  /** What was learnt of a model, by its name and what it is made of: asked once. */
+  /** Details by name and digest, read once. */
   private details = new Map<string, LocalModel>();
 
-  /** `baseUrl` without a slash at its end, and without `/v1`. */
+  /** `baseUrl` without a trailing slash, and without `/v1`. */
   constructor(baseUrl: string) {
     this.path = withoutTrailing(new URL(baseUrl).pathname, "/");
     this.pool = createUpstreamPool(baseUrl, { connectMs: LOCAL_TIMEOUT_MS, idleMs: LOCAL_TIMEOUT_MS, totalMs: LOCAL_TIMEOUT_MS });
@@ -78,7 +78,7 @@ export class LocalModelServer {
     return this.request("GET", path, null, signal);
   }
 
-  /** The JSON object that the server answers; null for an error status. */
+  /** The JSON object of the answer; null for an error status. */
   private async request(method: "GET" | "POST", path: string, body: string | null, signal: AbortSignal) {
     const headers = ["accept", "application/json", "accept-encoding", "identity", "user-agent", "sluice"];
     if (body !== null) headers.push("content-type", "application/json");
@@ -91,13 +91,13 @@ export class LocalModelServer {
   }
 }
 
-/** A name, and what it stands for today: a model that was pulled anew has another digest. */
+/** A name and its content's key: a model that was pulled again has another digest. */
 function toEntry(entry: Readonly<Record<string, unknown>>): { readonly name: string; readonly key: string }[] {
   const name = entry.name ?? entry.model;
   return isName(name) ? [{ name, key: `${name} ${String(entry.digest ?? "")}` }] : [];
 }
 
-/** A name that an id of the catalog can hold. */
+/** A name that is valid in a catalog id. */
 function isName(value: unknown): value is string {
   return typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/.test(value);
 }

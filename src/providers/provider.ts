@@ -1,6 +1,6 @@
 /**
- * What an upstream can do for us, one interface per modality. A provider knows a wire format and nothing of accounts,
- * prices or retries: those live in `services/generation`.
+ * Abilities of an upstream, one interface per modality. A provider knows a wire format, and no accounts, prices or retries: those are in
+ * `services/generation`.
  */
 
 import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
@@ -19,7 +19,7 @@ import type {
   VideoProvider,
 } from "./media.js";
 
-/** What ends a call early: an AbortSignal, or what costs less than one where few listen. */
+/** Ends a call early: an AbortSignal, or something cheaper where few listen. */
 export interface CallEnd {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -31,7 +31,7 @@ export interface EndListener {
   handleEvent(): void;
 }
 
-/** For those who pass it on to what knows AbortSignals only. */
+/** Converts to an AbortSignal for code that needs one. */
 export function toSignal(end: CallEnd): AbortSignal {
   if (end instanceof AbortSignal) return end;
   const controller = new AbortController();
@@ -44,48 +44,48 @@ export interface ChatCall {
   /** The upstream's own name for the model; it replaces `body.model`. */
   readonly upstreamModel: string;
   readonly body: ChatBody;
-  /** The gateway's own bound to each choice, in tokens, of a request that states none; null: none is needed. */
+  /** The gateway's own limit on each choice, in tokens, for a request without one; null: not needed. */
   readonly outputTokensMax?: number | null | undefined;
-  /** Aborted when the caller has gone or the total time is up: the upstream's connection is closed at once. */
+  /** Aborted when the client disconnects or the total time is up: the upstream's connection is closed at once. */
   readonly signal: CallEnd;
 }
 
-/** The body as the upstream is to have it: with the gateway's own bound, by the name that the upstream knows it by. */
+/** The body for the upstream, with the gateway's own limit under the upstream's field name. */
 export function boundedBody({ body, outputTokensMax }: ChatCall, field: OutputCapField = "max_completion_tokens"): ChatBody {
   return outputTokensMax == null ? body : withFields(body, { [field]: outputTokensMax });
 }
 
-/** The older name, which every other server of OpenAI's format knows, and the one that OpenAI's own reasoning models insist on. */
+/** The older name, which all other servers accept, and the one that OpenAI's reasoning models require. */
 export type OutputCapField = "max_tokens" | "max_completion_tokens";
 
 export interface ChatAnswer {
-  /** The JSON document of a `chat.completion`, as it came. */
+  /** The JSON document of a `chat.completion` as received. */
   readonly bytes: Uint8Array;
   readonly completion: ChatCompletion;
-  /** Null when the upstream reported none, or none that can be believed (negative, fractional, out of range). */
+  /** Null without a credible report (negative, fractional, out of range). */
   readonly usage: ReportedUsage | null;
-  /** One sentence for each option that had no effect, where the gateway itself writes the upstream's format. */
+  /** One sentence per option without effect, where the gateway writes the upstream's format. */
   readonly warnings?: readonly string[];
 }
 
 /** One `chat.completion.chunk`. */
 export interface ChatChunk {
   readonly object: ChatChunkObject;
-  /** The whole event as it goes on to the caller: `data: <json>\n\n`. */
+  /** The event as sent to the client: `data: <json>\n\n`. */
   readonly bytes: Uint8Array;
-  /** What the upstream reports in it: it covers what came up to here. */
+  /** Reported usage, which covers everything up to this chunk. */
   readonly usage: ReportedUsage | null;
-  /** The same as it came, to go on to the caller. */
+  /** The report as received, for the client. */
   readonly report?: unknown;
-  /** All that it says, of one that says a text and nothing else; the others are looked at. */
+  /** The text of a chunk that has nothing else; others are inspected. */
   readonly text?: string;
-  /** How its event differs from others of its frame; `bytes` and `object` are made for whoever asks. */
+  /** Its difference from the frame; `bytes` and `object` are made on demand. */
   readonly framed?: Framed | undefined;
   /** On the first chunk, as in a ChatAnswer. */
   readonly warnings?: readonly string[];
 }
 
-/** What one read from the upstream brought: forwarded in one write. */
+/** The chunks of one read from the upstream, forwarded in one write. */
 export type ChatChunkBatch = readonly ChatChunk[];
 
 export interface ChatBatches {
@@ -96,14 +96,14 @@ export interface ChatProvider {
   /** Rejects with a ProviderError, or with the signal's reason when that is aborted. */
   complete(call: ChatCall): Promise<ChatAnswer>;
   /**
-   * Resolves when the upstream has accepted the request (a 2xx status and a usable content type); rejects with a
-   * ProviderError. The iterable ends after `[DONE]`, or after a finish_reason and the end of the body; it throws a
-   * ProviderError on anything else, and stops reading when it is not pulled. `return()` closes the connection.
+   * Resolves when the upstream has accepted the request (a 2xx status and a usable content type); rejects with a ProviderError. The
+   * iterable ends after `[DONE]`, or after a finish_reason and the end of the body; otherwise it throws a ProviderError. It reads only when
+   * pulled. `return()` closes the connection.
    */
   stream(call: ChatCall): Promise<ChatBatches>;
 }
 
-/** Everything that one upstream can do over its wire format. */
+/** All abilities of one upstream over its wire format. */
 export interface Provider {
   readonly chat?: ChatProvider;
   readonly image?: ImageProvider;
@@ -119,37 +119,37 @@ export interface Provider {
 }
 
 export type ProviderErrorKind =
-  /** It could not be reached: no connection was made. */
+  /** No connection was made. */
   | "network"
-  /** It was reached, and hung up without having answered anything. */
+  /** The connection closed before any answer. */
   | "closed"
-  /** Nothing, or nothing more, within the time allowed. */
+  /** No answer, or no further part of it, within the time allowed. */
   | "timeout"
-  /** The upstream answered with an error status, or with an error event in a stream. */
+  /** An error status, or an error event in a stream. */
   | "status"
-  /** The upstream answered something that is not its wire format, or too much of it. */
+  /** An answer that is not of the wire format, or too large. */
   | "invalid-response"
-  /** Its answer began and ended early: it said no more, or its connection broke. */
+  /** An answer that began and ended early. */
   | "cut";
 
 export interface ProviderErrorOptions {
   /** The upstream's HTTP status, with kind `status`. */
   readonly status?: number;
-  /** Of a time-out: some of the answer had come. */
+  /** Of a timeout: part of the answer had arrived. */
   readonly hasBegun?: boolean;
-  /** The upstream's own words, secrets redacted: shown to the caller only when the request itself was at fault. */
+  /** The upstream's message with secrets redacted: shown only when the request was at fault. */
   readonly upstreamMessage?: string;
-  /** The upstream's name for the parameter at fault. */
+  /** The upstream's name of the wrong parameter. */
   readonly upstreamParam?: string;
   readonly upstreamCode?: UpstreamCode;
-  /** When the upstream says that it may be asked again: 1 to a day. */
+  /** The upstream's retry time: 1 second to a day. */
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
 
 /**
- * `message` is told to callers, but for the kind `status`: one sentence that says what happened as far as it is known here, in our
- * words, with nothing in it that the upstream wrote. Whatever else there is to know is the `cause`.
+ * Callers see `message`, except for the kind `status`: one sentence in our words, without text of the upstream. Further details are in
+ * `cause`.
  */
 export class ProviderError extends Error {
   override readonly name = "ProviderError";
@@ -175,9 +175,9 @@ export class ProviderError extends Error {
   }
 }
 
-/** Where requests of one upstream go, and how long they may take. */
+/** Timeouts of requests to one upstream. */
 export interface UpstreamTimeouts {
-  /** Until the connection stands. */
+  /** Until the connection is established. */
   readonly connectMs: number;
   /** Until the answer's headers, and between two bytes of a stream. */
   readonly idleMs: number;
@@ -186,9 +186,8 @@ export interface UpstreamTimeouts {
 }
 
 /**
- * Why an upstream refused, as callers are told it (`details.upstreamCode`): a closed list of ours. Upstreams are hostile, so nothing of
- * theirs is passed on; what they say is looked up, and what is not known is nothing. What is wrong with the credential that an upstream
- * is called with is no word of this list: that is not its caller's affair, and the status tells it.
+ * Reasons of refusals as shown to callers (`details.upstreamCode`): our own closed list. Upstreams may be hostile, so their text is looked
+ * up and never passed on. Faults of the gateway's credential are not in the list, as they do not concern the caller; the status shows them.
  */
 const UPSTREAM_CODES = [
   "context_length_exceeded",
@@ -205,7 +204,7 @@ const UPSTREAM_CODES = [
 ] as const;
 export type UpstreamCode = (typeof UPSTREAM_CODES)[number];
 
-/** What OpenAI, Anthropic, Google, Mistral, OpenRouter and others write as the code, the type or the status of an error; in lower case. */
+/** Codes, types and statuses of errors at OpenAI, Anthropic, Google, Mistral, OpenRouter and others; in lower case. */
 const MEANINGS: ReadonlyMap<string, UpstreamCode> = new Map([
   ...UPSTREAM_CODES.map((code): [string, UpstreamCode] => [code, code]),
   ["context_window_exceeded", "context_length_exceeded"],
@@ -238,7 +237,7 @@ const MEANINGS: ReadonlyMap<string, UpstreamCode> = new Map([
 ] satisfies [string, UpstreamCode][]);
 const CODE_CHARS_MAX = 64;
 
-/** How those say it who have no code for a prompt that is too long; in lower case. */
+/** Messages about a too long prompt from upstreams without a code for it; in lower case. */
 const TOO_LONG = [
   "prompt is too long",
   "maximum context length",
@@ -246,10 +245,10 @@ const TOO_LONG = [
   "exceeds the context window",
   "too many tokens",
 ];
-/** Only what refuses the request itself may be about its length. */
+/** Only refusals of the request can be about its length. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** `said` are the upstream's code, type and status, in the order in which they count. */
+/** `said` has the upstream's code, type and status, in order of precedence. */
 export function toUpstreamCode(said: readonly unknown[], status: number, message: string | undefined): UpstreamCode | undefined {
   const isTooLong = REFUSALS.has(status) && message !== undefined && TOO_LONG.some((words) => message.toLowerCase().includes(words));
   if (isTooLong) return "context_length_exceeded";
@@ -260,7 +259,7 @@ export function toUpstreamCode(said: readonly unknown[], status: number, message
   return undefined;
 }
 
-// What a request asks for and the adapter cannot express: the caller's mistake, told as an upstream tells it.
+// A request that the adapter cannot express: the client's error, in the form of an upstream's refusal.
 
 export function refuse(message: string, param: string): ProviderError {
   return new ProviderError("status", `The request was refused: ${message}`, {

@@ -1,6 +1,6 @@
 /**
- * Vendors with wire formats of their own, through the model interfaces of the Vercel AI SDK's provider packages: everything that
- * a vendor's row names. Only the interfaces are used, not the SDK's functions, which would retry and hold back what we meter.
+ * Vendors with wire formats of their own, through the model interfaces of the Vercel AI SDK's provider packages: everything in a vendor's
+ * row. Uses the interfaces only, because the SDK's functions would retry, and withhold data that we meter.
  */
 import type { Provider } from "../provider.js";
 import { AiSdkSpeechProvider, AiSdkTranscriptionProvider } from "./audio.js";

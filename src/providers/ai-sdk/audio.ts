@@ -1,4 +1,4 @@
-/** Speech and transcription. The packages give speech whole, so it begins when it is finished. */
+/** Speech and transcription. The packages return speech whole, so it begins when it is finished. */
 import type { SpeechModelV3, TranscriptionModelV3 } from "@ai-sdk/provider";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import {
@@ -15,7 +15,7 @@ import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { SpeechTraits, TranscriptionTraits } from "./vendor.js";
 
-/** Handed on in pieces, so that a slow reader is felt. */
+/** Passed on in pieces, for back-pressure. */
 const PIECE_BYTES = 64 * 1024;
 
 export class AiSdkSpeechProvider implements SpeechProvider {
@@ -123,7 +123,7 @@ export class AiSdkTranscriptionProvider implements TranscriptionProvider {
 const SEGMENT_CHARS_MAX = 84;
 const PAUSE_SECONDS = 0.8;
 
-/** Segments of an upstream that tells words: they end with a sentence, at a pause, or when they are long. */
+/** Builds segments from words: they end with a sentence, at a pause, or when they are long. */
 function toSegments(words: readonly TranscriptSegment[]): TranscriptSegment[] {
   const segments: TranscriptSegment[] = [];
   for (const word of words) {

@@ -29,7 +29,7 @@ export function fromResponse(
   };
 }
 
-/** Throws when the upstream gave up: half an answer is none. */
+/** Throws when the upstream gave up: a partial answer is not returned. */
 export function toFinishReason({ unified, raw }: LanguageModelV3FinishReason): string {
   switch (unified) {
     case "length":
@@ -75,17 +75,17 @@ function toMessage(content: readonly LanguageModelV3Content[]): Record<string, u
   };
 }
 
-/** Thoughts with what the vendor signed them with: clients send them back as they are. */
+/** Reasoning with the vendor's signature: clients send it back unchanged. */
 export function toReasoningDetail(index: number, text: string, metadata: SharedV3ProviderMetadata | undefined): Record<string, unknown> {
   return { type: "reasoning.text", index, text, ...toExtraContent(metadata) };
 }
 
-/** What the vendor wants to have back with this part, under the name that Gemini's own OpenAI-format address uses. */
+/** Metadata that the vendor needs back with this part, under the name in Gemini's own OpenAI-format API. */
 export function toExtraContent(metadata: SharedV3ProviderMetadata | undefined): { extra_content?: SharedV3ProviderMetadata } {
   return metadata === undefined ? {} : { extra_content: metadata };
 }
 
-/** A source that the answer rests on; null for any other part. */
+/** A source of the answer; null for other parts. */
 export function toAnnotation(part: { readonly type: string }): Record<string, unknown> | null {
   if (!isSource(part)) return null;
   return { type: "url_citation", url_citation: { url: part.url, title: part.title ?? part.url, start_index: 0, end_index: 0 } };
@@ -95,7 +95,7 @@ function isSource(part: { readonly type: string }): part is { readonly type: "so
   return part.type === "source" && "url" in part;
 }
 
-/** A picture in the answer; null for any other part. */
+/** An image in the answer; null for other parts. */
 export function toImage(part: { readonly type: string }): Record<string, unknown> | null {
   if (!isFile(part)) return null;
   const base64 = typeof part.data === "string" ? part.data : Buffer.from(part.data).toString("base64");

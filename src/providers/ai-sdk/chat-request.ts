@@ -1,4 +1,4 @@
-/** A chat-completions body as a call of the package. What cannot be expressed becomes a warning. */
+/** A chat-completions body as a call of the package. Options that it cannot express become warnings. */
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { ChatBody } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
@@ -12,7 +12,7 @@ export interface ChatRequest {
   readonly warnings: readonly string[];
 }
 
-/** Fields that are expressed, that mean nothing to an upstream, or that ask for what happens anyway. */
+/** Fields that are translated, that upstreams do not use, or that state the default. */
 const EXPRESSED = new Set([
   "model",
   "messages",
@@ -37,7 +37,7 @@ const EXPRESSED = new Set([
   "safe",
   "user",
 ]);
-/** What asks for nothing. */
+/** Values that request nothing. */
 const IDLE: Readonly<Record<string, unknown>> = { n: 1, logprobs: false, top_logprobs: 0, store: false };
 
 export function toRequest(body: ChatBody, vendor: Vendor, model: string): ChatRequest {
@@ -134,7 +134,7 @@ function toToolChoice(choice: unknown): Partial<LanguageModelV3CallOptions> {
   return {};
 }
 
-/** The vendor's own options: what OpenAI's fields mean there, then what the caller states for this vendor. */
+/** The vendor's options: OpenAI's fields translated, then the client's own options for this vendor. */
 function ownOptions(body: ChatBody, vendor: Vendor, model: string, notes: string[]): Record<string, unknown> {
   const { chat = {}, optionsName } = vendor;
   const own: Record<string, unknown> = {};

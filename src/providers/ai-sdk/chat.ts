@@ -1,4 +1,4 @@
-/** Chat with a vendor that has a format of its own: OpenAI's body in, OpenAI's objects out. */
+/** Chat with a vendor's own format: OpenAI's body in, OpenAI's objects out. */
 import type { LanguageModelV3, LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
@@ -39,7 +39,7 @@ export class AiSdkChatProvider implements ChatProvider {
       const reader = stream.getReader();
       const { apiKey } = this.client;
       const { value: first } = await reader.read();
-      // A stream begins with its warnings, before anything has come from the upstream.
+      // A stream begins with its warnings, before anything from the upstream.
       const begun = first?.type === "stream-start" ? toWarnings(first.warnings) : [];
       const reducer = new ChunkReducer(call.upstreamModel, this.traits, [...warnings, ...begun], apiKey, this.client.noteUnknownUsage);
       return new AiSdkChatStream({ reader, first, reducer, session, apiKey, callSignal });
@@ -58,22 +58,22 @@ function modelOf(models: VendorModels, call: ChatCall): LanguageModelV3 {
   return models.languageModel(call.upstreamModel);
 }
 
-// Files that a chat names by their address and that the upstream does not fetch by itself: fetched for it.
+// Fetches files that a chat names by URL when the upstream does not fetch them itself.
 
 interface ReferenceReader {
-  /** Addresses that the upstream fetches by itself, by media type; `*` is any. */
+  /** URL patterns that the upstream fetches itself, by media type; `*` is any. */
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
   readonly fetchFile: FetchFile;
   readonly signal: AbortSignal;
 }
 
-/** Throws a ProviderError of status 400 for a file that cannot be had, or for too many. */
+/** Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many files. */
 async function fetchReferences(prompt: LanguageModelV3Prompt, reader: ReferenceReader): Promise<LanguageModelV3Prompt> {
   const count = prompt.flatMap(contentOf).filter((part) => isForUs(part, reader)).length;
   if (count === 0) return prompt;
   if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
   const read: LanguageModelV3Message[] = [];
-  // One after the other: their bytes are held together, their connections need not be.
+  // Sequential, because connections need not be parallel: the bytes are held together anyway.
   for (const message of prompt) read.push(await readMessage(message, reader));
   return read;
 }

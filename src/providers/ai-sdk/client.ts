@@ -1,4 +1,4 @@
-/** One call of a vendor's package: loads it, hands it our `fetch`, and says what went wrong in our terms. */
+/** One call of a vendor's package: loads it, gives it our `fetch`, and translates its errors. */
 import type { SharedV3Warning } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
 import type { NoteUnknownWord, UnknownWordKind } from "../../lib/unknown-words.js";
@@ -14,14 +14,14 @@ import type { Vendor, VendorModels } from "./vendor.js";
 
 export interface AiSdkUpstream {
   readonly vendor: Vendor;
-  /** Instead of the vendor's own address. */
+  /** Replaces the vendor's own address. */
   readonly baseUrl: string;
-  /** Null sends an empty one: a proxy may know better. */
+  /** Null sends an empty key: a proxy may have one. */
   readonly apiKey: string | null;
   readonly timeouts: UpstreamTimeouts;
-  /** Fetches what a caller or an answer names by its address: public ones only. */
+  /** Fetches files by URL for a client or an answer: public addresses only. */
   readonly fetchFile: FetchFile;
-  /** Told of words that are not known and read past. */
+  /** Receives unknown values, which are ignored. */
   readonly noteUnknown?: NoteUnknownWord | undefined;
 }
 
@@ -43,7 +43,7 @@ export class AiSdkClient {
     });
   }
 
-  /** Runs `work` to its end. An abort ends the wait at once, also where the package does not look at the signal. */
+  /** Runs `work` to its end. An abort ends the wait at once, even if the package ignores the signal. */
   async call<Result>(
     signal: AbortSignal,
     work: (models: VendorModels, session: FetchSession) => Promise<Result>,
@@ -72,7 +72,7 @@ export class AiSdkClient {
     return this.upstreamFetch.close();
   }
 
-  /** Names in a usage report that are not known. */
+  /** Receives unknown names in usage reports. */
   readonly noteUnknownUsage: NoteUnknown = (names) => {
     for (const name of names) this.noteUnknown("usage-name", name);
   };
@@ -115,7 +115,7 @@ export function toWarnings(warnings: readonly SharedV3Warning[]): string[] {
   });
 }
 
-/** The caller's own fields for the vendor, from a body's `provider_options.<vendor>`. */
+/** The client's own fields for the vendor, from a body's `provider_options.<vendor>`. */
 export function statedOptions(body: Readonly<Record<string, unknown>>, name: string): Readonly<Record<string, unknown>> {
   const all = body.provider_options ?? body.providerOptions;
   const own = isObject(all) ? ownValue(all, name) : undefined;

@@ -1,4 +1,3 @@
-/** Embeddings. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -27,7 +26,7 @@ export class AiSdkEmbeddingProvider implements EmbeddingProvider {
       const most = (await model.maxEmbeddingsPerCall) ?? texts.length;
       const vectors: number[][] = [];
       let tokens: number | null = 0;
-      // One after the other: a thousand texts must not become a hundred requests at once.
+      // Sequential, so that a thousand texts do not become a hundred concurrent requests.
       for (let at = 0; at < texts.length; at += most) {
         const values = texts.slice(at, at + most);
         const result = await model.doEmbed({ values, providerOptions, abortSignal: signal });
@@ -54,7 +53,7 @@ function unreadable(): ProviderError {
   return new ProviderError("invalid-response", "The upstream answered another number of embeddings than it was asked for.");
 }
 
-/** A vendor that reports nothing has its packages say NaN or 0 for it. */
+/** Packages return NaN or 0 when the vendor reports nothing. */
 function isAmount(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value > 0 && value <= USAGE_AMOUNT_MAX;
 }

@@ -1,9 +1,9 @@
-/** What a vendor's package throws, as a ProviderError. Its classes are told by name: copies of different versions live side by side. */
+/** Translates errors of a vendor's package to ProviderErrors. Classes are recognized by name, because copies of several versions exist. */
 import { unreachable } from "../http.js";
 import { redactSecrets, toEmbeddedError, toStatusError } from "../openai/errors.js";
 import { ProviderError } from "../provider.js";
 
-/** The package found the request wanting and sent nothing. */
+/** The package rejected the request without sending it. */
 const REFUSALS = new Set([
   "AI_InvalidArgumentError",
   "AI_InvalidPromptError",
@@ -27,7 +27,7 @@ interface ApiCallError extends Error {
   readonly responseHeaders?: Readonly<Record<string, string>>;
 }
 
-/** `hasSent`: whether the upstream had been asked anything when this was thrown. */
+/** `hasSent`: whether a request was sent before the error. */
 export function toError(error: unknown, apiKey: string | null, hasSent: boolean): unknown {
   const own = findOwn(error);
   if (own !== null) return own;
@@ -40,13 +40,13 @@ export function toError(error: unknown, apiKey: string | null, hasSent: boolean)
   return new ProviderError("status", said, { status: isRefusal ? 400 : 502, upstreamMessage: said, cause: error });
 }
 
-/** What a stream says went wrong: an error of the package, or what the upstream's event held. */
+/** Translates an error in a stream: the package's, or the upstream's event. */
 export function toStreamError(error: unknown, apiKey: string | null): unknown {
   if (error instanceof Error) return toError(error, apiKey, true);
   return toEmbeddedError(error, apiKey);
 }
 
-/** The trouble that our own `fetch` reported, or the reason of an abort, which packages wrap. */
+/** Finds our own `fetch`'s error, or an abort's reason, inside the package's wrapper. */
 function findOwn(error: unknown): unknown {
   let current = error;
   for (let level = 0; level < CAUSES_MAX && current instanceof Error; level += 1) {

@@ -1,6 +1,6 @@
 /**
- * The `fetch` that vendors' packages are given, so that addresses, time-outs and credentials are ours: requests for a vendor's
- * own address go to the upstream's base URL, silence ends them, and the key goes to the vendor alone.
+ * The `fetch` for vendors' packages, which controls addresses, timeouts and credentials: requests to a vendor's address go to the
+ * upstream's base URL, silence ends them, and only the vendor gets the key.
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
 import { RawSseSilence, SseSilenceError } from "../../lib/sse-silence.js";
@@ -12,16 +12,16 @@ import { ProviderError, type UpstreamTimeouts } from "../provider.js";
 
 type Fetch = typeof globalThis.fetch;
 
-/** A vendor may answer that its answer lies somewhere else: so many hops are followed. */
+/** Redirects that are followed. */
 const REDIRECTS_MAX = 5;
 
 export interface FetchSettings {
-  /** Where requests go. */
+  /** Target of requests. */
   readonly baseUrl: string;
-  /** The addresses that the vendor's package uses: what follows them follows `baseUrl`. */
+  /** Base addresses of the package, which are replaced by `baseUrl`. */
   readonly vendorUrls: readonly string[];
   readonly timeouts: UpstreamTimeouts;
-  /** Fetches what lies at an address that is not the vendor's: public ones only. */
+  /** Fetches other addresses than the vendor's: public ones only. */
   readonly fetchFile: FetchFile;
 }
 
@@ -37,7 +37,7 @@ export class UpstreamFetch {
     this.streamed = new Agent({ ...common, headersTimeout: idleMs, bodyTimeout: idleMs });
   }
 
-  /** Everything that one call sends. `isStreamed`: silence means trouble. `bytesMax` bounds each answer. */
+  /** Everything that one call sends. `isStreamed`: silence is an error. `bytesMax` bounds each answer. */
   begin(signal: AbortSignal, { isStreamed, bytesMax }: { readonly isStreamed: boolean; readonly bytesMax: number }): FetchSession {
     return new FetchSession(this.settings, isStreamed ? this.streamed : this.whole, signal, bytesMax);
   }
@@ -48,9 +48,9 @@ export class UpstreamFetch {
 }
 
 export class FetchSession {
-  /** Whether anything has been sent: what failed before was refused, not tried. */
+  /** Whether anything was sent; an earlier failure is a refusal. */
   hasSent = false;
-  /** Some answer has come. */
+  /** Part of an answer has arrived. */
   private hasBegun = false;
   private readonly controller = new AbortController();
   private readonly timer: NodeJS.Timeout;
@@ -77,7 +77,7 @@ export class FetchSession {
     return this.hasSent ? "asked" : "connecting";
   }
 
-  /** Nothing more is wanted: closes every connection whose answer has not ended. */
+  /** Closes all connections with unfinished answers. */
   end(): void {
     clearTimeout(this.timer);
     this.callerSignal.removeEventListener("abort", this.onAbort);
@@ -91,12 +91,12 @@ export class FetchSession {
     headers.set("accept-encoding", "identity");
     const body = await toBytes(init.body, headers);
     const url = this.toUpstreamUrl(input instanceof Request ? input.url : String(input));
-    // Packages pay with a POST. A GET is a look at a job, or fetches its result.
+    // Packages pay with a POST. A GET polls a job or fetches its result.
     if (method === "GET") return this.repeat(() => this.follow(url, method, headers, body));
     return this.follow(url, method, headers, body);
   };
 
-  /** The answer of the last attempt is passed on, of any status: the package knows its meaning. */
+  /** Passes on the answer of the last attempt, of any status, for the package to interpret. */
   private repeat(attempt: () => Promise<Response>): Promise<Response> {
     let attempts = 0;
     return repeatFreeStep(this.signal, async () => {
@@ -106,7 +106,7 @@ export class FetchSession {
         await response.body?.cancel();
         throw new ProviderError("status", `The upstream answered ${response.status}.`, { status: response.status });
       }
-      // Whole, so that a body that breaks is asked for again, too.
+      // Read whole, so that a broken body is also retried.
       const whole = response.body === null ? null : await response.arrayBuffer();
       return new Response(whole, { status: response.status, headers: response.headers });
     });
@@ -138,7 +138,7 @@ export class FetchSession {
     return [baseUrl, ...vendorUrls].some((own) => new URL(own).origin === url.origin);
   }
 
-  /** A file that an answer names may lie on any public host, which is not told the key. */
+  /** A file in an answer may be on any public host, which does not get the key. */
   private async readFile(url: URL, method: string): Promise<Response> {
     if (method !== "GET") throw new ProviderError("invalid-response", "The upstream's package asks a host that is not the vendor's.");
     const { signal, bytesMax } = this;
@@ -168,7 +168,7 @@ export class FetchSession {
     return new Response(read, { status: response.status, headers: [...response.headers] });
   }
 
-  /** The body, as far as it may go, its troubles in our terms. */
+  /** Reads the body within its bounds, and translates errors. */
   private read(body: ReadableStream<Uint8Array>, silence: RawSseSilence | null): ReadableStream<Uint8Array> {
     const reader = body.getReader();
     let bytes = 0;
@@ -202,7 +202,7 @@ export class FetchSession {
   }
 }
 
-/** What is wrong with a stream that goes on like this; null for nothing. */
+/** The exceeded bound of a stream; null for none. */
 function excessOf(silence: RawSseSilence | null, bytes: Uint8Array): string | null {
   try {
     silence?.push(bytes);
@@ -213,7 +213,7 @@ function excessOf(silence: RawSseSilence | null, bytes: Uint8Array): string | nu
   }
 }
 
-/** undici's `fetch` knows no `FormData` but its own: forms travel as the bytes that they are. */
+/** undici's `fetch` only accepts its own `FormData`, so forms are sent as bytes. */
 async function toBytes(body: RequestInit["body"], headers: Headers): Promise<Uint8Array | string | null> {
   if (body === undefined || body === null) return null;
   if (typeof body === "string" || body instanceof Uint8Array) return body;

@@ -1,4 +1,3 @@
-/** Pictures. */
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
@@ -8,12 +7,12 @@ import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { ImageTraits } from "./vendor.js";
 
-// Sizes for upstreams that know shapes only.
+// Sizes for upstreams that only accept aspect ratios.
 
-/** The shapes that vendors have in common. */
+/** Aspect ratios common to vendors. */
 const RATIOS = ["1:1", "4:3", "3:4", "3:2", "2:3", "16:9", "9:16", "21:9"] as const;
 
-/** The shape that is nearest to a size, both counted in doublings. */
+/** The ratio nearest to a size, on a logarithmic scale. */
 function nearestAspectRatio(width: number, height: number): (typeof RATIOS)[number] {
   const wanted = Math.log2(width / height);
   const distance = (ratio: string) => {
@@ -87,7 +86,7 @@ export class AiSdkImageProvider implements ImageProvider {
     take("quality", quality && call.quality !== null ? (ownValue(quality.values, call.quality) ?? null) : call.quality, quality?.option);
     take("transparent", call.isTransparent, undefined);
     take("reasoning", call.reasoning, undefined);
-    // What the upstream makes instead is turned into this format by the gateway.
+    // The gateway converts other formats.
     const named = call.format === null ? undefined : format?.values[call.format];
     if (format && named !== undefined) setOwnValue(own, format.option, named);
     if (call.images.length > 1) Object.assign(own, severalImages);
@@ -99,12 +98,12 @@ function toFile({ bytes, contentType }: InputFile): ImageModelV3File {
   return { type: "file", mediaType: contentType, data: bytes };
 }
 
-/** Requests of one picture each would all make the same one of the same seed. */
+/** Requests for one image each with the same seed would all return the same image. */
 function seedOf({ seed }: ImageCall, index: number): number | undefined {
   return seed === null ? undefined : seed + index;
 }
 
-/** 5 pictures, 2 a request: 2, 2, 1. */
+/** 5 images, 2 a request: 2, 2, 1. */
 function split(count: number, most: number): number[] {
   return Array.from({ length: Math.ceil(count / most) }, (_, index) => Math.min(most, count - index * most));
 }

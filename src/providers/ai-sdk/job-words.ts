@@ -1,6 +1,6 @@
 /**
- * Words of vendors' jobs, for packages that know a closed list of them and refuse any other: a word that a package does not know reaches
- * it as the nearest one that it does, so that a job which the vendor has begun is looked at again (see `../job-status.ts`).
+ * Maps status words of vendors' jobs for packages that accept only a closed list: an unknown word becomes the nearest known one, so that a
+ * running job continues to be polled (see `../job-status.ts`).
  */
 
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
@@ -11,11 +11,11 @@ import { parseObject } from "../openai/json.js";
 type Fetch = typeof globalThis.fetch;
 
 export interface JobTraits {
-  /** Where an answer says it: the first of these that is a text. */
+  /** Fields with the status; the first one that is a text counts. */
   readonly fields: readonly string[];
-  /** All that the package knows. */
+  /** All words that the package knows. */
   readonly known: readonly string[];
-  /** The one of them for each progress. */
+  /** A known word for each progress. */
   readonly words: Readonly<Record<JobProgress, string>>;
 }
 

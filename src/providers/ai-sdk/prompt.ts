@@ -17,9 +17,9 @@ import { refuse } from "../provider.js";
 
 // Files in a chat: OpenAI's content parts as the package's file parts.
 
-/** Bounded, so that what is no data URL is not read to its end. */
+/** Bounded, so that other text is not scanned to its end. */
 const DATA_URL = /^data:([^;,]{1,100})?(?:;[^,;]{1,100}){0,8}?(;base64)?,/i;
-/** The type that an address suggests, and what is assumed when it suggests none. */
+/** Media types by file extension, and defaults. */
 const TYPES: Readonly<Record<string, string>> = {
   png: "image/png",
   jpg: "image/jpeg",
@@ -39,7 +39,9 @@ const AUDIO_TYPES: Readonly<Record<string, string>> = {
   m4a: "audio/mp4",
 };
 
-/** `image_url`, `input_audio`, `file` and `video_url`. Throws a ProviderError of status 400 for what the upstream cannot be given. */
+/**
+ * `image_url`, `input_audio`, `file` and `video_url`. Throws a ProviderError of status 400 for a part that the upstream does not accept.
+ */
 function toFilePart(part: Loose, path: string): LanguageModelV3FilePart {
   switch (part.type) {
     case "image_url":
@@ -96,7 +98,7 @@ type ToolResultOutput = LanguageModelV3ToolResultPart["output"];
 type ToolResultContent = Extract<ToolResultOutput, { type: "content" }>["value"];
 
 export interface PromptTraits {
-  /** Under which the package reads the vendor's own options. */
+  /** The package's name for the vendor's own options. */
   readonly optionsName: string;
   readonly hasCacheControl: boolean;
 }
@@ -106,7 +108,7 @@ export interface Prompt {
   readonly warnings: readonly string[];
 }
 
-/** Throws a ProviderError of status 400 for what no message can say. Instructions come first, wherever they stood. */
+/** Throws a ProviderError of status 400 for content that a message cannot hold. Instructions come first, wherever they were. */
 export function toPrompt(body: ChatBody, traits: PromptTraits): Prompt {
   return new PromptWriter(traits).write(Array.isArray(body.messages) ? body.messages.filter(isRecord) : []);
 }
@@ -115,7 +117,7 @@ class PromptWriter {
   private readonly instructions: LanguageModelV3Message[] = [];
   private readonly turns: LanguageModelV3Message[] = [];
   private readonly warnings = new Set<string>();
-  /** The tool of each call, because a tool's answer names the call only. */
+  /** Tool names by call, because a tool's answer only names the call. */
   private readonly toolNames = new Map<string, string>();
   private readonly json = new BoundedJson(JSON_BOUNDS);
 
@@ -140,7 +142,7 @@ class PromptWriter {
     }
   }
 
-  /** Each part on its own, because each may end what is to be cached. */
+  /** Keeps parts separate, because each may end the cached prefix. */
   private addInstructions(message: Loose, options: Cached): void {
     if (typeof message.content === "string") {
       this.instructions.push({ role: "system", content: message.content, ...options });
@@ -218,7 +220,7 @@ class PromptWriter {
       this.warnings.add("cache_control: this upstream decides by itself what it caches.");
       return {};
     }
-    // An hour comes this far only where it has a price (services/catalog/billed-fields.ts).
+    // One hour is passed on only where it has a price (services/catalog/billed-fields.ts).
     const { ttl } = value.cache_control;
     const cacheControl = { type: "ephemeral", ...(typeof ttl === "string" && { ttl }) };
     return { providerOptions: { [this.traits.optionsName]: { cacheControl } } };
@@ -229,7 +231,7 @@ interface Cached {
   readonly providerOptions?: SharedV3ProviderOptions;
 }
 
-/** Thoughts of an earlier answer. Only those that come back with what the vendor signed them with are of use to it. */
+/** Reasoning of an earlier answer; only useful with the vendor's signature. */
 function toReasoning(message: Loose): AssistantContent {
   const details = recordsOf(message.reasoning_details);
   if (details.length === 0) {
@@ -239,7 +241,7 @@ function toReasoning(message: Loose): AssistantContent {
   return details.map((detail) => ({ type: "reasoning", text: String(detail.text ?? ""), ...returned(detail.extra_content) }));
 }
 
-/** What the vendor gave with a part of its answer, and wants to have back. */
+/** Metadata of a part that the vendor needs back. */
 function returned(extra: unknown): Cached {
   return isRecord(extra) ? { providerOptions: extra as SharedV3ProviderOptions } : {};
 }

@@ -22,7 +22,7 @@ interface OpenThought {
   metadata: SharedV3ProviderMetadata | undefined;
 }
 
-/** One part in, the chunks that it makes out. */
+/** Converts each part to its chunks. */
 export class ChunkReducer {
   isFinished = false;
   private head: Record<string, unknown>;
@@ -87,7 +87,7 @@ export class ChunkReducer {
     if (part.type === "reasoning-start") return [];
     this.openThoughts.delete(part.id);
     if (thought.metadata === undefined) return [];
-    // Whole, because the signature is of the whole.
+    // Sent whole, because the signature covers the whole.
     return this.send({ reasoning_details: [toReasoningDetail(this.thoughts++, thought.text, thought.metadata)] });
   }
 
@@ -104,7 +104,7 @@ export class ChunkReducer {
     return this.send({ tool_calls: [{ index: call.index, function: { arguments: text } }] });
   }
 
-  /** The call as a whole: what of it has not been sent in pieces. */
+  /** Sends the part of the call that was not sent in pieces. */
   private endToolCall(part: Extract<LanguageModelV3StreamPart, { type: "tool-call" }>): ChatChunk[] {
     const begun = this.toolCalls.has(part.toolCallId) ? [] : this.beginToolCall(part.toolCallId, part.toolName);
     const call = this.toolCalls.get(part.toolCallId);
@@ -115,7 +115,7 @@ export class ChunkReducer {
   }
 
   private finish({ usage, finishReason }: Extract<LanguageModelV3StreamPart, { type: "finish" }>): ChatChunk[] {
-    // Packages finish for an upstream that just stops; only one that said why has finished.
+    // Packages report a finish even when the upstream just stops; only a stated reason is a real finish.
     if (finishReason.unified === "other" && finishReason.raw === undefined) {
       throw cut();
     }
@@ -145,12 +145,12 @@ function mergeMetadata(one: SharedV3ProviderMetadata | undefined, other: SharedV
   return Object.fromEntries(merged);
 }
 
-/** How long the end of a finished answer may take to arrive, so that its connection can be used again. */
+/** How long the end of a finished answer is awaited, so that its connection can be reused. */
 const FINISH_MS = 1_000;
 
 interface OpenStream {
   readonly reader: ReadableStreamDefaultReader<LanguageModelV3StreamPart>;
-  /** What has been read already. */
+  /** The part that was already read. */
   readonly first: LanguageModelV3StreamPart | undefined;
   readonly reducer: ChunkReducer;
   readonly session: FetchSession;
@@ -158,7 +158,7 @@ interface OpenStream {
   readonly callSignal: AbortSignal;
 }
 
-/** Iterable once. `return()` closes the upstream's connection at once, also while a pull is waiting: that one then ends. */
+/** Iterable once. `return()` closes the upstream's connection at once and ends a pending pull. */
 export class AiSdkChatStream implements AsyncIterableIterator<ChatChunkBatch, undefined> {
   private hasEnded = false;
   private first: LanguageModelV3StreamPart | undefined;

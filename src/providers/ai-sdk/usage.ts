@@ -1,4 +1,4 @@
-/** The package's report of tokens as the `usage` object of OpenAI's format, each token in one kind. */
+/** The package's token report as OpenAI's `usage` object, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
 import { isRecord } from "../../lib/json.js";
 import { type NoteUnknown, unknownNames } from "../openai/usage.js";
@@ -6,7 +6,7 @@ import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
 
-/** Null when the upstream reported nothing. `noteUnknown` is told of names in the vendor's own report that are not known. */
+/** Null when the upstream reported nothing. `noteUnknown` receives unknown names of the vendor's report. */
 export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, noteUnknown?: NoteUnknown): Record<string, unknown> | null {
   const { inputTokens: input, outputTokens: output, raw } = usage;
   const unknown = raw === undefined || !traits.usageNames ? [] : unknownNames(raw, traits.usageNames);
@@ -37,7 +37,7 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, noteUnk
   };
 }
 
-// Anthropic tells what it keeps for five minutes from what it keeps for an hour, which the package adds up.
+// Anthropic separates cache writes for five minutes and for an hour, which the package adds up.
 
 export function readAnthropicUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
   const kinds = isRecord(raw.cache_creation) ? raw.cache_creation : {};
@@ -46,19 +46,19 @@ export function readAnthropicUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>
   return typeof hour === "number" && hour >= 0 ? { ...none, hourCacheWrite: hour } : none;
 }
 
-// Cohere tells what it read from a cache, which the package leaves out.
+// Cohere reports cached tokens, which the package leaves out.
 
 export function readCohereUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
   return { ...NO_DETAILS, cached: amount(raw.cached_tokens) };
 }
 
-// Gemini's `usageMetadata` tells kinds of tokens apart that the package adds up.
+// Gemini's `usageMetadata` separates kinds of tokens that the package adds up.
 
 export function readGoogleUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
-  // What came from the cache is told by the total of the cache, whatever its kind.
+  // Cached tokens are in the total of the cache, regardless of kind.
   const fresh = (kind: string) => Math.max(0, tokensOf(raw.promptTokensDetails, kind) - tokensOf(raw.cacheTokensDetails, kind));
   return {
-    // What Google's own tools read is billed as input and is not in the prompt's count.
+    // Input of Google's own tools is billed and not part of the prompt's count.
     extraInput: amount(raw.toolUsePromptTokenCount),
     inputAudio: fresh("AUDIO"),
     inputImage: fresh("IMAGE"),

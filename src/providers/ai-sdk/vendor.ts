@@ -1,4 +1,4 @@
-/** What the adapter must know of a vendor beside its package: one row of `vendors.ts`. */
+/** A vendor's row in `vendors.ts`: its package and its traits. */
 import type {
   EmbeddingModelV3,
   Experimental_VideoModelV3,
@@ -27,25 +27,25 @@ export interface VendorSettings {
   readonly fetch: typeof globalThis.fetch;
 }
 
-/** Options of the vendor's own, as its package takes them. */
+/** The vendor's own options, as its package takes them. */
 export type VendorOptions = Readonly<Record<string, unknown>>;
 
 export interface ChatTraits {
-  /** What OpenAI's `reasoning_effort` means here; null when this model has no such thing. */
+  /** The equivalent of OpenAI's `reasoning_effort`; null when the model has none. */
   readonly reasoning?: (effort: string, model: string) => VendorOptions | null;
-  /** Of a package that adds the tokens to think to those to answer: both of them, that together are no more than the call is bound to. */
+  /** For packages that add reasoning and answer tokens: divides the bound of the call between them. */
   readonly thinkWithin?: (own: VendorOptions, tokens: number) => BoundThinking;
-  /** The option that `parallel_tool_calls: false` is. */
+  /** The equivalent of `parallel_tool_calls: false`. */
   readonly serialTools?: VendorOptions;
-  /** The option that the caller's own user is told by. */
+  /** The option for the client's user id. */
   readonly user?: (id: string) => VendorOptions;
-  /** JSON without a schema must be asked for in words. */
+  /** JSON without a schema must be requested in the prompt. */
   readonly asksForJson?: boolean;
-  /** Whether `cache_control` on messages and parts is understood. */
+  /** Whether `cache_control` on messages and parts is supported. */
   readonly hasCacheControl?: boolean;
-  /** Tokens that the package's report leaves out of its totals, or does not tell apart. */
+  /** Reads tokens that the package leaves out of its totals or does not separate. */
   readonly usageDetails?: (raw: NonNullable<LanguageModelV3Usage["raw"]>) => UsageDetails;
-  /** Every name that the vendor's report is known to have; absent where that is not looked at. */
+  /** All known names of the vendor's report; absent: unchecked. */
   readonly usageNames?: UsageTable;
 }
 
@@ -54,12 +54,12 @@ export interface BoundThinking {
   readonly answerTokens: number;
 }
 
-/** Parts of the totals; but for `cached` none of them is read from a cache, and `extraInput` comes on top. */
+/** Parts of the totals; only `cached` counts tokens read from a cache, and `extraInput` is added to the input. */
 export interface UsageDetails {
-  /** Of what was written to the cache, what is kept for an hour; absent when the vendor does not tell. */
+  /** The part of the cache writes that is kept for an hour; absent when not reported. */
   readonly hourCacheWrite?: number;
   readonly extraInput: number;
-  /** Of the input, what was read from a cache, where the package does not tell. */
+  /** Input tokens read from a cache, where the package does not report them. */
   readonly cached?: number;
   readonly inputAudio: number;
   readonly inputImage: number;
@@ -68,15 +68,15 @@ export interface UsageDetails {
 }
 
 export interface ImageTraits {
-  /** Whether pictures are asked for by size or by aspect ratio. */
+  /** Whether images have a size or an aspect ratio. */
   readonly shape: "size" | "aspect-ratio";
-  /** Pictures that one request may make; what the package says when absent. */
+  /** Images per request; default: the package's value. */
   readonly countPerCall?: (model: string) => number;
-  /** The vendor's names for options that others have no common name for. */
+  /** The vendor's names for options without a common name. */
   readonly negativePrompt?: string;
   readonly quality?: { readonly option: string; readonly values: Readonly<Record<string, string>> };
   readonly format?: { readonly option: string; readonly values: Readonly<Partial<Record<"jpeg" | "png" | "webp", string>>> };
-  /** Options that are always sent when there are several references. */
+  /** Options for several references. */
   readonly severalImages?: VendorOptions;
   readonly options?: VendorOptions;
 }
@@ -88,7 +88,7 @@ export interface VideoTraits {
 }
 
 export interface SpeechTraits {
-  /** The vendor's ids of the voices that callers name; a voice that is not listed goes to the vendor as it is. */
+  /** The vendor's voice ids by public name; other names are passed on unchanged. */
   readonly voices?: Readonly<Record<string, string>>;
   /** The voice is part of the model's name. */
   readonly hasVoiceInModel?: boolean;
@@ -99,13 +99,13 @@ export interface SpeechTraits {
 }
 
 export interface TranscriptionTraits {
-  /** The vendor's option for the language, and what asks it to find out. */
+  /** The vendor's option for the language, and its value for detection. */
   readonly language?: string;
   readonly detectLanguage?: VendorOptions;
   readonly prompt?: string;
-  /** What the package calls segments. */
+  /** The unit of the package's segments. */
   readonly pieces: "words" | "segments";
-  /** Whether its length is the recording's, and not the end of the last word. */
+  /** Whether its duration is the recording's, not the end of the last word. */
   readonly hasDuration: boolean;
   readonly options?: VendorOptions;
 }
@@ -115,13 +115,13 @@ export interface EmbeddingTraits {
 }
 
 export interface Vendor {
-  /** Its address, then others that its package also uses. Everything that follows them follows a stated base URL. */
+  /** Its address, then others that its package uses; each is replaced by a configured base URL. */
   readonly baseUrls: readonly [string, ...string[]];
-  /** Under which the package reads the vendor's own options. */
+  /** The package's name for the vendor's own options. */
   readonly optionsName: string;
-  /** Loads the package. Asked for with each call, because the package keeps nothing and the `fetch` is the call's. */
+  /** Loads the package. Called per call, because the package has no state and `fetch` belongs to the call. */
   readonly load: (settings: VendorSettings) => Promise<VendorModels>;
-  /** Of a vendor whose jobs its package polls. */
+  /** For a vendor whose jobs its package polls. */
   readonly jobs?: JobTraits;
   readonly chat?: ChatTraits;
   readonly image?: ImageTraits;

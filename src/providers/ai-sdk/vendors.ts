@@ -1,7 +1,4 @@
-/**
- * The vendors with wire formats of their own, each a row: which package speaks for it, what it can do and what it calls things.
- * A package is loaded at the first call of its vendor and not before.
- */
+/** The vendors with wire formats of their own, a row each: package, abilities and names. A package is loaded on its vendor's first call. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRecord } from "../../lib/json.js";
@@ -15,8 +12,8 @@ import { readAnthropicUsage, readCohereUsage, readGoogleUsage } from "./usage.js
 import type { BoundThinking, Vendor, VendorOptions } from "./vendor.js";
 
 /**
- * ElevenLabs knows voices by ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices).
- * The first eleven are names of OpenAI's, which it does not have: each is served by the voice that comes nearest.
+ * ElevenLabs' voice ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices). The first eleven are
+ * names of OpenAI's voices, which it lacks: each maps to the most similar voice.
  */
 const ELEVENLABS_VOICES: Readonly<Record<string, string>> = {
   alloy: "21m00Tcm4TlvDq8ikWAM",
@@ -56,14 +53,14 @@ const ELEVENLABS_VOICES: Readonly<Record<string, string>> = {
   bill: "pqHfZKP75CvOlQylNhV4",
 };
 
-/** What its package knows, then one word for each progress. */
+/** Words that the package knows, then one for each progress. */
 function jobWords(known: readonly string[], running: string, completed: string, failed: string, fields = ["status"]): JobTraits {
   return { fields, known: [...known, running, completed, failed], words: { running, completed, failed } };
 }
 
 const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 
-/** Amazon's words, "standard" and "premium", for ours. */
+/** Amazon's qualities, "standard" and "premium", by ours. */
 const AMAZON_QUALITIES = { low: "standard", medium: "standard", standard: "standard", high: "premium", hd: "premium" };
 
 export const VENDORS = {
@@ -87,7 +84,7 @@ export const VENDORS = {
     optionsName: "google",
     load: async (settings) => (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings),
     chat: { reasoning: geminiReasoning, usageDetails: readGoogleUsage, usageNames: GOOGLE_USAGE },
-    // Gemini's models make one picture a request, Imagen's four.
+    // Gemini's models make one image per request, Imagen's four.
     image: { shape: "aspect-ratio", countPerCall: (model) => (model.startsWith("gemini-") ? 1 : 4) },
     video: { takes: ["size", "aspectRatio", "seconds", "seed", "image"], negativePrompt: "negativePrompt", options: POLL },
     embedding: { dimensions: "outputDimensionality" },
@@ -118,7 +115,7 @@ export const VENDORS = {
     baseUrls: ["https://api.elevenlabs.io/v1"],
     optionsName: "elevenlabs",
     load: async (settings) => (await import("@ai-sdk/elevenlabs")).createElevenLabs(settings),
-    // Opus comes in an Ogg container, PCM as OpenAI's: 24 kHz, 16 bits.
+    // Opus is in an Ogg container; PCM is like OpenAI's: 24 kHz, 16 bits.
     speech: { voices: ELEVENLABS_VOICES, formats: { mp3: "mp3", pcm: "pcm_24000", opus: "opus_48000_64" }, takesSpeed: true },
     transcription: { language: "languageCode", pieces: "words", hasDuration: false, options: { diarize: false, tagAudioEvents: false } },
   },
@@ -230,12 +227,12 @@ export type VendorName = keyof typeof VENDORS;
 
 export const VENDOR_NAMES = Object.keys(VENDORS) as readonly VendorName[];
 
-/** Null when there is no such vendor. */
+/** Null for an unknown vendor. */
 export function findVendor(name: string): Vendor | null {
   return ownValue(VENDORS, name) ?? null;
 }
 
-/** Claude's generations up to 4.5 think within a number of tokens, later ones as hard as they are told. */
+/** Claude models up to 4.5 take a token budget for reasoning, later ones an effort. */
 const BUDGETED_CLAUDES = /claude-(3|(opus|sonnet|haiku)-4(-[015])?(-\d{8})?$)/;
 const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
   minimal: 1_024,
@@ -254,10 +251,10 @@ function claudeReasoning(effort: string, model: string): VendorOptions | null {
   return { thinking: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort };
 }
 
-/** Anthropic's least. */
+/** Anthropic's minimum. */
 const CLAUDE_BUDGET_MIN = 1_024;
 
-/** Half of what the call is bound to is left to answer with. */
+/** Leaves half of the call's bound for the answer. */
 function claudeThinkingWithin(own: VendorOptions, tokens: number): BoundThinking {
   const { thinking } = own;
   if (!isRecord(thinking) || thinking.type !== "enabled") return { own, answerTokens: tokens };
@@ -277,7 +274,7 @@ const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {
   max: "high",
 };
 
-/** Gemini 2.5 thinks within a number of tokens, later generations at a level. */
+/** Gemini 2.5 takes a token budget for reasoning, later generations a level. */
 function geminiReasoning(effort: string, model: string): VendorOptions | null {
   const thinkingLevel = ownValue(LEVEL_OF_EFFORT, effort);
   if (thinkingLevel === undefined) return null;
@@ -287,8 +284,8 @@ function geminiReasoning(effort: string, model: string): VendorOptions | null {
   return { thinkingConfig: { thinkingBudget, includeThoughts } };
 }
 
-// Replicate answers a prediction that takes longer than a minute before it is finished, and its package's pictures do not wait for
-// it. This `fetch` does: whoever starts a prediction is answered with its end.
+// Replicate answers a slow prediction before it is finished, after a minute, and its package's image models do not poll. This `fetch` does,
+// so that the package gets the final answer.
 
 type Fetch = typeof globalThis.fetch;
 

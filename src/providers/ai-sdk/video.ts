@@ -1,4 +1,4 @@
-/** Films: started, waited for and fetched by the vendor's package. */
+/** Videos: the vendor's package starts, polls and fetches them. */
 import type { Experimental_VideoModelV3, Experimental_VideoModelV3VideoData, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { closedTypeOf } from "../../lib/content-types.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -75,9 +75,9 @@ async function toBytes(video: Experimental_VideoModelV3VideoData, session: Fetch
   return new Uint8Array(await response.arrayBuffer());
 }
 
-// What bytes are, by the bytes themselves.
+// Detects types from bytes.
 
-/** A media type without parameters; null when it is not known. */
+/** A media type without parameters; null when unknown. */
 async function typeOfBytes(bytes: Uint8Array): Promise<string | null> {
   const { fileTypeFromBuffer } = await import("file-type");
   return (await fileTypeFromBuffer(bytes))?.mime.split(";")[0] ?? null;

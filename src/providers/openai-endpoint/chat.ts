@@ -1,4 +1,4 @@
-/** Chat over an upstream that speaks OpenAI's Responses format at an exact address: every body is rewritten both ways. */
+/** Chat over an upstream that speaks OpenAI's Responses format at an exact address: bodies are translated both ways. */
 import type { ChatBody } from "../../lib/chat-format.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
@@ -17,20 +17,20 @@ import {
 } from "../provider.js";
 import { ResponsesEvents, toCompletion } from "./stream.js";
 
-// The messages of a chat as the items of the Responses format: a turn's calls and a tool's answers are items of their own there.
+// Messages of a chat as items of the Responses format, where tool calls and their results are separate items.
 
 interface ResponsesInput {
-  /** What the chat begins with, when that is the system's. */
+  /** The system message at the start, if any. */
   readonly instructions: string | null;
   readonly input: readonly Loose[];
   readonly warnings: readonly string[];
 }
 
-/** Throws a ProviderError of status 400 for a part of a message that no item can hold. */
+/** Throws a ProviderError of status 400 for a part that no item can hold. */
 function toInput(messages: unknown): ResponsesInput {
   const writer = new InputWriter();
   const all = recordsOf(messages);
-  // An input of nothing is none.
+  // An empty input is invalid.
   const instructions = all.length > 1 ? instructionsOf(all[0]) : null;
   for (const [index, message] of all.entries()) {
     if (index > 0 || instructions === null) writer.add(message, `messages.${index}`);
@@ -41,7 +41,7 @@ function toInput(messages: unknown): ResponsesInput {
 class InputWriter {
   readonly items: Loose[] = [];
   readonly warnings = new Set<string>();
-  /** Calls of the older form have no ids of their own. */
+  /** Calls of the older form have no ids. */
   private unnamedCalls = 0;
   /** Calls of tools that take plain text. */
   private readonly customCalls = new Set<unknown>();
@@ -106,7 +106,7 @@ function toContent(content: unknown, path: string): string | Loose[] {
   return recordsOf(content).map((part, index) => toPart(part, `${path}.content.${index}`));
 }
 
-/** A part of what was said to the model. */
+/** A part of input. */
 function toPart(part: Loose, path: string): Loose {
   switch (part.type) {
     case "text":
@@ -126,15 +126,15 @@ function toPart(part: Loose, path: string): Loose {
   }
 }
 
-/** A part of what the model said. */
+/** A part of output. */
 function toSaidPart(part: Loose, path: string, index: number): Loose {
   if (part.type === "text") return { type: "output_text", text: part.text };
   if (part.type === "refusal") return { type: "refusal", refusal: part.refusal };
   throw refuse(`An assistant's message holds no content of type ${JSON.stringify(part.type)}.`, `${path}.content.${index}.type`);
 }
 
-// A chat-completions body as a request of OpenAI's Responses format ("Create a model response"), which keeps nothing: everything is in
-// the request. What that format cannot express becomes a warning; fields that nobody here knows travel on.
+// A chat-completions body as a request of OpenAI's Responses format ("Create a model response"), stateless: everything is in the request.
+// Options that the format cannot express become warnings; unknown fields are passed on.
 
 type Loose = Readonly<Record<string, unknown>>;
 
@@ -143,7 +143,7 @@ interface ResponsesRequest {
   readonly warnings: readonly string[];
 }
 
-/** Chat fields that are expressed below, or mean nothing to the other format. */
+/** Chat fields that are translated below, or do not apply to the other format. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "messages",
@@ -162,7 +162,7 @@ const READ_FIELDS: ReadonlySet<string> = new Set([
   "modalities",
   "store",
 ]);
-/** Chat fields that the other format has no word for, and what asks for nothing with them. */
+/** Chat fields without an equivalent, and their neutral values. */
 const UNKNOWN_FIELDS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ["n", 1],
   ["stop", undefined],
@@ -175,7 +175,7 @@ const UNKNOWN_FIELDS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ["web_search_options", undefined],
 ]);
 
-/** Throws a ProviderError of status 400 for what no item of the format can say. */
+/** Throws a ProviderError of status 400 for content that no item can hold. */
 function toResponsesRequest(body: ChatBody, upstreamModel: string, isStreamed: boolean): ResponsesRequest {
   const { instructions, input, warnings } = toInput(body.messages);
   const { reasoning_effort: effort, logprobs, top_logprobs: topLogprobs } = body;
@@ -190,7 +190,7 @@ function toResponsesRequest(body: ChatBody, upstreamModel: string, isStreamed: b
     ...toText(body),
     ...(typeof effort === "string" && { reasoning: { ...(isRecord(body.reasoning) ? body.reasoning : {}), effort } }),
     ...(logprobs === true && { include: ["message.output_text.logprobs"], top_logprobs: topLogprobs ?? 0 }),
-    // Nothing of a caller's is left with an upstream unless the caller says so.
+    // Nothing is stored at an upstream unless the client asks for it.
     store: body.store === true,
     stream: isStreamed,
   };
@@ -208,7 +208,7 @@ function unexpressed(body: ChatBody): string[] {
   return asked.map(([name]) => (name === "n" ? "n: this upstream gives one choice." : `${name}: this upstream has no such option.`));
 }
 
-/** Functions that do not say `strict` are not, in the chat format; in the other one they would be. */
+/** `strict` defaults to false in the chat format, and to true in the other one. */
 function toTools(body: ChatBody): Loose {
   const older = recordsOf(body.functions).map((definition) => ({ type: "function", function: definition }));
   const tools = [...recordsOf(body.tools), ...older].map(toTool);
@@ -233,7 +233,7 @@ function toTool(tool: Loose): Loose {
   return { type: "custom", ...definition, ...(grammar !== undefined && { format: grammar }) };
 }
 
-/** From the parameter that tool_choice was before. */
+/** Translates the parameter that preceded tool_choice. */
 function toNewerChoice(choice: unknown): unknown {
   return isRecord(choice) ? { type: "function", function: choice } : choice;
 }
@@ -283,7 +283,7 @@ export class ResponsesChatProvider implements ChatProvider {
       signal: call.signal,
       isStreamed: true,
     });
-    // An upstream that names no type is taken to answer what it was asked for.
+    // An upstream without a content type is assumed to answer with the requested one.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, client.streamBytesMax, new ResponsesEvents(client.secrets, warnings, client.noteUnknownUsage));
     }

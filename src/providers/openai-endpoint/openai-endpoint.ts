@@ -1,7 +1,6 @@
 /**
- * OpenAI's formats at an address that somebody registered (docs/spec/community-models.md#record): for text the exact endpoint, which
- * speaks one of the two chat formats; for media the base of their API or one of its endpoints; for video the exact address that makes
- * one. It offers that one thing and nothing else.
+ * OpenAI's formats at an address that a user registered (docs/spec/community-models.md#record): for text the exact endpoint, in one of two
+ * chat formats; for media the base of the API or one of its endpoints; for video the exact address. It offers that one ability.
  */
 
 import { ownValue } from "../../lib/own-values.js";
@@ -19,21 +18,21 @@ import { EndpointVideoProvider } from "./video.js";
 export type EndpointApi = "chat_completions" | "responses";
 
 export interface OpenAiEndpoint {
-  /** As it was registered. */
+  /** As registered. */
   readonly url: string;
-  /** One of those that may be registered: text, image, video, speech, transcription, embedding. */
+  /** A modality that can be registered: text, image, video, speech, transcription, embedding. */
   readonly modality: string;
-  /** Of text. */
+  /** For text. */
   readonly api: EndpointApi | null;
 }
 
-/** Where a client for the endpoint sends its requests. */
+/** The address for a client of the endpoint. */
 export function toEndpointAddress({ url, modality }: OpenAiEndpoint): Pick<OpenAiUpstream, "baseUrl" | "isExact"> {
   const isExact = modality === "text" || modality === "video";
   return isExact ? { baseUrl: url, isExact } : { baseUrl: toBaseUrl(url, modality) };
 }
 
-/** `client` is one for the address above. */
+/** `client` is for the address above. */
 export function toEndpointAbilities(
   { modality, api }: OpenAiEndpoint,
   client: OpenAiClient,
@@ -57,9 +56,9 @@ export function toEndpointAbilities(
   }
 }
 
-// The addresses under which a media API may be registered: its base, or one of its endpoints.
+// Addresses under which a media API may be registered: its base, or one of its endpoints.
 
-/** Endings that a full endpoint may have, as OpenAI names them. */
+/** Endings of a full endpoint, as OpenAI names them. */
 const ENDINGS: Readonly<Record<string, readonly string[]>> = {
   image: ["/images/generations", "/images/edits"],
   speech: ["/audio/speech"],
@@ -67,7 +66,7 @@ const ENDINGS: Readonly<Record<string, readonly string[]>> = {
   embedding: ["/embeddings"],
 };
 
-/** What stands before the endpoint's own path, the query kept: `https://host/v1/images/edits?v=2` to `https://host/v1?v=2`. */
+/** Removes the endpoint's path and keeps the query: `https://host/v1/images/edits?v=2` to `https://host/v1?v=2`. */
 export function toBaseUrl(address: string, modality: string): string {
   const url = new URL(address);
   const path = withoutTrailing(url.pathname, "/");

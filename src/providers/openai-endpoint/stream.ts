@@ -1,6 +1,6 @@
 /**
- * The events of a streamed response as the chunks of a chat. A response says the same thing several times over: as it grows, when a
- * part is done, and whole at the end. What grew is passed on as it comes; what did not is taken from the end.
+ * Translates events of a streamed response to chat chunks. A response repeats content: as deltas, when a part is done, and whole at the
+ * end. Deltas are passed on; content without deltas is taken from the end.
  */
 
 import type { ChatCompletion } from "../../lib/chat-format.js";
@@ -16,23 +16,23 @@ import { type ChatChunk, ProviderError } from "../provider.js";
 type Loose = Readonly<Record<string, unknown>>;
 
 interface Call {
-  /** As the chat numbers it. */
+  /** The chat's index. */
   readonly index: number;
   readonly isCustom: boolean;
-  /** What it is called with has begun to come. */
+  /** Part of its arguments has arrived. */
   hasGrown: boolean;
 }
 
 const DONE = "[DONE]";
 
 export class ResponsesEvents implements StreamFormat {
-  /** Never without its last event. */
+  /** Never complete without its last event. */
   readonly isWhole = false;
   private head: Loose = toHead({});
   private hasBegun = false;
   private hasText = false;
   private hasThoughts = false;
-  /** By the number of their item. */
+  /** By output index. */
   private readonly calls = new Map<unknown, Call>();
 
   constructor(
@@ -47,7 +47,7 @@ export class ResponsesEvents implements StreamFormat {
     const event = parseObject(bytes, data);
     if (name === "error" || event?.type === "error") throw toEmbeddedError(errorOf(event, data), this.secrets);
     if (event === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
-    // An error that is no event of the format is one all the same.
+    // An error outside of the format counts all the same.
     if (event.type === undefined && hasErrorContent(event.error)) throw toEmbeddedError(event.error, this.secrets);
     return this.read(event, batch);
   }
@@ -94,7 +94,7 @@ export class ResponsesEvents implements StreamFormat {
     }
   }
 
-  /** A call that begins, or one that is done: then what it is called with comes too, unless it has. */
+  /** Opens a call; for a finished one also sends arguments that were not streamed. */
   private openCall({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean): void {
     const call = isRecord(item) ? toCall(item) : null;
     if (call === null) return;
@@ -126,7 +126,7 @@ export class ResponsesEvents implements StreamFormat {
     const output = Array.isArray(response.output) ? response.output : [];
     for (const [place, item] of output.entries()) this.openCall({ item, output_index: place }, batch, true);
     const { text, refusal, reasoning } = toSaid(output);
-    // Thrown here for a response that failed: what came before it has been passed on.
+    // Throws for a failed response; its earlier chunks were passed on.
     const reason = toFinishReason(response, this.calls.size > 0, this.secrets);
     if (!this.hasThoughts && !this.hasText && reasoning !== "") this.say(batch, { reasoning_content: reasoning });
     if (!this.hasText && text !== "") this.say(batch, { content: text });
@@ -141,7 +141,7 @@ export class ResponsesEvents implements StreamFormat {
     this.push(batch, { choices: [choice] });
   }
 
-  /** The first delta says who speaks. */
+  /** The first delta has the role. */
   private begin(delta: Loose): Loose {
     if (this.hasBegun) return delta;
     return { role: "assistant", ...delta };
@@ -154,7 +154,7 @@ export class ResponsesEvents implements StreamFormat {
   }
 }
 
-/** OpenAI's error event is flat; some put an object into it. */
+/** OpenAI's error event is flat; some servers nest an object. */
 function errorOf(event: Loose | null, data: string): unknown {
   if (event === null) return data;
   if (isRecord(event.error)) return event.error;
@@ -182,7 +182,7 @@ function textOf(value: unknown): string {
 
 // A response of OpenAI's Responses format as a `chat.completion`.
 
-/** What was said, thought and called, as far as a chat can hold it. */
+/** Text, reasoning and calls, as far as a chat can hold them. */
 interface SaidItems {
   readonly text: string;
   readonly refusal: string;
@@ -191,7 +191,7 @@ interface SaidItems {
   readonly logprobs: readonly unknown[];
 }
 
-/** Throws a ProviderError when the response failed, or is none that is whole. */
+/** Throws a ProviderError when the response failed or is incomplete. */
 export function toCompletion(response: Loose, secrets: Secrets): ChatCompletion {
   const { text, refusal, reasoning, calls, logprobs } = toSaid(response.output);
   const message = {
@@ -210,7 +210,7 @@ export function toCompletion(response: Loose, secrets: Secrets): ChatCompletion 
   };
 }
 
-/** What every chunk of a stream begins with, too. */
+/** Common first fields, also of chunks. */
 function toHead(response: Loose): { readonly id: string; readonly created: number; readonly model: string } {
   const { id, created_at: createdAt, model } = response;
   return {
@@ -229,7 +229,7 @@ function toFinishReason(response: Loose, hasCalls: boolean, secrets: Secrets): s
   throw new ProviderError("invalid-response", "The upstream answered a response that is not finished.");
 }
 
-/** Items of other kinds are the upstream's own steps. Throws when there is no list of items. */
+/** Other items are the upstream's own steps. Throws without a list of items. */
 function toSaid(output: unknown): SaidItems {
   if (!Array.isArray(output)) throw new ProviderError("invalid-response", "The upstream's answer is not a response.");
   const items = output.filter(isRecord);
@@ -244,7 +244,7 @@ function toSaid(output: unknown): SaidItems {
   };
 }
 
-/** A call as a chat's message holds it; null for any other item. */
+/** A call in the form of a chat message; null for other items. */
 function toCall({ type, id, call_id: callId, name, arguments: given, input }: Loose): Loose | null {
   const head = { id: textOf(callId) || textOf(id) };
   if (type === "function_call") return { ...head, type: "function", function: { name: textOf(name), arguments: textOf(given) } };
@@ -256,7 +256,7 @@ function toLogprobs(logprobs: readonly unknown[]): Loose | null {
   return logprobs.length === 0 ? null : { content: logprobs, refusal: null };
 }
 
-/** The same report by chat's names; nothing when there is none. */
+/** The report under chat's names; empty without one. */
 function toUsageObject(usage: unknown): { readonly usage?: Loose } {
   if (!isRecord(usage)) return {};
   const { input_tokens: input, output_tokens: output, total_tokens: total } = usage;
@@ -271,7 +271,7 @@ function toUsageObject(usage: unknown): { readonly usage?: Loose } {
   };
 }
 
-/** The thoughts themselves where the upstream shows them, else their summary. */
+/** The reasoning itself where the upstream shows it, else its summary. */
 function thoughtsOf({ type, content, summary }: Loose): string {
   if (type !== "reasoning") return "";
   const whole = recordsOf(content).map(({ text }) => textOf(text));

@@ -1,6 +1,6 @@
 /**
- * Video at an exact address, in one call (docs/spec/video.md#upstreams): JSON goes up, and what comes back is the video, or JSON that names
- * or holds it. Where OpenAI's `/videos` has a name for something it is used; the rest goes by the names of the gateway's own query.
+ * Video at an exact address, in one call (docs/spec/video.md#upstreams): JSON is sent, and the answer is the video, or JSON with its URL or
+ * bytes. Names are those of OpenAI's `/videos` where it has them, else those of the gateway's own query.
  */
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
@@ -42,7 +42,7 @@ export class EndpointVideoProvider implements VideoProvider {
     return item.url.startsWith("data:") ? fromBase64(Buffer.from(item.url)) : this.fetchVideo(item.url, signal);
   }
 
-  /** Without the credential, which is not for the host of the file. */
+  /** Without the credential, which is not for the file's host. */
   private async fetchVideo(url: string, signal: AbortSignal): Promise<MediaFile> {
     try {
       const options = { bytesMax: UPSTREAM_BODY_BYTES_MAX, accept: "video/*", signal };
@@ -55,7 +55,7 @@ export class EndpointVideoProvider implements VideoProvider {
   }
 }
 
-/** The stated options alone; lengths and shapes both by OpenAI's names and by the common ones. */
+/** Stated options only; length and shape both by OpenAI's names and by common ones. */
 function toRequest(call: VideoCall): Record<string, unknown> {
   const { size, aspectRatio, seconds, images } = call;
   const pictures = images.map(toDataUrl);
@@ -67,7 +67,7 @@ function toRequest(call: VideoCall): Record<string, unknown> {
     ...(size !== null && { size: `${size.width}x${size.height}` }),
     ...(aspectRatio !== null && { aspect_ratio: aspectRatio }),
     ...(call.hasAudio && { audio: true }),
-    // 0 is what the GET routes say for everybody who says nothing.
+    // 0 is the default of GET routes.
     ...(call.seed && { seed: call.seed }),
     ...(call.negativePrompt !== null && { negative_prompt: call.negativePrompt }),
     ...(pictures.length > 0 && { image: pictures[0] }),
@@ -90,7 +90,7 @@ function fromBase64(text: Buffer): MediaFile {
   return { bytes: decodeBase64(base64), contentType: videoTypeOf(head?.[1] ?? "") };
 }
 
-/** Unsaid, it is what was asked for. */
+/** The stated type; default: the requested one. */
 function videoTypeOf(said: string): GeneratedType {
   return said === "" ? VIDEO_TYPE : closedTypeOf(said);
 }

@@ -1,4 +1,4 @@
-/** Sound over OpenAI's wire format, as `/audio/speech` answers it: bytes with a content type, whole or bit by bit. */
+/** Audio over OpenAI's wire format, as answered by `/audio/speech`: bytes with a content type, whole or streamed. */
 import { bareMediaType, type GeneratedType, generatedTypeOf } from "../../lib/content-types.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
@@ -15,12 +15,12 @@ import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
 import { hasErrorContent, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
-/** Sound comes in large chunks, and to pause a connection costs more than to pass one on. */
+/** Audio arrives in large chunks, and pausing a connection costs more than passing one on. */
 const READ_AHEAD_BYTES = 256 * 1024;
 
 const UNTYPED = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
-/** Resolves when the answer has begun, and is sound. */
+/** Resolves when an audio answer has begun. */
 export async function requestAudio(
   client: OpenAiClient,
   fields: Readonly<Record<string, unknown>>,
@@ -38,7 +38,7 @@ export async function requestAudio(
   throw new ProviderError("invalid-response", "The upstream answered JSON where sound was expected.");
 }
 
-/** What the upstream says that it answers, as far as we know such a sound; else what it was asked for. */
+/** The upstream's type if it is a known audio type, else the requested one. */
 export function audioTypeOf(response: UpstreamResponse, format: SpeechFormat): GeneratedType {
   return soundTypeOf(contentTypeOf(response)) ?? SPEECH_CONTENT_TYPES[format];
 }
@@ -54,7 +54,7 @@ function soundTypeOf(said: string): GeneratedType | null {
   return type?.startsWith("audio/") ? type : null;
 }
 
-// Speech over OpenAI's wire format: `/audio/speech`, passed on as it is made.
+// Speech over OpenAI's wire format: `/audio/speech`, passed on as it is generated.
 
 export class OpenAiSpeechProvider implements SpeechProvider {
   constructor(private readonly client: OpenAiClient) {}

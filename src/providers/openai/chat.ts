@@ -1,6 +1,6 @@
 /**
- * Chat over OpenAI's wire format, passed through: the caller's body goes up with the model's name replaced, the answer's bytes
- * come down as they are.
+ * Chat over OpenAI's wire format, passed through: the request is sent with the model's name replaced, and the answer's bytes are returned
+ * unchanged.
  */
 
 import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
@@ -25,7 +25,7 @@ export class OpenAiChatProvider implements ChatProvider {
   constructor(
     private readonly client: OpenAiClient,
     private readonly quirks: OpenAiQuirks = {},
-    /** Empty for an upstream whose address is exact. */
+    /** Empty for an exact address. */
     private readonly path = "/chat/completions",
   ) {}
 
@@ -48,7 +48,7 @@ export class OpenAiChatProvider implements ChatProvider {
       signal: call.signal,
       isStreamed: true,
     });
-    // An upstream that names no type is taken to answer what it was asked for.
+    // An upstream without a content type is assumed to answer with the requested one.
     if (isEventStream(response) || contentTypeOf(response) === "") {
       return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.noteUnknownUsage));
     }
@@ -76,7 +76,7 @@ export class OpenAiChatProvider implements ChatProvider {
   }
 }
 
-/** With these options of its stream the upstream reports its usage. */
+/** Adds the stream options that request usage. */
 function withUsageReport(options: unknown): Readonly<Record<string, unknown>> {
   return isRecord(options) ? withFields(options, USAGE_REPORT) : USAGE_REPORT;
 }

@@ -1,7 +1,4 @@
-/**
- * What every call over OpenAI's wire format has in common: the address, the headers, the pool, and errors in our terms. Nothing
- * of the caller's headers goes upstream.
- */
+/** The common part of calls over OpenAI's wire format: address, headers, pool and errors. No header of the client is sent upstream. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -17,88 +14,88 @@ import type { NoteUnknown } from "./usage.js";
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
   readonly baseUrl: string;
-  /** The base URL is the whole address of what is called: requests name no path, and it is left as it is, slashes at its end included. */
+  /** The base URL is the complete address, unchanged, with any trailing slashes: requests add no path. */
   readonly isExact?: boolean;
-  /** Sent as a bearer token; null sends none. */
+  /** Sent as a bearer token; null: none. */
   readonly apiKey: string | null;
-  /** Further headers for every request; they win over ours. */
+  /** Further headers for every request; they override ours. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts: UpstreamTimeouts;
   readonly quirks?: OpenAiQuirks;
-  /** How connections are made; absent: to wherever the base URL says. */
+  /** Makes connections; absent: to the base URL's host. */
   readonly connect?: Connect;
-  /** Absent: what an operator's upstream may take. */
+  /** Absent: the bounds of an operator's upstream. */
   readonly bounds?: UpstreamBounds;
-  /** Told of words that the adapter does not know and reads past. */
+  /** Receives unknown values, which are ignored. */
   readonly noteUnknown?: NoteUnknownWord | undefined;
-  /** How a file is fetched that an answer names by its URL; absent: such answers are refused. */
+  /** Fetches files that an answer names by URL; absent: such answers are refused. */
   readonly fetchFile?: FetchFile;
 }
 
-/** What an upstream may cost the gateway. */
+/** Resource bounds of an upstream. */
 export interface UpstreamBounds {
   readonly pool: PoolBounds;
-  /** Of a chat that is answered whole, and of one that is streamed. */
+  /** Of a whole chat answer, and of a streamed one. */
   readonly answerBytesMax: number;
   readonly streamBytesMax: number;
 }
 
-/** Rejects with the signal's reason when that is aborted, with any other error for a file that cannot be had. */
+/** Rejects with the signal's reason when that is aborted, with another error when the file cannot be fetched. */
 export type FetchFile = (
   url: string,
   options: { readonly bytesMax: number; readonly accept: string; readonly signal: AbortSignal },
 ) => Promise<{ readonly bytes: Uint8Array; readonly contentType: string }>;
 
-/** Where an upstream departs from the format. */
+/** Deviations of an upstream from the format. */
 export interface OpenAiQuirks {
-  /** It refuses `stream_options`: its streams are not asked for usage. */
+  /** It refuses `stream_options`: streams request no usage. */
   readonly refusesStreamOptions?: boolean;
-  /** What it calls the bound to an answer's length, where its host does not tell. */
+  /** Its field for the answer's token limit, where the host does not determine it. */
   readonly outputCapField?: OutputCapField;
 }
 
 export interface OpenAiRequest {
   /** GET unless there is a body. */
   readonly method?: "GET" | "POST" | "DELETE";
-  /** What follows the base URL, such as `/images/generations`; empty where that is exact. */
+  /** Appended to the base URL, such as `/images/generations`; empty for an exact address. */
   readonly path: string;
-  /** With it, the content type of the body, unless it is JSON. */
+  /** The body's content type; default: JSON. */
   readonly contentType?: string;
   readonly accept: string;
   readonly body?: string | Uint8Array;
   readonly signal: CallEnd;
-  /** Whether silence of the idle time-out means trouble. */
+  /** Whether silence for the idle timeout is an error. */
   readonly isStreamed: boolean;
   /** See UpstreamRequest. */
   readonly readAheadBytes?: number;
 }
 
-/** JSON is accepted unless it says otherwise. */
+/** Accepts JSON by default. */
 type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> & Partial<Pick<OpenAiRequest, "accept">>;
 
-/** Hosts some of whose models refuse `max_tokens`. */
+/** Hosts with models that refuse `max_tokens`. */
 const NEWER_CAP_HOSTS = ["openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
-/** From here on a body takes so long to write that others have their turn before it is sent. */
+/** Bodies of this length take so long to serialize that the event loop turns before they are sent. */
 const TURN_BODY_LENGTH = 64 * 1024;
-/** As much of an error's body as is read. */
+/** Bytes read of an error's body. */
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
 
 export class OpenAiClient {
-  /** What no caller may be told: the key, and in an address that somebody registered what its query says. */
+  /** Texts hidden from callers: the key, and the query values of a registered address. */
   readonly secrets: readonly string[];
   readonly answerBytesMax: number;
   readonly streamBytesMax: number;
-  /** What the host is known to call the bound to an answer's length. */
+  /** The host's field for the answer's token limit. */
   readonly outputCapField: OutputCapField;
-  /** Told of names in its usage reports that are not known. */
+  /** Receives unknown names in usage reports. */
   readonly noteUnknownUsage: NoteUnknown;
   private readonly pool: UpstreamPool;
   private readonly pathname: string;
   private readonly search: string;
-  /** By content type and accepted type: made once, sent with every request. */
+  /** Header lists by content type and accepted type, made once. */
   private readonly headerLists = new Map<string, readonly string[]>();
 
-  /** `pool` belongs to another client of the same upstream. */
+  /** `pool` may belong to another client of the same upstream. */
   constructor(
     readonly upstream: OpenAiUpstream,
     pool?: UpstreamPool,
@@ -119,19 +116,19 @@ export class OpenAiClient {
       : "max_tokens";
   }
 
-  /** The same upstream over the same connections, every request with these headers too. */
+  /** A client of the same upstream and pool with additional headers. */
   withHeaders(headers: Readonly<Record<string, string>>): OpenAiClient {
     return new OpenAiClient({ ...this.upstream, headers: { ...this.upstream.headers, ...headers } }, this.pool);
   }
 
-  /** Resolves with an answer of a 2xx status; rejects with what any other status says. */
+  /** Resolves with a 2xx answer; rejects with the error of another status. */
   async send(request: OpenAiRequest): Promise<UpstreamResponse> {
     const response = await this.dispatch(request, request.accept, request.isStreamed);
     if (response.status >= 200 && response.status < 300) return response;
     throw await this.toError(response, request.signal);
   }
 
-  /** As `send`, for an answer that comes as a whole. */
+  /** As `send`, for an answer that is not streamed. */
   async sendWhole(request: WholeRequest): Promise<UpstreamResponse> {
     const response = await this.dispatch(request, request.accept ?? "application/json", false);
     if (response.status < 200 || response.status >= 300) throw await this.toError(response, request.signal);
@@ -139,7 +136,7 @@ export class OpenAiClient {
     return response;
   }
 
-  /** The JSON object that an answer is. Throws the error that stands in it, whatever its status was, and `otherwise` when it is none. */
+  /** Parses the answer's JSON object. Throws an error that is in it, regardless of its status, and `otherwise` when it is no object. */
   readObject(
     bytes: Buffer,
     otherwise = "The upstream's answer is not a JSON object.",
@@ -166,7 +163,7 @@ export class OpenAiClient {
       isStreamed,
       readAheadBytes,
     };
-    // To write such a body took a turn of its own, and so does to send it.
+    // Serializing such a body took a turn of the event loop, and so does sending it.
     if (body !== null && body.length >= TURN_BODY_LENGTH) return nextTurn().then(() => this.pool.request(sent));
     return this.pool.request(sent);
   }
@@ -200,13 +197,13 @@ export class OpenAiClient {
   }
 }
 
-/** As they are, and as they are written. */
+/** Decoded, and as written. */
 function queryValues({ search, searchParams }: URL): string[] {
   const pairs = search.slice(1).split("&");
   return [...searchParams.values(), ...pairs.map((pair) => pair.slice(pair.indexOf("=") + 1))];
 }
 
-/** Closes the answer, and says why it is not one. */
+/** Closes the answer, and returns the error. */
 export function refuse(response: UpstreamResponse, message: string): ProviderError {
   response.destroy();
   return new ProviderError("invalid-response", message);
@@ -225,7 +222,7 @@ export function isJson(response: UpstreamResponse): boolean {
   return type === "application/json" || type.endsWith("+json");
 }
 
-/** An error's body, or the beginning of it: the status counts even when the body never comes. */
+/** The body of an error, or its start: the status counts even without a body. */
 async function readError(response: UpstreamResponse, signal: CallEnd): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Embeddings over OpenAI's wire format. The upstream is asked for the encoding that the caller wants, and its document goes on
- * as it came when it answered in that one; some upstreams know no base64 and answer numbers, which is as good.
+ * Embeddings over OpenAI's wire format. Requests the client's encoding, and passes the document on when the answer has it; upstreams
+ * without base64 answer numbers, which are converted.
  */
 import { isRecord } from "../../lib/json.js";
 import { EMBEDDING_ANSWER_BOUNDS, EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
@@ -38,7 +38,7 @@ function toBody({ extra, upstreamModel, inputs, isSingle, dimensions, encodingFo
   };
 }
 
-/** One vector for each input, in the inputs' order: a list that says otherwise is put in order by its indices. */
+/** One vector per input, sorted by the list's indices if needed. */
 function toVectors(data: unknown, count: number): { vectors: EmbeddingVector[]; isInOrder: boolean } {
   if (!Array.isArray(data) || data.length !== count) throw invalid(`The upstream did not answer ${count} embeddings.`);
   const vectors = new Array<EmbeddingVector | undefined>(count);

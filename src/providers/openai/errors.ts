@@ -1,21 +1,21 @@
-/** What an upstream says when it refuses or fails, as a ProviderError: by status, in a 200, or in the middle of a stream. */
+/** Translates refusals and failures of an upstream to ProviderErrors: by status, in a 200, or in a stream. */
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { ProviderError, type ProviderErrorOptions, toUpstreamCode } from "../provider.js";
 
-/** More than any honest message; what is longer is cut. */
+/** Longer messages are cut; above any real one. */
 const MESSAGE_CHARS_MAX = 1_000;
 const PARAM_CHARS_MAX = 200;
 const REDACTED = "[redacted]";
-/** Where messages are found, and how deep. */
+/** Fields with messages, and their depth. */
 const MESSAGE_NAMES = ["error", "message", "detail", "msg", "err_msg", "errors", "error_description"];
 const MESSAGE_LEVELS_MAX = 5;
-/** A configured key shorter than this could be part of any word. */
+/** A shorter key could be part of any word. */
 const API_KEY_CHARS_MIN = 6;
 
 /**
- * What looks like a credential, whoever's it is: Sluice's own keys and run tokens, vendors' keys (also half masked, as some
- * upstreams echo them), and whatever follows "Bearer".
+ * Patterns of credentials: Sluice's keys and run tokens, vendors' keys (also partly masked, as some upstreams echo them), and text after
+ * "Bearer".
  */
 const SECRETS = [
   /\b(?:sk|pk|ag)_[A-Za-z0-9._*-]{8,}/g,
@@ -24,10 +24,10 @@ const SECRETS = [
   /\bBearer\s+[^\s"',;]+/gi,
 ];
 
-/** What is configured of an upstream and nobody else's to know: its key, or more than that. */
+/** Configured secrets of an upstream: its key, or more. */
 export type Secrets = string | readonly string[] | null;
 
-/** Statuses for the types and codes that OpenAI and others write into an error that has no status of its own. */
+/** Statuses for types and codes of errors that have no status. */
 const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
@@ -49,13 +49,13 @@ const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
 /** Statuses that blame the request. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
-/** What of an answer's headers tells of its error. */
+/** Headers of an answer that describe its error. */
 export interface ErrorHeaders {
   readonly "content-type"?: string | undefined;
   readonly "retry-after"?: string | undefined;
 }
 
-/** An answer whose status is an error. `body` is as much of it as was read. */
+/** An answer with an error status. `body` is the part that was read. */
 export function toStatusError(status: number, headers: ErrorHeaders, body: string, secrets: Secrets): ProviderError {
   const contentType = headers["content-type"]?.trim().toLowerCase() ?? "";
   const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
@@ -67,8 +67,8 @@ export function toStatusError(status: number, headers: ErrorHeaders, body: strin
 }
 
 /**
- * An `error` in an answer whose status said success, or in a stream. `error` is its value; 502 when it does not say which status. Beside or in
- * choices it is the upstream's failure, whatever status it names: it took the request and began to answer.
+ * An `error` in a stream, or in an answer with a success status. `error` is its value; 502 without a status. Beside or in choices it is the
+ * upstream's failure, whatever status it names, because the upstream accepted the request and began to answer.
  */
 export function toEmbeddedError(error: unknown, secrets: Secrets, isBesideChoices = false): ProviderError {
   const stated = embeddedStatus(error);
@@ -79,7 +79,7 @@ export function toEmbeddedError(error: unknown, secrets: Secrets, isBesideChoice
   });
 }
 
-/** Replaces everything in a text that looks like a credential, and the configured ones themselves. */
+/** Replaces configured secrets and everything that looks like a credential. */
 export function redactSecrets(text: string, secrets: Secrets): string {
   let redacted = text;
   for (const secret of typeof secrets === "string" ? [secrets] : (secrets ?? [])) {
@@ -89,12 +89,12 @@ export function redactSecrets(text: string, secrets: Secrets): string {
   return redacted;
 }
 
-/** Nesting of an `error` that is searched for a value; deeper ones count as content. */
+/** Depth to which an `error` is searched for a value; deeper ones count as content. */
 const CONTENT_LEVELS_MAX = 4;
 
 /**
- * Whether an `error` of an upstream's answer says that something failed. Many servers send the field in healthy answers as well:
- * `null`, `false`, `""`, `{}`, or an object whose every value is such, `0` among them (`{ code: "", message: "" }`).
+ * Whether an `error` reports a failure. Many servers send the field in successful answers too: `null`, `false`, `""`, `{}`, or an object of
+ * such values and `0` (`{ code: "", message: "" }`).
  */
 export function hasErrorContent(error: unknown, levels = CONTENT_LEVELS_MAX): boolean {
   if (typeof error === "string") return error.trim() !== "";
@@ -103,10 +103,10 @@ export function hasErrorContent(error: unknown, levels = CONTENT_LEVELS_MAX): bo
   return Object.values(error).some((value) => hasErrorContent(value, levels - 1));
 }
 
-/** How a choice ends that the upstream gave up (OpenRouter and others). */
+/** The finish reason of a choice that the upstream gave up (OpenRouter and others). */
 const FAILED = "error";
 
-/** Throws the failure that a choice of an answer or of a chunk tells of, or Groq's note that it stopped a stream early. */
+/** Throws the failure in a choice of an answer or chunk, or Groq's note that it stopped a stream early. */
 export function assertNotFailed({ choices, x_groq: groq }: Readonly<Record<string, unknown>>, secrets: Secrets): void {
   if (Array.isArray(choices)) {
     for (const choice of choices) {
@@ -121,7 +121,7 @@ export function assertNotFailed({ choices, x_groq: groq }: Readonly<Record<strin
   if (isRecord(groq) && hasErrorContent(groq.error)) throw toEmbeddedError(groq.error, secrets, true);
 }
 
-/** Whether an answer has begun to answer. */
+/** Whether an answer has choices. */
 export function hasChoices({ choices }: Readonly<Record<string, unknown>>): boolean {
   return Array.isArray(choices) && choices.length > 0;
 }
@@ -141,13 +141,13 @@ function describe(body: unknown, status: number, secrets: Secrets): Description 
   };
 }
 
-/** Redacted first and cut afterwards, so that no secret escapes by being cut in half. */
+/** Redacts before cutting, so that no secret escapes by being cut in half. */
 function clean(text: string, secrets: Secrets, charsMax: number): string {
   const redacted = redactSecrets(text.trim(), secrets);
   return redacted.length > charsMax ? `${redacted.slice(0, charsMax - 1)}…` : redacted;
 }
 
-/** JSON parsed; plain text as it is; nothing of a page. */
+/** Parsed JSON, or plain text; nothing for an HTML page. */
 function parseBody(contentType: string, body: string): unknown {
   try {
     return JSON.parse(body);
@@ -157,7 +157,7 @@ function parseBody(contentType: string, body: string): unknown {
 }
 
 /**
- * The message in any of the shapes in use: OpenAI's `{ error: { message } }`, `{ error: "..." }`, `{ message }`, `{ detail }` as a
+ * Finds the message in any of the usual shapes: OpenAI's `{ error: { message } }`, `{ error: "..." }`, `{ message }`, `{ detail }` as a
  * text or as a list of `{ msg }`, `{ errors: [...] }`, and any of them as the first item of a list.
  */
 function findMessage(body: unknown, levels = MESSAGE_LEVELS_MAX): string | undefined {
@@ -185,15 +185,15 @@ function embeddedStatus(error: unknown): number {
   return 502;
 }
 
-// `Retry-After` as others send it (RFC 9110, 10.2.3): whole seconds, or an HTTP date.
+// Parses `Retry-After` (RFC 9110, 10.2.3): whole seconds, or an HTTP date.
 
-/** What asks for more patience than a day is no answer to a request: it is dropped. */
+/** Longer waits are ignored: a client would not wait more than a day. */
 const SECONDS_MAX = 86_400;
 const SECONDS = /^\d{1,5}$/;
-/** `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is still sent. */
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, the only form still in use. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
-/** Whole seconds, 1 to a day; undefined for what is none, is over, or is too long. */
+/** Whole seconds, 1 to a day; undefined when malformed, past or too long. */
 function parseRetryAfter(header: string | null | undefined, now = Date.now()): number | undefined {
   const text = header?.trim() ?? "";
   const seconds = SECONDS.test(text) ? Number(text) : HTTP_DATE.test(text) ? Math.ceil((Date.parse(text) - now) / 1000) : Number.NaN;

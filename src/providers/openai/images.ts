@@ -1,7 +1,6 @@
 /**
- * Pictures over OpenAI's wire format: `/images/generations` as JSON, `/images/edits` as a form with the pictures in it. The caller's
- * options go up by the names that this gateway has for them; OpenAI's own models refuse names that they do not know, so they get
- * only those that they take, and the rest is told in `warnings`.
+ * Images over OpenAI's wire format: `/images/generations` as JSON, `/images/edits` as a form with the images. Options are sent under this
+ * gateway's names; OpenAI's own models refuse unknown names, so they get only those that they accept, and `warnings` has the rest.
  */
 
 import { pictureTypeOf } from "../../lib/content-types.js";
@@ -18,17 +17,17 @@ import { type NoteUnknown, toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 
-/** The options that a family of models takes, by their names on the wire. */
+/** The options that a family of models accepts, by their names on the wire. */
 interface Family {
   readonly models: RegExp;
   readonly takes: ReadonlySet<string>;
-  /** Null: this model has no such quality. */
+  /** Null: the model does not have this quality. */
   readonly qualities: Readonly<Record<string, string>>;
-  /** OpenAI's newer models always answer base64, and refuse to be told so. */
+  /** OpenAI's newer models always answer base64, and refuse the field. */
   readonly takesResponseFormat: boolean;
 }
 
-/** OpenAI's own models, by its API reference ("Create image", `quality`, `background`, `output_format`, `response_format`). */
+/** OpenAI's models, from its API reference ("Create image", `quality`, `background`, `output_format`, `response_format`). */
 const FAMILIES: readonly Family[] = [
   {
     models: /^(?:gpt|chatgpt)-image/,
@@ -45,10 +44,10 @@ const FAMILIES: readonly Family[] = [
   { models: /^dall-e-2/, takes: new Set(), qualities: {}, takesResponseFormat: true },
 ];
 
-/** What some of these models take and the others refuse, also where the gateway itself has no such option. */
+/** Options that only some of these models accept, also those without an equivalent in the gateway. */
 const OPTIONS_OF_SOME: ReadonlySet<string> = new Set(FAMILIES.flatMap(({ takes }) => [...takes]));
 
-/** Unspecified: what is not said is `medium` for the models that the parameter is made for (docs/spec/images.md#quality). */
+/** Unspecified: `medium` is the default for models with this parameter (docs/spec/images.md#quality). */
 const QUALITY_DEFAULT = "medium";
 
 export class OpenAiImageProvider implements ImageProvider {
@@ -126,11 +125,11 @@ function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings:
   };
   state("quality", toQuality(call.quality, family));
   state("background", call.isTransparent ? "transparent" : null);
-  // 0 is what the GET routes say for everybody who says nothing.
+  // 0 is the default of GET routes.
   state("seed", call.seed, call.seed !== 0);
   state("negative_prompt", call.negativePrompt);
   state("reasoning", call.reasoning, call.reasoning === true);
-  // Any other model's pictures are converted by whoever asked for them.
+  // The gateway converts images of other models.
   if (family?.takes.has("output_format")) state("output_format", call.format);
   if (family === undefined || family.takesResponseFormat) fields.response_format = "b64_json";
   return { fields, warnings };
@@ -142,7 +141,7 @@ function toQuality(quality: string | null, family: Family | undefined): string |
   return family.takes.has("quality") ? (family.qualities[QUALITY_DEFAULT] ?? null) : null;
 }
 
-/** OpenAI's clients write one picture as `image` and several as `image[]`. */
+/** OpenAI's clients write one image as `image` and several as `image[]`. */
 async function toForm(fields: Readonly<Record<string, unknown>>, images: readonly InputFile[], mask: InputFile | null) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) form.append(name, typeof value === "string" ? value : JSON.stringify(value));
@@ -157,13 +156,13 @@ function toBlob({ bytes, contentType }: InputFile): Blob {
   return new Blob([bytes as Uint8Array<ArrayBuffer>], { type: contentType });
 }
 
-/** `data`, which holds at least one thing. */
+/** `data` with at least one item. */
 function toItems(data: unknown): readonly unknown[] {
   if (!Array.isArray(data) || data.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
   return data;
 }
 
-/** Image models report `output_tokens` without saying of which kind: they are of the picture. */
+/** Image models report `output_tokens` without a kind: they are image tokens. */
 export function toImageUsage(raw: unknown, noteUnknown?: NoteUnknown): UsageQuantities | null {
   const usage = toUsage(raw, noteUnknown);
   if (usage === null || !isRecord(raw) || isRecord(raw.output_tokens_details) || usage.outputImageTokens > 0) return usage;
@@ -172,10 +171,10 @@ export function toImageUsage(raw: unknown, noteUnknown?: NoteUnknown): UsageQuan
 
 const DATA_URL_HEAD = /^data:[^,]{0,200};base64,/i;
 const DATA_URL_HEAD_CHARS = 250;
-/** More than a picture's type is known by. */
+/** More than a type's signature takes. */
 const PICTURE_HEAD_CHARS = 64;
 
-/** Nearly everybody wants a picture that came as base64 to have as base64: its bytes are made when somebody asks for them. */
+/** Images in base64 are usually returned as base64, so their bytes are decoded on demand. */
 function fromBase64(text: Buffer, revisedPrompt: string | null): AnsweredImage {
   const head = DATA_URL_HEAD.exec(text.toString("latin1", 0, DATA_URL_HEAD_CHARS))?.[0] ?? "";
   const base64 = text.subarray(head.length);

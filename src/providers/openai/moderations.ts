@@ -24,12 +24,12 @@ export class OpenAiModerationProvider implements ModerationProvider {
   }
 }
 
-/** A result whose flags cannot be read is no result: nobody may take it for a clean one. */
+/** Throws for unreadable flags, which must not pass as a clean result. */
 function toResult(raw: unknown): ModerationResult {
   if (!isRecord(raw) || typeof raw.flagged !== "boolean" || !isRecord(raw.categories)) throw invalid();
   const categories = Object.entries(raw.categories);
   const scores = isRecord(raw.category_scores) ? Object.entries(raw.category_scores) : [];
-  // OpenAI's older models answer null for categories that they do not know.
+  // OpenAI's older models answer null for categories that they lack.
   if (!categories.every(([, value]) => typeof value === "boolean" || value === null)) throw invalid();
   return {
     flagged: raw.flagged,

@@ -1,4 +1,4 @@
-/** Music from an upstream of OpenAI's formats, which have none of their own: over `/audio/speech` (docs/spec/audio.md#music). */
+/** Music from an upstream of OpenAI's formats, which have none for it: over `/audio/speech` (docs/spec/audio.md#music). */
 import type { MusicAnswer, MusicCall, MusicProvider } from "../media.js";
 import { readAudio, requestAudio } from "./audio.js";
 import type { OpenAiClient } from "./client.js";
@@ -12,7 +12,7 @@ export class OpenAiMusicProvider implements MusicProvider {
   }
 }
 
-/** Unspecified: `duration` in seconds and `seed`, by the names that they have on this gateway's own routes. */
+/** Unspecified: `duration` in seconds and `seed`, named as on this gateway's routes. */
 export function toRequest(call: MusicCall): Record<string, unknown> {
   return {
     ...call.extra,

@@ -1,4 +1,4 @@
-/** An upstream that speaks OpenAI's wire formats: everything that it can do, over one pool of connections. */
+/** An upstream that speaks OpenAI's wire formats: all abilities, over one pool of connections. */
 import type { Provider } from "../provider.js";
 import { OpenAiSpeechProvider } from "./audio.js";
 import { OpenAiChatProvider } from "./chat.js";

@@ -1,6 +1,6 @@
 /**
- * What the events of OpenAI's realtime format say of usage, in its general and its beta form. An event that reports usage is read
- * whatever it is called: formats grow, and what an upstream charges for must not pass unread. Everything else does.
+ * Reads usage from events of OpenAI's realtime format, in its general and its beta form. Any event that reports usage is read, whatever its
+ * name, so that new billed events do not pass unmetered. Other events are passed on.
  */
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
@@ -10,38 +10,38 @@ import { toUsage } from "./usage.js";
 
 export type RealtimeReading =
   | { readonly kind: "other" }
-  /** The session as the upstream has it, at its beginning and after each change. */
+  /** The upstream's session, at its start and after each change. */
   | { readonly kind: "session"; readonly session: RealtimeSessionState }
-  /** An answer has begun. Ids are empty where an upstream gives none. */
+  /** A response has begun. Ids are empty where an upstream sends none. */
   | { readonly kind: "created"; readonly responseId: string }
-  /** A piece of an answer. */
+  /** A piece of a response. */
   | { readonly kind: "delta"; readonly responseId: string; readonly text: string; readonly audioBytes: number }
-  /** An answer has ended. Usage is null when none was reported that can be believed. */
+  /** A response has ended. Usage is null without a credible report. */
   | { readonly kind: "done"; readonly responseId: string; readonly status: string; readonly usage: UsageQuantities | null }
   /** Voice detection: speech begins or ends, in milliseconds of the session's audio. */
   | { readonly kind: "speech"; readonly startMs?: number | undefined; readonly endMs?: number | undefined }
-  /** The caller's audio buffer has become an item of the conversation, or nothing. */
+  /** The client's audio buffer became an item of the conversation, or was dropped. */
   | { readonly kind: "committed"; readonly itemId: string }
   | { readonly kind: "cleared" }
-  /** A piece of the transcript of an item has come. */
+  /** A piece of an item's transcript has arrived. */
   | { readonly kind: "transcribing"; readonly itemId: string }
   /** An item is transcribed. */
   | { readonly kind: "transcribed"; readonly itemId: string; readonly reportId: string | null; readonly usage: RealtimeUsage | null }
   | { readonly kind: "untranscribed"; readonly itemId: string }
-  /** Any other event that reports usage; of an answer, where it names one. */
+  /** Another event with usage; with the response if it names one. */
   | { readonly kind: "usage"; readonly responseId: string; readonly reportId: string | null; readonly usage: RealtimeUsage }
-  /** An event of the caller's was refused; its id where the upstream repeats it. */
+  /** An event of the client was refused; its id where the upstream repeats it. */
   | { readonly kind: "error"; readonly eventId: string | null };
 
-/** Some models are billed by tokens, others by the length of what they heard. */
+/** Some models are billed by tokens, others by seconds of audio. */
 export type RealtimeUsage =
   | { readonly type: "tokens"; readonly quantities: UsageQuantities }
   | { readonly type: "duration"; readonly milliseconds: number };
 
 export interface RealtimeSessionState {
-  /** False for a session that only transcribes, translates, or does what has no name yet. */
+  /** False for sessions that only transcribe, translate, or have an unknown type. */
   readonly isConversation: boolean;
-  /** Null where the upstream does not tell. */
+  /** Null where not reported. */
   readonly isTranscribing: boolean | null;
   readonly inputBytesPerSecond: number | null;
   readonly outputBytesPerSecond: number | null;
@@ -54,7 +54,7 @@ const TELEPHONE_BYTES_PER_SECOND = 8_000;
 const TRANSCRIPTION = "conversation.item.input_audio_transcription.";
 const SESSION_EVENT = /^(?:\w+_)?session\.(?:created|updated)$/;
 
-/** Reads an event of an upstream. */
+/** Reads an upstream's event. */
 export function readRealtimeEvent(text: string): RealtimeReading {
   const event = parseRealtimeEvent(text);
   const type = event?.type;
@@ -82,10 +82,10 @@ export function readRealtimeEvent(text: string): RealtimeReading {
   }
 }
 
-/** What holds little, whatever its structure is. */
+/** Text this short is cheap to parse with any structure. */
 const SHORT_CHARS = 64 * 1024;
 
-/** The object that an event is, or null. */
+/** Parses an event; null when it is no object. */
 export function parseRealtimeEvent(text: string): Readonly<Record<string, unknown>> | null {
   try {
     const value = text.length > SHORT_CHARS ? new BoundedJson(UPSTREAM_JSON_BOUNDS).parse(text) : (JSON.parse(text) as unknown);
@@ -95,15 +95,15 @@ export function parseRealtimeEvent(text: string): Readonly<Record<string, unknow
   }
 }
 
-/** How many bytes a base64 text stands for. */
+/** The decoded size of a base64 text. */
 export function base64Bytes(text: string): number {
   const padding = text.endsWith("==") ? 2 : Number(text.endsWith("="));
   return Math.max(0, Math.floor((text.length * 3) / 4) - padding);
 }
 
 /**
- * As `toUsage`, with realtime's names. What was cached is reported as a part of the text, audio and image tokens: it is taken out
- * of each, so that no token is counted twice.
+ * As `toUsage`, with realtime's names. Cached tokens are reported within text, audio and image tokens, and are subtracted from each, so
+ * that no token counts twice.
  */
 export function toRealtimeUsage(raw: unknown): UsageQuantities | null {
   if (!isRecord(raw)) return null;
@@ -122,7 +122,7 @@ export function toRealtimeUsage(raw: unknown): UsageQuantities | null {
   });
 }
 
-/** A `usage` object of either type; null when it is none that can be believed. */
+/** A `usage` object of either type; null unless credible. */
 function toReport(raw: unknown): RealtimeUsage | null {
   if (!isRecord(raw)) return null;
   if (raw.type === "duration" || (raw.seconds !== undefined && raw.input_tokens === undefined)) {
@@ -133,7 +133,7 @@ function toReport(raw: unknown): RealtimeUsage | null {
   return quantities && { type: "tokens", quantities };
 }
 
-/** Of the event itself, or of the one thing that it tells of. */
+/** Usage of the event itself, or of the object in it. */
 function usageWithin(event: Readonly<Record<string, unknown>>): RealtimeUsage | null {
   for (const holder of [event, ...Object.values(event)]) {
     const usage = isRecord(holder) ? toReport(holder.usage) : null;
@@ -167,10 +167,7 @@ function responseIdOf(event: Readonly<Record<string, unknown>>): string {
   return textOf(isRecord(event.response) ? event.response.id : event.response_id);
 }
 
-/**
- * What tells a report that comes twice: the event's id, and what it is about, because not every upstream numbers its events. Null
- * where nothing tells it.
- */
+/** Identifies a repeated report: by event id, and by its subject, because not every upstream numbers its events. Null without either. */
 function reportIdOf({ type, event_id, item_id, content_index }: Readonly<Record<string, unknown>>): string | null {
   return textOf(event_id) === "" ? null : JSON.stringify([type, event_id, item_id, content_index]);
 }
@@ -189,7 +186,7 @@ function toSessionState(type: string, raw: unknown): RealtimeSessionState {
   };
 }
 
-/** Of `audio.input` or `audio.output`, or by the beta form's name; null where the event does not tell. */
+/** Of `audio.input` or `audio.output`, or by the beta form's name; null where not stated. */
 function bytesPerSecondOf(side: unknown, beta: unknown): number | null {
   const general = isRecord(side) && isRecord(side.format) ? side.format.type : undefined;
   const format = general ?? beta;
@@ -201,7 +198,7 @@ function less(amount: unknown, part: unknown): unknown {
   return typeof amount === "number" && typeof part === "number" && part >= 0 ? Math.max(0, amount - part) : amount;
 }
 
-/** Whole, and what a usage row can hold; null otherwise. */
+/** A whole number that a usage row can hold, else null. */
 function toMilliseconds(value: unknown): number | null {
   return typeof value === "number" && value >= 0 && value <= USAGE_AMOUNT_MAX ? Math.round(value) : null;
 }

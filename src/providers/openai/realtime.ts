@@ -1,4 +1,4 @@
-/** Realtime sessions over OpenAI's wire format: a WebSocket to the upstream, whose events pass as they are. */
+/** Realtime sessions over OpenAI's wire format: a WebSocket to the upstream, with events passed unchanged. */
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
@@ -17,7 +17,7 @@ import { ProviderError } from "../provider.js";
 import type { OpenAiUpstream } from "./client.js";
 import { toStatusError } from "./errors.js";
 
-/** Closings that are no failure: normal, going away, and one that gives no reason. */
+/** Close codes that are no failure: normal, going away, and none. */
 const ORDERLY_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);
 const PATIENCE: KeepAlive = { pingMs: REALTIME_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS };
 const ERROR_BODY_BYTES_MAX = 64 * 1024;
@@ -92,7 +92,7 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
   send(text: string): Promise<void> {
     if (this.socket.readyState !== WebSocket.OPEN) return Promise.resolve();
     return new Promise((resolve) => {
-      // What becomes of a connection that broke is told by `events`.
+      // `events` reports a broken connection.
       this.socket.send(text, () => resolve());
     });
   }
@@ -102,7 +102,7 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
     this.hangUp();
   }
 
-  /** At once where nothing has been said yet, else as the protocol has it, for as long as an answer may take. */
+  /** At once before the first event, else by a closing handshake with a bounded wait. */
   private hangUp(): void {
     this.stopPinging();
     const { socket } = this;
@@ -115,7 +115,7 @@ class OpenAiRealtimeConnection implements RealtimeConnection {
   }
 }
 
-/** Nothing of the caller's own address goes along: other kinds of sessions are asked for there. */
+/** Ignores the client's own address, whose parameters could select other kinds of sessions. */
 function toUrl(baseUrl: string, { upstreamModel }: RealtimeCall): URL {
   const url = new URL(baseUrl);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
@@ -132,7 +132,7 @@ function toHeaders({ apiKey, headers }: OpenAiUpstream, { isBeta }: RealtimeCall
   };
 }
 
-/** An answer that is no upgrade. */
+/** Translates an answer that is no upgrade. */
 async function toRefusal(response: IncomingMessage, apiKey: string | null): Promise<ProviderError> {
   const status = response.statusCode ?? 502;
   const chunks: Buffer[] = [];
@@ -144,7 +144,7 @@ async function toRefusal(response: IncomingMessage, apiKey: string | null): Prom
       if (size >= ERROR_BODY_BYTES_MAX) break;
     }
   } catch {
-    // As much of its reason as came.
+    // The part of its reason that arrived.
   }
   if (status < 400) return new ProviderError("invalid-response", `The upstream answered ${status} instead of opening a WebSocket.`);
   return toStatusError(status, response.headers, Buffer.concat(chunks).toString(), apiKey);

@@ -1,4 +1,4 @@
-/** The events of a streamed chat: its chunks as they are, then `[DONE]`. */
+/** Events of a streamed chat: its chunks unchanged, then `[DONE]`. */
 import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
 import { ChunkFrame, type Framed, textOfFilling } from "../../lib/chunk-frame.js";
 import { isRecord } from "../../lib/json.js";
@@ -16,9 +16,9 @@ import { usageIn } from "./usage-dialects.js";
 const DONE = "[DONE]";
 
 export class ChatChunkEvents implements StreamFormat {
-  /** The choices that have begun, and whether each has its finish_reason. */
+  /** Choices that have begun, and whether each has its finish_reason. */
   private readonly isFinished = new Map<number, boolean>();
-  /** What the chunks have in common of late. */
+  /** The frame of recent chunks. */
   private frame: ChunkFrame | null = null;
   private framesLeft = FRAMES_MAX;
 
@@ -27,7 +27,7 @@ export class ChatChunkEvents implements StreamFormat {
     private readonly noteUnknown?: NoteUnknown,
   ) {}
 
-  /** Every choice was finished, and there was one. */
+  /** At least one choice, and all finished. */
   get isWhole(): boolean {
     return this.isFinished.size > 0 && ![...this.isFinished.values()].includes(false);
   }
@@ -46,15 +46,15 @@ export class ChatChunkEvents implements StreamFormat {
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
     if (hasErrorContent(object.error)) throw toEmbeddedError(object.error, this.secrets, hasChoices(object));
     assertNotFailed(object, this.secrets);
-    // What is neither choices nor usage is an upstream's own kind of keep-alive.
+    // Events without choices and usage are an upstream's own keep-alive.
     const report = usageIn(object);
     if (isNothing(object.choices) && isNothing(report)) return false;
-    // The first chunk of a choice names who speaks, and the others do not.
+    // Only the first chunk of a choice has the role.
     const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
     if (!isFirst && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
     const usage = isNothing(report) ? null : toUsage(report, this.noteUnknown);
-    // Clients read one line an event: data that came in several is written anew.
+    // Clients read one data line per event, so several are serialized as one.
     const bytes = data.includes("\n") ? formatSseEvent(JSON.stringify(object)) : event.bytes;
     batch.push({ object: object as ChatChunkObject, bytes, usage, report: usage === null ? undefined : report });
     return false;
@@ -77,10 +77,13 @@ export class ChatChunkEvents implements StreamFormat {
   }
 }
 
-/** Unspecified: how often a frame is made of a chunk that the ones before were not like. Where none fits for long, such as where choices take turns, chunks are read one by one. */
+/**
+ * Unspecified: attempts to make a frame of chunks that differ. Without a lasting one, such as when choices alternate, chunks are parsed one
+ * by one.
+ */
 const FRAMES_MAX = 4;
 
-/** Null when it is another chunk. */
+/** Null for a chunk that does not match. */
 function framedChunk(frame: ChunkFrame, event: SseEvent, line: RawLine): ChatChunk | null {
   const fillings = frame.match(line);
   if (fillings === null) return null;
@@ -117,26 +120,26 @@ function isNothing(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
-// A streamed chat as chunks: one batch for each read of the upstream's socket that completed an event.
+// Reads a streamed chat in batches: one for each read of the socket that completed an event.
 
-/** What the events of one stream mean. */
+/** The meaning of a stream's events. */
 export interface StreamFormat {
-  /** Adds the chunks that an event stands for; true when it is the last. Throws a ProviderError. */
+  /** Adds the chunks of an event; true for the last one. Throws a ProviderError. */
   take(event: SseEvent, batch: ChatChunk[]): boolean;
-  /** The answer is complete, although its last event has not come. */
+  /** The answer is complete, even without its last event. */
   readonly isWhole: boolean;
 }
 type PulledBatch = IteratorResult<ChatChunkBatch, undefined>;
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** Iterable once. Nothing is read from the socket beyond a small read-ahead unless the iterator is pulled. */
+/** Iterable once. Reads from the socket only a small read-ahead unless it is pulled. */
 export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined>, PulledIterator<ChatChunkBatch> {
   private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
   private readonly silence = new SseSilence(SSE_SILENT_BYTES_MAX);
   private bytesRead = 0;
   private hasEnded = false;
-  /** Thrown by the next pull: what came before it was still good. */
+  /** Thrown by the next pull, after the chunks before it. */
   private failure: unknown = null;
   private readonly resume = () => this.pull();
 
@@ -165,7 +168,7 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     }
   }
 
-  /** Closes the upstream's connection at once, also while a pull is waiting: that one then ends. */
+  /** Closes the upstream's connection at once and ends a pending pull. */
   async return(): Promise<IteratorReturnResult<undefined>> {
     this.hasEnded = true;
     this.failure = null;
@@ -210,10 +213,10 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     }
   }
 
-  /** The body ended without its last event: good enough for an answer that is whole. */
+  /** The body ended without its last event, which is accepted for a complete answer. */
   private takeEnd(batch: ChatChunk[]): void {
     for (const event of this.scanner.end()) {
-      // An event that lacks its end may lack more than its empty line.
+      // An event without its end may be truncated.
       if (event.data !== DONE && parseObject(event.bytes, event.data) === null) throw cut();
       this.hasEnded = this.format.take(event, batch);
     }
@@ -222,7 +225,7 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
   }
 }
 
-/** Not the connection's doing: the stream came to an orderly end that is none of an answer. */
+/** The stream ended normally, but the answer is incomplete. */
 export function cut(): ProviderError {
   return new ProviderError("cut", "The upstream's answer ended early: it stopped without saying that it was finished.");
 }
@@ -232,9 +235,9 @@ function toProviderError(error: unknown): unknown {
   return isBound ? new ProviderError("invalid-response", error.message, { cause: error }) : error;
 }
 
-// A whole `chat.completion` as the stream that it would have been: for upstreams that ignore `stream: true`.
+// Converts a whole `chat.completion` to a stream, for upstreams that ignore `stream: true`.
 
-/** Each choice's message in one chunk and its finish_reason in another; then usage, when the completion reports it. */
+/** Each choice's message and finish_reason in separate chunks, then usage, if reported. */
 export function toChunks(completion: ChatCompletion, noteUnknown?: NoteUnknown): readonly ChatChunk[] {
   const { choices, usage: _, ...head } = completion;
   const usage = usageIn(completion);
@@ -249,12 +252,12 @@ export function toChunks(completion: ChatCompletion, noteUnknown?: NoteUnknown):
   return chunks;
 }
 
-/** Whether an event is none of the format's: one of another name that holds no object, such as an upstream's own keep-alive. */
+/** Whether an event is not part of the format: it has another name and no object, such as an upstream's own keep-alive. */
 export function isForeign({ event, data }: SseEvent): boolean {
   return event !== null && event !== "message" && event !== "error" && !data.trimStart().startsWith("{");
 }
 
-/** A chunk with its bytes and what usage it carries. */
+/** A chunk with its bytes and its usage. */
 export function toChunk(object: ChatChunkObject, noteUnknown?: NoteUnknown): ChatChunk {
   const usage = toUsage(object.usage, noteUnknown);
   return { object, bytes: formatSseEvent(JSON.stringify(object)), usage, report: usage === null ? undefined : object.usage };
@@ -265,20 +268,20 @@ function toContentChoice(choice: ChatChoice, index: number): ChatChunkChoice {
   return { ...rest, index, delta: toDelta(message ?? {}), finish_reason: null };
 }
 
-/** Tool calls carry their index in a stream, and only there. */
+/** Only streams have indices on tool calls. */
 function toDelta(message: ChatDelta): ChatDelta {
   if (!Array.isArray(message.tool_calls)) return message;
   return { ...message, tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) };
 }
 
-// The least that an upstream's answer must be, so that whoever reads it meets no surprise: what we read has the type we name.
+// Checks the types of all fields that we read.
 
-/** A list of choices, each with a message that can be read, or none. */
+/** A list of choices, each with a readable message or none. */
 export function areChoices(value: unknown): value is readonly ChatChoice[] {
   return Array.isArray(value) && value.every((choice) => isChoice(choice) && isMessage(choice.message));
 }
 
-/** A list of a chunk's choices, each with a delta that can be read, or none. */
+/** A list of a chunk's choices, each with a readable delta or none. */
 function areChunkChoices(value: unknown): value is readonly ChatChunkChoice[] {
   return Array.isArray(value) && value.every((choice) => isChoice(choice) && isMessage(choice.delta));
 }

@@ -1,4 +1,4 @@
-/** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, JSON back. */
+/** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, answered with JSON. */
 import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
@@ -20,7 +20,7 @@ export class OpenAiTranscriptionProvider implements TranscriptionProvider {
 export async function toRequest(call: TranscriptionCall): Promise<{ readonly contentType: string; readonly body: Uint8Array }> {
   const form = new FormData();
   const { audio } = call;
-  // The model's name comes before the recording: an upstream can then choose who reads the rest.
+  // The model's name precedes the recording, so that an upstream can route early.
   for (const [name, value] of toFields(call)) form.append(name, value);
   form.append("file", new Blob([audio.bytes as Uint8Array<ArrayBuffer>], { type: audio.contentType }), audio.name);
   const encoded = new Response(form);
@@ -39,7 +39,7 @@ function toFields(call: TranscriptionCall): [name: string, value: string][] {
   return fields;
 }
 
-/** Forms know no nesting: lists and objects go up under the names that OpenAI's clients give them. */
+/** Flattens lists and objects under the names of OpenAI's clients. */
 function toExtraFields(name: string, value: unknown): [string, string][] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value)) return value.flatMap((item) => toExtraFields(`${name}[]`, item));
@@ -47,7 +47,7 @@ function toExtraFields(name: string, value: unknown): [string, string][] {
   return [[name, String(value)]];
 }
 
-/** `verbose_json`, or as little of it as there is. */
+/** `verbose_json`, or the parts of it that are present. */
 function fromResponse(answer: Readonly<Record<string, unknown>>): TranscriptionAnswer {
   if (typeof answer.text !== "string") throw new ProviderError("invalid-response", "The upstream's answer holds no text.");
   return {
@@ -74,7 +74,7 @@ function toParts(
   });
 }
 
-/** Each field by itself: what one upstream leaves out or writes in its own way takes nothing from the others. */
+/** Reads each field by itself: a missing or malformed one does not affect others. */
 function toDecoding(segment: Readonly<Record<string, unknown>>): Partial<SegmentDecoding> {
   const { id, seek, tokens, temperature, avg_logprob, compression_ratio, no_speech_prob } = segment;
   return {
@@ -100,7 +100,7 @@ function isTime(value: unknown): value is number {
   return isNumber(value) && value >= 0;
 }
 
-/** OpenAI tells seconds, some others in text. */
+/** OpenAI reports seconds, some others as text. */
 function toMilliseconds(value: unknown): number | null {
   const milliseconds = typeof value === "number" || typeof value === "string" ? Math.round(Number(value) * 1000) : Number.NaN;
   return milliseconds > 0 && milliseconds <= USAGE_AMOUNT_MAX ? milliseconds : null;

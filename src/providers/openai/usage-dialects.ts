@@ -1,19 +1,19 @@
 /**
- * The names that servers give to the amounts of a `usage` object, and the places where they put it. One table for all of them: a server that
- * reports in a way of its own is a line here, and `usage.ts` needs no change. An unknown name is told to the operator once.
+ * Names and places of amounts in `usage` objects. One table for all servers: a new dialect is a line here, without a change of `usage.ts`.
+ * Unknown names are reported to the operator once.
  *
- * Sources: the vendors' API references and recorded answers; the vendor of a name stands beside it. Names without one are OpenAI's.
+ * Sources: the vendors' API references and recorded answers; the vendor of a name is noted beside it. Names without one are OpenAI's.
  */
 import { isRecord } from "../../lib/json.js";
 
-/** What a name means. Amounts of the same meaning are the same amount, said twice: the larger one counts. */
+/** The meaning of a name. Of several amounts with one meaning, the larger one counts. */
 export type UsageMeaning =
   | "promptTotal"
   | "inputTotal"
   | "output"
   | "total"
   | "cached"
-  /** As Anthropic has them at the top of its own format: beside `input_tokens`, not among them. */
+  /** Beside `input_tokens`, not included, as in Anthropic's own format. */
   | "cachedBeside"
   | "written"
   | "writtenBeside"
@@ -22,18 +22,18 @@ export type UsageMeaning =
   | "inputAudio"
   | "inputImage"
   | "inputVideo"
-  /** Sound of a prompt in seconds, whose tokens only the total counts. */
+  /** Audio of a prompt in seconds, whose tokens are only in the total. */
   | "inputAudioSeconds"
   | "inputMore"
   | "reasoning"
-  /** At the top of the object, where some servers count it among the output and others beside it. */
+  /** At the top of the object, where some servers include it in the output and others do not. */
   | "reasoningAbove"
   | "outputAudio"
   | "outputImage";
 
-/** Known and of no interest: a part that follows from the others, a time, a cost, a tier. */
+/** Known and ignored: derived amounts, times, costs, tiers. */
 export const UNREAD = "unread";
-/** An object whose names mean something of their own. */
+/** An object with names of its own. */
 interface Holder {
   readonly holds: UsageTable;
 }
@@ -50,7 +50,7 @@ function table(names: Names, holders: readonly (readonly [UsageTable, readonly s
   return meanings;
 }
 
-/** Tokens that are written to a cache, by how long they are kept: Anthropic's names, which Qwen and OpenRouter use as well. */
+/** Cache writes by lifetime: Anthropic's names, which Qwen and OpenRouter also use. */
 const LIFETIMES = table({ writtenShort: ["ephemeral_5m_input_tokens"], writtenHour: ["ephemeral_1h_input_tokens"] });
 const LIFETIME_HOLDERS = [LIFETIMES, ["cache_creation", "cache_creation_token_details"]] as const;
 
@@ -120,8 +120,8 @@ export const USAGE: UsageTable = table(
 );
 
 /**
- * The `usage` object of a whole answer or of a chunk, wherever the server put it; undefined or null when it holds none: at the top, in a
- * choice (Moonshot's streams), under `x_groq` (Groq's streams).
+ * The `usage` object of an answer or a chunk; undefined or null without one: at the top, in a choice (Moonshot's streams), under `x_groq`
+ * (Groq's streams).
  */
 export function usageIn(object: Readonly<Record<string, unknown>>): unknown {
   const { usage, choices, x_groq: groq } = object;
@@ -132,15 +132,15 @@ export function usageIn(object: Readonly<Record<string, unknown>>): unknown {
   return isRecord(groq) ? groq.usage : usage;
 }
 
-// Vendors whose packages read their formats (`providers/ai-sdk`): what the packages' own reports leave out.
+// Vendors with packages (`providers/ai-sdk`): parts that the packages' reports leave out.
 
-/** Anthropic tells what it keeps for five minutes from what it keeps for an hour, which its package adds up. */
+/** Anthropic separates cache writes for five minutes and for an hour, which its package adds up. */
 export const ANTHROPIC_USAGE: UsageTable = USAGE;
 
-/** Cohere's `usage`: what it bills, what the model read and wrote, and what of that came from a cache. */
+/** Cohere's `usage`: billed units, tokens, and cached tokens. */
 export const COHERE_USAGE: UsageTable = table({ unread: ["billed_units", "tokens", "cached_tokens"] });
 
-/** Gemini's `usageMetadata`. Lists by modality hold the kinds that the package adds up. */
+/** Gemini's `usageMetadata`. Lists by modality have the kinds that the package adds up. */
 export const GOOGLE_USAGE: UsageTable = table({
   unread: [
     ...["promptTokenCount", "candidatesTokenCount", "totalTokenCount", "cachedContentTokenCount", "thoughtsTokenCount"],

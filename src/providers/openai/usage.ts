@@ -1,15 +1,14 @@
-/** Reads a `usage` object of OpenAI's formats, in any of the dialects of `usage-dialects.ts`, as usage quantities. */
+/** Reads a `usage` object in any dialect of `usage-dialects.ts`. */
 import { isRecord } from "../../lib/json.js";
 import { type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UNREAD, USAGE, type UsageMeaning, type UsageTable } from "./usage-dialects.js";
 
-/** Is given the names in a report that no table knows, each once: of nested ones the path, dotted. */
+/** Receives unknown names of a report, each once; nested ones as dotted paths. */
 export type NoteUnknown = (names: readonly string[]) => void;
 
 /**
- * Null when there is no report, or none that can be believed: an amount that is negative, fractional, not a number or beyond what
- * a usage row holds, or no input and output totals. Zeros are read as zeros. The kinds never add up to more than the totals: a detail
- * that claims more than is left counts for what is left.
+ * Null without a credible report: an amount is negative, fractional, not a number or beyond a usage row's range, or input and output totals
+ * are missing. Zeros count as zeros. Kinds never exceed the totals: a larger detail is cut to the rest.
  */
 export function toUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedUsage | null {
   if (!isRecord(raw)) return null;
@@ -19,7 +18,7 @@ export function toUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedUsage 
   return amounts.areBelievable ? toQuantities(amounts) : null;
 }
 
-/** Of what puts nothing out, as embeddings do: most servers report no output then. */
+/** For models without output, such as embeddings: most servers report none. */
 export function toInputUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedUsage | null {
   return isRecord(raw) ? toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 }, noteUnknown) : null;
 }
@@ -65,15 +64,15 @@ function toQuantities(amounts: Amounts): ReportedUsage | null {
 interface Totals {
   readonly input: number;
   readonly output: number;
-  /** Of the output. */
+  /** Part of the output. */
   readonly reasoning: number;
-  /** Of the input, as far as the total alone tells. */
+  /** Part of the input that only the total reveals. */
   readonly inputAudio: number;
 }
 
 /**
- * Input and output, one of which may have to be worked out of the total. What the total counts beyond the two was left out of them: tokens
- * read from a cache or written to it (Anthropic's), sound (Mistral's), and reasoning (xAI's; at Gemini's OpenAI address, which names it nowhere).
+ * Input and output, one of which may be derived from the total. An excess of the total was left out of both: cache reads or writes
+ * (Anthropic), audio (Mistral), and reasoning (xAI, and Gemini's OpenAI address, which does not name it).
  */
 function toTotals(amounts: Amounts): Totals | null {
   const total = amounts.get("total");
@@ -94,7 +93,7 @@ function toTotals(amounts: Amounts): Totals | null {
     output += left;
     return bounded({ input, output, reasoning: reasoning === left ? reasoning : reasoning + left, inputAudio: 0 });
   }
-  // Perplexity counts what it thinks beside what it writes, and in no total.
+  // Perplexity reports reasoning beside the output, and in no total.
   const isBeside = above > 0 && (above > output || amounts.get("inputMore") !== null);
   return bounded({ input, output: isBeside ? output + above : output, reasoning, inputAudio: 0 });
 }
@@ -111,7 +110,7 @@ function statedTotals(amounts: Amounts, total: number | null): { readonly input:
   return null;
 }
 
-/** Whether Anthropic's amounts of the cache are beside the input, as in its own format, or among it, as OpenAI's format has them. */
+/** Whether Anthropic's cache amounts are beside the input, as in its own format, or part of it, as in OpenAI's. */
 function isCacheBeside(amounts: Amounts, input: number, left: number, cache: number, total: number | null): boolean {
   if (cache > input || (total !== null && left === cache)) return true;
   const isNamedAsAnthropic = amounts.get("promptTotal") === null && amounts.get("cachedBeside") !== null;
@@ -122,12 +121,12 @@ function bounded(totals: Totals): Totals | null {
   return totals.input <= USAGE_AMOUNT_MAX && totals.output <= USAGE_AMOUNT_MAX ? totals : null;
 }
 
-/** Unspecified: names of one report that are told. */
+/** Unspecified: reported unknown names of one report. */
 const UNKNOWN_MAX = 20;
-/** No table holds another that holds a third. */
+/** Tables nest at most three levels. */
 const LEVELS_MAX = 3;
 
-/** The amounts of a report by what they mean, whether one was impossible, and the names that mean nothing here. */
+/** The amounts of a report by meaning, whether one was impossible, and the unknown names. */
 class Amounts {
   areBelievable = true;
   readonly unknown: string[] = [];
@@ -145,7 +144,7 @@ class Amounts {
     }
   }
 
-  /** Null when it is not stated. */
+  /** Null when absent. */
   get(meaning: UsageMeaning): number | null {
     return this.found.get(meaning) ?? null;
   }
@@ -165,7 +164,7 @@ class Amounts {
   }
 }
 
-/** A total that kinds are taken out of. */
+/** A total from which kinds are subtracted. */
 class Share {
   constructor(public rest: number) {}
 

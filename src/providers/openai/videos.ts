@@ -1,8 +1,8 @@
 /**
- * Video over OpenAI's `/videos` jobs (docs/spec/video.md#upstreams): created, polled until it is completed or has failed, fetched.
+ * Video over OpenAI's `/videos` jobs (docs/spec/video.md#upstreams): created, polled until completed or failed, fetched.
  *
- * The format knows `prompt`, `seconds`, `size` and one `input_reference`; every other option that a caller states is named in
- * `warnings`. Bodies are multipart, as OpenAI's own clients send them: servers that copy the format all read that.
+ * The format has `prompt`, `seconds`, `size` and one `input_reference`; `warnings` names every other stated option. Bodies are multipart,
+ * as OpenAI's clients send them, which all copies of the format read.
  */
 import { closedTypeOf } from "../../lib/content-types.js";
 import { isRecord } from "../../lib/json.js";
@@ -24,27 +24,27 @@ import { contentTypeOf, type OpenAiClient } from "./client.js";
 import { hasErrorContent, redactSecrets, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
 
-/** Each wait is this much longer than the one before. */
+/** Factor between two waits. */
 const POLL_BACKOFF = 1.5;
-/** OpenAI says here when to look again. */
+/** OpenAI's header for the next poll. */
 const POLL_AFTER_HEADER = "openai-poll-after-ms";
 const ID_CHARS_MAX = 500;
-/** OpenAI's own two orientations of 720p. */
+/** OpenAI's two orientations of 720p. */
 const SIZE_OF_RATIO = { "16:9": "1280x720", "9:16": "720x1280" } as const;
-/** Error codes of a failed job that refuse the request itself: no other upstream is tried, and the caller gets the reason. */
+/** Error codes of a failed job that refuse the request: no fallback is tried, and the caller gets the reason. */
 const REFUSAL_CODE = /moderation|content_policy|content_filter|safety|invalid_(?:prompt|request)/i;
 
-/** What of a video job matters here. */
+/** The relevant fields of a video job. */
 interface VideoJob {
   readonly id: string;
-  /** Null when the upstream's word for it is not known. */
+  /** Null for an unknown status. */
   readonly status: JobProgress | null;
-  /** 0 to 100; null when it is not told. */
+  /** 0 to 100; null when not reported. */
   readonly progress: number | null;
-  /** The clip's length as the upstream states it. */
+  /** The video's length as stated by the upstream. */
   readonly durationMs: number | null;
   readonly error: unknown;
-  /** When the upstream wants to be asked again. */
+  /** When the upstream asks to be polled again. */
   readonly pollAfterMs: number | null;
 }
 
@@ -60,7 +60,7 @@ export class OpenAiVideoProvider implements VideoProvider {
       const file = await repeatFreeStep(signal, () => this.download(job.id, signal));
       return { ...file, durationMs: job.durationMs, usage: null, warnings: warningsOf(call) };
     } catch (error) {
-      // One that was not understood, or is completed and could not be fetched, has been paid for: the operator may still fetch it.
+      // A job with an unknown status, or completed and not fetched, is paid for and kept, so that the operator can fetch it.
       if (signal.aborted || job.status === "running" || job.status === "failed") this.discard(job.id);
       throw error;
     }
@@ -74,7 +74,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     );
   }
 
-  /** Yields the job at each look, until it has ended. A few failed looks in a row do not lose a job that is running all the same. */
+  /** Yields the job at each poll until it has ended. A few consecutive failed polls do not fail the job. */
   private async *follow(created: VideoJob, { signal, onProgress }: VideoCall): AsyncGenerator<VideoJob> {
     let job = created;
     let reported = 0;
@@ -111,7 +111,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     return { bytes: await response.readAll(VIDEO_BYTES_MAX), contentType: closedTypeOf(contentTypeOf(response)) };
   }
 
-  /** Asks the upstream to delete the job. It may be too late to stop it. */
+  /** Asks the upstream to delete the job, which may be too late to stop it. */
   private discard(id: string): void {
     const signal = AbortSignal.timeout(VIDEO_DISCARD_TIMEOUT_MS);
     this.client
@@ -120,7 +120,7 @@ export class OpenAiVideoProvider implements VideoProvider {
       .catch(() => undefined);
   }
 
-  /** `known` is the id of a job that was looked at: its answer need not repeat it. */
+  /** `known` is the id of a polled job: its answer may omit it. */
   private async readJob(response: UpstreamResponse, known?: string): Promise<VideoJob> {
     const body = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
     if (body === null) throw new ProviderError("invalid-response", "The upstream's answer is not a JSON object.");
@@ -169,7 +169,7 @@ async function toMultipart(form: FormData): Promise<{ body: Uint8Array; contentT
   return { body: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get("content-type") ?? "multipart/form-data" };
 }
 
-/** A seed of 0 is the default of the GET routes (docs/spec/generation.md#seeds): no caller stated it. */
+/** A seed of 0 is the default of GET routes (docs/spec/generation.md#seeds), not a stated one. */
 function warningsOf(call: VideoCall): string[] {
   const warnings: string[] = [];
   if (call.hasAudio) warnings.push("audio: this upstream has no such option; whether the video has sound is up to the model.");
@@ -183,7 +183,7 @@ function pathOf(id: string): string {
   return `/videos/${encodeURIComponent(id)}`;
 }
 
-/** Bounded; null when it is not a number at all. */
+/** Bounded; null when it is not a number. */
 function toNumber(value: unknown, min: number, max: number): number | null {
   const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? Math.min(Math.max(number, min), max) : null;
@@ -195,7 +195,7 @@ function toDurationMs(seconds: unknown): number | null {
   return milliseconds > 0 && milliseconds <= Number.MAX_SAFE_INTEGER ? Math.round(milliseconds) : null;
 }
 
-/** An answer that cannot be read, such as a proxy's page, says nothing of the job. */
+/** An unreadable answer, such as a proxy's page, says nothing about the job. */
 function isPassingLook(error: unknown): boolean {
   return isPassing(error) || (error instanceof ProviderError && error.kind === "invalid-response");
 }

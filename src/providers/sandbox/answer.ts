@@ -1,4 +1,4 @@
-/** What the sandbox answers to a chat: text, structured text or tool calls, by the rules of docs/sandbox-models.md. */
+/** The sandbox's chat answers: text, structured text or tool calls, by the rules of docs/sandbox-models.md. */
 import { randomBytes } from "node:crypto";
 import type { ChatBody } from "../../lib/chat-format.js";
 import { least } from "../../lib/collections.js";
@@ -9,12 +9,12 @@ import { sampleSchema } from "./schema-sample.js";
 
 export interface SandboxAnswer {
   readonly choices: readonly SandboxChoice[];
-  /** As an OpenAI upstream reports it; null when the prompt says so. */
+  /** In an OpenAI upstream's form; null when the prompt says so. */
   readonly usage: Readonly<Record<string, unknown>> | null;
 }
 
 export interface SandboxChoice {
-  /** In the pieces that a stream sends. */
+  /** In the pieces of a stream. */
   readonly thoughts: readonly string[];
   readonly pieces: readonly string[];
   readonly toolCalls: readonly SandboxToolCall[];
@@ -31,7 +31,7 @@ export interface SandboxToolCall {
 const QUOTED_CHARS_MAX = 200;
 const CHOICES_MAX = 128;
 const TOOL_CALLS_MAX = 16;
-/** What is thought when the caller asks for effort and does not say what to think. */
+/** Reasoning when the request has an effort and the prompt no text for it. */
 const THOUGHT = "The sandbox has nothing to think about, so it recites this sentence.";
 const NO_EFFORT: ReadonlySet<unknown> = new Set([undefined, null, "none", "minimal"]);
 /** The seed picks one. */
@@ -90,7 +90,7 @@ function capOf(body: ChatBody): number {
   return typeof cap === "number" && cap >= 1 ? cap : Number.POSITIVE_INFINITY;
 }
 
-/** Cuts a choice to a number of tokens, thoughts first, and into pieces. */
+/** Cuts a choice to a number of tokens, reasoning first, and into pieces. */
 function shorten(thought: string, text: string, tokensMax: number, chunks: number | null): SandboxChoice {
   const thoughts = takeTokens(words(thought), tokensMax);
   const spent = countTextTokens(thoughts.join(""));
@@ -100,7 +100,7 @@ function shorten(thought: string, text: string, tokensMax: number, chunks: numbe
   return { thoughts, pieces: taken, toolCalls: [], finishReason: isWhole ? "stop" : "length" };
 }
 
-/** As many whole pieces as have no more than `tokensMax` tokens together; of a first piece that has more, its beginning. */
+/** The leading pieces with no more than `tokensMax` tokens together; of a too long first piece, its beginning. */
 function takeTokens(pieces: readonly string[], tokensMax: number): readonly string[] {
   if (tokensMax === Number.POSITIVE_INFINITY || countTextTokens(pieces.join("")) <= tokensMax) return pieces;
   const count = largest(pieces.length, (length) => countTextTokens(pieces.slice(0, length).join("")) <= tokensMax);
@@ -110,7 +110,7 @@ function takeTokens(pieces: readonly string[], tokensMax: number): readonly stri
   return kept === 0 ? [] : [letters.slice(0, kept).join("")];
 }
 
-/** The largest number from 0 to `max` for which the test holds, if it holds up to there and not beyond. */
+/** The largest number from 0 to `max` for which the test holds, given that it is monotonic. */
 function largest(max: number, test: (value: number) => boolean): number {
   let low = 0;
   let high = max;
@@ -126,7 +126,7 @@ function words(text: string): readonly string[] {
   return text.match(/\s*\S+(?:\s+$)?|\s+$/g) ?? [];
 }
 
-/** So many pieces of about the same length, or one for each character when there are fewer. */
+/** Cuts into pieces of similar length, one for each character when there are fewer. */
 function cutEvenly(text: string, count: number): readonly string[] {
   const letters = [...text];
   const pieces = Math.min(count, letters.length);
@@ -134,13 +134,13 @@ function cutEvenly(text: string, count: number): readonly string[] {
   return Array.from({ length: pieces }, (_, piece) => letters.slice(edge(piece), edge(piece + 1)).join(""));
 }
 
-/** The names of the tools that this answer calls; none for an answer in words. */
+/** The tools that this answer calls; none for an answer in words. */
 function toolsToCall(body: ChatBody, directives: Directives): readonly string[] {
   const choice = body.tool_choice;
   if (choice === "none") return [];
   const forced = isRecord(choice) && isRecord(choice.function) ? choice.function.name : undefined;
   if (typeof forced === "string") return [forced];
-  // A tool's answer to this very prompt is not answered by calling it again.
+  // A tool's answer to this prompt must not lead to the same call again.
   const messages = messagesOf(body);
   const isAnswered = messages.slice(messages.findLastIndex((message) => message.role === "user") + 1).some(isToolMessage);
   const told = isAnswered ? [] : directives.tools;

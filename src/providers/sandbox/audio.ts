@@ -44,13 +44,13 @@ async function stream(media: SandboxMedia, call: SpeechCall): Promise<SpeechStre
   if (isSentWhole(call.format) && text.length / speed > SANDBOX_WHOLE_SPEECH_CHARS_MAX) {
     throw refuse(`That is too long for ${call.format} at this speed: it is sent when all is spoken. Use mp3, opus, aac or pcm.`, "speed");
   }
-  // Whoever leaves ends the job at once, even while its next sentence is being spoken.
+  // A disconnect ends the job at once, even within a sentence.
   const leaving = new AbortController();
   const signal = AbortSignal.any([call.signal, leaving.signal]);
   const job = { kind: "speech", text, voice: call.voice, speed, format: call.format } as const;
   const steps = media.pool.open<"speech">(job, signal);
   try {
-    // The first chunk is the answer's beginning: until then a failure is the request's.
+    // The first chunk begins the answer: an earlier failure has its own status.
     const first = await steps.next();
     const chunks = new SpeechChunks(first, steps, directives, media.timeouts.idleMs, call.signal, leaving);
     return { contentType: SPEECH_CONTENT_TYPES[call.format], chunks, warnings: warningsOf(call) };
@@ -67,7 +67,7 @@ function warningsOf({ instructions }: SpeechCall): readonly string[] {
 type Step = IteratorResult<JobStep, null>;
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** The chunks of a job, with the waits and the trouble that its words ask for. */
+/** The chunks of a job, with delays and failures from its directives. */
 class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
   private sent = 0;
   private isOver = false;
@@ -113,7 +113,7 @@ class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
   async return(): Promise<IteratorReturnResult<undefined>> {
     this.isOver = true;
     this.leaving.abort();
-    // Settles once the step under way has been given up.
+    // Settles once the current step has been given up.
     void this.steps.return(null).catch(() => undefined);
     await nextTurn();
     return END;
@@ -125,7 +125,7 @@ class SpeechChunks implements AsyncIterableIterator<Uint8Array, undefined> {
     return first ?? this.steps.next();
   }
 
-  /** Without a number, trouble comes after the first chunk. Chunks that are fewer than it waits for make it come at the end. */
+  /** Without a number, failures come after the first chunk. With fewer chunks, they come at the end. */
   private async makeTrouble(isEnd: boolean): Promise<void> {
     const { trouble } = this.directives;
     if (trouble === null || this.isTroubleOver) return;
@@ -159,7 +159,7 @@ async function generate(media: SandboxMedia, call: MusicCall): Promise<MusicAnsw
   };
 }
 
-// The sandbox's transcription model: it hears nothing, but reads back what sandbox speech wrote into its files (docs/sandbox-models.md).
+// The sandbox's transcription model: it returns text that sandbox speech stored in its files (docs/sandbox-models.md).
 
 export function createSandboxTranscriptionProvider(media: SandboxMedia): TranscriptionProvider {
   return { transcribe: (call) => transcribe(media, call) };
@@ -178,7 +178,7 @@ async function transcribe(media: SandboxMedia, call: TranscriptionCall): Promise
     durationMs: heard.durationMs,
     segments: call.wantsSegments ? overTime(sentences, seconds) : null,
     words: call.wantsWords ? overTime(text.split(/(?<=\s)(?=\S)/), seconds) : null,
-    // Seconds are what it is billed by, and those are measured.
+    // It is billed by seconds, which are measured.
     usage: Object.keys(directives.tokens).length > 0 ? reportTokens(directives, {}) : null,
     warnings: call.temperature === null ? [] : ["The sandbox does not vary its transcripts: temperature had no effect."],
   };
@@ -188,7 +188,7 @@ function unknownRecording(seconds: number): string {
   return `This is the Sluice sandbox: it transcribes only what sandbox speech has spoken, and this recording of ${seconds.toFixed(1)} seconds is not its own.`;
 }
 
-/** Each part has the share of the time that its letters have of the text. */
+/** Divides the time by the lengths of the parts. */
 function overTime(parts: readonly string[], seconds: number): readonly TranscriptSegment[] {
   const total = parts.reduce((sum, part) => sum + part.length, 0);
   const at = (chars: number) => Math.round((chars / Math.max(1, total)) * seconds * 1_000) / 1_000;

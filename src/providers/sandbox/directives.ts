@@ -1,6 +1,6 @@
 /**
- * Directives: what a prompt tells the sandbox to do, in square brackets in the last user message (docs/sandbox-models.md).
- * Brackets that are not exactly a directive are ordinary text.
+ * Directives in square brackets in the last user message, which control the sandbox (docs/sandbox-models.md). Other brackets are ordinary
+ * text.
  */
 import { setOwnValue } from "../../lib/own-values.js";
 import { refuse } from "./refusal.js";
@@ -12,18 +12,18 @@ export interface Directives {
   readonly paceMs: number;
   /** Fails with this status before anything is sent. */
   readonly failStatus: number | null;
-  /** What goes wrong on the way. */
+  /** Failure during the answer. */
   readonly trouble: Trouble | null;
   /** Names of tools to be called. */
   readonly tools: readonly string[];
-  /** Amounts to be reported, by their name in the directive. */
+  /** Usage to report, by its name in the directive. */
   readonly tokens: Readonly<Record<string, number>>;
   readonly reportsUsage: boolean;
-  /** How many chunks the answer is cut into; null: one for each word. */
+  /** Number of chunks; null: one per word. */
   readonly chunks: number | null;
-  /** What is thought before the answer. */
+  /** The reasoning before the answer. */
   readonly thought: string;
-  /** The answer itself, when the prompt dictates it. */
+  /** The answer, when the prompt dictates it. */
   readonly text: string | null;
   /** The prompt without its directives. */
   readonly prompt: string;
@@ -31,18 +31,18 @@ export interface Directives {
 
 export interface Trouble {
   readonly kind: "hang" | "cut" | "error";
-  /** Content chunks that are sent before; null: half of them (none for a hang). */
+  /** Content chunks sent before; null: half of them (none for a hang). */
   readonly afterChunks: number | null;
 }
 
-/** Directives stand at the beginning of a message: nobody needs a long prompt searched for them. */
+/** Directives are at the start of a message, so that long prompts are not searched. */
 const DIRECTIVES_CHARS = 10_000;
 const WAIT_MS_MAX = 600_000;
 const CHUNKS_MAX = 10_000;
-/** What a prompt may make the sandbox say or think. */
+/** Longest text that a prompt may dictate. */
 const SAID_CHARS_MAX = 200_000;
 
-/** The names that a `[tokens ...]` directive may give amounts to. */
+/** Names for a `[tokens ...]` directive. */
 export const TOKEN_NAMES: ReadonlySet<string> = new Set([
   "in",
   "out",
@@ -57,7 +57,7 @@ export const TOKEN_NAMES: ReadonlySet<string> = new Set([
 
 type Read = (groups: readonly string[], found: Directives) => Partial<Directives>;
 
-/** Each directive's exact form, without its brackets, and what it changes. */
+/** The form of each directive without brackets, and its effect. */
 const RULES: readonly (readonly [RegExp, Read])[] = [
   [/^delay (\d+(?:\.\d+)?)(ms|s)$/, ([amount = "", unit = ""]) => ({ delayMs: toMs(amount, unit) })],
   [/^pace (\d+(?:\.\d+)?)(ms|s)$/, ([amount = "", unit = ""]) => ({ paceMs: toMs(amount, unit) })],
@@ -104,7 +104,7 @@ export function parseDirectives(prompt: string): Directives {
   return { ...found, prompt: said, text: echoes ? said : found.text };
 }
 
-/** Null when what stands in brackets is no directive. */
+/** Null when the text in brackets is no directive. */
 function readDirective(inside: string, found: Directives): Partial<Directives> | null {
   for (const [form, read] of RULES) {
     const match = form.exec(inside);

@@ -1,6 +1,6 @@
 /**
- * The sandbox's embedding model: words, their stems and their letters, hashed into a vector of length 1. Texts that share words, or
- * forms of them, point the same way; meaning is not understood (docs/sandbox-models.md).
+ * The sandbox's embedding model: words, stems and letters, hashed into a vector of length 1. Texts with common words point the same way;
+ * meaning is not understood (docs/sandbox-models.md).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { stemmer } from "stemmer";
@@ -12,13 +12,13 @@ import { refuse } from "./refusal.js";
 
 const DIMENSIONS_DEFAULT = 256;
 const DIMENSIONS_MAX = 4_096;
-/** How long texts are read before others have their turn. */
+/** Time of reading between two turns of the event loop. */
 const SLICE_MS = 8;
 
 const WORD = /[\p{L}\p{N}\p{M}]+/gu;
-/** Scripts that are written without spaces: letters are what words are elsewhere. */
+/** Scripts without spaces, where letters are treated as words. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
-/** They say how a sentence is built, not what it is about. */
+/** They carry grammar, not topic. */
 const FUNCTION_WORDS = new Set(
   (
     "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it its may me my no not of on or our " +
@@ -26,7 +26,7 @@ const FUNCTION_WORDS = new Set(
   ).split(" "),
 );
 const WEIGHTS = { stem: 1, functionWord: 0.12, pair: 0.35, letters: 0.3, token: 1 } as const;
-/** Longer words are cut: nobody writes them. */
+/** Longer words are cut. */
 const WORD_CHARS_MAX = 64;
 
 export function createSandboxEmbeddingProvider({ timeouts }: { readonly timeouts: UpstreamTimeouts }): EmbeddingProvider {
@@ -44,7 +44,7 @@ async function embed(timeouts: UpstreamTimeouts, call: EmbeddingCall): Promise<E
   const slice = new Slice(call.signal);
   const vectors: Float32Array[] = [];
   for (const [index, input] of call.inputs.entries()) {
-    // What the directives stand in is embedded without them.
+    // The text with directives is embedded without them.
     const text = index === call.inputs.indexOf(first) ? (directives.text ?? directives.prompt) : input;
     vectors.push(await toVector(text, dimensions, slice));
   }
@@ -56,7 +56,7 @@ async function toVector(input: string | readonly number[], dimensions: number, s
   const sums = new Float64Array(dimensions);
   const add = (feature: string, weight: number) => {
     const hash = hashOf(feature);
-    // A sign of its own makes features that meet cancel out as often as they add up.
+    // Signed features cancel out as often as they add up when they collide.
     const index = (hash >>> 1) % dimensions;
     sums[index] = (sums[index] ?? 0) + (hash & 1 ? weight : -weight);
   };
@@ -69,12 +69,12 @@ async function toVector(input: string | readonly number[], dimensions: number, s
       if (slice.isOver()) await slice.next();
     }
   }
-  // Nothing to go by, such as punctuation alone: it still has a direction.
+  // Text without features, such as punctuation, still gets a direction.
   if (sums.every((sum) => sum === 0)) add(`x:${String(input)}`, 1);
   return normalise(sums);
 }
 
-/** What a word adds; answers its stem, for the next one. */
+/** Adds a word's features; returns its stem, for the next one. */
 function addWord(word: string, before: string, add: (feature: string, weight: number) => void): string {
   if (UNSPACED.test(word)) {
     const letters = [...word];
@@ -92,7 +92,7 @@ function addWord(word: string, before: string, add: (feature: string, weight: nu
   add(`s:${stem}`, WEIGHTS.stem);
   if (before !== "") add(`p:${before} ${stem}`, WEIGHTS.pair);
   const framed = `^${word}$`;
-  // Long words have more parts, but no more to say.
+  // Long words have more parts, but no more weight.
   const weight = WEIGHTS.letters / Math.sqrt(Math.max(1, framed.length - 2));
   for (const size of [3, 4]) for (let at = 0; at + size <= framed.length; at += 1) add(`l:${framed.slice(at, at + size)}`, weight);
   return stem;
@@ -103,7 +103,7 @@ function normalise(sums: Float64Array): Float32Array {
   return Float32Array.from(sums, (sum) => (length === 0 ? 0 : sum / length));
 }
 
-/** FNV-1a over UTF-16 units, with its bits mixed once more: the low ones alone are poor. */
+/** FNV-1a over UTF-16 units, mixed once more because its low bits are weak. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
@@ -112,7 +112,7 @@ function hashOf(text: string): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** The time that reading may take before the event loop turns. */
+/** A time slice, after which the event loop turns. */
 class Slice {
   private endsAt = performance.now() + SLICE_MS;
 

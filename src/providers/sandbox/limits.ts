@@ -1,19 +1,22 @@
 /** Limits of the sandbox models, which run in the process. */
 
-/** Unspecified: threads that the sandbox draws, films, speaks and plays in; one core is left to the gateway. */
+/** Unspecified: threads for images, video, speech and music; one core is left to the gateway. */
 export const SANDBOX_THREADS_MAX = 2;
-/** Unspecified: jobs at work in one of them; more wait. */
+/** Unspecified: concurrent jobs of a thread; more wait. */
 export const SANDBOX_JOBS_PER_THREAD = 4;
-/** Unspecified: speech in formats that are sent when all is spoken, kept in memory until it has been read: how many at once, and how many characters at ordinary speed (some 20 minutes, 60 MB). */
+/**
+ * Unspecified: speech in formats that are sent whole, kept in memory until read: how many at once, and how many characters at ordinary
+ * speed (some 20 minutes, 60 MB).
+ */
 export const SANDBOX_WHOLE_SPEECH_JOBS_MAX = 8;
 export const SANDBOX_WHOLE_SPEECH_CHARS_MAX = 20_000;
-/** Unspecified: jobs at work, waiting, or resting until their reader has taken what they made; above it the sandbox says that it is overloaded. */
+/** Unspecified: jobs running, waiting or paused for their reader; beyond it the sandbox is overloaded. */
 export const SANDBOX_JOBS_MAX = 128;
-/** Unspecified: an idle thread is given back after this long, and what its libraries hold with it. */
+/** Unspecified: an idle thread ends after this long, with the memory of its libraries. */
 export const SANDBOX_IDLE_MS = 30_000;
-/** Unspecified: a thread that has answered nobody for this long after a caller left in the middle of a step is ended. No step takes a tenth of it. */
+/** Unspecified: a thread is ended when it has not answered for this long after a client left within a step. No step takes a tenth of it. */
 export const SANDBOX_STEP_MAX_MS = 60_000;
-/** Unspecified: how long a gateway that stops waits for sandbox jobs; callers have had the time to drain before. */
+/** Unspecified: how long a stopping gateway waits for sandbox jobs, after draining. */
 export const SANDBOX_CLOSE_MS = 15_000;
 /** Unspecified: side of a sandbox picture whose size is not stated, in pixels, and the largest (docs/spec/images.md#size). */
 export const SANDBOX_IMAGE_SIDE = 1_024;

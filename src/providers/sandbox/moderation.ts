@@ -1,4 +1,4 @@
-/** The sandbox's moderation model: lists of words, with scores in OpenAI's categories (docs/sandbox-models.md). It finds what it lists and nothing else. */
+/** The sandbox's moderation model: word lists with scores in OpenAI's categories (docs/sandbox-models.md). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { countTexts } from "../../lib/tokenizer.js";
 import type { ModerationAnswer, ModerationCall, ModerationInput, ModerationProvider, ModerationResult } from "../media.js";
@@ -6,7 +6,7 @@ import type { UpstreamTimeouts } from "../provider.js";
 import { begin, reportTokens } from "./media/calls.js";
 import { refuse } from "./refusal.js";
 
-/** OpenAI's categories, and two that safety feature `shield` looks for. */
+/** OpenAI's categories, and two for the safety feature `shield`. */
 export const MODERATION_CATEGORIES = [
   "harassment",
   "harassment/threatening",
@@ -27,16 +27,16 @@ export const MODERATION_CATEGORIES = [
 type Category = (typeof MODERATION_CATEGORIES)[number];
 
 const FLAGGED_FROM = 0.5;
-/** What a category scores of which nothing was found. */
+/** The score of a category without findings. */
 const SCORE_NONE = 0.0001;
 const SCORE_MAX = 0.99;
-/** A text is read in parts, which overlap by more than any rule is long. */
+/** A text is read in parts, which overlap by more than the longest rule. */
 const PART_CHARS = 32_768;
 const OVERLAP_CHARS = 256;
 
 type Rule = readonly [category: Category, words: RegExp, score: number];
 
-/** Scores of several finds add up as chances do: two of 0.4 are flagged, one is not. */
+/** Scores of several findings combine like probabilities: two of 0.4 are flagged, one is not. */
 const RULES: readonly Rule[] = [
   ["harassment", /\b(?:idiots?|morons?|stupid|losers?|worthless|pathetic|shut up)\b/gi, 0.4],
   ["harassment", /\byou(?:'re| are) (?:an? )?(?:idiot|moron|stupid|loser|worthless|pathetic|disgusting)\b/gi, 0.5],
@@ -141,7 +141,7 @@ async function judge(text: string, signal: AbortSignal): Promise<ModerationResul
   for (let from = 0; from < reading.length || from === 0; from += PART_CHARS) {
     const part = reading.slice(from, from + PART_CHARS + OVERLAP_CHARS);
     for (const [category, words, score] of RULES) {
-      // A find in the overlap belongs to the next part.
+      // A finding in the overlap belongs to the next part.
       for (const match of part.matchAll(words)) if (match.index < PART_CHARS) find(category, score);
     }
     if (reading.length > PART_CHARS) await nextTurn();

@@ -1,16 +1,15 @@
 /**
- * A text that matches a regular expression, for the plain expressions that JSON schemas hold: literals, classes, groups,
- * alternatives, counts. The shortest and first possibility is taken everywhere. Looking ahead or behind and references to
- * groups are refused, and so is what would grow too long; the expression itself is never run.
+ * Makes a text that matches a plain regular expression of a JSON schema: literals, classes, groups, alternatives, counts. Takes the
+ * shortest and first possibility. Refuses lookaround, back references and long results; never runs the expression.
  */
 import { ownValue } from "../../lib/own-values.js";
 import { refuse } from "./refusal.js";
 
 const SAMPLE_CHARS_MAX = 10_000;
 const NESTING_MAX = 50;
-/** Tried in turn for a class that says what it does not hold. */
+/** Candidates for a negated class. */
 const CANDIDATES = ["a", "A", "0", "-", "_", " ", ".", "!", "~", "é"];
-/** What escapes of a kind stand for: an example, and how to tell whether a character is of the kind. */
+/** An example for each class escape, and its test. */
 const KINDS: Readonly<Record<string, readonly [string, RegExp]>> = {
   d: ["0", /\d/],
   D: ["a", /\D/],
@@ -37,7 +36,7 @@ class PatternReader {
     return this.at >= this.pattern.length;
   }
 
-  /** The first alternative; the others are read over. */
+  /** The first alternative; the others are skipped. */
   alternatives(nesting: number): string {
     if (nesting > NESTING_MAX) throw refused(this.pattern);
     const sample = this.sequence(nesting);
@@ -127,7 +126,7 @@ class PatternReader {
     return [escaped === "b" ? "\b" : this.escapedCharacter(escaped), null];
   }
 
-  /** How often the atom before is taken: as seldom as is allowed. */
+  /** The smallest allowed count of the previous atom. */
   private count(): number {
     const sign = this.peek();
     let count = 1;

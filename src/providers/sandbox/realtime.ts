@@ -1,7 +1,7 @@
 /**
- * The sandbox's realtime model (docs/sandbox-models.md): a session of OpenAI's realtime events that runs in the process and says
- * back what it was told. Text comes back as text, or as its words with a tone for each where audio is wanted; audio comes back as
- * it came, and is transcribed, where that is set up, as how long it is. Usage is counted exactly, so that billing can be tried.
+ * The sandbox's realtime model (docs/sandbox-models.md): an in-process session of OpenAI's realtime events that repeats its input. Text is
+ * answered as text, or as a tone for each word when audio is requested; audio is returned unchanged, and its transcript is its length.
+ * Usage is counted exactly, to test billing.
  */
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../../lib/json.js";
@@ -21,7 +21,7 @@ const WORDS_MAX = 600;
 /** A pentatonic scale, in hertz. */
 const PITCHES = [262, 294, 330, 392, 440] as const;
 
-/** The same words sound the same. Each tone swells and fades, so that nothing clicks. */
+/** Deterministic. Each tone fades in and out, to avoid clicks. */
 export function toneOf(words: string): Buffer {
   const all = words.split(/\s+/).filter(Boolean).slice(0, WORDS_MAX);
   const samples = Buffer.alloc(all.length * SAMPLES_PER_WORD * 2);
@@ -36,7 +36,7 @@ export function toneOf(words: string): Buffer {
   return samples;
 }
 
-/** As much audio as OpenAI's own buffer takes. */
+/** The size of OpenAI's own buffer. */
 const BUFFER_BYTES_MAX = 15 * 1024 * 1024;
 /** A tenth of a second. */
 const DELTA_BYTES = PCM_BYTES_PER_SECOND / 10;
@@ -45,7 +45,7 @@ const OUTPUT_TOKENS_PER_SECOND = 20;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What was said last, to be said back. */
+/** The last input, to be repeated. */
 interface Heard {
   readonly text: string;
   readonly audio: Buffer | null;
@@ -66,7 +66,7 @@ class SandboxRealtimeConnection implements RealtimeConnection {
   private buffer: Buffer[] = [];
   private bufferBytes = 0;
   private heard: Heard = { text: "", audio: null };
-  /** Everything that has been said so far, which every answer reads. */
+  /** All content so far, which every response reads. */
   private readonly context: Tokens = { text: 0, audio: 0 };
   private reading: Promise<void> = Promise.resolve();
   private onRead: () => void = () => undefined;
@@ -187,7 +187,7 @@ class SandboxRealtimeConnection implements RealtimeConnection {
     return isRecord(ofBeta) || (isRecord(audio) && isRecord(audio.input) && isRecord(audio.input.transcription));
   }
 
-  /** It hears nothing, and says so; reported as the length of what it was given. */
+  /** The transcript says only the length of the input. */
   private transcribe(itemId: string, seconds: number): void {
     const place = { item_id: itemId, content_index: 0 };
     const transcript = `${seconds.toFixed(1)} seconds of sound`;
@@ -283,7 +283,7 @@ class SandboxRealtimeConnection implements RealtimeConnection {
   }
 }
 
-/** What is stated replaces what there was, field by field: `audio.output` outlives a change of `audio.input`. */
+/** Merges changes field by field: `audio.output` survives a change of `audio.input`. */
 function merged(before: Fields, after: Fields): Record<string, unknown> {
   const changed = Object.entries(after).map(([name, value]) => {
     const known = ownValue(before, name);

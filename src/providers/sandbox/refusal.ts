@@ -1,4 +1,4 @@
-/** What the sandbox cannot do, said as an upstream says it: a 400 with a message. */
+/** Refusals of the sandbox, in the form of an upstream's: a 400 with a message. */
 import { ProviderError } from "../provider.js";
 
 export function refuse(message: string, param?: string): ProviderError {

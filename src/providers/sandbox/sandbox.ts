@@ -1,4 +1,4 @@
-/** The upstream that is no upstream: models that run in the process (docs/sandbox-models.md). */
+/** The sandbox: an upstream whose models run in the process (docs/sandbox-models.md). */
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
 import type { Provider, UpstreamTimeouts } from "../provider.js";
 import { createSandboxMusicProvider, createSandboxSpeechProvider, createSandboxTranscriptionProvider } from "./audio.js";
@@ -16,7 +16,7 @@ const TIMEOUTS: UpstreamTimeouts = {
   totalMs: GENERATION_TIMEOUT_MS,
 };
 
-/** Nothing but the pool holds anything, and that no thread before its first job. */
+/** Only the pool holds resources, and it starts no thread before its first job. */
 export function createSandboxProvider(timeouts: UpstreamTimeouts = TIMEOUTS): Provider {
   const pool = new MediaPool();
   const media = { pool, timeouts };

@@ -1,7 +1,7 @@
 /**
- * A value that a JSON schema accepts, always the same for the same schema: what the sandbox answers for structured output and
- * passes to tools. Understands what structured output allows and more: types, properties, required, items, enum, const, anyOf,
- * oneOf (its first branch that can be answered), allOf, $ref within the schema, lengths, bounds, formats and plain patterns.
+ * Makes a value that a JSON schema accepts, always the same one, for structured output and tool arguments. Supports types, properties,
+ * required, items, enum, const, anyOf, oneOf (its first branch that works), allOf, $ref within the schema, lengths, bounds, formats and
+ * plain patterns.
  */
 import { ownValue } from "../../lib/own-values.js";
 import { samplePattern } from "./pattern-sample.js";
@@ -12,11 +12,11 @@ type Schema = Readonly<Record<string, unknown>>;
 const NODES_MAX = 5_000;
 const STRING_CHARS_MAX = 10_000;
 const ALL_CHARS_MAX = 100_000;
-/** Down to here optional properties are given and lists get an item; below, only what must be, so that recursion ends. */
+/** Down to this depth optional properties and list items are included; below only required ones, so that recursion ends. */
 const GENEROUS_DEPTH = 4;
 const DEPTH_MAX = 40;
 const WORD = "sandbox";
-/** Binary fractions make some multiples of 0.1 none: the next ones are tried. */
+/** Binary fractions miss some multiples of 0.1: the next ones are tried. */
 const STEPS_TRIED = 5;
 const FORMATS: Readonly<Record<string, string>> = {
   "date-time": "2024-01-01T00:00:00Z",
@@ -42,7 +42,7 @@ class Sampler {
 
   constructor(private readonly root: Schema) {}
 
-  /** `position` is the place in the list that the value is for: values at different places differ. */
+  /** `position` is the index in a list: values at different positions differ. */
   sample(given: unknown, depth: number, position: number): unknown {
     this.nodes += 1;
     if (given === false || this.nodes > NODES_MAX || depth > DEPTH_MAX) throw refused("it allows no value of a reasonable size");
@@ -109,7 +109,7 @@ class Sampler {
     return place;
   }
 
-  /** The first branch that can be answered; deep down, those that end soonest are tried first. */
+  /** The first branch that works; at depth, those that end soonest are tried first. */
   private sampleBranch(schema: Schema, branches: readonly unknown[], depth: number, position: number): unknown {
     const { anyOf: _any, oneOf: _one, ...common } = schema;
     const ordered = depth < GENEROUS_DEPTH ? branches : [...branches].sort((a, b) => weight(a) - weight(b));
@@ -192,7 +192,7 @@ function sampleNumber(schema: Schema, type: "integer" | "number", position: numb
   const high = toNumber(schema.maximum) ?? toNumber(schema.exclusiveMaximum);
   const starts = [position + 1, Math.ceil((low ?? 0) / step) + position, Math.floor((high ?? 0) / step) - position - STEPS_TRIED];
   const steps = starts.flatMap((start) => Array.from({ length: STEPS_TRIED + 1 }, (_, index) => start + index));
-  // Twelve digits are enough for any schema and hide what binary fractions add.
+  // Twelve digits suffice for any schema, and hide errors of binary fractions.
   const numbers = steps.map((count) => Number((count * step).toPrecision(12)));
   if (low !== null && high !== null) numbers.push((low + high) / 2);
   const found = numbers.find((number) => accepts(schema, type, number));

@@ -1,20 +1,20 @@
-/** A sandbox answer as a stream that takes its time, goes wrong when told to, and stops at once when it is left. */
+/** A sandbox answer as a stream with delays and failures on request, which stops at once on return. */
 import { type ChatChunk, type ChatChunkBatch, ProviderError, type UpstreamTimeouts } from "../provider.js";
 
-/** One thing that the stream does. */
+/** One step of the stream. */
 export type SandboxStep =
   | { readonly do: "send"; readonly chunk: ChatChunk }
   | { readonly do: "wait"; readonly ms: number }
   | { readonly do: "hang" }
   | { readonly do: "fail"; readonly error: ProviderError };
 
-/** Chunks between which nothing waits come in batches of so many, as reads from a socket would. */
+/** Chunks without delay come in batches of this many, like reads from a socket. */
 const BATCH_CHUNKS = 8;
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 export class SandboxStream implements AsyncIterableIterator<ChatChunkBatch, undefined> {
   private readonly deadline: number;
-  /** A step that came while a batch was being filled: what was sent before it goes out first. */
+  /** A step that arrived within a batch, which is sent first. */
   private postponed: Exclude<SandboxStep, { do: "send" }> | null = null;
   private isOver = false;
   private stopWaiting: (() => void) | null = null;
@@ -32,7 +32,7 @@ export class SandboxStream implements AsyncIterableIterator<ChatChunkBatch, unde
   }
 
   async next(): Promise<IteratorResult<ChatChunkBatch, undefined>> {
-    // The event loop turns between batches, as it does between reads.
+    // The event loop turns between batches, as between reads.
     await new Promise((resolve) => setImmediate(resolve));
     const batch: ChatChunk[] = [];
     try {
@@ -80,14 +80,14 @@ export class SandboxStream implements AsyncIterableIterator<ChatChunkBatch, unde
   }
 }
 
-/** Waits; rejects with the signal's reason when that is aborted. Longer than `limitMs` is a time-out. */
+/** Waits; rejects with the signal's reason when that is aborted. Longer than `limitMs` is a timeout. */
 export async function wait(ms: number, limitMs: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   if (ms > 0) await new Waiting(Math.min(ms, limitMs), signal).over;
   if (ms > limitMs) throw silence();
 }
 
-/** What a prompt that cuts the answer asks for. */
+/** The failure of a cut answer. */
 export function cutShort(): ProviderError {
   return new ProviderError("cut", "The sandbox's answer ended early, as it was told to.");
 }

@@ -1,6 +1,6 @@
 /**
- * The sandbox's text model (docs/sandbox-models.md): answers chats from fixed rules in the process, streaming as an
- * upstream streams and failing as one fails when the prompt tells it to. The prompts are in docs/sandbox-models.md.
+ * The sandbox's text model (docs/sandbox-models.md): answers chats from fixed rules, and streams or fails like an upstream when the prompt
+ * says so.
  */
 import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../lib/clock.js";
@@ -24,7 +24,7 @@ import { cutShort, type SandboxStep, SandboxStream, wait } from "./stream.js";
 
 export interface SandboxOptions {
   readonly clock?: Clock;
-  /** What a prompt that makes the sandbox slow or silent runs into. */
+  /** Timeouts for prompts that make the sandbox slow or silent. */
   readonly timeouts?: UpstreamTimeouts;
 }
 
@@ -78,7 +78,7 @@ class SandboxChatProvider implements ChatProvider {
     return new SandboxStream(steps, signal, this.timeouts);
   }
 
-  /** Reads the prompt, and fails when it says so. */
+  /** Reads the prompt, and fails if it says so. */
   private async begin(call: ChatCall, signal: AbortSignal, limitMs: number): Promise<{ directives: Directives; answer: SandboxAnswer }> {
     signal.throwIfAborted();
     const directives = parseDirectives(lastUserText(call.body));
@@ -107,7 +107,7 @@ function midStreamError(): ProviderError {
 
 type Delta = Readonly<Record<string, unknown>>;
 
-/** The stream as an upstream would send it, with what the directives add. */
+/** The stream of an upstream, with the effects of directives. */
 function* streamSteps(head: Delta, answer: SandboxAnswer, directives: Directives): Generator<SandboxStep> {
   const send = (index: number, delta: Delta, finishReason: string | null = null): SandboxStep => {
     const choices = [{ index, delta, logprobs: null, finish_reason: finishReason }];
@@ -162,7 +162,7 @@ function toDeltas(choice: SandboxChoice): readonly Delta[] {
   return [...thoughts, ...pieces, ...calls];
 }
 
-/** Arguments come in two pieces, so that clients have something to put together. */
+/** Arguments come in two pieces, as clients must join them. */
 function halves(json: string): readonly string[] {
   const middle = Math.ceil(json.length / 2);
   return [json.slice(0, middle), json.slice(middle)].filter((part) => part !== "");

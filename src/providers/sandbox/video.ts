@@ -40,7 +40,7 @@ async function generate(media: SandboxMedia, call: VideoCall): Promise<VideoAnsw
   };
 }
 
-/** H.264 halves the resolution of colour: both sides are even. */
+/** H.264 halves the colour resolution, so both sides must be even. */
 function sizeOf({ size, aspectRatio }: VideoCall): { width: number; height: number } {
   if (size === null) return aspectRatio === "9:16" ? { width: SHORT_SIDE, height: LONG_SIDE } : { width: LONG_SIDE, height: SHORT_SIDE };
   const isWithin = (side: number) => Number.isInteger(side) && side >= SIDE_MIN && side <= SANDBOX_VIDEO_SIDE_MAX;

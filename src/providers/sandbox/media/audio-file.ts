@@ -1,4 +1,4 @@
-/** Sound in the formats of speech: samples in, the bytes of a file out, as soon as the format allows. */
+/** Encodes audio: samples in, bytes of a file out, as early as the format allows. */
 import {
   AdtsOutputFormat,
   AppendOnlyStreamTarget,
@@ -19,18 +19,18 @@ import { isSentWhole } from "./jobs.js";
 export interface Sound {
   readonly format: SpeechFormat;
   readonly sampleRate: number;
-  /** Bits a second, of the formats that leave something out. */
+  /** Bits a second of lossy formats. */
   readonly bitrate: number;
   readonly tags: MetadataTags;
 }
 
 export interface AudioFile {
   add(samples: Int16Array): Promise<void>;
-  /** What has become ready since the last time. */
+  /** Returns the bytes ready since the last call. */
   take(): Uint8Array;
-  /** After it, `take` gives the end. */
+  /** Afterwards `take` returns the rest. */
   finish(): Promise<void>;
-  /** Gives the encoder back, finished or not. */
+  /** Releases the encoder, finished or not. */
   close(): Promise<void>;
 }
 

@@ -95,7 +95,7 @@ function* chunksOf(bytes: Uint8Array): Generator<{ readonly chunk: Uint8Array }>
   for (let from = 0; from < bytes.length; from += CHUNK_BYTES) yield { chunk: bytes.slice(from, from + CHUNK_BYTES) };
 }
 
-// Reads back what sandbox speech said: the words travel with the recording, in its tags.
+// Returns the text of sandbox speech, which is stored in the recording's tags.
 
 export async function listen({ bytes }: TranscriptionJob): Promise<TranscriptionResult> {
   const input = new Input({ source: new BufferSource(bytes), formats: ALL_FORMATS });
@@ -127,7 +127,7 @@ const STEP_SECONDS = 2;
 
 export async function* play({ prompt, seed, seconds, format }: MusicJob): JobRun<BytesResult> {
   const notes = composeTune(prompt, seconds, new Random("music", prompt, seed));
-  // Samples without a container are 24,000 a second, as those of speech.
+  // Samples without a container are 24,000 a second, as for speech.
   const isBare = format === "pcm";
   const tags = { title: prompt.slice(0, 200) || "Sandbox tune", artist: "Sluice sandbox", comment: `Composed by rules, seed ${seed}` };
   const file = await openAudioFile({ format, sampleRate: MUSIC_RATE, bitrate: MUSIC_BITRATE, tags });

@@ -1,4 +1,4 @@
-/** What the sandbox's media models have in common: directives in the caller's words, steps at a pace, and usage as they are told to report it. */
+/** Common parts of the sandbox's media models: directives, paced steps, and reported usage. */
 import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
 import { toUsage } from "../../openai/usage.js";
 import { ProviderError, type UpstreamTimeouts } from "../../provider.js";
@@ -8,18 +8,18 @@ import { cutShort, wait } from "../stream.js";
 import type { JobKind, JobOf, JobResults } from "./jobs.js";
 import type { MediaPool } from "./pool.js";
 
-/** What every model of the sandbox is made with. */
+/** Dependencies of every sandbox model. */
 export interface SandboxMedia {
   readonly pool: MediaPool;
   readonly timeouts: UpstreamTimeouts;
 }
 
-/** What the caller's words are, without directives; `[echo]` and `[repeat ...]` may dictate them. */
+/** The prompt without directives; `[echo]` and `[repeat ...]` may dictate it. */
 export function promptOf(directives: Directives): string {
   return directives.text ?? directives.prompt;
 }
 
-/** Reads the directives in `words`; `param` is where the caller wrote them. */
+/** Reads the directives in `words`; `param` names their field. */
 export function readDirectives(words: string, param: string): Directives {
   try {
     return parseDirectives(words);
@@ -29,7 +29,7 @@ export function readDirectives(words: string, param: string): Directives {
   }
 }
 
-/** Waits and fails as the directives say, before anything is made. */
+/** Applies delays and failures of the directives before the work. */
 export async function obey(directives: Directives, limitMs: number, signal: AbortSignal): Promise<void> {
   const hangs = directives.trouble?.kind === "hang" && directives.failStatus === null;
   await wait(hangs ? Number.POSITIVE_INFINITY : directives.delayMs, limitMs, signal);
@@ -39,14 +39,14 @@ export async function obey(directives: Directives, limitMs: number, signal: Abor
   }
 }
 
-/** What goes wrong with an answer that is told to be cut or to fail on its way. */
+/** The failure of an answer that is cut or fails on its way. */
 export function troubleOf(kind: "cut" | "error"): ProviderError {
   if (kind === "cut") return cutShort();
   const upstreamMessage = "The sandbox was told to fail in the middle of its answer.";
   return new ProviderError("status", upstreamMessage, { status: 500, upstreamMessage });
 }
 
-/** The start of an answer that comes whole: its directives, obeyed. */
+/** Begins an answer that is not streamed, and applies its directives. */
 export async function begin(words: string, param: string, signal: AbortSignal, timeouts: UpstreamTimeouts): Promise<Directives> {
   signal.throwIfAborted();
   const directives = readDirectives(words, param);
@@ -73,7 +73,7 @@ export async function runPaced<Kind extends JobKind>(
       if (paceMs > 0) await wait(paceMs, timeouts.totalMs, signal);
     }
   } finally {
-    // Frees its place when it was left in the middle; afterwards it does nothing.
+    // Frees its place after an early return; otherwise does nothing.
     await steps.return(null as never);
   }
 }
@@ -84,7 +84,7 @@ interface Counted {
   readonly outputImage?: number;
 }
 
-/** Tokens as counted, unless the prompt says what to report; null when it says to report nothing. */
+/** Counted tokens, unless the prompt sets them; null when it asks for no report. */
 export function reportTokens(
   { tokens, reportsUsage }: Directives,
   { inputText = 0, inputImage = 0, outputImage = 0 }: Counted,

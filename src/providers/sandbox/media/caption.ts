@@ -1,13 +1,13 @@
-/** The prompt's words as outlines of a font that comes with the project, so that a picture does not depend on what fonts a machine has. */
+/** Draws the prompt's words as outlines of a bundled font, so that images do not depend on installed fonts. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import opentype, { type Font, type Glyph } from "opentype.js";
 
 const FONT_FILE = "dejavu-fonts-ttf/ttf/DejaVuSans-Bold.ttf";
 const LINES_MAX = 4;
-/** More is never drawn. */
+/** Longer text is cut. */
 const CHARS_MAX = 400;
-/** Without these a line would carry what nobody can see. */
+/** Invisible characters, which are removed. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 let font: Font | null = null;

@@ -1,4 +1,4 @@
-/** Draws pictures: a scene with the prompt under it, or what the caller brought with the scene's colours, shapes and words over it. */
+/** Draws images: a scene with the prompt under it, or the client's images with the scene's colours, shapes and words over them. */
 import type { OverlayOptions } from "sharp";
 import { append } from "../../../lib/collections.js";
 import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../limits.js";

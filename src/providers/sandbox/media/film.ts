@@ -1,4 +1,4 @@
-/** Films: a scene that moves, encoded as H.264 picture by picture, with a tune when sound is wanted. */
+/** Videos: a moving scene, encoded as H.264 frame by frame, with a tune when audio is requested. */
 import {
   AudioSample,
   AudioSampleSource,

@@ -1,4 +1,4 @@
-/** What the sandbox's worker threads do, and the messages that ask for it: plain data, copied from thread to thread. */
+/** Jobs of the sandbox's worker threads, and their messages: plain data, copied between threads. */
 import type { SpeechFormat } from "../../media.js";
 
 export interface ImageJob {
@@ -47,12 +47,12 @@ export interface MusicJob {
   readonly format: SpeechFormat;
 }
 
-/** Formats whose header tells the length: nothing can be sent before all is spoken. */
+/** Formats with the length in the header: nothing can be sent before the end. */
 export function isSentWhole(format: SpeechFormat): boolean {
   return format === "wav" || format === "flac";
 }
 
-/** By this tag a recording is known as the sandbox's own; the comment is what was said. */
+/** Tag of the sandbox's own recordings; the comment is the text. */
 export const SPEECH_ALBUM = "Sluice sandbox speech";
 
 export interface TranscriptionJob {
@@ -61,7 +61,7 @@ export interface TranscriptionJob {
 }
 
 export interface TranscriptionResult {
-  /** What sandbox speech said; null when it did not make the recording. */
+  /** The text of sandbox speech; null for other recordings. */
   readonly text: string | null;
   readonly durationMs: number;
 }
@@ -71,7 +71,7 @@ export interface BytesResult {
   readonly durationMs: number;
 }
 
-/** Each kind of job with what it ends with. */
+/** Results by kind of job. */
 export interface JobResults {
   readonly image: ImageResult;
   readonly video: BytesResult;
@@ -87,7 +87,7 @@ export type JobOf<Kind extends JobKind> = Extract<Job, { readonly kind: Kind }>;
 /** One step of a job that goes on. */
 export type JobStep = { readonly percent: number } | { readonly chunk: Uint8Array };
 
-/** Runs until it is done, and rests after each step until the next one is asked for. */
+/** Pauses after each step until the next one is requested. */
 export type JobRun<Result> = AsyncGenerator<JobStep, Result, undefined>;
 
 /** To the thread. A job starts with its first `next`. */
@@ -100,6 +100,6 @@ export type Request =
 export type Reply =
   | { readonly id: number; readonly step: JobStep }
   | { readonly id: number; readonly result: JobResults[JobKind] }
-  /** The caller's own fault, said as an upstream says it. */
+  /** The client's error, in the form of an upstream's refusal. */
   | { readonly id: number; readonly refusal: { readonly message: string; readonly param: string | undefined } }
   | { readonly id: number; readonly failure: string };

@@ -23,7 +23,7 @@ class Mp3Encoder extends CustomAudioEncoder {
 
   async init(): Promise<void> {
     this.lame = await createMp3Encoder();
-    // The only rates that the sandbox asks for are among those that MP3 has.
+    // The sandbox uses only rates that MP3 has.
     this.lame.configure({ sampleRate: this.config.sampleRate, channels: 1, bitrate: this.kilobits as 64 | 128 });
   }
 
@@ -45,7 +45,7 @@ class Mp3Encoder extends CustomAudioEncoder {
     return Math.round((this.config.bitrate ?? 64_000) / 1_000);
   }
 
-  /** Hands on every frame that is whole. */
+  /** Passes on every complete frame. */
   private hand(bytes: Uint8Array): void {
     const all = Buffer.concat([this.rest, bytes]);
     const { sampleRate } = this.config;

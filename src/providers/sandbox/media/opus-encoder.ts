@@ -3,7 +3,7 @@ import { type AudioCodec, type AudioSample, CustomAudioEncoder, EncodedPacket, r
 import OpusScript from "opusscript";
 
 const FRAME_SECONDS = 0.02;
-/** What libopus adds before the first sample, in samples at 48 kHz (RFC 7845, section 5.1). */
+/** Samples that libopus adds at the start, at 48 kHz (RFC 7845, section 5.1). */
 const PRE_SKIP = 312;
 type SampleRate = (typeof OpusScript.VALID_SAMPLING_RATES)[number];
 

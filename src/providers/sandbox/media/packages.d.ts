@@ -1,4 +1,4 @@
-/** What the sandbox uses of packages that bring no types. */
+/** Types of packages without any, as far as the sandbox uses them. */
 
 declare module "@echogarden/espeak-ng-emscripten" {
   export interface Synthesizer {

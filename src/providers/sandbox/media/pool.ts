@@ -1,7 +1,6 @@
 /**
- * The sandbox's threads: started when they are first needed, given back when they have rested for a while. A job belongs to one
- * thread and goes forward a step at a time, when its reader asks for it: a reader that is slow holds no thread up, and one that has
- * left costs no more than the step under way.
+ * The sandbox's threads: started on demand, ended when idle. A job belongs to one thread and advances a step at a time, on its reader's
+ * request: a slow reader blocks no thread, and one that disconnects costs at most the current step.
  */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
@@ -19,7 +18,7 @@ import {
 import { refuse } from "../refusal.js";
 import { isSentWhole, type Job, type JobKind, type JobOf, type JobResults, type JobRun, type Reply, type Request } from "./jobs.js";
 
-// How many jobs may be at work at once: a number of places, given to those who wait in the order in which they came.
+// Bounds concurrent jobs: waiting jobs get places in order of arrival.
 
 export class Places {
   private readonly queue: (() => void)[] = [];
@@ -47,7 +46,7 @@ export class Places {
     });
   }
 
-  /** The place changes hands: while somebody waits it is never free in between. */
+  /** Hands the place to the next waiter without freeing it in between. */
   give(): void {
     const next = this.queue.shift();
     if (next) next();
@@ -55,7 +54,7 @@ export class Places {
   }
 }
 
-/** One job's place, which it takes or gives back any number of times. */
+/** One job's place, which it can take and give back repeatedly. */
 export class Place {
   private isTaken = false;
 
@@ -74,16 +73,16 @@ export class Place {
   }
 }
 
-// One of the sandbox's threads, seen from the gateway's: jobs are opened in it, asked for their next step, and closed.
+// One of the sandbox's threads, from the gateway's side: jobs are opened, advanced and closed.
 
-/** Whoever waits for the thread's reply. */
+/** A caller waiting for the thread's reply. */
 interface Waiter {
   resolve(reply: Reply): void;
   reject(error: unknown): void;
 }
 
 class MediaThread {
-  /** The jobs that it has taken on, with what waits for their next reply. */
+  /** Its jobs, each with the caller that waits for its reply. */
   private readonly jobs = new Map<number, Waiter | null>();
   private idleTimer: NodeJS.Timeout | null = null;
   private lastReplyAt = 0;
@@ -95,7 +94,7 @@ class MediaThread {
     /** Called once, when it takes no more jobs. */
     private readonly onRetired: (thread: MediaThread) => void,
   ) {
-    // What the libraries print is no log of ours.
+    // Output of libraries is dropped.
     worker.stdout.resume();
     worker.stderr.resume();
     worker.unref();
@@ -115,14 +114,14 @@ class MediaThread {
 
   open(id: number, job: Job): void {
     this.jobs.set(id, null);
-    // A job under way keeps the process alive, a resting thread does not.
+    // Only a job under way keeps the process alive.
     this.worker.ref();
     if (this.idleTimer) clearTimeout(this.idleTimer);
     this.idleTimer = null;
     this.post({ id, do: "open", job });
   }
 
-  /** The job's next step. Rejects with the signal's reason when that is aborted, with a ProviderError when the thread breaks down. */
+  /** The job's next step. Rejects with the signal's reason when that is aborted, with a ProviderError when the thread crashes. */
   async next(id: number, signal: AbortSignal): Promise<Reply> {
     signal.throwIfAborted();
     if (this.lost) throw this.lost;
@@ -148,7 +147,7 @@ class MediaThread {
     else this.idleTimer = setTimeout(() => void this.end(), SANDBOX_IDLE_MS).unref();
   }
 
-  /** Takes no more jobs, and ends after those that it has: a library that has failed once may not work again. */
+  /** Takes no more jobs, and ends after its last one: a library that failed once may not work again. */
   retire(): void {
     if (this.isRetired) return;
     this.isRetired = true;
@@ -168,7 +167,7 @@ class MediaThread {
     waiter.resolve(reply);
   }
 
-  /** Somebody left in the middle of a step. A thread that then answers nobody for too long will not come back. */
+  /** Ends the thread if it does not answer in time after a client left within a step. */
   private watch(): void {
     const leftAt = performance.now();
     setTimeout(() => {
@@ -189,13 +188,13 @@ class MediaThread {
 }
 
 export class MediaPool {
-  /** Those that take jobs. */
+  /** Threads that take jobs. */
   private readonly threads = new Set<MediaThread>();
   private readonly threadsMax = Math.max(1, Math.min(SANDBOX_THREADS_MAX, availableParallelism() - 1));
   private readonly places = new Places(this.threadsMax * SANDBOX_JOBS_PER_THREAD);
-  /** For speech that is in memory until its reader has taken it. */
+  /** For speech held in memory until its reader has taken it. */
   private readonly wholes = new Places(SANDBOX_WHOLE_SPEECH_JOBS_MAX);
-  /** Under way, waiting, or resting until their reader asks for more. */
+  /** Running, waiting, or paused for their reader. */
   private openJobs = 0;
   private starting: Promise<MediaThread> | null = null;
   private nextId = 1;
@@ -217,7 +216,7 @@ export class MediaPool {
         for (;;) {
           await place.take(signal);
           const reply = await thread.next(id, signal);
-          // Its reader may take its time, and others need the place.
+          // Its reader may be slow, and other jobs need the place.
           if (job.kind === "speech") place.give();
           if ("step" in reply) yield reply.step;
           else if ("result" in reply) return reply.result as JobResults[Kind];
@@ -262,7 +261,7 @@ export class MediaPool {
     this.openJobs += 1;
   }
 
-  /** One more thread is started while all have work and there may be more. */
+  /** Starts another thread while all are busy and more are allowed. */
   private async leastBusyThread(): Promise<MediaThread> {
     if (this.starting) await this.starting;
     const [idlest] = [...this.threads].sort((one, other) => one.jobCount - other.jobCount);

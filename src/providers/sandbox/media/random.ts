@@ -1,4 +1,4 @@
-/** Chance that repeats itself: the same words and number give the same sequence, on every machine. */
+/** Deterministic random numbers: the same words and number give the same sequence on every machine. */
 import { createHash } from "node:crypto";
 
 export class Random {

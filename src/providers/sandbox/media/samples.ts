@@ -46,7 +46,7 @@ export function changeTempo(samples: Int16Array, factor: number, sampleRate: num
   return Int16Array.from(mixed.subarray(0, length), clip);
 }
 
-/** The place near `wanted` whose samples are most like those that would have gone on naturally. */
+/** The position near `wanted` that best continues the previous samples. */
 function bestMatch(samples: Int16Array, natural: number, wanted: number, length: number, search: number): number {
   let best = wanted;
   let bestScore = Number.NEGATIVE_INFINITY;

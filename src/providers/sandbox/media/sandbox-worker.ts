@@ -1,6 +1,6 @@
 /**
- * The thread in which the sandbox draws, films, speaks, plays and listens: work of seconds that must not hold up the streams
- * of others. Several jobs are under way at once, one step of each in turn. Each kind's code and libraries are loaded when they are first needed.
+ * The sandbox's thread for images, video, speech and music: work of seconds that must not block streams. Several jobs are open at once, one
+ * step of each in turn. Code and libraries are loaded on first use.
  */
 import { parentPort } from "node:worker_threads";
 import { append } from "../../../lib/collections.js";
@@ -49,14 +49,14 @@ async function nextReply(id: number): Promise<Reply> {
   }
 }
 
-/** Its `finally` blocks give back what encoders hold. */
+/** Its `finally` blocks release the encoders. */
 function close(id: number): void {
   const abandoned = runs.get(id);
   runs.delete(id);
   abandoned?.return(null).catch(() => undefined);
 }
 
-/** Memory that can change hands instead of being copied: whole buffers that nothing else looks at. */
+/** Buffers that can be transferred instead of copied. */
 function transferable(reply: Reply): ArrayBuffer[] {
   const all: unknown[] = [];
   if ("step" in reply && "chunk" in reply.step) all.push(reply.step.chunk);

@@ -1,6 +1,6 @@
 /**
- * The sandbox's pictures: landscapes and patterns in SVG, made of the prompt's words, a palette and chance. Everything that chance
- * decides is decided before the first frame, so that a scene moves on smoothly with time and is the same every time.
+ * The sandbox's scenes: landscapes and patterns in SVG, made of the prompt's words, a palette and random numbers. All random choices are
+ * made before the first frame, so that a scene moves smoothly and is reproducible.
  */
 import type { Palette } from "./palette.js";
 import type { Random } from "./random.js";

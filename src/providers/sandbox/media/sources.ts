@@ -1,4 +1,4 @@
-/** Pictures that a caller brought, made ready to be drawn on. */
+/** Prepares a client's images for drawing. */
 import type { Sharp, SharpOptions } from "sharp";
 import { SANDBOX_SOURCE_PIXELS_MAX } from "../limits.js";
 import { refuse } from "../refusal.js";
@@ -8,7 +8,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** sharp, set to leave the other threads their share. */
+/** sharp, limited to leave processor time to other threads. */
 export async function loadSharp(): Promise<typeof import("sharp")["default"]> {
   const { default: sharp } = await import("sharp");
   sharp.concurrency(1);
@@ -25,7 +25,7 @@ async function openSource(bytes: Uint8Array): Promise<Sharp> {
   return sharp(bytes, READING);
 }
 
-/** Throws a refusal for what is no picture, is broken or unfolds to too much. */
+/** Throws a refusal for other files, broken images and too many pixels. */
 export async function sizeOf(bytes: Uint8Array): Promise<Size> {
   return readingAs("image", async () => {
     const { autoOrient } = await (await openSource(bytes)).metadata();
@@ -33,7 +33,7 @@ export async function sizeOf(bytes: Uint8Array): Promise<Size> {
   });
 }
 
-/** The picture cut to a size, as PNG, on white where it is see-through, unless that is to stay so. */
+/** The image cropped to a size, as PNG, on white unless transparency is kept. */
 export async function coverWith(bytes: Uint8Array, { width, height }: Size, keepsTransparency = false): Promise<Buffer> {
   return readingAs("image", async () => {
     const source = await openSource(bytes);
@@ -55,8 +55,8 @@ export async function printOf(bytes: Uint8Array, side: number): Promise<Buffer> 
 }
 
 /**
- * The source as the mask leaves it, as PNG: where the mask is see-through, the source is taken away. A mask without
- * transparency is read by its brightness instead, white being what is to be drawn anew.
+ * The source with the masked part removed, as PNG: transparent areas of the mask are removed. A mask without transparency is read by
+ * brightness: white areas are to be redrawn.
  */
 export async function maskedBy(source: Buffer, mask: Uint8Array, { width, height }: Size): Promise<Buffer> {
   const sharp = await loadSharp();
@@ -74,7 +74,7 @@ export async function maskedBy(source: Buffer, mask: Uint8Array, { width, height
     .toBuffer();
 }
 
-/** What is decoded: no format that can name files or hold programs. */
+/** Decoded formats: none that can name files or hold programs. */
 const FORMATS: ReadonlySet<string> = new Set(["jpeg", "png", "webp", "gif", "heif", "avif", "tiff"]);
 
 async function readingAs<Read>(param: string, read: () => Promise<Read>): Promise<Read> {
