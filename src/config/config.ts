@@ -127,6 +127,8 @@ export interface Config {
   readonly contendedHoldWaitMs: number;
   /** Of realtime sessions; absent ones have the specified values. Read when a session opens. Not from the environment. */
   readonly realtimeTimes: { readonly totalMs?: number; readonly idleMs?: number; readonly reportMs?: number };
+  /** Milliseconds that the content cache may take; absent ones have its own values. Not from the environment. */
+  readonly contentCacheTimes: { readonly findMs?: number; readonly storeMs?: number };
   /** Ping interval of WebSockets, and how long a peer may leave data unread. Not from the environment. */
   readonly webSockets: { readonly pingMs: number; readonly stalledMs: number };
   /** Timeouts of upstreams. Not from the environment. */
@@ -283,6 +285,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
     realtimeTimes: {},
+    contentCacheTimes: {},
     webSockets: { pingMs: WEBSOCKET_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS },
     timeouts: { connectMs: UPSTREAM_CONNECT_TIMEOUT_MS, idleMs: UPSTREAM_IDLE_TIMEOUT_MS, totalMs: GENERATION_TIMEOUT_MS },
     readEnv,

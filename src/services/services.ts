@@ -167,7 +167,7 @@ export function createServices(
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
-  const contentCache = new ContentCache(cachedAnswers);
+  const contentCache = new ContentCache(cachedAnswers, settings.contentCacheTimes);
   const running = new RunningGenerations();
   const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns();

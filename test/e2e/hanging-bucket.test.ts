@@ -40,7 +40,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
 
   beforeAll(async () => {
     s3 = (await startS3()) as TestS3;
-    app = await createTestApp({ config: { s3: await s3.createBucket() } });
+    app = await createTestApp({ config: { s3: await s3.createBucket(), contentCacheTimes: {} } });
     client = createClient(app.baseUrl, app.key);
     link = `/media/${(await upload()).json<{ id: string }>().id}`;
     kept = await client.get(`${PICTURE}&seed=1`);

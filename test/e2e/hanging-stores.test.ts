@@ -38,7 +38,7 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("stores that hang", (
 
   beforeAll(async () => {
     [postgres, redis] = await Promise.all([requirePostgres(), startRedis() as Promise<TestRedis>]);
-    app = await createTestApp({ config: { databaseUrl: postgres.url, redisUrl: redis.url } });
+    app = await createTestApp({ config: { databaseUrl: postgres.url, redisUrl: redis.url, contentCacheTimes: {} } });
     payer = await createPayer(app, { pack: CREDITS, permissions: ["keys", "balance", "usage"] });
     client = createClient(app.baseUrl, payer.key);
   });

@@ -40,6 +40,7 @@ import { HoldRecovery } from "../credits/recovery.js";
 import { Settler } from "../credits/settler.js";
 import { TierRefills, Tiers } from "../credits/tiers.js";
 import type { MediaQuotaSettings } from "../files/media-quotas.js";
+import type { ContentCacheTimes } from "../generation/content-cache/content-cache.js";
 import type { RealtimeTimes } from "../generation/realtime/run.js";
 import { Upstreams } from "../generation/upstreams.js";
 import type { IntegrationsSettings } from "../integrations/http-broker.js";
@@ -70,6 +71,7 @@ export interface PlatformSettings extends CatalogSettings {
   /** How long a hold waits for credits that other holds have, before it is refused. */
   readonly contendedHoldWaitMs: number;
   readonly realtimeTimes: Partial<RealtimeTimes>;
+  readonly contentCacheTimes: Partial<ContentCacheTimes>;
   /** Hosts that users may name despite the outbound guard. */
   readonly upstreamAllowHosts: readonly string[];
   readonly rateLimits: RateLimitSettings;

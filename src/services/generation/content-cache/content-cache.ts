@@ -186,18 +186,19 @@ export interface ContentCacheTimes {
   readonly storeMs: number;
 }
 
-const TIMES: ContentCacheTimes = { findMs: CONTENT_CACHE_FIND_MS, storeMs: CONTENT_CACHE_STORE_MS };
-
 export class ContentCache {
   private readonly work = new SharedWork<Made>();
   /** Answers that are being stored, by the name of their key. */
   private readonly unstored = new Map<string, CacheableAnswer>();
   private unstoredBytes = 0;
+  private readonly times: ContentCacheTimes;
 
   constructor(
     private readonly answers: AnswerStore,
-    private readonly times: ContentCacheTimes = TIMES,
-  ) {}
+    { findMs = CONTENT_CACHE_FIND_MS, storeMs = CONTENT_CACHE_STORE_MS }: Partial<ContentCacheTimes> = {},
+  ) {
+    this.times = { findMs, storeMs };
+  }
 
   /** See `get`. */
   ask(
