@@ -1,11 +1,11 @@
-/** The one way in which an amount of credits enters: a JSON number (REST), or nanocredits that a face has read already (GraphQL's Credits). */
+/** The input schema of credits: a JSON number (REST), or nanocredits that a face has parsed (GraphQL's Credits). */
 import { z } from "zod";
 import { parseNanocredits, toPlainDecimal } from "../../lib/money.js";
 import { CREDITS_MAX } from "../../limits.js";
 
 const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
 
-/** To nanocredits, from 0 to CREDITS_MAX; described as what REST takes. */
+/** To nanocredits, from 0 to CREDITS_MAX; described in REST's form. */
 export const creditsAmount = z
   .union([z.number(), z.bigint()])
   .transform((value, issues) => {

@@ -1,10 +1,10 @@
 /**
- * Credits: what a generation may spend, and what it has spent (docs/architecture.md#a-generation-end-to-end).
+ * Credits: holds, meters and charges of generations (docs/architecture.md#a-generation-end-to-end).
  *
- * 1. `open` sets the estimated cost aside, after a refill of the account's tier when one is due. A caller with plenty goes on at
- *    once; any other waits for the commit.
- * 2. `meter` is told of what has been delivered; at 80% of the hold it asks for more, and each second it writes down where
- *    the stream stands, so that a killed process is settled at what it delivered.
+ * 1. `open` holds the estimated cost, after a refill of the account's tier that is due. A caller with plenty of credits proceeds at
+ *    once; others wait for the commit.
+ * 2. `meter` receives the cost delivered so far; at 80% of the hold it requests more, and each second it stores the position of the
+ *    stream, so that the generation of a killed process is settled at the delivered cost.
  * 3. `settle` charges the real cost, or `release` nothing. Exactly one of them, once.
  *
  * Free work (an amount of 0 at free rates) has no hold: only its usage row is written.
@@ -32,16 +32,13 @@ export class Credits {
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
-    // The database is not asked while it is known to be away: the hold is refused for that.
+    // While the database is known to be unavailable it is not queried: the hold is refused for that.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
     return new OpenCharge(this.settler, this.known, this.funds, request, refill, this.budgets.of(request), this.leases);
   }
 }
 
-/**
- * Keeps what is known of balances up to date, by what is committed here and what other processes tell of, and tells listeners what was
- * charged; `ownEvents` are told to this process alone.
- */
+/** Updates known balances from commits here and events of other processes, and publishes charges; `ownEvents` are for this process only. */
 export function createCommitListener(
   known: KnownBalances,
   leases: Pick<Leases, "committed">,
@@ -61,7 +58,7 @@ export function createCommitListener(
       events.publish("usage-recorded", recorded);
       ownEvents?.publish("usage-recorded", recorded);
     }
-    // A hold of another process may wait for what a release has freed. Free work, which held nothing, is not told of.
+    // A hold of another process may wait for released credits. Free work, which had no hold, publishes nothing.
     const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";
     if (isMoved) events.publish("balance-changed", { accountId });
   };

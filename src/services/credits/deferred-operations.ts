@@ -1,6 +1,6 @@
 /**
- * Settlements and releases that the database has yet to see. They are repeated until it has; repeating one changes nothing.
- * Settlements are on the disk too, so that they outlive the process.
+ * Settlements and releases that the database has not committed. They are repeated until it has; each is idempotent. Settlements are also on
+ * disk, so that they survive the process.
  */
 import type { Logger } from "pino";
 import { append } from "../../lib/collections.js";
@@ -30,7 +30,7 @@ export class DeferredOperations {
   private isReplaying = false;
   private retryTimer: NodeJS.Timeout | undefined;
 
-  /** `onReplayed` is told whether the database has now seen everything, or is away. */
+  /** `onReplayed` receives whether everything is committed, or the database is unavailable. */
   constructor(
     private readonly deps: DeferredDependencies,
     private readonly onReplayed: (isAway: boolean) => void,
@@ -44,13 +44,13 @@ export class DeferredOperations {
     this.operations.push(operation);
   }
 
-  /** Added before it is on the disk: a spool that is being cleared just now must know that there is more to come. */
+  /** Added before it is on disk, so that a concurrent clearing of the spool keeps it. */
   async addDurably(operation: SettleOperation): Promise<void> {
     this.operations.push(operation);
     await this.deps.spool.append(operation);
   }
 
-  /** Takes up what the last process left in the spool. */
+  /** Loads the last process's spool. */
   async load(): Promise<void> {
     append(this.operations, await this.deps.spool.read());
     if (this.operations.length === 0) return;
@@ -66,7 +66,7 @@ export class DeferredOperations {
     this.retryTimer.unref();
   }
 
-  /** What is left stays in the spool. */
+  /** The rest stays in the spool. */
   async close(): Promise<void> {
     clearTimeout(this.retryTimer);
     await this.deps.spool.close();
@@ -77,7 +77,7 @@ export class DeferredOperations {
     this.isReplaying = true;
     try {
       while (this.operations.length > 0) await this.replayBatch();
-      // With nothing to repeat this is what finds out whether the database is there.
+      // Without operations, this flush only checks whether the database is available.
       await this.deps.ledger.flush([]);
       await this.deps.spool.clear(() => this.operations.length === 0);
       if (this.operations.length === 0) this.onReplayed(false);
@@ -101,7 +101,7 @@ export class DeferredOperations {
     }
   }
 
-  /** One that the ledger refuses fails alone; a settlement is kept and tried again. */
+  /** An operation that the ledger refuses fails alone; a settlement is kept and retried. */
   private async refuse(operation: LedgerOperation, error: unknown): Promise<void> {
     if (isSettlement(operation)) return this.deps.refused.keep(operation, error);
     this.deps.log.error({ err: error, generationId: operation.id }, "the ledger refused a deferred operation");

@@ -1,11 +1,11 @@
-/** Many operations at once, told apart when the database refuses them together. */
+/** Commits many operations together, and isolates faulty ones. */
 
 import { append } from "../../lib/collections.js";
 import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 
 /**
- * Commits the operations together; when one of them is at fault, each alone. The outcome of one that is refused is null, and why
- * is told first. Throws when the database is away.
+ * Commits the operations together, or each alone when the database refuses the batch. A refused operation has a null outcome, after its
+ * error was reported. Throws when the database is unavailable.
  */
 export async function flushApart<Operation extends LedgerOperation>(
   ledger: Pick<Ledger, "flush">,

@@ -1,9 +1,8 @@
 /**
- * What the last commits of this process said that accounts and keys can still hold. Only a hint, to size
- * a hold: the database decides whether it stands.
+ * Credits available to accounts and keys, as of this process's last commits. Only a hint for the size of a hold: the database decides.
  *
- * Other processes spend the same money. What is known of an account, its keys' budgets included, is dropped when one of them tells of
- * a change, and is believed for a second where that is not heard. This process's own commits renew it.
+ * Other processes spend the same credits. The entry of an account, including budgets of its keys, is dropped on their events, and expires
+ * after a second if events may be missed. This process's commits renew it.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
@@ -13,15 +12,15 @@ const ENTRIES_MAX = 100_000;
 
 interface KnownFunds {
   readonly available: bigint;
-  /** When it was learned, in the order of all that is learned and dropped. */
+  /** The turn of the read, in the common order of reads and drops. */
   readonly turn: number;
 }
 
 export class KnownBalances {
   private readonly funds: LRUCache<string, KnownFunds>;
-  /** By account: the turn of the last drop. What was known before it has expired by itself when this does. */
+  /** By account: the turn of the last drop. Entries of before expire sooner than this. */
   private readonly drops: LRUCache<string, number>;
-  /** Holds that were asked for and are not decided yet. */
+  /** Requested holds that are undecided. */
   private readonly pending = new Map<string, bigint>();
   private turn = 0;
 
@@ -30,7 +29,7 @@ export class KnownBalances {
     this.drops = new LRUCache({ ...entriesMax(ENTRIES_MAX), ttl: believedMs });
   }
 
-  /** What the owner of every id can still hold after what is being held; the first id is the account's. Null when that of one is unknown. */
+  /** Credits available to every id after pending holds; the first id is the account's. Null when one is unknown. */
   freeOf(ids: readonly string[]): bigint | null {
     const droppedAt = this.drops.get(ids[0] ?? "") ?? -1;
     let least: bigint | null = null;
@@ -56,12 +55,12 @@ export class KnownBalances {
     }
   }
 
-  /** Told of what a commit of this process has left. */
+  /** Stores the balance after a commit of this process. */
   learn(id: string, available: bigint): void {
     this.funds.set(id, { available, turn: ++this.turn });
   }
 
-  /** Another process has changed what the account or a key of it can hold. */
+  /** Another process has changed the account's or a key's available credits. */
   drop(accountId: string): void {
     this.drops.set(accountId, ++this.turn);
   }

@@ -1,4 +1,4 @@
-/** A lease in its process's memory, and what single generations have reserved of it (leases.ts). Amounts are nanocredits. */
+/** A lease in its process's memory, and the reservations of single generations (leases.ts). Amounts are nanocredits. */
 import { createId } from "../../lib/ids.js";
 import { smaller } from "../../lib/money.js";
 import type { Buckets, LeasedAmount } from "../../store/ledger.js";
@@ -8,7 +8,7 @@ export interface LeasePayer {
   readonly apiKeyId: string | null;
 }
 
-/** Nanocredits of the three buckets together, in the order in which charges draw them. */
+/** Nanocredits of the three buckets, in the order in which charges draw them. */
 export class Purse implements Buckets {
   constructor(
     public tier = 0n,
@@ -32,7 +32,7 @@ export class Purse implements Buckets {
     this.pack -= less.pack;
   }
 
-  /** So much of it, tier before crypto before pack; null, and nothing is drawn, when there is less. `paidOnly`: nothing of the tier. */
+  /** Draws an amount, tier before crypto before pack; null, without drawing, when there is less. `paidOnly`: nothing of the tier. */
   draw(amount: bigint, paidOnly: boolean): Purse | null {
     const tier = paidOnly ? 0n : smaller(this.tier, amount);
     const crypto = smaller(this.crypto, amount - tier);
@@ -44,51 +44,51 @@ export class Purse implements Buckets {
   }
 }
 
-/** What a process has set aside of an account, and of a key's budget. Amounts are nanocredits. */
+/** Credits that a process has leased of an account and a key's budget. Amounts are nanocredits. */
 export class Lease {
   readonly id = createId();
-  /** What nothing is reserved of. */
+  /** The unreserved part. */
   free = new Purse();
   readonly reserved = new Purse();
-  /** How many have reserved it, or paid out of it what is not known to be committed. */
+  /** Number of reservations, and of payments that are not confirmed. */
   reservations = 0;
-  /** What is paid or moved, and not known to be committed. */
+  /** Payments and moves that are not confirmed as committed. */
   readonly unconfirmed = new Purse();
-  /** What account and key could still hold beside, when the lease was last made larger or smaller. */
+  /** Credits available to account and key outside of the lease, at its last resize. */
   outside = 0n;
-  /** What is to be free of it when it is made larger. */
+  /** Target of the unreserved part when it is enlarged. */
   room = 0n;
-  /** What was free of it then. */
+  /** The unreserved part after the last enlargement. */
   roomTaken = 0n;
   /** The database may have a row of it. */
   isThere = false;
-  /** It has paid what is not folded yet. */
+  /** It has payments that are not folded into the account. */
   isUnfolded = false;
   usedAt = Date.now();
   takenAt = 0;
-  /** It is not made larger before. */
+  /** Not enlarged before this time. */
   restsUntil = 0;
-  /** It grants nothing before: somebody has asked for it. */
+  /** Grants nothing before this time, because another payer needs the credits. */
   pausedUntil = 0;
-  /** What is under way between it and the database. */
+  /** The statement under way. */
   turn: Promise<void> | null = null;
-  /** It is about to be given back. */
+  /** It is about to be released. */
   isGiving = false;
-  /** What waits for it to be made larger. */
+  /** Amount that waits for an enlargement. */
   waiting = 0n;
 
   constructor(
     readonly payer: LeasePayer,
-    /** Called when something was given back to one that is paused. */
+    /** Called when a paused lease gets credits back. */
     private readonly onSpare: (lease: Lease) => void,
   ) {}
 
-  /** What can be held of the account and the key in all, as far as is known. */
+  /** Credits of account and key that can be held in all, as far as known. */
   get holdable(): bigint {
     return this.outside + this.free.total;
   }
 
-  /** Null when there is not as much. */
+  /** Null when less is unreserved. */
   reserve(amount: bigint, paidOnly: boolean): Reservation | null {
     const held = this.free.draw(amount, paidOnly);
     if (!held) return null;
@@ -104,13 +104,13 @@ export class Lease {
     this.tellSpare();
   }
 
-  /** Something of it may be free that somebody has asked for. */
+  /** Reports that credits may be free for another payer. */
   tellSpare(): void {
     if (this.pausedUntil > 0) this.onSpare(this);
   }
 }
 
-/** What one generation has reserved of a lease. It ends by one of `release`, `pay` and `move`. */
+/** The reservation of one generation. Ends by one of `release`, `pay` and `move`. */
 export class Reservation {
   constructor(
     private readonly lease: Lease,
@@ -122,7 +122,7 @@ export class Reservation {
     return this.held.total;
   }
 
-  /** So much more, or nothing and false. */
+  /** Grows by the amount, or returns false unchanged. */
   grow(amount: bigint): boolean {
     const more = this.lease.free.draw(amount, this.paidOnly);
     if (!more) return false;
@@ -136,7 +136,7 @@ export class Reservation {
     this.lease.giveBack(this.held);
   }
 
-  /** What of which bucket pays for so much, as it would be drawn with nothing of it reserved. Null, and it stays reserved, when the lease has less. */
+  /** Pays an amount, drawn from buckets as if nothing else were reserved. Null, without ending, when the lease has less. */
   pay(amount: bigint): LeasedAmount | null {
     const { lease } = this;
     lease.reserved.subtract(this.held);
@@ -152,7 +152,7 @@ export class Reservation {
     return leased(lease, paid);
   }
 
-  /** All of it leaves the lease, to be a hold of its own. */
+  /** Moves all of it from the lease to a hold of its own. */
   move(): LeasedAmount {
     const { lease, held } = this;
     lease.reserved.subtract(held);
@@ -160,7 +160,7 @@ export class Reservation {
     return leased(lease, held);
   }
 
-  /** It could not be moved, and has not been. */
+  /** Reverts a move that failed. */
   moveBack(): void {
     this.lease.unconfirmed.subtract(this.held);
     this.lease.reserved.add(this.held);

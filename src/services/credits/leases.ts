@@ -1,12 +1,12 @@
 /**
- * Leases: a process sets a sum of an account's credits aside once, durably, and grants holds out of it in its memory
- * (docs/decisions/leases.md).
+ * Leases: a process sets credits of an account aside once, durably, and grants holds from them in memory (docs/decisions/leases.md).
  *
- * 1. There is one for each key that asks, or for the account where a session does. It begins with room for LEASE_ESTIMATES holds like the one
- *    that asks, grows while it is used up within a second, and is never more than a quarter of what is free. Who has less than that allows has none.
- * 2. What is reserved and what is paid is decided here, at once. The database is told of what is paid with the usage row.
- * 3. What is not needed is given back after LEASE_IDLE_MS, when anybody asks for it (`lease-wanted`), and when the process stops.
- * 4. A lease is good as long as its process is: one that has not been able to say that it lives grants nothing out of it.
+ * 1. There is one lease per key, or per account for sessions. It begins with room for LEASE_ESTIMATES holds like the first one, doubles
+ *    when it
+ *    is used up within a second, and never exceeds a quarter of the available credits. An account with less than that gets no lease.
+ * 2. Reservations and payments are decided here, at once. The database gets a payment with its usage row.
+ * 3. Unused credits are released after LEASE_IDLE_MS, when another payer needs them (`lease-wanted`), and when the process stops.
+ * 4. A lease is valid as long as its process: a process that cannot write its heartbeat grants nothing from leases.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
@@ -28,18 +28,18 @@ import type { Events } from "../../store/events.js";
 import { holdable, type LeaseLedger, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
 import { Lease, type LeasePayer, Purse } from "./lease.js";
 
-/** Accounts of which it is remembered that their leases were just asked for. */
+/** Accounts whose leases were just requested. */
 const WANTED_MAX = 10_000;
 const WANTED_AGAIN_MS = 100;
 const RECALL_LOOK_MS = 10;
-/** One that is used up as fast as this is made twice as large. */
+/** A lease that is used up faster than this is doubled. */
 const DOUBLED_WITHIN_MS = 1_000;
-/** Of PostgreSQL: the dearest model's estimate is within it, and 64 of them are not. No account has so much. */
+/** PostgreSQL's maximum: the most expensive model's estimate is below it, 64 of them are not. No account has that much. */
 const BIGINT_MAX = 2n ** 63n - 1n;
 
 export interface LeaseDependencies {
   readonly ledger: LeaseLedger;
-  /** What people ask to see goes through it: it never delays a charge. */
+  /** Its pool for queries that never delay charges. */
   readonly database: Pick<Database, "prisma" | "isExclusive">;
   readonly processId: string;
   readonly events: Events;
@@ -47,7 +47,7 @@ export interface LeaseDependencies {
 }
 
 export class Leases {
-  /** By key, or by account where a session pays. */
+  /** By key, or by account for sessions. */
   private readonly byPayer = new Map<string, Lease>();
   private readonly byId = new Map<string, Lease>();
   private readonly byAccount = new Map<string, Set<Lease>>();
@@ -61,7 +61,7 @@ export class Leases {
     this.sweeping = new Repeated(() => this.sweep(), deps.log, "leases could not be given back; that is repeated").every(LEASE_SWEEP_MS);
   }
 
-  /** Generations of this process that are held out of leases. */
+  /** Generations of this process held in leases. */
   get openReservations(): number {
     let count = 0;
     for (const lease of this.byId.values()) count += lease.reservations;
@@ -76,12 +76,12 @@ export class Leases {
     return [...this.byId.keys()];
   }
 
-  /** This process has just said that it lives. */
+  /** This process has written its heartbeat. */
   noteAlive(): void {
     this.aliveAt = Date.now();
   }
 
-  /** One that holds can be granted out of; null when there is none just now. */
+  /** A lease that may grant holds; null when there is none now. */
   find(payer: LeasePayer): Lease | null {
     const lease = this.byPayer.get(keyOf(payer));
     const now = Date.now();
@@ -90,13 +90,13 @@ export class Leases {
     return lease;
   }
 
-  /** Beside the traffic, when more than half of it is used. `amount` is what a hold of it takes. */
+  /** Enlarges it in the background when more than half is used. `amount` is the size of a hold. */
   replenish(lease: Lease, amount: bigint): void {
     if (lease.turn || lease.free.total * 2n >= lease.roomTaken || Date.now() < lease.restsUntil) return;
     void this.inTurn(lease, () => this.take(lease, amount));
   }
 
-  /** Makes a lease or makes it larger, so that it has room for such holds. False: it has not, and what is to be held goes without it. */
+  /** Makes or enlarges a lease for such holds. False: not possible, so the hold is made without it. */
   async acquire(payer: LeasePayer, amount: bigint): Promise<boolean> {
     const lease = this.byPayer.get(keyOf(payer)) ?? this.make(payer);
     const now = Date.now();
@@ -112,9 +112,8 @@ export class Leases {
   }
 
   /**
-   * Before something is held of the account without a lease: what leases of this process have paid is folded, so that a balance that falls too
-   * low is seen, and what they have of the tier and of crypto, which charges draw first, is given back. Never rejects. Null: there is nothing to
-   * be done.
+   * Prepares a hold without a lease: folds payments of this process's leases, so that a low balance is noticed, and releases their tier and
+   * crypto credits, which charges draw first. Never rejects. Null: nothing to do.
    */
   makeWay(accountId: string): Promise<void> | null {
     const drawnFirst = this.leasesOf(accountId).filter(({ free }) => free.tier > 0n || free.crypto > 0n);
@@ -123,18 +122,18 @@ export class Leases {
 
   private async giveAndFold(accountId: string, leases: readonly Lease[]): Promise<void> {
     await Promise.all(leases.map((lease) => this.give(lease)));
-    // A database that is away refuses the hold.
+    // The hold is refused if the database is unavailable.
     if (this.isUnfolded(accountId)) await this.fold([accountId]).catch(() => undefined);
   }
 
-  /** Somebody is refused what leases of the account may have: every process gives back what it does not need. */
+  /** Requests leased credits of the account: every process releases the unused ones. */
   want(accountId: string): void {
     if (this.wanted.has(accountId)) return;
     this.wanted.set(accountId, true);
     this.deps.events.publish("lease-wanted", { accountId });
   }
 
-  /** As `want`; resolves when it has been given back, or after a bounded time. */
+  /** As `want`; resolves when they were released, or after a bounded time. */
   async recall(accountId: string): Promise<void> {
     const { database, events } = this.deps;
     if (database.isExclusive) return this.giveAll(accountId);
@@ -148,12 +147,12 @@ export class Leases {
     }
   }
 
-  /** What leases of these accounts have paid leaves the accounts' buckets and the keys' budgets. Before either is read. False: they had paid nothing. */
+  /** Subtracts payments of these accounts' leases from buckets and budgets, before either is read. False: there were none. */
   async fold(accountIds: readonly string[]): Promise<boolean> {
     const { database } = this.deps;
     const due = database.isExclusive ? accountIds.filter((id) => this.isUnfolded(id)) : accountIds;
     if (due.length === 0) return false;
-    // What is committed from here on may come too late for it.
+    // Payments committed from here on may miss this fold.
     const unfolded = due.flatMap((id) => this.leasesOf(id).filter(({ isUnfolded }) => isUnfolded));
     for (const lease of unfolded) lease.isUnfolded = false;
     try {
@@ -165,7 +164,7 @@ export class Leases {
     }
   }
 
-  /** What of an account's held credits no generation has reserved, in any process. */
+  /** Held credits of the account that no generation has reserved, in any process. */
   async unreservedOf(accountId: string): Promise<bigint> {
     const own = this.leasesOf(accountId);
     if (this.deps.database.isExclusive) return own.reduce((total, { free, unconfirmed }) => total + free.total + unconfirmed.total, 0n);
@@ -178,12 +177,12 @@ export class Leases {
     return unreserved > 0n ? unreserved : 0n;
   }
 
-  /** Of a key's held credits, or of what a session holds. */
+  /** The same for a key, or for a session. */
   freeOf(payer: LeasePayer): bigint {
     return this.byPayer.get(keyOf(payer))?.free.total ?? 0n;
   }
 
-  /** Told of every operation that was committed. */
+  /** Called for every committed operation. */
   committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
     if ((operation.kind !== "settle" && operation.kind !== "move") || operation.lease === undefined) return;
     const lease = this.byId.get(operation.lease.leaseId);
@@ -194,14 +193,14 @@ export class Leases {
     if (outcome.isLeaseLost) this.lose(lease);
   }
 
-  /** Gives back what nobody needs any more. What is still reserved is found by whoever recovers this process's holds. */
+  /** Releases all unused credits. The recovery of this process's holds finds reserved ones. */
   async close(): Promise<void> {
     this.isClosed = true;
     await this.sweeping.close();
     await Promise.all([...this.byId.values()].map((lease) => this.give(lease)));
   }
 
-  /** Not when it is closed, nor when it may be taken for dead. */
+  /** Not after closing, nor when the process may be considered dead. */
   private mayGrant(now: number): boolean {
     return !this.isClosed && now - this.aliveAt <= HEARTBEAT_DEAD_MS / 2;
   }
@@ -218,7 +217,7 @@ export class Leases {
     return !this.byId.has(lease.id);
   }
 
-  /** How many leases other processes have of the account whose size they have not changed since then, by the database's clock; null: now. */
+  /** Number of other processes' leases of the account that have not changed since then, by the database's clock; null: now. */
   private async countOthers(accountId: string, since: string | null): Promise<{ readonly count: number; readonly at: string }> {
     const { database, processId } = this.deps;
     const [row] = await database.prisma.$queryRaw<{ count: number; at: string }[]>`
@@ -254,10 +253,10 @@ export class Leases {
     if (ofAccount?.size === 0) this.byAccount.delete(accountId);
   }
 
-  /** One statement at a time about a lease: what each says is relative to what the one before has left. */
+  /** One statement per lease at a time, because each is relative to the one before. */
   private inTurn(lease: Lease, work: () => Promise<void>): Promise<void> {
     const turn = (lease.turn ?? Promise.resolve()).then(work).catch((error: unknown) => {
-      // What the database has made of it is found out when the lease is given back.
+      // Releasing the lease shows whether the statement was committed.
       lease.isUnfolded = true;
       this.deps.log.warn({ err: error, leaseId: lease.id }, "a lease could not be changed");
       lease.restsUntil = Date.now() + LEASE_PAUSE_MS;
@@ -274,7 +273,7 @@ export class Leases {
     const now = Date.now();
     const isHot = now - lease.takenAt < DOUBLED_WITHIN_MS;
     const wasThere = lease.isThere;
-    // Twice what it was granted, not what it asked for: an account that has no more would otherwise be asked for ever larger sums.
+    // Twice the granted room, not the requested one: an account without more would otherwise be asked for ever larger amounts.
     const wanted = isHot ? larger(lease.room, lease.roomTaken * 2n) : lease.room;
     lease.room = larger(wanted, larger(amount * LEASE_ESTIMATES, lease.waiting * 2n));
     lease.takenAt = now;
@@ -318,7 +317,7 @@ export class Leases {
         const available = await this.deps.ledger.give(lease.id, needed);
         if (available === null) return this.lose(lease);
         lease.outside = holdable(available);
-        // Who waits for it is told of nothing else.
+        // Other waiting payers get no other event.
         if (lease.pausedUntil > 0) this.deps.events.publish("balance-changed", { accountId: lease.payer.accountId });
       }
       lease.isThere = needed.total > 0n;
@@ -329,12 +328,12 @@ export class Leases {
   private async sweep(): Promise<void> {
     const now = Date.now();
     const idle = [...this.byId.values()].filter((lease) => now - lease.usedAt >= LEASE_IDLE_MS && now >= lease.restsUntil && !lease.turn);
-    // One that is needed still is given back again only when there is something to give.
+    // A lease in use is released again only when it has something to release.
     await Promise.all(idle.map((lease) => (lease.free.total > 0n || lease.reserved.total === 0n ? this.give(lease) : undefined)));
   }
 }
 
-/** Whose lease it is, of those of its account. */
+/** Its key among leases of the account. */
 function keyOf({ accountId, apiKeyId }: LeasePayer): string {
   return apiKeyId ?? accountId;
 }

@@ -1,6 +1,6 @@
 /**
- * The balance below which an account wants to be told: by the subscription `balanceLow` and the webhook `balance.low`. Each fall
- * below it is told once; it must be above again before the next.
+ * The low-balance threshold of an account, for the subscription `balanceLow` and the webhook `balance.low`. Each fall below it is reported
+ * once; the balance must be above it before the next one.
  */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
@@ -8,24 +8,24 @@ import type { Database } from "../../store/database.js";
 import { requireKeyManager, requirePermission } from "../access/permissions.js";
 import { creditsAmount } from "./credits-amount.js";
 
-/** Null: not to be told. */
+/** Null: no notices. */
 export const setLowBalanceThresholdInput = z.strictObject({ threshold: creditsAmount.nullable() });
 export type SetLowBalanceThresholdInput = z.output<typeof setLowBalanceThresholdInput>;
 
 export interface LowBalanceRow {
-  /** Nanocredits; null: not to be told. */
+  /** Nanocredits; null: no notices. */
   readonly threshold: bigint | null;
-  /** Since when the buckets together have held less; null: they do not. */
+  /** Since when the buckets' sum is below it; null: it is not. */
   readonly since: Date | null;
 }
 
-/** A fall below it. */
+/** A fall below the threshold. */
 export interface LowBalanceNotice {
   readonly accountId: string;
-  /** Nanocredits: what the buckets held together when it was told, and what it is below. */
+  /** Nanocredits: the buckets' sum at the notice, and the threshold. */
   readonly balance: bigint;
   readonly threshold: bigint;
-  /** When it fell below. */
+  /** Time of the fall. */
   readonly since: Date;
 }
 
@@ -38,7 +38,7 @@ export class LowBalance {
     return { threshold: row.lowBalanceNanocredits, since: row.lowBalanceSince };
   }
 
-  /** One that is above the balance is told of after the next fall below it, not at once. */
+  /** A threshold above the balance reports the next fall below it, not the current state. */
   async setThreshold(ctx: RequestContext, { threshold }: SetLowBalanceThresholdInput): Promise<LowBalanceRow> {
     const { accountId } = requireKeyManager(ctx);
     const row = await this.database.prisma.account.update({ where: { id: accountId }, data: { lowBalanceNanocredits: threshold } });

@@ -1,6 +1,6 @@
 /**
- * What a caller lets a request be charged at most (docs/spec/credits.md#max-cost): `max_cost` of a body or a query, the header `X-Max-Cost`,
- * or `maxCost` of GraphQL's inputs. Of an agent that asks others it bounds all that they cost.
+ * A request's cost limit (docs/spec/credits.md#max-cost): `max_cost` of a body or a query, the header `X-Max-Cost`, or `maxCost` of GraphQL
+ * inputs. For an agent it bounds all of its generations.
  */
 import { deriveContext, type MaxCost, type RequestContext } from "../../context.js";
 import { wrongField } from "../../errors.js";
@@ -16,7 +16,7 @@ export const MAX_COST_DESCRIPTION =
 
 const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
 
-/** `stated` is a decimal number of credits, or nanocredits that a face has read already. Throws BAD_REQUEST that names `param`. */
+/** `stated` is a decimal number of credits, or nanocredits that a face has parsed. Throws BAD_REQUEST naming `param`. */
 export function readMaxCost(stated: unknown, param: string): MaxCost {
   const nanocredits = toNanocredits(stated);
   if (nanocredits !== null && nanocredits >= 0n && nanocredits <= NANOCREDITS_MAX) return { nanocredits };
@@ -29,7 +29,7 @@ function toNanocredits(stated: unknown): bigint | null {
   return typeof stated === "number" ? parseNanocredits(toPlainDecimal(stated) ?? "") : null;
 }
 
-/** An input of REST without its `max_cost`, and what that states; null: the input holds none. Throws BAD_REQUEST. */
+/** Splits `max_cost` from a REST input; null: absent. Throws BAD_REQUEST. */
 export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readonly maxCost: MaxCost | undefined } | null {
   if (!isRecord(input) || !Object.hasOwn(input, MAX_COST_FIELD)) return null;
   const { [MAX_COST_FIELD]: stated, ...rest } = input;
@@ -37,12 +37,12 @@ export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readon
   return { rest: rest as Input, maxCost };
 }
 
-/** Of two the smaller one. */
+/** The smaller of two limits. */
 export function smallerCost(one: MaxCost | undefined, other: MaxCost): MaxCost {
   return one !== undefined && one.nanocredits <= other.nanocredits ? one : other;
 }
 
-/** The request, bounded by what its input says; without that, as it was. Throws BAD_REQUEST. */
+/** The request with the input's limit, or unchanged without one. Throws BAD_REQUEST. */
 export function boundedBy(ctx: RequestContext, maxCost: unknown): RequestContext {
   if (maxCost === null || maxCost === undefined) return ctx;
   const own = readMaxCost(maxCost, "maxCost");

@@ -1,4 +1,4 @@
-/** What one generation may spend: out of a lease, or by a hold of its own, from its opening to its charge. */
+/** The charge of one generation from opening to settlement, reserved from a lease or with a hold of its own. */
 
 import { AppError, serviceUnavailable } from "../../errors.js";
 import { larger, smaller } from "../../lib/money.js";
@@ -13,31 +13,31 @@ import type { RefusedFunds } from "./refused-funds.js";
 import type { Settler } from "./settler.js";
 import type { SpendingBudget } from "./spending-budgets.js";
 
-/** The ledger's columns end at 2^63; no honest charge comes near. A hold of this much is refused by any balance. */
+/** The ledger's columns end at 2^63, far above any real charge. A hold of this much is refused by any balance. */
 const AMOUNT_MAX = 2n ** 62n;
-/** What a whole answer of unstated length may hold of what is free, one in this many (docs/spec/credits.md#holds). */
+/** The share (1/n) of available credits that an unstreamed answer without a stated length may hold (docs/spec/credits.md#holds). */
 const FREE_SHARE = 10n;
-/** Others may have what a lease was made larger by. */
+/** Concurrent generations may take the credits of an enlarged lease. */
 const LEASE_ATTEMPTS_MAX = 3;
 const HELD = Promise.resolve();
 
 export class OpenCharge {
   /** Resolves when the hold is committed; rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
   readonly held: Promise<void>;
-  /** Nothing has to be waited for: it is held out of a lease, or it is free. */
+  /** No wait is needed: it is reserved from a lease, or free. */
   readonly isHeld: boolean;
   private heldNanocredits = 0n;
-  /** What is held is this, of a lease. Null: it has a hold of its own. */
+  /** The reservation in a lease. Null: a hold of its own. */
   private reservation: Reservation | null = null;
   private extension: Promise<void> | null = null;
   private refusal: AppError | null = null;
   private notedAt = Date.now();
   private concluded = false;
-  /** Of what is held, what counts against the bound of a run or a request. */
+  /** The part of the hold that counts against the limit of a run or request. */
   private bounded = 0n;
-  /** Taken of that bound for an extension that is under way. */
+  /** Taken from that limit for an extension under way. */
   private bounding = 0n;
-  /** Of what is held, what was granted on trust while the database was away: it is asked for again. */
+  /** The part of the hold that was granted while the database was unavailable, and must be requested again. */
   private trusted = 0n;
 
   constructor(
@@ -45,9 +45,9 @@ export class OpenCharge {
     private readonly known: KnownBalances,
     private readonly funds: RefusedFunds,
     private readonly request: ChargeRequest,
-    /** Of the tier bucket, and under way; nothing is held before it. Null when none is due. */
+    /** The tier's refill under way, which precedes the hold. Null when none is due. */
     refill: Promise<void> | null,
-    /** Of the agent's run that asks, or of a request that states what it may cost; null: neither is there. */
+    /** The limit of the agent run or of the request; null: none. */
     private readonly bound: SpendingBudget | null,
     private readonly leases: Leases,
   ) {
@@ -56,26 +56,26 @@ export class OpenCharge {
       this.held = HELD;
       return;
     }
-    // Of what is free, what is known counts tier credits too, which may not be what this draws.
+    // Known balances include tier credits, which paid-only work cannot draw.
     const isKnown = refill === null && !(request.paidOnly && request.most !== undefined);
     this.heldNanocredits = request.isFree ? 0n : this.sizeFor((isKnown ? known.freeOf(this.fundIds) : null) ?? 0n);
     const begin = () => (request.isFree ? this.requireDatabase() : this.obtain());
     this.held = refill ? refill.then(begin) : begin();
-    // The one who opened looks at it when it is time; until then a refusal is not an unhandled rejection.
+    // The opener handles a rejection later; until then it must not count as unhandled.
     this.held.catch(() => undefined);
   }
 
-  /** It has been settled or released, or is being. */
+  /** It is settled or released, or about to be. */
   get isConcluded(): boolean {
     return this.concluded;
   }
 
-  /** `held` has resolved from the start. */
+  /** `held` was resolved from the start. */
   get isCommitted(): boolean {
     return this.held === HELD;
   }
 
-  /** What its request allows to be charged for it; null: what it costs. */
+  /** The most that the request allows to be charged; null: the cost. */
   get chargeMost(): bigint | null {
     return this.bound?.chargeMost(this.bounded + this.bounding) ?? null;
   }
@@ -85,33 +85,32 @@ export class OpenCharge {
     return this.heldNanocredits;
   }
 
-  /** A second has passed since the meter was written down. */
+  /** The meter was last stored over a second ago. */
   get isNoteDue(): boolean {
     return Date.now() - this.notedAt >= METER_NOTE_MS;
   }
 
   /**
-   * Tells what has been delivered so far; `isCapped` says that the hold covers all that can come, so that no more is asked
-   * for. Resolves with why the stream must stop, or null: at once while its hold is not used up, else when it is known
-   * whether more is granted.
+   * Reports the cost delivered so far; with `isCapped` the hold covers all that can come, so it is not extended. Resolves with the error
+   * that must stop the stream, or null: at once within the hold, else after the extension.
    */
   async meter(costNanocredits: bigint, isCapped: boolean, record: () => LedgerRecord): Promise<AppError | null> {
     if (this.request.isFree) return null;
     this.note(costNanocredits, isCapped, record);
     while (this.extension && costNanocredits >= this.heldNanocredits) {
       await this.extension;
-      // That was the answer to this very question: a database that takes its time would else be asked for ever.
+      // That was the answer to this extension; a slow database would otherwise be asked again and again.
       if (this.refusal) break;
       this.note(costNanocredits, isCapped, record);
     }
     return costNanocredits >= this.heldNanocredits ? this.refusal : null;
   }
 
-  /** Charges the cost and writes the usage row; resolves once that is committed, or spooled. */
+  /** Charges the cost and writes the usage row; resolves once that is committed or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
     const amount = smaller(costNanocredits, AMOUNT_MAX);
-    // Before anything is waited for: what this is charged cannot be charged to another generation of the same bound.
+    // Before any wait, so that no other generation can use the same part of the limit.
     if (this.bound && amount > this.bounded + this.bounding) this.bounded += this.bound.takeUpTo(amount - this.bounded - this.bounding);
     if (this.extension) await this.extension;
     const { paidOnly } = this.request;
@@ -127,7 +126,7 @@ export class OpenCharge {
     }
   }
 
-  /** Nothing is charged and nothing recorded. */
+  /** Charges and records nothing. */
   async release(): Promise<void> {
     this.conclude();
     if (this.request.isFree) return;
@@ -155,7 +154,7 @@ export class OpenCharge {
     return hasBudget && apiKeyId ? [accountId, apiKeyId] : [accountId];
   }
 
-  /** What is to be held of so much that is free, within the run's bound. */
+  /** The size of a hold for the available credits, within the run's limit. */
   private sizeFor(free: bigint): bigint {
     const { estimate, most, least = estimate, freeMax } = this.request;
     const left = this.bound === null ? null : this.bound.left + this.bounded;
@@ -165,11 +164,11 @@ export class OpenCharge {
     return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
   }
 
-  /** At once, out of a lease. False: there is none, or not enough of it. */
+  /** Reserves from a lease at once. False: there is none, or too little. */
   private reserve(): boolean {
     const { isLasting, payer, paidOnly, most } = this.request;
     const lease = isLasting ? null : this.leases.find(payer);
-    // How much is free of what was bought is not known beside credits of the tier.
+    // With tier credits in the lease, the available bought credits are unknown.
     if (!lease || (paidOnly && most !== undefined && lease.free.tier > 0n)) return false;
     const size = this.sizeFor(lease.holdable);
     if (this.bound && !this.bound.take(size)) return false;
@@ -185,7 +184,7 @@ export class OpenCharge {
     return true;
   }
 
-  /** Out of a lease that has yet to be made, or made larger; or by itself. */
+  /** Holds by a new or enlarged lease, or by itself. */
   private async obtain(): Promise<void> {
     const { leases } = this;
     const { payer, isLasting, paidOnly } = this.request;
@@ -199,13 +198,13 @@ export class OpenCharge {
     await this.hold();
   }
 
-  /** The most that may be held at first. */
+  /** The largest first hold. */
   private get largest(): bigint {
     const { estimate, most } = this.request;
     return most === undefined ? estimate : larger(estimate, most);
   }
 
-  /** What of the lease pays for all of it; undefined where it has no part in it. */
+  /** Payment from the lease; undefined when it has no reservation there. */
   private payByLease(amount: bigint): LeasedAmount | undefined {
     const { reservation } = this;
     if (reservation === null) return undefined;
@@ -219,7 +218,7 @@ export class OpenCharge {
     return paid;
   }
 
-  /** It costs more than is held: the rest may be leased by somebody, who is asked for it first. */
+  /** For a cost beyond the hold: the rest may be in leases, which are recalled first. */
   private async coverBeyond(amount: bigint, record: LedgerRecord): Promise<undefined> {
     if (this.request.isFree || amount <= this.heldNanocredits) return;
     const more = amount - this.heldNanocredits;
@@ -228,11 +227,11 @@ export class OpenCharge {
       await this.moveOut(amount, record);
       await this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered: amount, record });
     } catch {
-      // What was delivered is charged whatever is held for it.
+      // Delivered work is charged whatever is held.
     }
   }
 
-  /** What is reserved of a lease becomes a hold of its own, from which a dead process's generation is settled. */
+  /** Converts the reservation to a hold of its own, from which recovery settles the generation if the process dies. */
   private async moveOut(metered: bigint, record: LedgerRecord): Promise<void> {
     const { reservation } = this;
     if (reservation === null) return;
@@ -251,7 +250,7 @@ export class OpenCharge {
       });
       if (isRefused(outcome)) throw await this.refusalOf(outcome, reservation.amount, true);
     } catch (error) {
-      // Refused by itself, and not because the lease is gone: it is as it was.
+      // Refused for another reason than a lost lease, so nothing changed.
       if (!(error instanceof AppError)) {
         reservation.moveBack();
         this.reservation = reservation;
@@ -288,24 +287,24 @@ export class OpenCharge {
     }
   }
 
-  /** Once: what was taken of the run's bound is given back, but for what is charged. */
+  /** Once: releases the part of the limit that is not charged. */
   private leaveBound(charged: bigint): void {
     this.bound?.conclude(this.bounded, charged);
     this.bounded = 0n;
   }
 
-  /** So much more is held; what was taken of the run's bound beyond that is given back. */
+  /** Adds to the hold; releases what was taken of the limit beyond that. */
   private grant(granted: bigint, taken: bigint): void {
     this.heldNanocredits += granted;
     if (!this.bound) return;
     this.bounding = 0n;
-    // What is being charged keeps all of it until the charge is known.
+    // During a settlement the limit keeps all of it until the charge is known.
     const kept = this.concluded ? taken : granted;
     this.bounded += kept;
     this.bound.conclude(taken - kept, 0n);
   }
 
-  /** Now that it is known what is free. Whoever is refused goes on with what is held. */
+  /** Grows the hold now that the available credits are known. A refusal leaves it unchanged. */
   private async growWithin(free: bigint): Promise<void> {
     const size = this.sizeFor(free);
     if (size <= this.heldNanocredits) return;
@@ -318,18 +317,18 @@ export class OpenCharge {
     this.grant(outcome?.outcome === "ok" ? amount : 0n, amount);
   }
 
-  /** Free work is recorded too, so it needs the database as any other does. */
+  /** Free work is recorded too, so it also needs the database. */
   private async requireDatabase(): Promise<void> {
     this.settler.assertAvailable();
   }
 
-  /** Asks for more when the hold runs low, and else writes down once a second where the stream stands. */
+  /** Extends the hold when it runs low, and stores the stream's position once a second. */
   private note(metered: bigint, isCapped: boolean, record: () => LedgerRecord): void {
     if (this.extension) return;
     const isNearlyUsed = !isCapped && metered * 100n >= this.heldNanocredits * EXTEND_AT_PERCENT;
     const isDue = this.isNoteDue;
     if (!isDue && (!isNearlyUsed || this.refusal)) return;
-    // Doubling keeps the number of extensions of a stream of any length small.
+    // Doubling bounds the number of extensions for streams of any length.
     const amount = isNearlyUsed ? smaller(larger(this.heldNanocredits, metered), AMOUNT_MAX) : 0n;
     if (!isDue && this.bound === null && this.reservation?.grow(amount)) {
       this.heldNanocredits += amount;
@@ -337,7 +336,7 @@ export class OpenCharge {
     }
     this.notedAt = Date.now();
     this.extension = this.extend(amount, metered, record())
-      // What the ledger finds impossible has been logged by the settler. The stream goes on with what it holds.
+      // The settler has logged the ledger's error. The stream continues within its hold.
       .catch((error: unknown) => {
         this.refusal = serviceUnavailable("No more credits could be set aside for this answer.", { cause: error });
       })
@@ -347,8 +346,8 @@ export class OpenCharge {
   }
 
   /**
-   * By that much, or by what there is. What was granted on trust is asked for with it, and taken back where it is refused: a session
-   * that outlives the database's absence must not go on with what nobody has set aside.
+   * Extends by the amount, or by the available credits. Also requests the part granted while the database was unavailable, and removes it
+   * if refused: a session must not continue on credits that were never held.
    */
   private async extend(amount: bigint, metered: bigint, record: LedgerRecord): Promise<void> {
     const { paidOnly } = this.request;

@@ -1,9 +1,9 @@
 /**
- * How much a model writes: what is held for a request that states no max_tokens (docs/spec/credits.md#holds). Moving means in memory;
- * a process that has just started assumes.
+ * Estimates output tokens for holds of requests without max_tokens (docs/spec/credits.md#holds). Moving averages in memory; a new process
+ * starts with assumptions.
  *
- * Each account has a mean of its own with each model. What others were answered only says where an account begins: it counts as a few
- * answers, every account as one voice, and within bounds, so that nobody's answers decide what is held for somebody else.
+ * Each account has an average per model. Answers to other accounts only set its starting value: they count as a few answers, with one vote
+ * per account and within bounds, so that no account's answers decide another one's holds.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
@@ -11,13 +11,13 @@ import { OUTPUT_TOKENS_ASSUMED } from "../../limits.js";
 
 const MODELS_MAX = 10_000;
 const ACCOUNT_MODELS_MAX = 100_000;
-/** Accounts whose means make the model's: of more the ones longest unheard are forgotten. */
+/** Accounts that count for a model's average; beyond it the least recently active ones are evicted. */
 const VOICES_MAX = 64;
 /** The weight of the newest answer. */
 const SMOOTHING = 0.1;
-/** What the model's mean counts for beside an account's own answers, in answers. */
+/** The weight of the model's average against an account's own answers, in answers. */
 const PRIOR_ANSWERS = 3;
-/** The model's mean is believed between these parts of what is assumed of an unknown model. */
+/** Bounds on the model's average, relative to the assumption for an unknown model. */
 const PRIOR_MIN = OUTPUT_TOKENS_ASSUMED / 4;
 const PRIOR_MAX = OUTPUT_TOKENS_ASSUMED * 4;
 /** Unspecified: how long an upstream's refusal of a length is remembered. */
@@ -25,13 +25,13 @@ const LIMIT_MS = 60 * 60_000;
 
 interface OwnMean {
   readonly mean: number;
-  /** As far as it matters. */
+  /** Counted up to a bound. */
   readonly answers: number;
 }
 
 const UNHEARD: OwnMean = { mean: 0, answers: 0 };
 
-/** Models that have once reported clearly more output than they showed, whatever their entries say: they reason in hidden. */
+/** Models that have reported clearly more output than was visible: they have hidden reasoning, whatever their entries say. */
 class HiddenOutputs {
   private readonly models = new LRUCache<string, true>(entriesMax(MODELS_MAX));
 
@@ -51,13 +51,13 @@ export class OutputEstimates {
   private readonly voices = new LRUCache<string, LRUCache<string, number>>(entriesMax(MODELS_MAX));
   private readonly limits = new LRUCache<string, number>({ ...entriesMax(ACCOUNT_MODELS_MAX), ttl: LIMIT_MS });
 
-  /** What the account is answered by the model. No id of an account holds a space. */
+  /** The estimate for an account and a model. Account ids contain no space. */
   of(accountId: string, model: string): OutputEstimate {
     return new OutputEstimate(`${accountId} ${model}`, model, this.own, this.voices, this.limits);
   }
 }
 
-/** How much one model writes for one account. */
+/** The estimate of one model for one account. */
 export class OutputEstimate {
   constructor(
     private readonly key: string,
@@ -74,7 +74,7 @@ export class OutputEstimate {
     return Math.ceil((mean * answers + this.prior() * (PRIOR_ANSWERS - answers)) / PRIOR_ANSWERS);
   }
 
-  /** The most output tokens that the model's upstream was found to take as a cap from this account; null: none was refused. */
+  /** The largest token cap that the upstream accepted from this account after a refusal; null: none was refused. */
   get limit(): number | null {
     return this.limits.get(this.key) ?? null;
   }

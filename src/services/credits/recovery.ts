@@ -1,9 +1,9 @@
 /**
- * Recovery: holds whose process has died are settled at what they had metered, or released when nothing was delivered; its leases end.
+ * Recovery: holds of a dead process are settled at the metered cost, or released when nothing was delivered; its leases end.
  *
- * A process is dead when its heartbeat is old, or when a newer process runs on its DATA_DIR: there is one at a time. Several
- * processes may find the same hold; settling it twice changes nothing. What was metered is at most a second old, and less than what
- * the dead process knew: when its own settlement turns up in a spool, it corrects the charge.
+ * A process is dead when its heartbeat is old, or when a newer process runs on its DATA_DIR. Several processes may find the same hold;
+ * settling is idempotent. The stored meter is at most a second old, and may be below what the dead process knew: when its own settlement
+ * turns up in a spool, it corrects the charge.
  */
 
 import type { Logger } from "pino";
@@ -42,7 +42,7 @@ export class HoldRecovery {
     private readonly log: Logger,
   ) {}
 
-  /** Makes this process known, and its predecessor on the same DATA_DIR dead. Recovers before it resolves. */
+  /** Registers this process, which marks its predecessor on the same DATA_DIR as dead. Recovers before it resolves. */
   async start(): Promise<void> {
     const { processId, instanceId } = this.identity;
     await this.database.prisma.$transaction([
@@ -53,13 +53,13 @@ export class HoldRecovery {
     this.repeated = [this.repeat(HEARTBEAT_MS, () => this.beat()), this.repeat(RECOVERY_SWEEP_MS, () => this.sweep())];
   }
 
-  /** Stops looking; the process is gone, so what it left is anyone's to recover. */
+  /** Stops; other processes may then recover this process's holds. */
   async stop(): Promise<void> {
     await Promise.all(this.repeated.map((each) => each.close()));
     await this.database.prisma.gatewayProcess.deleteMany({ where: { id: this.identity.processId } });
   }
 
-  /** Settles or releases what dead processes left, and what has expired. Returns how many. */
+  /** Settles or releases holds of dead processes, and expired ones. Returns their number. */
   async sweep(): Promise<number> {
     const leases = await this.leased.ledger.reclaim(this.leased.leases.ids, HEARTBEAT_DEAD_MS / 1000);
     if (leases > 0) this.log.warn({ leases }, "ended leases of processes that are gone");
@@ -74,20 +74,20 @@ export class HoldRecovery {
     if (hold.metered_nanocredits > 0n) {
       const record: LedgerRecord = { ...hold.record, status: "cancelled", usageSource: "partial" };
       const settlement = { kind: "recover", ...identity, amount: hold.metered_nanocredits, paidOnly: hold.paid_only, record } as const;
-      // One that the ledger refuses is kept by the settler. The money that it holds must not stay tied up.
+      // The settler keeps a settlement that the ledger refuses. Its hold must still be released.
       const isSettled = await this.settler.submit(settlement).then(
         () => true,
         () => false,
       );
-      // Nor can anything be released while the database is away: the next sweep finds the hold again.
+      // Nothing can be released while the database is unavailable: the next sweep finds the hold again.
       if ((isSettled && !this.settler.refused.has(hold.id)) || this.settler.isUnavailable) return;
     }
     await this.settler.submit({ kind: "release", ...identity });
   }
 
   /**
-   * Holds of this process of which it knows nothing: the database had them after it had been given up, and after the release
-   * that was meant for them. The settler is asked last, because what it began before the query is in the query's answer.
+   * Finds holds in this process's name that it does not know: they were committed after a timeout, and after their release. The settler is
+   * asked last, because the query includes everything that it began before.
    */
   private async findForgotten(): Promise<string[]> {
     const { processId } = this.identity;
@@ -105,7 +105,7 @@ export class HoldRecovery {
       ORDER BY h.id LIMIT ${HOLDS_A_SWEEP_MAX}`;
   }
 
-  /** Written anew when it is gone: another process may have taken a long pause for a death. */
+  /** Writes the row again when it is gone: another process may have taken a long pause for a death. */
   private async beat(): Promise<void> {
     const { processId, instanceId } = this.identity;
     await this.database.prisma.$executeRaw`

@@ -1,10 +1,10 @@
 /**
- * 402: which bound a request does not fit into, what it needs and what is there. The one place that says so, but for the bounds of an
- * agent's run and of a request itself (spending-budgets.ts). Amounts are decimal credits.
+ * 402 errors: the bound, the amount needed and the amount available. All are made here, except those of the limits of agent runs and
+ * requests (spending-budgets.ts). Amounts are decimal credits.
  *
- * Unspecified: what the account has is told to whoever may ask for its balance (docs/spec/keys.md#permissions), a session or a key with
- * the permission `balance`; what a key's budgets have left is the key's own to know, as in GET /account/key. An agent at work, which
- * may be anybody's, is told of neither.
+ * Unspecified: the account's amounts are only for callers that may read its balance (docs/spec/keys.md#permissions): a session, or a key
+ * with the permission `balance`. A key may see what its own budgets have left, as in GET /account/key. An agent run sees neither, as the
+ * agent may belong to another account.
  */
 import type { AgentRun } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
@@ -16,13 +16,13 @@ import type { RefusedFunds } from "./refused-funds.js";
 export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run" | "max_cost";
 
 export interface Asked {
-  /** Nanocredits: what was to be set aside. */
+  /** Nanocredits: the requested hold. */
   readonly amount: bigint;
-  /** It is what an answer that has begun needs beyond its hold. */
+  /** It is an extension for an answer that has begun. */
   readonly isMore: boolean;
 }
 
-/** What a refusal says of the charge that was asked for. */
+/** Data of the charge for its refusal. */
 export interface RefusedRequest {
   readonly payer: {
     readonly accountId: string;
@@ -35,7 +35,7 @@ export interface RefusedRequest {
   readonly record: Pick<LedgerRecord, "modality">;
 }
 
-/** Of an outcome that is one. Never rejects. */
+/** For a refusing outcome. Never rejects. */
 export async function toRefusal(outcome: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
   switch (outcome.outcome) {
     case "free_spend_exhausted":
@@ -69,7 +69,7 @@ async function keyRefusal({ keyAvailable }: LedgerOutcome, asked: Asked, request
   });
 }
 
-/** The account has credits of its tier, but all tiers together have spent what they may in a day (UTC). */
+/** The account has tier credits, but all tiers together have spent their daily cap (UTC). */
 function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { payer }: RefusedRequest): AppError {
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
@@ -89,7 +89,7 @@ function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { pay
 interface Amounts {
   readonly asked: Asked;
   readonly request: RefusedRequest;
-  /** Null: it is not told. */
+  /** Null: hidden or unknown. */
   readonly free: bigint | null;
 }
 
@@ -112,7 +112,7 @@ function toAvailable(free: bigint): { available: string } {
   return { available: formatNanocredits(positive(free)) };
 }
 
-/** What could not be read is not told: the refusal stands all the same. */
+/** The refusal stands without an amount that cannot be read. */
 function known(reading: Promise<bigint | null>): Promise<bigint | null> {
   return reading.catch(() => null);
 }

@@ -1,7 +1,7 @@
 /**
- * Settlements that the database refuses. What they charge for has been delivered, so none is given up: each is on the disk before its
- * answer ends, and is tried again at the start, when the database is back, and ever more rarely in between. What still cannot be
- * booked is told at each try, and shown to operators.
+ * Settlements that the database refuses. Their work was delivered, so none is given up: each is on disk before its answer ends, and is
+ * retried at the start, when the database is available again, and at growing intervals in between. Each failure is logged and shown to
+ * operators.
  */
 import type { Logger } from "pino";
 import { FLUSH_OPERATIONS_MAX, REFUSED_RETRY_MS, REFUSED_RETRY_MS_MAX } from "../../limits.js";
@@ -19,7 +19,7 @@ export interface RefusedDependencies {
 export class RefusedSettlements {
   /** By generation, oldest first. */
   private readonly kept = new Map<string, RefusedSettlement>();
-  /** Tries take turns. */
+  /** Retries run one after another. */
   private turn: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private delayMs = REFUSED_RETRY_MS;
@@ -35,18 +35,18 @@ export class RefusedSettlements {
     return this.kept.has(generationId);
   }
 
-  /** The oldest of them. */
+  /** The oldest ones. */
   list(first: number): RefusedSettlement[] {
     return [...this.kept.values()].slice(0, first);
   }
 
-  /** Takes up what earlier processes have kept, and tries it at once. */
+  /** Loads those of earlier processes, and retries them at once. */
   async load(): Promise<void> {
     for (const refused of await this.deps.spool.readRefused()) this.remember(refused);
     if (this.kept.size > 0) await this.retry();
   }
 
-  /** Resolves once it is on the disk. */
+  /** Resolves once it is on disk. */
   async keep(operation: SettlementOperation, error: unknown): Promise<void> {
     const reason = error instanceof Error ? error.message : String(error);
     const refused = { operation, refusedAt: new Date().toISOString(), reason };
@@ -58,7 +58,7 @@ export class RefusedSettlements {
     await this.deps.spool.keepRefused(refused);
   }
 
-  /** Tries these generations', or all of them. Resolves when that is over, whatever came of it. */
+  /** Retries these generations' settlements, or all. Resolves afterwards, with any result. */
   retry(generationIds: ReadonlySet<string> | null = null): Promise<void> {
     this.turn = this.turn
       .then(() => this.tryAll(generationIds))
@@ -68,7 +68,7 @@ export class RefusedSettlements {
     return this.turn;
   }
 
-  /** The database is there again, and with it perhaps what was missing. */
+  /** The database is available again, which may have removed the cause. */
   retrySoon(): void {
     if (this.kept.size > 0) this.retryLater(REFUSED_RETRY_MS);
   }
@@ -79,7 +79,7 @@ export class RefusedSettlements {
     await this.turn;
   }
 
-  /** What recovery would settle never takes the place of the real settlement. */
+  /** A recovery's settlement never replaces the real one. */
   private remember(refused: RefusedSettlement): void {
     const { kind, id } = refused.operation;
     if (kind === "settle" || this.kept.get(id)?.operation.kind !== "settle") this.kept.set(id, refused);
@@ -118,7 +118,7 @@ export class RefusedSettlements {
     );
     for (const [index, { operation }] of batch.entries()) {
       const outcome = outcomes[index];
-      // One whose account is not there is not booked either.
+      // A settlement of a missing account is not committed either.
       if (!outcome || outcome.outcome === "missing") continue;
       if (this.kept.get(operation.id)?.operation === operation) this.kept.delete(operation.id);
       this.deps.onCommitted?.(operation, outcome);

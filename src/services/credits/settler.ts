@@ -1,14 +1,13 @@
 /**
- * The settler: one queue for the holds, extensions, settlements and releases of all requests
- * (docs/architecture.md#a-generation-end-to-end).
+ * The settler: one queue for holds, extensions, settlements and releases of all requests (docs/architecture.md#a-generation-end-to-end).
  *
- * 1. At most one flush is under way; whatever has queued up meanwhile is the next. No timer: an idle gateway commits a
- *    single operation at once, a busy one commits hundreds together.
- * 2. A hold that is refused only because others hold the money waits for their settlement, in whatever process, for a bounded time; an
- *    extension that is refused only because of leases waits until they are given back.
- * 3. When the database is away, new holds are refused, and settlements are written to the spool and count as done: they
- *    are repeated until the database has them, and repeating one changes nothing.
- * 4. A settlement that the database refuses by itself is kept on the disk too, and tried again: what was delivered is billed.
+ * 1. At most one flush is under way; operations queued meanwhile are the next one. No timer: an idle gateway commits a single
+ *    operation at once, a busy one commits hundreds together.
+ * 2. A hold that is refused only because of other holds waits for their settlement, in any process, for a bounded time; an extension
+ *    that is refused only because of leases waits until they are released.
+ * 3. When the database is unavailable, new holds are refused, and settlements are spooled and count as done: they are repeated until
+ *    the database has them, idempotently.
+ * 4. A settlement that the database itself refuses is also kept on disk, and retried: delivered work is billed.
  */
 import type { Logger } from "pino";
 import { type AppError, serviceUnavailable } from "../../errors.js";
@@ -20,13 +19,13 @@ import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { DeferredOperations } from "./deferred-operations.js";
 import { RefusedSettlements } from "./refused-settlements.js";
 
-/** Is told what becomes of it. */
+/** Receives results of flushes. */
 export interface FlushMeters {
-  /** Every batch, when the database has answered or has not: how many operations, and how long it took. */
+  /** Every batch with the database's answer or failure: number of operations, and duration. */
   flushed(operations: number, milliseconds: number): void;
-  /** A settlement that was committed for the first time. */
+  /** A settlement was committed for the first time. */
   settled(): void;
-  /** What of a delivered answer nobody can pay. */
+  /** The part of a charge that neither hold nor balance can pay. */
   writtenOff(nanocredits: bigint): void;
 }
 
@@ -34,23 +33,23 @@ export interface SettlerDependencies {
   readonly ledger: Ledger;
   readonly spool: SettlementSpool;
   readonly log: Logger;
-  /** Told of every outcome as it is committed, in commit order. */
+  /** Receives every outcome in commit order. */
   readonly onCommitted?: (operation: LedgerOperation, outcome: LedgerOutcome) => void;
   readonly meters?: FlushMeters;
-  /** Where grants and refills are told of, and what other processes have settled or released: what waits for it is tried again. */
+  /** Events about grants and refills, and about settlements and releases of other processes, which wake waiting operations. */
   readonly events?: Events;
-  /** Told when a hold or an extension begins to wait for what others have of its account. */
+  /** Called when a hold or an extension begins to wait for credits of its account. */
   readonly onContended?: (accountId: string) => void;
-  /** CONTENDED_HOLD_WAIT_MS unless stated. */
+  /** Default: CONTENDED_HOLD_WAIT_MS. */
   readonly contendedHoldWaitMs?: number;
 }
 
-/** An operation that somebody waits for. */
+/** A queued operation with its waiting caller. */
 interface PendingOperation {
   readonly operation: LedgerOperation;
   readonly resolve: (outcome: LedgerOutcome) => void;
   readonly reject: (error: unknown) => void;
-  /** Of a contended hold: how its waiting stands. */
+  /** Of a contended hold: the state of its wait. */
   patience: "fresh" | "waiting" | "spent";
 }
 
@@ -63,10 +62,10 @@ export class Settler {
   private readonly deferred: DeferredOperations;
   readonly refused: RefusedSettlements;
   private readonly contended: ContendedHolds;
-  /** Generations with a hold that was asked for and not refused, settled or released yet. */
+  /** Generations whose hold was requested and not refused, settled or released. */
   private readonly open = new Set<string>();
   private idleWaiters: (() => void)[] = [];
-  /** When the first flush began of those that were tried since the last success; null when there is none. By `performance.now()`. */
+  /** Start of the first flush since the last success; null when there was none. By `performance.now()`. */
   private unprovenSince: number | null = null;
   private triedAt = Number.NEGATIVE_INFINITY;
 
@@ -86,7 +85,7 @@ export class Settler {
     return this.isAway || this.isClosed;
   }
 
-  /** True while there is work to commit and no flush has succeeded for a while. Without work it is not known, and false. */
+  /** True while there is work to commit and no flush has succeeded for a while. Unknown without work, and then false. */
   get isStalled(): boolean {
     const now = performance.now();
     const isAtWork = this.isFlushing || now - this.triedAt < FLUSH_STALLED_MS;
@@ -103,12 +102,12 @@ export class Settler {
     return this.open.size;
   }
 
-  /** Operations that wait for the database to come back. */
+  /** Operations that wait for the database. */
   get deferredOperations(): number {
     return this.deferred.count;
   }
 
-  /** True while this process answers for the generation's hold: it is under way, or its settlement is still to be booked. */
+  /** True while this process is responsible for the generation's hold: it is under way, or its settlement is not committed. */
   isOpen(generationId: string): boolean {
     return this.open.has(generationId) || this.refused.has(generationId);
   }
@@ -118,20 +117,20 @@ export class Settler {
     if (this.isUnavailable) throw unavailable();
   }
 
-  /** Something that was held of the account may be free: holds that wait for it are tried again. */
+  /** Retries waiting holds of the account, as credits may be free. */
   wake(accountId: string): void {
     this.contended.wake(accountId);
   }
 
-  /** Commits what the last process could not. Call before anything else. */
+  /** Commits the last process's spool. Call before anything else. */
   async replaySpool(): Promise<void> {
     await this.deferred.load();
     await this.refused.load();
   }
 
   /**
-   * Resolves with the outcome once it is committed. Rejects with SERVICE_UNAVAILABLE when the database is away, for holds
-   * alone: settlements are spooled and resolve as charged in full, extensions resolve as granted so that streams finish.
+   * Resolves with the committed outcome. Rejects with SERVICE_UNAVAILABLE when the database is unavailable, for holds only: settlements are
+   * spooled and resolve as charged in full, extensions resolve as granted so that streams finish.
    */
   submit(operation: LedgerOperation): Promise<LedgerOutcome> {
     if (this.isUnavailable) return this.submitWhileAway(operation);
@@ -145,7 +144,7 @@ export class Settler {
     });
   }
 
-  /** Commits what is queued, spools what cannot be committed, and takes nothing more. */
+  /** Commits the queue, spools operations that cannot be committed, and accepts no more. */
   async close(): Promise<void> {
     this.isClosed = true;
     for (const pending of this.contended.takeAll()) pending.reject(unavailable());
@@ -159,7 +158,7 @@ export class Settler {
     this.schedule();
   }
 
-  /** One turn of the event loop later, so that everything that arrives in this turn shares the flush. */
+  /** One turn of the event loop later, so that all operations of this turn share the flush. */
   private schedule(): void {
     if (this.isScheduled || this.isFlushing || this.queue.length === 0) return;
     this.isScheduled = true;
@@ -182,7 +181,7 @@ export class Settler {
     }
   }
 
-  /** The next operations in order, no id twice: what a second one finds must be what the first has committed. */
+  /** The next operations in order, each id once: a second operation needs the result of the first. */
   private takeBatch(): PendingOperation[] {
     const ids = new Set<string>();
     let length = 0;
@@ -201,7 +200,7 @@ export class Settler {
       batch.forEach((pending, index) => {
         this.conclude(pending, outcomes[index] as LedgerOutcome);
       });
-      // When all are concluded: a hold of this very batch may wait for what another operation of it has freed.
+      // After all are concluded: a hold of this batch may wait for credits that another operation of it freed.
       for (const { operation } of batch) {
         if (isSettlement(operation) || operation.kind === "release") this.contended.wake(operation.accountId);
       }
@@ -246,12 +245,12 @@ export class Settler {
     this.deps.onCommitted?.(operation, outcome);
   }
 
-  /** The database refused the batch itself: each operation alone, so that only the one at fault fails. */
+  /** The database refused the batch: commits each operation alone, so that only the faulty one fails. */
   private async isolateFault(batch: readonly PendingOperation[], error: unknown): Promise<void> {
     const [only] = batch;
     if (batch.length > 1) {
       for (const [index, pending] of batch.entries()) {
-        // It went away meanwhile: that need not be found out once more for each, which takes the whole time-out every time.
+        // The database became unavailable: trying each of the others would take a timeout each.
         if (this.isAway) return this.spoolPending(batch.slice(index));
         await this.flush([pending]);
       }
@@ -272,21 +271,21 @@ export class Settler {
   private markUnavailable(batch: readonly PendingOperation[], error: LedgerUnavailable): void {
     if (!this.isAway) this.deps.log.error({ err: error }, "the database is away: new work is refused, settlements are spooled");
     this.isAway = true;
-    // Whether these holds were committed is unknown. Nobody will use them, so they must not stay.
+    // It is unknown whether these holds were committed. They will not be used, so they must be released.
     for (const { operation } of batch) if (operation.kind === "hold") this.deferred.add(toRelease(operation));
     this.spoolPending([...batch, ...this.queue, ...this.contended.takeAll()]);
     this.queue = [];
     this.deferred.retryLater();
   }
 
-  /** Operations that were on their way when the database went. */
+  /** Handles operations under way when the database became unavailable. */
   private spoolPending(operations: readonly PendingOperation[]): void {
     for (const pending of operations) this.submitWhileAway(pending.operation).then(pending.resolve, pending.reject);
   }
 
   private async submitWhileAway(operation: LedgerOperation): Promise<LedgerOutcome> {
     if (operation.kind !== "extend" && operation.kind !== "move") this.open.delete(operation.id);
-    // What was to be recovered is still held, and is found again when the database is back.
+    // A recovery is still held, and is found again later.
     if (operation.kind === "hold" || operation.kind === "recover") throw unavailable();
     if (operation.kind === "settle") await this.deferred.addDurably(operation);
     if (operation.kind === "release" || operation.kind === "move") this.deferred.add(operation);
@@ -322,7 +321,7 @@ function toRelease(operation: LedgerOperation): LedgerOperation {
   return { kind: "release", id: operation.id, accountId: operation.accountId, apiKeyId: operation.apiKeyId };
 }
 
-/** What a caller is told of an operation that will be committed when the database is back. */
+/** The assumed outcome of an operation that will be committed later. */
 function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
   const charged = isSettlement(operation) ? operation.amount : 0n;
   const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
@@ -330,9 +329,9 @@ function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
 }
 
 /**
- * Holds that are refused only because others hold the money. They wait for a settlement or release on their account, for a
- * bounded time, and are then tried again. Settlements of other processes wake them as well, by an event; what no event tells of (a hold
- * that expires, a larger budget, a process that is not heard) is found by trying all that wait every so often.
+ * Holds that are refused only because of other holds. They wait for a settlement or release on their account, for a bounded time, and are
+ * then retried. Events of other processes wake them too; causes without an event (an expired hold, a larger budget, a missed event) are
+ * covered by retrying all at intervals.
  */
 class ContendedHolds {
   private readonly waiting = new Map<string, Set<PendingOperation>>();
@@ -357,7 +356,7 @@ class ContendedHolds {
     return true;
   }
 
-  /** Something that was held of the account is free. */
+  /** Held credits of the account were freed. */
   wake(accountId: string): void {
     const waiting = this.waiting.get(accountId);
     if (!waiting) return;
@@ -365,7 +364,7 @@ class ContendedHolds {
     this.retry([...waiting]);
   }
 
-  /** All of them; none waits any more. */
+  /** Takes all of them; none waits afterwards. */
   takeAll(): PendingOperation[] {
     const all = [...this.waiting.values()].flatMap((waiting) => [...waiting]);
     this.waiting.clear();
@@ -378,7 +377,7 @@ class ContendedHolds {
     if (all.length > 0) this.retry(all);
   }
 
-  /** One last try, unless it is being tried already. */
+  /** Tries it a last time, unless that is under way. */
   private expire(pending: PendingOperation): void {
     pending.patience = "spent";
     const { accountId } = pending.operation;

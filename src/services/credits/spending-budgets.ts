@@ -1,8 +1,7 @@
 /**
- * Bounds within which everything that is generated must fit, what is only set aside included: for an agent's run, what its caller lets it
- * cost; for a request that states `max_cost`, that. The counts are this process's own: it answers everything that its agents ask for,
- * over its own port (loopback-client.ts). An answer of a run that costs more than was set aside for it is charged all the same and counted,
- * so that it is the last; a request is charged no more than it allows.
+ * Limits on everything that a run or request generates, holds included: the cost limit of an agent's run, and `max_cost` of a request.
+ * Counted in this process, which serves all requests of its agents, over its own port (loopback-client.ts). An answer of a run that costs
+ * more than its hold is charged and counted in full, so that it is the last one; a request is never charged more than its limit.
  */
 import { LRUCache } from "lru-cache";
 import type { AgentRun, MaxCost } from "../../context.js";
@@ -17,12 +16,12 @@ import type { SpendingBound } from "./refusals.js";
 export type SpendingBudget = Pick<RunBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
 
 export class SpendingBudgets {
-  /** By the agent's generation, as long as its run token is good. */
+  /** By the agent's generation, for the lifetime of its run token. */
   private readonly runs = new LRUCache<string, RunBudget>({ ...entriesMax(RUN_BUDGETS_MAX), ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
-  /** Of requests that state it, as long as they are there. */
+  /** By request with a limit, as long as it exists. */
   private readonly requests = new WeakMap<MaxCost, RunBudget>();
 
-  /** Null: nothing bounds it. */
+  /** Null: no limit. */
   of({ payer: { run }, maxCost, isFree }: Pick<ChargeRequest, "payer" | "maxCost" | "isFree">): SpendingBudget | null {
     if (isFree) return null;
     const ofRun = run ? this.ofRun(run) : null;
@@ -48,7 +47,7 @@ export class SpendingBudgets {
   }
 }
 
-/** Whose bound it is, and how a caller is told that something does not fit. Amounts are decimal credits. */
+/** The source of a limit, and its error messages. Amounts are decimal credits. */
 interface BudgetKind {
   readonly bound: SpendingBound;
   readonly code: ErrorCode;
@@ -93,28 +92,28 @@ export class RunBudget {
     private readonly kind: BudgetKind,
   ) {}
 
-  /** At once, or not at all. */
+  /** Takes the amount at once, or nothing. */
   take(amount: bigint): boolean {
     if (amount > this.left) return false;
     this.held += amount;
     return true;
   }
 
-  /** As much of it as is left. */
+  /** Takes as much as is left. */
   takeUpTo(amount: bigint): bigint {
     const taken = amount < this.left ? amount : this.left;
     this.held += taken;
     return taken;
   }
 
-  /** Where only what the run has set aside otherwise stands in the way, that is waited for, as long as for any hold. */
+  /** Waits for other holds of the run if only those are in the way, as long as for any hold. */
   async takeInTime(amount: bigint): Promise<void> {
     if (this.take(amount)) return;
     if (amount > this.limit - this.spent) throw this.exhausted(amount);
     await this.wait(amount);
   }
 
-  /** What was taken is free again, but for what was charged. */
+  /** Releases the taken amount, except for the charge. */
   conclude(taken: bigint, charged: bigint): void {
     this.held -= taken;
     this.spent += charged;
@@ -125,7 +124,7 @@ export class RunBudget {
     }
   }
 
-  /** `amount` is what does not fit. */
+  /** `amount` is the part that does not fit. */
   exhausted(amount: bigint): AppError {
     const { bound, code, param, explain } = this.kind;
     const amounts = { limit: this.limit, spent: this.spent, held: this.held, required: amount, available: this.left };
@@ -134,12 +133,12 @@ export class RunBudget {
     return new AppError(code, explain({ limit, spent, held, required }), { param, details });
   }
 
-  /** What may be charged for a generation that has taken so much; null: what it costs. */
+  /** The most that a generation with this amount taken may be charged; null: its cost. */
   chargeMost(taken: bigint): bigint | null {
     return this.kind.isStrict ? this.left + taken : null;
   }
 
-  /** What nothing is spent or set aside of. */
+  /** The part that is neither spent nor held. */
   get left(): bigint {
     const left = this.limit - this.spent - this.held;
     return left > 0n ? left : 0n;
@@ -168,7 +167,7 @@ function decimal<Name extends string>(amounts: Readonly<Record<Name, bigint>>): 
   return Object.fromEntries(entries) as Record<Name, string>;
 }
 
-/** Both at once: what does not fit into either is refused by that one. */
+/** Two limits at once: an amount must fit into both, and the one that it exceeds refuses it. */
 class JointBudget implements SpendingBudget {
   constructor(
     private readonly own: RunBudget,

@@ -1,4 +1,4 @@
-/** Tiers: what an account is given, when, and how that reaches its bucket (docs/spec/credits.md#tiers). Boundaries are in UTC. */
+/** Tiers: their credits and boundaries, and refills of the bucket (docs/spec/credits.md#tiers). Boundaries are in UTC. */
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { invalidInput, serviceUnavailable } from "../../errors.js";
@@ -13,7 +13,7 @@ import type { Ledger, TierOutcome } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Leases } from "./leases.js";
 
-/** What an account's tier gives it from now on; a null boundary gives nothing. */
+/** The account's next refill; without a boundary there is none. */
 export interface TierGift {
   readonly amount: bigint;
   readonly nextReset: Date | null;
@@ -32,7 +32,7 @@ export class Tiers {
     return [...this.byName.keys()];
   }
 
-  /** Unspecified: a tier that the configuration no longer has gives nothing. */
+  /** Unspecified: a tier that is no longer configured gives nothing. */
   giftOf(name: string | null, now: Date): TierGift {
     const tier = name === null ? undefined : this.byName.get(name);
     if (!tier || tier.period === null) return NOTHING;
@@ -43,7 +43,7 @@ export class Tiers {
     return name !== null && (this.byName.get(name)?.period ?? null) !== null;
   }
 
-  /** Throws BAD_REQUEST that names the tiers there are. */
+  /** Throws BAD_REQUEST listing the tiers. */
   assertKnown(name: string): void {
     if (this.byName.has(name)) return;
     throw invalidInput(`There is no tier ${JSON.stringify(name)}. The tiers are: ${this.names.join(", ")}.`, "tier");
@@ -70,15 +70,14 @@ function daysToMonday(day: number): number {
   return ((7 - day) % 7) + 1;
 }
 
-// Refills: a tier's bucket is filled when its account is next read, and before a generation holds of it; there is no clockwork
-// (docs/spec/credits.md#tiers).
+// Refills: a tier's bucket is refilled when its account is next read, and before a hold; no timer is involved (docs/spec/credits.md#tiers).
 //
-// 1. An account is due when its boundary has passed, or when it has none yet and its tier refills.
-// 2. The ledger decides under the account's lock, once for each boundary, whatever this process believes.
-// 3. What is known of an account's boundary is kept for a few seconds, told by whoever has just read the account (each look-up
-//    of a key does), so that a generation need not ask.
+// 1. An account is due when its boundary has passed, or when its tier refills and it has no boundary yet.
+// 2. The ledger decides under the account's lock, once per boundary, whatever this process believes.
+// 3. The boundary of an account is cached for a few seconds, and set by every read of the account (each look-up of a key is one), so
+//    that a generation needs no query.
 
-/** As much of an account as says whether it is due. */
+/** Columns that decide whether a refill is due. */
 export interface TierStanding {
   readonly id: string;
   readonly tier: string | null;
@@ -101,29 +100,29 @@ export interface TierRefillDependencies {
   readonly log: Logger;
 }
 
-/** How often a refill begins anew because the account was given another tier meanwhile. */
+/** Retries of a refill when the account's tier changes meanwhile. */
 const TIER_CHANGES_MAX = 3;
 
 export class TierRefills {
   private readonly standings = new LRUCache<string, TierStanding>({ ...entriesMax(TIER_STANDINGS_MAX), ttl: TIER_STANDING_CACHE_MS });
-  /** By account: a burst of requests after a boundary asks once. */
+  /** By account: a burst of requests after a boundary makes one refill. */
   private readonly pending = new Map<string, Promise<void>>();
 
   constructor(private readonly deps: TierRefillDependencies) {}
 
-  /** Told by whoever has just read the account. */
+  /** Caches the boundary of an account that was just read. */
   learn({ id, tier, tierResetsAt }: TierStanding): void {
     this.standings.set(id, { id, tier, tierResetsAt });
   }
 
-  /** Before a generation holds anything. Null when nothing is due, as nearly always; rejects with SERVICE_UNAVAILABLE. */
+  /** Call before a hold. Null when nothing is due, the usual case; rejects with SERVICE_UNAVAILABLE. */
   refillIfDue(accountId: string): Promise<void> | null {
     const standing = this.standings.get(accountId);
     if (standing && !this.isDue(standing)) return null;
     return this.once(accountId, () => this.catchUp(accountId, standing));
   }
 
-  /** For whoever has just read the account: true when a refill was due and what was read is no longer so. Rejects as above. */
+  /** For an account that was just read: true when a refill was made and the read is stale. Rejects as above. */
   async bringUpToDate(account: TierStanding): Promise<boolean> {
     if (!this.isDue(account)) {
       this.learn(account);
@@ -133,7 +132,7 @@ export class TierRefills {
     return true;
   }
 
-  /** The account as a refill that is due will leave it; nothing is written. */
+  /** The account after a due refill, without writing anything. */
   preview<Account extends TierBuckets>(account: Account): Account {
     if (!this.isDue(account)) return account;
     const { amount, nextReset } = this.deps.tiers.giftOf(account.tier, this.deps.clock.now());
@@ -141,14 +140,14 @@ export class TierRefills {
     return { ...account, tierNanocredits: amount > held ? amount : held, tierResetsAt: nextReset };
   }
 
-  /** When the bucket is next filled; null for an account without a tier that refills. */
+  /** Time of the next refill; null for a tier without refills. */
   nextResetOf({ tier, tierResetsAt }: Omit<TierStanding, "id">): Date | null {
     return this.deps.tiers.isRefilled(tier) ? tierResetsAt : null;
   }
 
-  /** Gives the account another tier. False when there is no such account. */
+  /** Sets the account's tier. False for an unknown account. */
   async setTier(account: TierStanding, tier: string | null): Promise<boolean> {
-    // What is left of a period that is over does not count as what the account has.
+    // The rest of a past period does not count as balance.
     await this.bringUpToDate(account);
     await this.deps.leases.recall(account.id);
     const gift = this.deps.tiers.giftOf(tier, this.deps.clock.now());
@@ -189,7 +188,7 @@ export class TierRefills {
 
   private async refill(account: TierStanding): Promise<void> {
     let { tier } = account;
-    // A refill takes nothing away that is held, and what is leased counts as held.
+    // A refill removes no held credits, and leased ones count as held.
     await this.deps.leases.recall(account.id);
     for (let attempt = 0; attempt < TIER_CHANGES_MAX; attempt += 1) {
       const asOf = this.deps.clock.now();

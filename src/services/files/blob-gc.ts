@@ -1,6 +1,6 @@
 /**
- * Takes away what nobody wants any more: what has expired, and blobs that no row names, which a process left that died between the
- * two. Several processes may do so at once; each looks at its own blobs.
+ * Deletes expired files, and blobs without a row, left by processes that died between the two writes. Processes may run it concurrently;
+ * each has its own blobs.
  */
 
 import type { Logger } from "pino";
@@ -11,12 +11,12 @@ import { EXPIRY_SWEEP_MS, ORPHAN_AGE_MS, ORPHAN_SWEEP_MS } from "./limits.js";
 
 const LOOKED_UP_AT_ONCE = 500;
 
-/** Who writes blobs, and knows which of them are wanted. */
+/** A writer of blobs, which knows the ones in use. */
 export interface BlobOwner {
   /** The first part of the keys. */
   readonly folder: string;
   findNamed(keys: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Removes what has expired; without it somebody else does. */
+  /** Deletes expired files; absent: done elsewhere. */
   readonly sweep?: () => Promise<number>;
 }
 
@@ -29,7 +29,7 @@ export class BlobGc {
     private readonly owners: readonly BlobOwner[],
     private readonly clock: Clock,
     private readonly log: Logger,
-    /** What expires and has no blobs. */
+    /** Expiring things without blobs. */
     private readonly others: readonly { sweep(): Promise<number> }[] = [],
   ) {
     this.sweeps = new Repeated(() => this.run(), log, "could not remove what has expired; it is tried again");
@@ -43,14 +43,14 @@ export class BlobGc {
     return this.sweeps.close();
   }
 
-  /** Returns how many things expired. */
+  /** Returns the number of expired things. */
   async sweepExpired(): Promise<number> {
     let removed = 0;
     for (const owner of [...this.owners, ...this.others]) removed += (await owner.sweep?.()) ?? 0;
     return removed;
   }
 
-  /** Returns how many blobs were nobody's. */
+  /** Returns the number of orphaned blobs. */
   async sweepOrphans(): Promise<number> {
     let removed = 0;
     for (const owner of this.owners) {
@@ -67,7 +67,7 @@ export class BlobGc {
     if (orphans > 0) this.log.warn({ blobs: orphans }, "removed blobs that nothing refers to");
   }
 
-  /** Some at a time. A blob is written before the row that names it, so young ones are left alone. */
+  /** Yields batches. Young blobs are skipped, because a blob is written before its row. */
   private async *oldBlobs(folder: string): AsyncGenerator<string[]> {
     let keys: string[] = [];
     for await (const blob of this.blobs.list(folder)) {
@@ -85,7 +85,7 @@ export class BlobGc {
     let removed = 0;
     for (const key of keys.filter((candidate) => !named.has(candidate))) {
       const blob = await this.blobs.head(key);
-      // Written anew meanwhile: somebody wants it.
+      // Written again meanwhile, so it is in use.
       if (!blob || this.isYoung(blob)) continue;
       await this.blobs.delete(key);
       removed += 1;

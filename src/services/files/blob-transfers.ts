@@ -1,7 +1,6 @@
 /**
- * Uploads and downloads at addresses that the gateway signed itself, where blobs are on its own disk. Whoever has an address needs no
- * key: the signature is the permission, and the first thing that is looked at. An object store has addresses of its own; here there
- * are none then. An address takes one upload at a time: what arrives is never more than its place in the account's quota.
+ * Uploads and downloads at addresses signed by the gateway, for blobs on its own disk; object stores sign their own. The signature is the
+ * credential, checked first. An address takes one upload at a time, so that no more arrives than its part of the quota.
  */
 import type { Readable } from "node:stream";
 import { AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
@@ -11,16 +10,16 @@ import type { MediaQuotas } from "./media-quotas.js";
 
 const IN_USE_RETRY_SECONDS = 5;
 
-/** An address, as it was asked. */
+/** A requested address. */
 export interface BlobAddress {
   readonly key: string;
   readonly query: URLSearchParams;
 }
 
 export interface BlobUpload {
-  /** The whole header; null when there is none. */
+  /** The whole header; null without one. */
   readonly contentType: string | null;
-  /** As declared; null when the length is not known beforehand. */
+  /** As declared; null when unknown. */
   readonly sizeBytes: number | null;
   readonly content: AsyncIterable<Uint8Array>;
 }
@@ -31,12 +30,12 @@ export interface BlobDownload {
   readonly cacheControl: string | null;
   readonly sizeBytes: number;
   readonly writtenAt: Date;
-  /** Null when it was removed meanwhile. */
+  /** Null when it was deleted meanwhile. */
   readonly open: (range?: ByteRange) => Promise<Readable | null>;
 }
 
 export class BlobTransfers {
-  /** What is arriving, by key: blobs with such addresses are this process's alone. */
+  /** Keys of uploads under way: blobs with such addresses belong to this process only. */
   private readonly arriving = new Set<string>();
 
   constructor(
@@ -46,9 +45,8 @@ export class BlobTransfers {
   ) {}
 
   /**
-   * Resolves once the blob can be read. Throws FORBIDDEN for an address that is not good or no more, BAD_REQUEST for another type or
-   * too few bytes, PAYLOAD_TOO_LARGE for too many, CONFLICT when the address was used or is being used, SERVICE_UNAVAILABLE when the
-   * disk is full or fills up.
+   * Resolves once the blob can be read. Throws FORBIDDEN for an invalid or expired address, BAD_REQUEST for another type or too few bytes,
+   * PAYLOAD_TOO_LARGE for too many, CONFLICT when the address was used or is in use, SERVICE_UNAVAILABLE when the disk is full or fills up.
    */
   async upload({ key, query }: BlobAddress, { contentType, sizeBytes, content }: BlobUpload): Promise<{ readonly sizeBytes: number }> {
     const allowed = assertGood(this.ownUrls().readUpload(key, query));
@@ -116,7 +114,7 @@ function alreadyUsed(): AppError {
   return conflict("This address was used already.");
 }
 
-/** Whoever sends again because the connection broke may do so as soon as that is known here. */
+/** A retry after a broken connection succeeds once this process has noticed the break. */
 function inUse(): AppError {
   return new AppError("CONFLICT", "An upload to this address is under way.", { retryAfterSeconds: IN_USE_RETRY_SECONDS });
 }

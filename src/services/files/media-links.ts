@@ -1,11 +1,11 @@
 /**
- * The media host's files (docs/spec/media.md#content-addressed-files): content-addressed, public to read, gone 14 days after they were
- * last brought. What a caller uploads, and what a generation answers as a link.
+ * Content-addressed files of the media host (docs/spec/media.md#content-addressed-files): publicly readable, expired 14 days after the last
+ * upload. For uploads of callers, and for outputs of generations as links.
  *
- * 0. The bytes come to a file of this process's own, which is hashed on the way, looked at, and refused or stored.
- * 1. The row is written first and holds the id for these bytes; other bytes with the same id are refused.
- * 2. The blob follows when it is not there yet. Until it is, the file does not exist for readers.
- * 3. `sweep` removes the blob while it holds the row's lock, so that bytes which are brought again at that moment are written again.
+ * 0. The bytes go to a file of this process, are hashed on the way, inspected, and refused or stored.
+ * 1. The row is written first and reserves the id for these bytes; other bytes with the same id are refused.
+ * 2. The blob follows when it does not exist. Until then, the file does not exist for readers.
+ * 3. `sweep` deletes the blob while holding the row's lock, so that bytes uploaded at that moment are written again.
  */
 import type { Readable } from "node:stream";
 import * as z from "zod";
@@ -25,13 +25,13 @@ import { PictureStripper } from "./picture-stripper.js";
 const DAY_MS = 24 * 60 * 60 * 1000;
 const ID_PATTERN = /^[0-9a-f]{16}$/;
 const SWEPT_AT_ONCE_MAX = 100;
-/** Milliseconds: a bucket may take its time for a hundred deletions. */
+/** Milliseconds: a bucket may take long for a hundred deletions. */
 const SWEEP_TRANSACTION = { maxWait: 10_000, timeout: 60_000 };
 
 export const MEDIA_FOLDER = "media";
 
 const uploadName = z.object({ name: storableText.min(1).max(MEDIA_NAME_CHARS_MAX).nullable() });
-/** What clients send of themselves when nobody told them what the bytes are. */
+/** Default types of clients that were given none. */
 const UNTOLD_TYPES = /^application\/(?:octet-stream|x-www-form-urlencoded)\b/i;
 
 export interface MediaLink {
@@ -43,7 +43,7 @@ export interface MediaLink {
 export interface UploadedMedia extends MediaLink {
   readonly contentType: string;
   readonly size: number;
-  /** The same bytes were there already. */
+  /** The bytes were already stored. */
   readonly duplicate: boolean;
 }
 
@@ -51,29 +51,29 @@ export interface StoredMedia {
   readonly id: string;
   /** In hexadecimal, whole. */
   readonly sha256: string;
-  /** What it is stored as; what it is served as is `servedAs`. */
+  /** The stored type; `servedAs` decides the served one. */
   readonly contentType: string;
   readonly sizeBytes: number;
   readonly name: string | null;
-  /** When it was first brought. */
+  /** Time of the first upload. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** The bytes, or a part of them; null when they were removed meanwhile. */
+  /** The bytes, or a range of them; null when they were deleted meanwhile. */
   readonly open: (range?: ByteRange) => Promise<Readable | null>;
 }
 
-/** Bytes of an upload that came, are not stored yet, and are somewhere on this process's disk. */
+/** Received bytes of an upload on this process's disk, before they are stored. */
 export interface ReceivedMedia {
   readonly draft: BlobDraft;
-  /** The field that it came in, for refusals; null when it was the whole body. */
+  /** The form field, for error messages; null when the file is the whole body. */
   readonly field: string | null;
 }
 
 export interface MediaUpload extends ReceivedMedia {
-  /** Null: not said. */
+  /** Null: not stated. */
   readonly contentType: string | null;
   readonly name: string | null;
-  /** Take out of a picture what tells where, when and with what it was taken. */
+  /** Remove metadata such as place, time and device from an image. */
   readonly strip: boolean;
 }
 
@@ -97,7 +97,7 @@ export interface MediaLinksDependencies {
   readonly blobs: BlobStore;
   readonly quotas: MediaQuotas;
   readonly clock: Clock;
-  /** Where the media host is reached, without a slash at its end. */
+  /** Address of the media host, without a trailing slash. */
   readonly mediaUrl: () => string;
 }
 
@@ -112,13 +112,13 @@ export class MediaLinks {
     this.stripper = new PictureStripper(this.blobs);
   }
 
-  /** A link to a file that was generated for the caller. Resolves once the link works. */
+  /** Links to a generated file. Resolves once the link works. */
   async publish(ctx: RequestContext, { bytes, contentType: declared }: MediaFile): Promise<MediaLink> {
     const { accountId } = requireCaller(ctx);
     const contentType = await inspectGenerated(bytes, declared);
     const draft = await this.blobs.receive(onePiece(bytes), { sizeBytesMax: bytes.byteLength });
     try {
-      // It was paid for: no quota keeps it from whoever paid.
+      // It was paid for, so no quota applies.
       const { id, url } = await this.store({ accountId, draft, contentType, name: null, isCounted: false });
       return { id, url };
     } finally {
@@ -127,8 +127,8 @@ export class MediaLinks {
   }
 
   /**
-   * Takes the bytes of an upload in, for `upload` or `discard`. Throws SERVICE_UNAVAILABLE when the disk is full, PAYLOAD_TOO_LARGE,
-   * BAD_REQUEST for no byte at all, and whatever `content` throws; nothing is left then.
+   * Receives the bytes of an upload, for `upload` or `discard`. Throws SERVICE_UNAVAILABLE when the disk is full, PAYLOAD_TOO_LARGE,
+   * BAD_REQUEST for an empty file, and errors of `content`, leaving nothing behind.
    */
   async receive(ctx: RequestContext, content: AsyncIterable<Uint8Array>, field: string | null): Promise<ReceivedMedia> {
     requireAccount(ctx);
@@ -144,14 +144,14 @@ export class MediaLinks {
     throw invalidInput("The file is empty.", field ?? undefined);
   }
 
-  /** Forgets what was received. */
+  /** Deletes received bytes. */
   async discard({ draft }: ReceivedMedia): Promise<void> {
     await draft.discard();
   }
 
   /**
-   * Stores what was received, or forgets it. Throws BAD_REQUEST, PAYLOAD_TOO_LARGE for an account that has no room, or CONFLICT for
-   * bytes whose id another file has.
+   * Stores received bytes, or deletes them. Throws BAD_REQUEST, PAYLOAD_TOO_LARGE when the account has no room, or CONFLICT when another
+   * file has the id.
    */
   async upload(ctx: RequestContext, { draft, contentType, ...upload }: MediaUpload): Promise<UploadedMedia> {
     const drafts = [draft];
@@ -168,19 +168,19 @@ export class MediaLinks {
     }
   }
 
-  /** The two steps above, of a file that is in memory. */
+  /** Both steps for a file in memory. */
   async uploadBytes(ctx: RequestContext, bytes: Uint8Array, about: Omit<MediaUpload, "draft">): Promise<UploadedMedia> {
     return this.upload(ctx, { ...about, ...(await this.receive(ctx, onePiece(bytes), about.field)) });
   }
 
-  /** Open to all. Throws NOT_FOUND for what is not there, or no more. */
+  /** Public. Throws NOT_FOUND for a missing or expired file. */
   async get(id: string): Promise<StoredMedia> {
     const [file] = await this.getMany([id]);
     if (!file) throw notFound("media file");
     return file;
   }
 
-  /** Those with these ids that are there. Open to all. */
+  /** Public. Returns existing files by id. */
   async getMany(ids: readonly string[]): Promise<StoredMedia[]> {
     const wanted = ids.filter(isMediaFileId);
     if (wanted.length === 0) return [];
@@ -196,7 +196,7 @@ export class MediaLinks {
     return files.filter((file) => file !== null);
   }
 
-  /** Removes what has expired. Returns how many files. */
+  /** Deletes expired files. Returns their number. */
   async sweep(): Promise<number> {
     let removed = 0;
     for (;;) {
@@ -219,20 +219,20 @@ export class MediaLinks {
     const id = sha256.slice(0, 16);
     const row = await this.claim(id, file);
     if (!digest.equals(row.sha256)) throw conflict("Another file has this id. Change the file, if only by a byte.");
-    // Beside a new row a blob is what an earlier one left behind, and may be on its way out.
+    // A blob beside a new row is left over, and may be about to be deleted.
     const isStored = !row.isNew && (await this.blobs.head(keyOf(sha256))) !== null;
     if (!isStored) await file.draft.save(keyOf(sha256), { contentType: (await servedAs(row.contentType)).contentType });
     return { id, url: `${this.deps.mediaUrl()}/${id}`, contentType: row.contentType, size: sizeBytes, duplicate: isStored };
   }
 
-  /** Only a file that nobody has brought yet costs its account anything. */
+  /** Only bytes that are not stored yet count against the account's quota. */
   private async claim(id: string, file: Incoming): Promise<ClaimedRow> {
     const known = file.isCounted && (await this.database.prisma.mediaFile.findUnique({ where: { id }, select: { id: true } }));
     if (known || !file.isCounted) return this.claimRow(this.database.prisma, id, file);
     return this.deps.quotas.reserve(file.accountId, file.draft.sizeBytes, (transaction) => this.claimRow(transaction, id, file));
   }
 
-  /** The row of the id: this file's, with its time begun anew, or another's as it was. */
+  /** The row of the id: this file's with its time renewed, or another file's unchanged. */
   private async claimRow(client: Pick<MediaTransaction, "$queryRaw">, id: string, file: Incoming): Promise<ClaimedRow> {
     const { sha256: hash, sizeBytes } = file.draft;
     const sha256 = new Uint8Array(Buffer.from(hash, "hex"));

@@ -1,4 +1,4 @@
-/** Files in lists, page by page: an account's own in an order, and everybody's under a tag (docs/spec/media.md#tags). */
+/** Lists of files, page by page: an account's own in an order, and all public ones with a tag (docs/spec/media.md#tags). */
 import * as z from "zod";
 import { isUuid } from "../../lib/ids.js";
 import {
@@ -18,28 +18,28 @@ import { storableText } from "../requests/input.js";
 import { MEDIA_NAME_CHARS_MAX, MEDIA_TAGS_MAX, MEDIA_TYPE_CHARS_MAX } from "./limits.js";
 import { mediaTag } from "./media-objects-input.js";
 
-/** What a file is by its media type; whatever is none of the first four is the last. */
+/** A file's kind by its media type. */
 export const MEDIA_KINDS = ["image", "video", "audio", "text", "other"] as const;
 export type MediaKind = (typeof MEDIA_KINDS)[number];
 
-/** Unspecified: the media types of one filter. */
+/** Unspecified: media types in one filter. */
 const FILTER_TYPES_MAX = 20;
-/** Before every file: no list begins later, and no id is greater. */
+/** Sorts before every file. */
 const LIST_START = { timestamp: new Date("9999-12-31T23:59:59.999Z"), id: "~" };
-/** Behind every file. */
+/** Sorts after every file. */
 const LIST_END = { timestamp: new Date(0), id: "" };
 
-/** What a filter of files may hold: those that answer to all of it. */
+/** A filter of files, which must match every field. */
 export const mediaFilterInput = z.strictObject({
   kinds: z.array(z.enum(MEDIA_KINDS)).min(1).max(MEDIA_KINDS.length).nullish(),
   contentTypes: z.array(storableText.max(MEDIA_TYPE_CHARS_MAX)).min(1).max(FILTER_TYPES_MAX).nullish(),
-  /** All of them. */
+  /** All of them must match. */
   tags: z.array(mediaTag).min(1).max(MEDIA_TAGS_MAX).nullish(),
 });
 export type MediaFilter = z.input<typeof mediaFilterInput>;
 
 export interface MediaOrder {
-  /** Files without a name come where the greatest name would. */
+  /** Files without a name sort after all names. */
   readonly field: "created_at" | "size" | "name";
   readonly direction: "asc" | "desc";
 }
@@ -53,16 +53,12 @@ export interface MediaQuery {
 }
 
 const COLUMNS = { created_at: "createdAt", size: "sizeBytes", name: "name" } as const;
-/** Of every row of a list: its place in any order. */
+/** Columns of a row that give its position in any order. */
 const PLACE = { id: true, createdAt: true, sizeBytes: true, name: true } as const;
 
-/** A row with what was selected of it. */
 export type ListedMedia = Pick<MediaObjectModel, keyof typeof PLACE>;
 
-/**
- * An account's complete files with a tag. By size and by name they are sorted without an index: an account keeps as many as its quota
- * allows.
- */
+/** An account's complete files, optionally with a tag. Sorting by size and name uses no index: the quota bounds their number. */
 export async function readOwnPage(
   { prisma: { mediaObject } }: Database,
   accountId: string,
@@ -91,7 +87,7 @@ export async function readOwnPage(
   return toPage(rows, page, () => mediaObject.count({ where, take: COUNT_TAKE }));
 }
 
-/** Everybody's files with a tag, newest first. */
+/** Public files with a tag, newest first. */
 export async function readTaggedPage(
   { prisma }: Database,
   tag: string,
@@ -111,7 +107,7 @@ export async function readTaggedPage(
   return toPage(sorted, page, () => prisma.mediaTag.count({ where: { tag }, take: COUNT_TAKE }));
 }
 
-/** A page of the newest, as the order that `readOwnPage` knows. */
+/** The newest-first page in the form of `readOwnPage`. */
 export function toNewestQuery({ after, before, ...page }: PageRequest): MediaQuery {
   const place = ({ timestamp, id }: PagePosition) => ({ rank: String(timestamp.getTime()), id });
   return {
@@ -125,7 +121,7 @@ export function mediaPosition(row: ListedMedia, { field }: MediaOrder): RankedPo
   return { rank: value instanceof Date ? String(value.getTime()) : String(value ?? ""), id: row.id };
 }
 
-/** Cursors of an order: none whose rank no row can have. */
+/** Cursors of an order; refuses ranks that no row can have. */
 export function mediaCursors({ field }: MediaOrder): Cursors<RankedPosition> {
   return {
     encode: RANKED.encode,
@@ -136,7 +132,7 @@ export function mediaCursors({ field }: MediaOrder): Cursors<RankedPosition> {
   };
 }
 
-/** A moment before the year 10000, bytes that an integer holds, a name or none. */
+/** A time before the year 10000, an integer of bytes, a name or none. */
 const RANKS = { created_at: /^\d{1,14}$/, size: /^\d{1,9}$/, name: new RegExp(`^[^\\0]{0,${MEDIA_NAME_CHARS_MAX}}$`, "su") };
 
 export function kindOf(contentType: string): MediaKind {
@@ -157,14 +153,14 @@ function isOfKind(kind: MediaKind): Prisma.MediaObjectWhereInput {
   return { NOT: MEDIA_KINDS.filter((each) => each !== "other").map(isOfKind) };
 }
 
-/** What comes behind a place when values rise, or when they fall. No name counts as the greatest, as the database sorts it. */
+/** The condition for rows after a position, ascending or descending. A missing name sorts as the greatest, as in the database. */
 function boundAt(field: MediaOrder["field"], { rank, id }: RankedPosition, isUpwards: boolean): Prisma.MediaObjectWhereInput {
   const beyond = <Value>(value: Value) => (isUpwards ? { gt: value } : { lt: value });
   const from = <Value>(value: Value) => (isUpwards ? { gte: value } : { lte: value });
   const isLater = { id: beyond(id) };
   if (field === "created_at") {
     const value = new Date(Number(rank));
-    // Its first half alone bounds the column, so that an index is entered where the page begins.
+    // The first half alone bounds the column, so that an index scan starts where the page begins.
     return { createdAt: from(value), OR: [{ createdAt: beyond(value) }, isLater] };
   }
   if (field === "size") return { sizeBytes: from(Number(rank)), OR: [{ sizeBytes: beyond(Number(rank)) }, isLater] };

@@ -1,12 +1,12 @@
 /**
- * Files that their owners send straight to the blob store (docs/spec/media.md#direct-uploads): up to 100 MiB, public to read,
- * and listed in the gallery under their tags.
+ * Files that owners upload straight to the blob store (docs/spec/media.md#direct-uploads): up to 100 MiB, publicly readable, and listed in
+ * the gallery under their tags.
  *
- * 1. `createUpload` writes a pending row, which takes its place in the account's quota, and answers an address that takes one file of
- *    that type and length. Until the file is complete its id is 404, whatever has arrived.
- * 2. `complete` looks at what arrived. What is not what was announced is removed, and the upload is where it was before: its address
- *    works again until it expires, which is why its place in the quota is kept as long.
- * 3. Rows go first and bytes second, here and in `sweep`: of a process that dies between the two an orphan is left, which is swept.
+ * 1. `createUpload` writes a pending row, which counts against the account's quota, and returns an address for one file of that type
+ *    and length. Until the file is complete its id is 404, whatever has arrived.
+ * 2. `complete` inspects the bytes. Bytes that differ from the announcement are deleted, and the upload is pending again: its address
+ *    works until it expires, so its part of the quota is kept as long.
+ * 3. Rows are deleted before bytes, here and in `sweep`: a process that dies in between leaves an orphan, which is swept.
  */
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -36,7 +36,7 @@ import { announcedType, arrivedType, servedAs } from "./media-types.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const SWEPT_AT_ONCE_MAX = 100;
-/** A UUID of version 4, in lower case: nobody guesses the address of a file that is not listed. */
+/** A UUID of version 4, in lower case, so that addresses of unlisted files cannot be guessed. */
 const ID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 export const MEDIA_OBJECT_FOLDER = "media-objects";
@@ -44,12 +44,12 @@ export const MEDIA_OBJECT_FOLDER = "media-objects";
 export interface MediaObject {
   readonly id: string;
   readonly url: string;
-  /** What it is stored as; what it is served as is `servedAs`. */
+  /** The stored type; `servedAs` decides the served one. */
   readonly contentType: string;
   readonly size: number;
   readonly name: string | null;
   readonly tags: readonly string[];
-  /** When it was complete. */
+  /** Time of completion. */
   readonly createdAt: Date;
   /** Null: kept until it is deleted. */
   readonly expiresAt: Date | null;
@@ -59,7 +59,7 @@ export interface CreatedUpload {
   readonly id: string;
   readonly uploadUrl: string;
   readonly method: "PUT";
-  /** All of them must be sent with the file. */
+  /** Headers that must be sent with the file. */
   readonly headers: Readonly<Record<string, string>>;
   /** Until when an upload may begin. */
   readonly expiresAt: Date;
@@ -69,17 +69,17 @@ export interface MediaObjectsDependencies {
   readonly database: Database;
   readonly blobs: BlobStore;
   readonly quotas: MediaQuotas;
-  /** Whether what is uploaded comes to this machine's disk. */
+  /** Whether uploads go to this machine's disk. */
   readonly isOnDisk: boolean;
   readonly clock: Clock;
-  /** Where the media host is reached, without a slash at its end. */
+  /** Address of the media host, without a trailing slash. */
   readonly mediaUrl: () => string;
 }
 
 type Row = MediaObjectModel;
 
 const IDENTITY = { id: true, createdAt: true } as const;
-/** What a file is shown with where nothing is selected. */
+/** Columns of a whole file. */
 const WHOLE = {
   ...IDENTITY,
   contentType: true,
@@ -91,7 +91,6 @@ const WHOLE = {
 
 type Shown = Pick<Row, keyof typeof WHOLE>;
 
-/** A row with what was selected of it. */
 export type SelectedMediaObject = Pick<Row, keyof typeof IDENTITY>;
 
 export class MediaObjects {
@@ -111,15 +110,15 @@ export class MediaObjects {
       transaction.mediaObject.create({ data: { ...row, expiresAt: after(now, MEDIA_UPLOAD_SECONDS) } }),
     );
     const expiresInSeconds = MEDIA_UPLOAD_URL_SECONDS;
-    // What the blob store is told is what readers are told: a bucket may be open to them.
+    // The blob store gets the served type, as readers may access a bucket directly.
     const sent = { contentType: (await servedAs(contentType)).contentType, sizeBytes: size, expiresInSeconds };
     const { url, method, headers } = await blobs.presignPut(keyOf(id), sent);
     return { id, uploadUrl: url, method, headers, expiresAt: after(now, expiresInSeconds) };
   }
 
   /**
-   * Makes the file one that can be read. Doing it again changes nothing. Throws NOT_FOUND for an upload that is not the account's or has
-   * expired, CONFLICT when nothing has arrived, BAD_REQUEST when it is something else than was announced.
+   * Makes the file readable; idempotent. Throws NOT_FOUND for an upload of another account or an expired one, CONFLICT when nothing has
+   * arrived, BAD_REQUEST when it differs from the announcement.
    */
   async complete(ctx: RequestContext, id: string): Promise<MediaObject> {
     const { accountId } = requireAccount(ctx);
@@ -128,19 +127,19 @@ export class MediaObjects {
     if (row.status === "complete") return this.toObject(row);
     const completed = await this.publish(row, await this.inspect(row));
     if (completed) return this.toObject(completed);
-    // Somebody else completed it at the same time, or it was swept.
+    // A concurrent call completed it, or it was swept.
     const known = await this.findRow(id, accountId);
     if (known?.status !== "complete") throw notFound("upload");
     return this.toObject(known);
   }
 
-  /** A complete one, of whomever. Open to all. */
+  /** Public. Returns a complete file of any account. */
   async find(id: string): Promise<MediaObject | null> {
     const row = await this.findRow(id);
     return row?.status === "complete" ? this.toObject(row) : null;
   }
 
-  /** Where a complete one is downloaded, for some minutes. */
+  /** The download address of a complete file, good for some minutes. */
   async linkTo({ id, contentType: stored, name }: MediaObject): Promise<string> {
     const { contentType, isInline } = await servedAs(stored);
     return this.deps.blobs.presignGet(keyOf(id), {
@@ -151,19 +150,19 @@ export class MediaObjects {
     });
   }
 
-  /** The bytes of a complete one; null when they were removed meanwhile. */
+  /** The bytes of a complete file; null when they were deleted meanwhile. */
   open({ id }: MediaObject): Promise<Readable | null> {
     return this.deps.blobs.open(keyOf(id));
   }
 
-  /** A complete one, of whomever, with what is selected of it. Open to all. Throws NOT_FOUND. */
+  /** Public. Returns a complete file of any account. Throws NOT_FOUND. */
   async getSelected(id: string, select: Prisma.MediaObjectSelect): Promise<SelectedMediaObject> {
     const [row] = await this.getMany([id], select);
     if (!row) throw notFound("media file");
     return row;
   }
 
-  /** Those with these ids that are complete, of whomever, with what is selected of them. Open to all. */
+  /** Public. Returns complete files of any account by id. */
   async getMany(ids: readonly string[], select: Prisma.MediaObjectSelect): Promise<SelectedMediaObject[]> {
     const isKept = { OR: [{ expiresAt: null }, { expiresAt: { gt: this.deps.clock.now() } }] };
     return this.deps.database.prisma.mediaObject.findMany({
@@ -172,12 +171,12 @@ export class MediaObjects {
     });
   }
 
-  /** The account's tagged files, newest first. */
+  /** Lists the account's tagged files, newest first. */
   async listOwn(ctx: RequestContext, page: PageRequest): Promise<Page<MediaObject>> {
     return this.toObjects(await this.listSelected(ctx, toNewestQuery(page), WHOLE));
   }
 
-  /** The account's tagged files, with what is selected of them. They are public anyway, so that a publishable key may ask, too. */
+  /** Lists the account's tagged files. They are public, so publishable keys may list them too. */
   async listSelected(ctx: RequestContext, query: MediaQuery, select: Prisma.MediaObjectSelect): Promise<Page<ListedMedia>> {
     if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
     const { accountId } = requireAccount(ctx);
@@ -185,17 +184,17 @@ export class MediaObjects {
     return readOwnPage(this.deps.database, accountId, { ...query, filter }, select);
   }
 
-  /** Everybody's files with a tag, newest first. Open to all. */
+  /** Public. Lists files with a tag, newest first. */
   async listTagged(tag: string, page: PageRequest): Promise<Page<MediaObject>> {
     return this.toObjects(await this.listTaggedSelected(tag, page, WHOLE));
   }
 
-  /** As above, with what is selected of them. */
+  /** As above, with selected columns. */
   async listTaggedSelected(tag: string, page: PageRequest, select: Prisma.MediaObjectSelect): Promise<Page<ListedMedia>> {
     return readTaggedPage(this.deps.database, parseInput(listTaggedInput, { tag }).tag, page, select);
   }
 
-  /** Throws FORBIDDEN for a publishable key and for somebody else's file, NOT_FOUND for one that no list has. */
+  /** Throws FORBIDDEN for a publishable key and for another account's file, NOT_FOUND for an unlisted file. */
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const caller = requireAccount(ctx);
     if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Files are deleted with a secret key.");
@@ -206,7 +205,7 @@ export class MediaObjects {
     return { id };
   }
 
-  /** Removes what was not completed in time, and untagged files whose days are over. Returns how many. */
+  /** Deletes uploads not completed in time, and expired untagged files. Returns their number. */
   async sweep(): Promise<number> {
     const { prisma } = this.deps.database;
     for (let removed = 0; ; ) {
@@ -232,14 +231,14 @@ export class MediaObjects {
     return new Set(rows.map(({ id }) => keyOf(id)));
   }
 
-  /** Null for what is not there or has expired. */
+  /** Null for a missing or expired row. */
   private async findRow(id: string, accountId?: string): Promise<Row | null> {
     if (!isMediaObjectId(id)) return null;
     const row = await this.deps.database.prisma.mediaObject.findUnique({ where: { id, ...(accountId !== undefined && { accountId }) } });
     return row && (row.expiresAt === null || row.expiresAt > this.deps.clock.now()) ? row : null;
   }
 
-  /** What it is stored as. Throws unless the bytes are there, and what they were said to be. */
+  /** Returns the type to store. Throws unless the bytes are there and match the announcement. */
   private async inspect({ id, sizeBytes, contentType }: Row): Promise<string> {
     const { blobs } = this.deps;
     const blob = await blobs.head(keyOf(id));
@@ -255,7 +254,10 @@ export class MediaObjects {
     throw invalidInput(`The file that was uploaded is not ${contentType}. It was removed.`, "contentType");
   }
 
-  /** The row and its place in the gallery, at once; null when it is pending no more. It is as old as it is complete, so that lists grow at one end. */
+  /**
+   * Completes the row and lists it in the gallery in one step; null when it is no longer pending. Its time is that of completion, so that
+   * lists grow at one end.
+   */
   private async publish({ id, tags }: Row, contentType: string): Promise<Row | null> {
     const now = this.deps.clock.now();
     const expiresAt = tags.length > 0 ? null : new Date(now.getTime() + MEDIA_UNTAGGED_DAYS * DAY_MS);
@@ -270,10 +272,7 @@ export class MediaObjects {
     });
   }
 
-  /**
-   * While its upload's address may still work the row stays, as an upload that nothing has arrived for: what is sent there again must
-   * not be stored beside the quota.
-   */
+  /** Keeps the row as a pending upload while its address may still work, so that another upload there counts against the quota. */
   private async remove({ id, createdAt }: Row): Promise<void> {
     const { database, blobs, clock } = this.deps;
     const addressEnds = after(createdAt, MEDIA_UPLOAD_URL_SECONDS);

@@ -1,8 +1,7 @@
 /**
- * How much an account may keep on the media host, and whether the disk has room for more (docs/spec/media.md#quotas). Counted are the
- * files that the account brought first and its uploads to the blob store, from the moment on at which their addresses are given out:
- * whoever has one may use it. What somebody else brought already costs nobody anything again. Answers that are kept for repeated
- * requests count with their bytes, and are no files.
+ * Storage quotas of accounts on the media host, and free disk space (docs/spec/media.md#quotas). A quota counts files that the account
+ * uploaded first, and uploads to the blob store from the moment their address is issued, as it may be used. Bytes that another account
+ * already stored count for no one again. Answers kept for repeated requests count with their bytes, but not as files.
  */
 import type { RequestContext } from "../../context.js";
 import { AppError, serviceUnavailable } from "../../errors.js";
@@ -12,7 +11,7 @@ import { requireAccount, requireCaller } from "../access/permissions.js";
 import { DISK_LOOK_BYTES } from "./limits.js";
 
 export interface MediaQuotaSettings {
-  /** Of one account. */
+  /** Per account. */
   readonly bytesMax: number;
   readonly filesMax: number;
   /** Bytes that must stay free on the disk. */
@@ -26,7 +25,7 @@ export interface MediaQuota {
   readonly limitFiles: number;
 }
 
-/** As much of a transaction as uploads need. */
+/** The parts of a transaction that uploads need. */
 export type MediaTransaction = Pick<DatabaseClient, "$queryRaw" | "mediaObject">;
 
 interface Used {
@@ -34,27 +33,27 @@ interface Used {
   readonly files: bigint;
 }
 
-/** Room on the disk for bytes that are on their way. */
+/** Reserved disk space for arriving bytes. */
 export interface PromisedSpace {
-  /** As it came; throws SERVICE_UNAVAILABLE when the disk fills up meanwhile, whoever fills it. */
+  /** Passes content through; throws SERVICE_UNAVAILABLE when the disk fills up for any reason. */
   watch(content: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>;
-  /** Call when they are stored, or will never be. */
+  /** Call when the bytes are stored, or never will be. */
   end(): void;
 }
 
 export class MediaQuotas {
-  /** Bytes that were promised room and have not come yet. */
+  /** Reserved bytes that have not arrived. */
   private promisedBytes = 0;
 
   constructor(
     private readonly database: Database,
     private readonly settings: MediaQuotaSettings,
-    /** Of the disk that files come to. */
+    /** Of the disk for files. */
     private readonly freeBytes: () => Promise<number>,
     private readonly clock: Clock,
   ) {}
 
-  /** The caller's account's. Any key may ask: whoever uploads must know whether it is worth it. */
+  /** The quota of the caller's account. Any key may read it, as uploaders need to know. */
   async get(ctx: RequestContext): Promise<MediaQuota> {
     const { accountId } = requireAccount(ctx);
     const { bytes, files } = await this.usedBy(accountId, this.database.prisma);
@@ -62,32 +61,29 @@ export class MediaQuotas {
     return { usedBytes: Number(bytes), limitBytes: bytesMax, files: Number(files), limitFiles: filesMax };
   }
 
-  /**
-   * Throws PAYLOAD_TOO_LARGE when one more file of that size does not fit. Files that are on their way at the same time are not seen:
-   * for a promise use `reserve`.
-   */
+  /** Throws PAYLOAD_TOO_LARGE when a file of that size does not fit. Ignores concurrent uploads: for a reservation use `reserve`. */
   async assertRoom(accountId: string, sizeBytes: number): Promise<void> {
     this.assertFits(await this.usedBy(accountId, this.database.prisma), sizeBytes);
   }
 
-  /** Before a file is made whose size nobody knows: it is stored whatever it turns out to have. Throws as above and as below. */
+  /** Call before generating a file of unknown size, which is then stored whatever its size. Throws as above and as below. */
   async assertNotFull(ctx: RequestContext): Promise<void> {
     const { accountId } = requireCaller(ctx);
     await this.assertSpace(0);
     await this.assertRoom(accountId, 1);
   }
 
-  /** Runs `write`, which adds one file of that size to the account, when it fits; one at a time of an account. Throws as above. */
+  /** Runs `write`, which adds a file of that size, if it fits; one at a time per account. Throws as above. */
   reserve<Result>(accountId: string, sizeBytes: number, write: (transaction: MediaTransaction) => Promise<Result>): Promise<Result> {
     return this.database.prisma.$transaction(async (transaction) => {
-      // Not the account's row, which charges wait for.
+      // Not a lock of the account's row, which charges wait for.
       await transaction.$queryRaw`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`media-quota ${accountId}`}, 0))`;
       this.assertFits(await this.usedBy(accountId, transaction), sizeBytes);
       return write(transaction);
     });
   }
 
-  /** What the account may still keep, in bytes; never less than 0. */
+  /** Bytes left of the quota, at least 0. */
   async bytesLeft(accountId: string): Promise<number> {
     return this.leftOf(await this.usedBy(accountId, this.database.prisma));
   }
@@ -97,7 +93,7 @@ export class MediaQuotas {
     return (await this.freeBytes()) - this.promisedBytes - sizeBytes >= this.settings.freeBytesMin;
   }
 
-  /** For a file of at most that many bytes, seen by whoever asks for room at the same time. Throws as below. */
+  /** Reserves space for a file of at most that size, which concurrent requests see. Throws as below. */
   async promiseSpace(sizeBytes: number): Promise<PromisedSpace> {
     let left = sizeBytes;
     this.promisedBytes += left;
@@ -161,7 +157,7 @@ export class MediaQuotas {
   }
 }
 
-/** Unspecified: not a matter of money, so not 402. */
+/** Unspecified: not about money, so not 402. */
 function overQuota(message: string): AppError {
   return new AppError("PAYLOAD_TOO_LARGE", `${message} Delete some, or wait until they expire.`);
 }

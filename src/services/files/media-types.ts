@@ -1,16 +1,17 @@
 /**
- * What a stored file is called, and what it is served as (docs/spec/media.md#reading).
+ * Stored and served types of files (docs/spec/media.md#reading).
  *
- * 1. `claimOf` says what of a declared type can be looked at, and `storedType` what the bytes make of that: one rule for both variants of
- *    the media host. A page or a script keeps the name that it was declared by.
- * 2. `servedAs` says what a browser is told: a type out of a closed list. A page or a script reaches it as neither, and to be saved.
+ * 1. `claimOf` reduces a declared type to one that can be checked, and `storedType` compares it with the bytes: one rule for both variants
+ *    of
+ *    the media host. Pages and scripts keep their declared type.
+ * 2. `servedAs` returns the type for browsers, from a closed list. Pages and scripts are served as other types, as downloads.
  */
 import { bareMediaType, closedTypeOf, generatedTypeOf, UNKNOWN_TYPE } from "../../lib/content-types.js";
 import { ownValue } from "../../lib/own-values.js";
 
-/** Texts that no browser runs. They have no beginning of their own, so the declared type decides when the bytes are text. */
+/** Text types that browsers do not run. They have no signature, so the declared type counts when the bytes are text. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["text/plain", "text/markdown", "text/csv", "application/json"]);
-/** Files of one container: only the declared type tells sound from pictures with sound. */
+/** Types with one container format: only the declared type distinguishes audio from video. */
 const CONTAINERS: readonly (readonly string[])[] = [
   ["video/webm", "audio/webm"],
   ["video/mp4", "audio/mp4", "audio/x-m4a", "video/x-m4v", "video/quicktime"],
@@ -21,7 +22,7 @@ const CONTAINERS: readonly (readonly string[])[] = [
   ["image/png", "image/apng"],
   ["image/heic", "image/heif"],
 ];
-/** Other names of types, to the one by which they are found. */
+/** Other names of detectable types. */
 const ALIASES: Readonly<Record<string, string>> = {
   "image/jpg": "image/jpeg",
   "image/pjpeg": "image/jpeg",
@@ -38,14 +39,14 @@ const ALIASES: Readonly<Record<string, string>> = {
   "video/x-msvideo": "video/vnd.avi",
   "video/x-matroska": "video/matroska",
 };
-/** Markup that browsers run, and that is found by its beginning. */
+/** Markup that browsers run, recognized by its beginning. */
 const ACTIVE_TYPE = /\b(?:html|xml|svg|javascript|ecmascript|x-shockwave-flash)\b/i;
-/** What is known by its bytes, and by nothing else. */
+/** Types that are decided by the bytes alone. */
 const CHECKED_TYPE = /^(?:image|video|audio)\/|^application\/pdf$/;
 /** RFC 6838, 4.2. */
 const WELL_FORMED_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
 const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
-/** Looked at for control characters; a text has none. */
+/** Checked for control characters, which text does not have. */
 const TEXT_SAMPLE_BYTES = 64 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CONTROL_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
@@ -56,14 +57,14 @@ export interface FileOnDisk {
   open(): AsyncIterable<Uint8Array>;
 }
 
-/** What the bytes of a file say. */
+/** The type as seen in the bytes. */
 interface Seen {
-  /** The type that they begin like; null when they begin like none. */
+  /** The type of the signature; null without a known one. */
   readonly found: string | null;
   readonly isText: boolean;
 }
 
-/** The type of a file that a stranger brought (variant A): as it was declared, and what the bytes say where they disagree. */
+/** The type of an uploaded file (variant A): the declared one, or the bytes' type where they disagree. */
 export async function inspectUpload(file: FileOnDisk, declared: string | null): Promise<string> {
   const found = await detectFile(file.path);
   const isText = (found === null || isWritten(found)) && (await isTextFile(file));
@@ -71,18 +72,18 @@ export async function inspectUpload(file: FileOnDisk, declared: string | null): 
   return storedType(seen, await claimOf(declared)) ?? typeByBytes(seen);
 }
 
-/** What a file is announced as that goes straight to the blob store (variant B). */
+/** The announced type of a direct upload (variant B). */
 export async function announcedType(declared: string): Promise<string> {
   return (await claimOf(declared)) ?? UNKNOWN_TYPE;
 }
 
-/** The type of a file that was announced as `announced` and begins with these bytes; null when it is something else. */
+/** The type of a file that was announced as `announced` and starts with these bytes; null when they differ. */
 export async function arrivedType(head: Uint8Array, announced: string): Promise<string | null> {
   if (announced === UNKNOWN_TYPE) return UNKNOWN_TYPE;
   return storedType({ found: await detect(head), isText: isText(head, true) }, announced);
 }
 
-/** What a file is served as that is stored as `stored`: whoever stored it may have believed more than is believed today. */
+/** The served type of a file stored as `stored`, whose type may have been accepted under older rules. */
 export async function servedAs(stored: string): Promise<{ readonly contentType: string; readonly isInline: boolean }> {
   const contentType = await servedType(stored);
   return { contentType, isInline: INLINE_TYPE.test(contentType) };
@@ -94,7 +95,7 @@ async function servedType(stored: string): Promise<string> {
   return (await isDetected(stored)) ? stored : UNKNOWN_TYPE;
 }
 
-/** What of a declared type can be looked at: one that bytes can be told by, or the name of a text. Null: nothing. */
+/** The checkable part of a declared type: a detectable type, or a text type. Null: none. */
 async function claimOf(declared: string | null): Promise<string | null> {
   const claim = declared === null ? "" : canonical(bareMediaType(declared));
   if (!WELL_FORMED_TYPE.test(claim)) return null;
@@ -104,14 +105,14 @@ async function claimOf(declared: string | null): Promise<string | null> {
   return claim.startsWith("application/") && !isKnown && claim !== UNKNOWN_TYPE ? claim : null;
 }
 
-/** The claim, as far as the bytes agree; null when they are something else. */
+/** The claim if the bytes agree; null when they differ. */
 function storedType({ found, isText }: Seen, claim: string | null): string | null {
   if (claim === null || (found !== null && areAlike(found, claim))) return claim;
   const isTextual = isText && (found === null || isWritten(found));
   if (TEXT_TYPES.has(claim)) return isTextual ? claim : null;
   if (CHECKED_TYPE.test(claim) && !ACTIVE_TYPE.test(claim)) return null;
   if (isTextual) return claim;
-  // A page in another encoding, say: nothing speaks against it, and nothing for it.
+  // Unknown bytes, such as a page in another encoding, neither confirm nor refute the claim.
   return found === null ? UNKNOWN_TYPE : null;
 }
 
@@ -120,12 +121,12 @@ function typeByBytes({ found, isText }: Seen): string {
   return isText ? "text/plain" : UNKNOWN_TYPE;
 }
 
-/** Texts that have a beginning of their own. Whether they are what it says, nobody but a browser minds. */
+/** Text types with a signature, whose exact type matters only to browsers. */
 function isWritten(found: string): boolean {
   return ACTIVE_TYPE.test(found) || found.startsWith("text/");
 }
 
-/** The type of a file that a model made: as above, but sound and pictures that have no beginning of their own are believed. */
+/** The type of a generated file: as above, but audio and video without a signature are believed. */
 export async function inspectGenerated(bytes: Uint8Array, declared: string): Promise<string> {
   const claim = bareMediaType(declared);
   const found = await detect(bytes);
@@ -162,7 +163,7 @@ function canonical(type: string): string {
   return ownValue(ALIASES, type) ?? type;
 }
 
-/** `isCut`: more may follow, so that the last character may be a part of one. */
+/** `isCut`: the last character may be incomplete. */
 function isText(bytes: Uint8Array, isCut = false): boolean {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });

@@ -1,16 +1,16 @@
-/** `strip=true`: a picture without what tells where, when, with what and by whom it was taken. Not a pixel of it is made anew. */
+/** `strip=true`: removes an image's metadata such as place, time, device and author. No pixel is re-encoded. */
 import { readFile } from "node:fs/promises";
 import { invalidInput } from "../../errors.js";
 import { isStrippable, PictureDamaged, stripMetadata } from "../../lib/picture-metadata.js";
 import type { BlobDraft, BlobStore } from "../../store/blobs.js";
 
 export class PictureStripper {
-  /** Pictures are taken apart in memory, so one at a time, however many are uploaded. */
+  /** Images are processed in memory, so one at a time. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly blobs: BlobStore) {}
 
-  /** A new draft, or the same one when there was nothing to take out. Throws BAD_REQUEST for what cannot be stripped. */
+  /** A new draft, or the same one without metadata. Throws BAD_REQUEST for a file that cannot be stripped. */
   strip(draft: BlobDraft, contentType: string): Promise<BlobDraft> {
     if (!isStrippable(contentType)) {
       throw invalidInput(`Only JPEG, PNG, WebP and GIF pictures can be stripped; this file is ${contentType}.`, "strip");
