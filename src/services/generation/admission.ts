@@ -1,7 +1,6 @@
 /**
- * What a generation passes before anything is held for it: who asks, which model at which rates they may use, limits, addresses, and the
- * safety features that the model requires or the caller asks for (docs/spec/rate-limits.md, docs/spec/safety.md). What comes of it is a
- * task: all that later steps want to know of the request.
+ * Admission: the checks before a hold: caller, model and rates, limits, addresses, and the safety features that the model or the request
+ * requires (docs/spec/rate-limits.md, docs/spec/safety.md). Its result is a task, with the data that later steps need.
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -26,22 +25,22 @@ import { ChatPassages } from "./chat/passages.js";
 import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 
-/** A generation that somebody may ask for. */
+/** A generation that the caller may request. */
 export interface GenerationTask {
   readonly generationId: string;
-  /** Whose signal ends it, and whose note is told what came of it. */
+  /** Its signal ends the generation, and its note gets the result. */
   readonly request: RequestContext;
   readonly caller: KeyCaller | SessionCaller;
-  /** The name by which a publishable key is counted where its caller is; null: no key's limits count. */
+  /** Counter name of a publishable key at its address; null: no limits of a key. */
   readonly limitedAs: string | null;
-  /** The one that was asked for, whose prices apply. */
+  /** The requested model, whose prices apply. */
   readonly model: Model;
-  /** The model itself, then its fallbacks, in the order in which they are tried. */
+  /** The model, then its fallbacks in order. */
   readonly candidates: readonly Model[];
   readonly isFree: boolean;
-  /** What the request itself is warned of, before anybody has answered it. */
+  /** Warnings about the request itself, known before an answer. */
   readonly notes: readonly string[];
-  /** Null when no safety feature applies, or none has been applied yet. */
+  /** Null when no safety feature applies, or none was applied yet. */
   readonly safety: SafetyReport | null;
   /** Monotonic milliseconds. */
   readonly startedAt: number;
@@ -49,38 +48,38 @@ export interface GenerationTask {
 
 export interface Asked {
   readonly modality: Modality;
-  /** An id or alias; nothing asks for the modality's default. */
+  /** An id or alias; absent: the modality's default. */
   readonly modelName: string | null | undefined;
-  /** Those of the request that reach the upstream as they are, and those that may have prices of their own. */
+  /** Fields that reach the upstream unchanged, and fields that may have their own prices. */
   readonly fields: AskedFields;
   readonly notes: readonly string[];
-  /** Absent: one is made. */
+  /** Absent: generated. */
   readonly generationId?: string | undefined;
 }
 
-/** What is looked at of a request: asked for only where there is something to look for. */
+/** The content of a request, read only when there is something to check. */
 export interface Content<Body> {
-  /** The caller's `safe` parameter. */
+  /** The request's `safe` parameter. */
   readonly safe: SafeInput;
   readonly body: Body;
-  /** What the caller names for an upstream to fetch. */
+  /** Addresses for an upstream to fetch. */
   addresses(): readonly NamedAddress[];
-  /** Everything that the caller wrote and goes on. `body` is a copy: what is redacted is written there. */
+  /** Reads all text of the request that is passed on. `body` is a copy into which redactions are written. */
   read(body: Body, into: Passages): void;
 }
 
-/** What a caller wrote that goes on: texts that are read for themselves, and fields that nobody here knows. */
+/** Text of a request that is passed on: texts, and unknown fields. */
 export interface Words {
   readonly texts: readonly string[];
   readonly extra: AskedFields;
-  /** Parts as a chat's messages have them, by the field that holds them. */
+  /** Parts as in a chat's messages, by their field. */
   readonly parts?: Readonly<Record<string, readonly unknown[]>>;
 }
 
 export const NO_WORDS: Words = { texts: [], extra: {} };
 
 export interface Admitted {
-  /** Rewritten where something was redacted: only these may go to an upstream. */
+  /** Redacted if needed: only these may go to an upstream. */
   readonly words: Words;
   /** Null when no feature applies. */
   readonly safety: SafetyReport | null;
@@ -88,13 +87,13 @@ export interface Admitted {
 
 export interface AdmittedTask<Body> {
   readonly task: GenerationTask;
-  /** Rewritten where something was redacted; null when no feature has read it. */
+  /** Redacted if needed; null when no feature has read it. */
   readonly body: Body | null;
 }
 
 /**
- * What callers are charged for the generations that an agent asks for while it answers: told beside the agent's own cost, which is
- * nothing. Only for display: the usage rows are what counts.
+ * Costs of the generations that an agent made while it answered, shown beside the agent's own cost of 0. Only for display: the usage rows
+ * are authoritative.
  */
 class ChildCosts {
   /** By the agent's generation, in nanocredits. */
@@ -104,13 +103,13 @@ class ChildCosts {
     if (run && nanocredits > 0n) this.sums.set(run.parentRequestId, (this.sums.get(run.parentRequestId) ?? 0n) + nanocredits);
   }
 
-  /** What has been charged so far; undefined for a model that asks for none. */
+  /** The charges so far; undefined for a model that makes none. */
   of({ agentType }: Model, generationId: string): bigint | undefined {
     return agentType === "prompt_agent" || agentType === "code_agent" ? (this.sums.get(generationId) ?? 0n) : undefined;
   }
 }
 
-/** Is told of each generation that is over. */
+/** Receives each finished generation. */
 export interface GenerationCounter {
   generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
 }
@@ -122,14 +121,14 @@ export class Admission {
     private readonly catalog: Catalog,
     private readonly limits: RateLimits,
     private readonly safety: Safety,
-    /** What is named for an upstream to fetch passes it. */
+    /** Checks addresses for an upstream to fetch. */
     readonly addresses: NamedAddresses,
     private readonly metrics: GenerationCounter,
   ) {}
 
   /**
-   * All of it, for whoever has its content at hand: at once where nothing limits the caller and nothing is looked at, else a promise.
-   * Throws as `task` does; rejects as `pass` does, and with BAD_REQUEST for an address that nobody may be asked to fetch.
+   * All checks, for callers that have the content: synchronous when no limit and no check applies, else a promise. Throws as `task`;
+   * rejects as `pass`, and with BAD_REQUEST for an address that is not allowed.
    */
   admit<Body>(ctx: RequestContext, asked: Asked, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, asked);
@@ -152,7 +151,7 @@ export class Admission {
     })();
   }
 
-  /** Who asks, and for what. Throws UNAUTHORIZED, BAD_REQUEST, NOT_FOUND or FORBIDDEN. */
+  /** Resolves caller and model. Throws UNAUTHORIZED, BAD_REQUEST, NOT_FOUND or FORBIDDEN. */
   task(ctx: RequestContext, { modality, modelName, fields, notes, generationId = takeGenerationId(ctx) }: Asked): GenerationTask {
     const startedAt = performance.now();
     const { catalog } = this;
@@ -160,7 +159,7 @@ export class Admission {
     const model = withAskedRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
     ctx.note?.began(generationId, model.id);
     const fallbacks = catalog.fallbacksOf(model);
-    // A key that may not use a model is not served by it either, and what a vendor is not sent goes on to no fallback of that vendor.
+    // Excludes fallbacks that the key may not use, and those of a vendor that must not get the request's fields.
     const mayServe = (fallback: Model) => catalog.isAllowed(caller, fallback) && takesFields(fallback, fields);
     const candidates = fallbacks.length === 0 ? [model] : [model, ...fallbacks.filter(mayServe)];
     return {
@@ -178,8 +177,8 @@ export class Admission {
   }
 
   /**
-   * Limits, addresses and safety of a task. Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (an address that nobody may be asked to
-   * fetch, an unknown feature) or SERVICE_UNAVAILABLE (a check that does not answer).
+   * Checks limits, addresses and safety of a task. Throws RATE_LIMITED, CONTENT_BLOCKED, BAD_REQUEST (a forbidden address, an unknown
+   * feature) or SERVICE_UNAVAILABLE (a check does not answer).
    */
   async pass(ctx: RequestContext, task: GenerationTask, words: Words, safe: SafeInput): Promise<Admitted> {
     const { limitedAs, caller, model, candidates } = task;
@@ -193,22 +192,22 @@ export class Admission {
     return { words: copy, safety };
   }
 
-  /** The safety features alone. */
+  /** Applies the safety features only. */
   check({ request, caller, model }: GenerationTask, read: ReadPassages, safe: SafeInput): Promise<SafetyReport> {
     return this.safety.check(read, featuresOf(caller, model, safe), request.signal, request.log);
   }
 
-  /** What a generation is to hold of its key's hourly credits; null where nobody counts them. Free work costs nothing here either. */
+  /** The generation's hold of its key's hourly credits; null where they are not limited. Free work costs nothing here either. */
   hourlyHold(task: GenerationTask, totalMs: number): HourlyHold | null {
     return task.limitedAs === null || task.isFree ? null : this.limits.hourlyHold(task.limitedAs, task, totalMs);
   }
 
-  /** Nanocredits that the caller's key can spend at once; undefined where nobody counts them. */
+  /** Nanocredits that the caller's key can spend at once; undefined where they are not limited. */
   hourlyCreditsMax({ limitedAs }: GenerationTask): bigint | undefined {
     return limitedAs === null ? undefined : this.limits.hourlyCreditsMax;
   }
 
-  /** A generation was charged: the run that it is part of and the metrics count it. Each that is delivered comes here, once. */
+  /** Counts a charged generation for its run and the metrics. Called once for each delivered one. */
   concluded({ request, caller, model }: GenerationTask, receipt: Receipt): void {
     this.childCosts.add(caller, receipt.costNanocredits);
     this.metrics.generationOver(model, receipt);
@@ -216,7 +215,7 @@ export class Admission {
   }
 }
 
-/** An id that was written down before the request began (see `Idempotency`), for the first generation of a request; every further one has an id of its own. */
+/** An id that was stored before the request began (see `Idempotency`), for the request's first generation; further ones get their own. */
 export class ReservedId {
   private isTaken = false;
 

@@ -1,21 +1,20 @@
 /**
- * Cancellation: what ends an upstream call: when the caller leaves, when the total time is up, or when the hold is
- * refused. Its reason tells which.
+ * Ends an upstream call: when the client disconnects, at the time limit, or when a hold is refused. The reason says which.
  *
- * What an upstream has accepted is paid for (docs/spec/credits.md#callers-who-leave), so a caller who leaves may not end it: `outlast`
- * says for how long the upstream goes on without them.
+ * Work that an upstream has accepted is charged (docs/spec/credits.md#callers-who-leave), so a disconnect need not end it: `outlast` sets
+ * how long the upstream continues.
  */
 import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
 import { type Listed, Roster } from "../../lib/roster.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 
-/** The reason of the abort when the caller has gone: nobody will read an answer. */
+/** The abort reason after the client disconnected: the answer will not be read. */
 export class CallerGone extends Error {
   override readonly name = "CallerGone";
 }
 
-/** An AbortSignal costs more than all the rest of this, so it is made for those alone who need one. */
+/** Creates an AbortSignal only on demand, because it costs more than all the rest. */
 export class Cancellation implements CallEnd, Listed {
   rosterPlace = -1;
   aborted = false;
@@ -57,28 +56,28 @@ export class Cancellation implements CallEnd, Listed {
     if (index !== -1) this.listeners.splice(index, 1);
   }
 
-  /** Nobody waits for the answer any more, whether or not its upstream goes on. */
+  /** The client has disconnected, whether or not the upstream continues. */
   get isCallerGone(): boolean {
     return this.hasLeft;
   }
 
-  /** The total time is up, whatever ended it before. */
+  /** The time limit has passed, whatever ended it before. */
   get isTimeUp(): boolean {
     return this.isOver;
   }
 
-  /** Ends the upstream call whoever waits for it: the process stops. */
+  /** Ends the upstream call for any reader: the process stops. */
   stop(reason: AppError): void {
     this.abort(reason);
   }
 
-  /** The total time is up. */
+  /** The time limit has passed. */
   expire(): void {
     this.isOver = true;
     this.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
   }
 
-  /** From here on the upstream goes on for that long after its caller has left; `Infinity`: as long as any other. */
+  /** From now on the upstream continues for that long after a disconnect; `Infinity`: to its end. */
   outlast(graceMs: number): void {
     this.graceMs = graceMs;
   }
@@ -115,9 +114,8 @@ function endInTime(cancellation: Cancellation): void {
 }
 
 /**
- * Generations that are under way. One whose caller has left goes on without a connection
- * (docs/spec/credits.md#callers-who-leave: what an upstream has accepted is paid for), so a gateway that stops waits for them
- * here, for a bounded time, and then stops them at no cost.
+ * Generations under way. After a disconnect one continues without a connection (docs/spec/credits.md#callers-who-leave), so a stopping
+ * gateway waits for them here, for a bounded time, and then stops them at no cost.
  */
 export class RunningGenerations {
   private readonly running = new Roster<Cancellation>();
@@ -128,7 +126,7 @@ export class RunningGenerations {
     return this.running.size;
   }
 
-  /** Those of them that are streamed. */
+  /** The streamed ones. */
   get streamCount(): number {
     return this.streams;
   }
@@ -138,7 +136,7 @@ export class RunningGenerations {
     if (cancellation.isStreamed) this.streams += 1;
   }
 
-  /** Doing it again changes nothing. */
+  /** Idempotent. */
   end(cancellation: Cancellation): void {
     if (cancellation.rosterPlace === -1) return;
     this.running.delete(cancellation);

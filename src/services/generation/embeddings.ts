@@ -1,4 +1,4 @@
-/** Embeddings (docs/spec/embeddings.md, POST /v1/embeddings): texts, or tokens of the model's own vocabulary, as vectors. */
+/** Embeddings (docs/spec/embeddings.md, POST /v1/embeddings): texts, or token numbers of the model's own vocabulary, as vectors. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
@@ -35,7 +35,7 @@ export const embeddingsInput = parsedOften(
 );
 export type EmbeddingsInput = z.output<typeof embeddingsInput>;
 
-/** Any other field travels on to the upstream. */
+/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "encoding_format", "dimensions", "safe"]);
 
 type Input = string | readonly number[];
@@ -43,7 +43,7 @@ type Input = string | readonly number[];
 export interface EmbeddingsResult {
   /** One for each input, in order. */
   readonly vectors: readonly EmbeddingVector[];
-  /** The JSON document of OpenAI's format, in the encoding asked for. */
+  /** The JSON document of OpenAI's format, in the requested encoding. */
   readonly bytes: () => Uint8Array;
   readonly receipt: Receipt;
 }
@@ -86,7 +86,7 @@ export class Embeddings {
   }
 }
 
-/** Little-endian 32-bit floats in base64, as OpenAI's clients ask for them. */
+/** Little-endian 32-bit floats in base64, as OpenAI's clients request. */
 export function toBase64(vector: EmbeddingVector): string {
   if (typeof vector === "string") return vector;
   const bytes = Buffer.allocUnsafe(vector.length * Float32Array.BYTES_PER_ELEMENT);
@@ -117,13 +117,13 @@ function countInputs(inputs: readonly Input[]): number {
   return tokens + countTexts(inputs.filter((one) => typeof one === "string"));
 }
 
-/** Token numbers cannot be read without the model's own vocabulary, so no check could be passed with them. */
+/** Token numbers cannot be read without the model's vocabulary, so they cannot be checked. */
 function assertReadable({ caller, model }: PricedPlan, safe: EmbeddingsInput["safe"]): void {
   if (isChecked(caller, model, safe))
     throw invalidInput("Safety features read texts: send the input as text, not as token numbers.", "input");
 }
 
-/** As it came, under the model's own id, or made of what came; a report that was not believed does not go on. */
+/** The document as received, under the model's own id, or a new one; a report that was not believed is left out. */
 function toDocument({ document, vectors }: EmbeddingAnswer, { model, usage, usageSource }: Receipt, isEncoded: boolean): Uint8Array {
   const passed = document && usageSource === "provider" ? new AnswerName(model).inBytes(document.bytes, document.object) : null;
   if (passed) return passed;

@@ -1,4 +1,4 @@
-/** Upstreams that do not answer: whether another one may be asked, and what is told of it to the caller, to the model's health, to the operator. */
+/** Failures of upstreams: whether a fallback may be tried, and their reports to the caller, the model's health and the operator. */
 
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
@@ -9,15 +9,12 @@ import { type CallEnd, ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { BoundedReport } from "./usage-reports.js";
 
-/**
- * The failures that speak against a model. What the caller did wrong, a refusal and a limit do not, nor what is not known to be the
- * upstream's doing.
- */
+/** Failures that count against a model. The caller's errors, refusals and limits do not, nor failures that may not be the upstream's. */
 const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR"]);
 
 /**
- * Tells of a call that ended with `error`, unless it says nothing about the model: `end` is what would have ended it early. True when
- * it speaks against the model.
+ * Reports a call that failed with `error`, unless it says nothing about the model; `end` may have ended it early. True when it counts
+ * against the model.
  */
 export function noteFailure(
   healthReporter: HealthReporter,
@@ -26,7 +23,7 @@ export function noteFailure(
   error: unknown,
   end: CallEnd,
 ): boolean {
-  // What ends a call from here is no doing of the upstream's, but for the time that is up.
+  // An abort of ours is not the upstream's fault, except for a timeout.
   healthReporter.upstreamFailed(model, end.aborted ? end.reason : error);
   const told = end.aborted ? end.reason : toCallerError(error, model);
   if (!(told instanceof AppError)) return false;
@@ -35,24 +32,24 @@ export function noteFailure(
   return isFault;
 }
 
-/** What generations tell of the models that they call, each candidate for itself. */
+/** Receives results of model calls, by candidate. */
 export interface HealthReporter {
-  /** The whole answer came, of a model that an account has registered. */
+  /** A community model gave a whole answer. */
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
-  /** It was not answered, or not to the end, by no fault of the caller's. */
+  /** A call failed or broke off through no fault of the caller. */
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
-  /** Nobody served a whole generation, by no fault of the caller's: it is in no usage row. `model` is the one that was asked for. */
+  /** A whole generation failed through no fault of the caller; it has no usage row. `model` is the requested one. */
   generationFailed(caller: KeyCaller | SessionCaller, model: Model): void;
-  /** Its upstream failed with that, whoever is to blame. */
+  /** Its upstream failed with that error, whoever is at fault. */
   upstreamFailed(model: Model, error: unknown): void;
-  /** Its upstream reported more usage than is plausible. */
+  /** Its upstream reported implausible usage. */
   usageBounded(model: Model, report: BoundedReport): void;
 }
 
-// What a caller is told of an upstream's failure, and whether another upstream may be tried
-// (docs/spec/errors.md#upstream-errors, docs/spec/generation.md#fallbacks).
+// Maps an upstream's failure to the caller's error, and decides about fallbacks (docs/spec/errors.md#upstream-errors,
+// docs/spec/generation.md#fallbacks).
 
-/** The caller's own mistakes, found by the upstream: passed on in its words. */
+/** The caller's errors as found by the upstream, passed on with its message. */
 const CALLER_FAULTS: ReadonlyMap<number, ErrorCode> = new Map([
   [400, "BAD_REQUEST"],
   [413, "PAYLOAD_TOO_LARGE"],
@@ -65,14 +62,14 @@ const REFUSED_CREDENTIAL =
   "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
-/** The upstream refuses what the caller has sent. */
+/** The upstream refused the caller's input. */
 export function isCallersFault({ kind, status }: ProviderError): boolean {
   return kind === "status" && CALLER_FAULTS.has(status ?? 500);
 }
 
 /**
- * A provider's trouble must never look like the caller's key: everything but the caller's fault is 502 or 504. `served` is whose upstream
- * it was. What happened is said where it is known, in the error's own message.
+ * An upstream's failure must not look like one of the caller's key: all but the caller's errors are 502 or 504. `served` is the model that
+ * was called. The message comes from the error itself.
  */
 export function toCallerError(error: unknown, served: Served): unknown {
   if (!(error instanceof ProviderError)) return error;
@@ -110,17 +107,17 @@ function toStatusError(error: ProviderError, served: Served): AppError {
   );
 }
 
-/** What a caller is told of an upstream's refusal beside our own words, wherever it is told: numbers, and a code out of our own list. */
+/** Details of an upstream's refusal for callers: numbers, and a code from our own list. */
 function upstreamDetails({ status, upstreamCode, retryAfterSeconds }: ProviderError): Readonly<Record<string, unknown>> {
   return {
     upstreamStatus: status ?? 500,
     ...(upstreamCode !== undefined && { upstreamCode }),
-    // An event of a stream and a job have no header.
+    // Stream events and jobs have no headers.
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   };
 }
 
-/** The credential that the upstream was called with, or the account behind it, is refused: whoever runs the model has to see to that. */
+/** The gateway's credential, or the account behind it, was refused, which the operator has to fix. */
 function isCredentialRefused(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.kind === "status" && CREDENTIAL_STATUSES.has(error.status ?? 500);
 }
@@ -133,10 +130,10 @@ export function mayFallBack(error: unknown): boolean {
   return status >= 500 || FALLBACK_STATUSES.has(status);
 }
 
-// What an upstream says, as callers are told it: its own name for a model becomes the id that they know the model by
-// (docs/spec/generation.md). Every text of an upstream's that goes on, an error's or a warning's, comes through here.
+// Replaces the upstream's model name in its messages by the id that callers use (docs/spec/generation.md). All text of upstreams that is
+// passed on, in errors and warnings, goes through here.
 
-/** Whoever answered, or was to. */
+/** The model that answered, or should have. */
 export type Served = Pick<Model, "id" | "upstreamModel" | "isCommunity">;
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
@@ -144,8 +141,8 @@ const LETTERS_ALONE = /^\p{L}+$/u;
 const QUOTES: ReadonlySet<string | undefined> = new Set(['"', "'", "`", "‘", "’", "“", "”"]);
 
 /**
- * The name counts where it stands as a word of its own, in any case. One of letters alone (`image`) is also a word of the language: of
- * an operator's model it counts between quotes, of an account's everywhere, because what that is called is its owner's secret.
+ * Replaces the name as a whole word, in any case. A name of letters only (`image`) is also an ordinary word: for an operator's model it is
+ * replaced between quotes only, for a community model everywhere, because that name is its owner's secret.
  */
 export function inCallersWords(text: string, { id, upstreamModel: name, isCommunity }: Served): string {
   if (name === id || name === "") return text;
@@ -174,25 +171,24 @@ function isWordCharacter(character: string | undefined): boolean {
   return character !== undefined && WORD_CHARACTER.test(character);
 }
 
-/** Letters whose small form is longer than they are would move what follows them. */
+/** Keeps letters whose lower case has another length, which would shift positions. */
 function toComparable(text: string): string {
   const small = text.toLowerCase();
   return small.length === text.length ? small : text;
 }
 
 /**
- * An upstream that refuses the gateway's own credential, or the account behind it, is for the operator to put right, and no outage of a
- * model: it is told in the log, the first time and then at most once in a while for each upstream and status, without a word of the
- * upstream's and never the key. What accounts have registered is theirs to see to: their calls and probes are told.
+ * Logs refusals of the gateway's own credential for the operator: the first one, then at most one per interval for each upstream and
+ * status, without the upstream's text and without the key. Owners of community models see theirs in calls and probes.
  */
 interface Told {
   readonly at: number;
-  /** Since it was told. */
+  /** Count since the last log line. */
   untold: number;
 }
 
 export class RefusedCredentials {
-  /** By upstream and status: as many as the operator's catalog has upstreams, three times. */
+  /** By upstream and status: at most three times the operator's upstreams. */
   private readonly told = new Map<string, Told>();
 
   constructor(
@@ -200,7 +196,7 @@ export class RefusedCredentials {
     private readonly clock: Clock,
   ) {}
 
-  /** Of any failed call. */
+  /** For any failed call. */
   note({ id, upstreamId, isCommunity }: Pick<Model, "id" | "upstreamId" | "isCommunity">, error: unknown): void {
     if (isCommunity || !isCredentialRefused(error)) return;
     const name = `${upstreamId} ${error.status}`;

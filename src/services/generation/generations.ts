@@ -1,4 +1,4 @@
-/** Generations of everything but chats: planned, let in, and run alike (`GenerationRun`), whatever they make. */
+/** Generations of all modalities but chat: planned, admitted and run alike (`GenerationRun`). */
 import type { RequestContext } from "../../context.js";
 import type { AskedFields } from "../catalog/asked-rates.js";
 import { misspeltFields } from "../catalog/field-names.js";
@@ -18,24 +18,24 @@ import {
   type WholeResult,
 } from "./run.js";
 
-/** A generation whose amounts are known before it begins, as far as can be told. */
+/** A generation whose amounts are known before it begins, as far as possible. */
 export interface PricedPlan extends GenerationPlan {
-  /** What the hold covers. */
+  /** The amounts that the hold covers. */
   readonly expected: BillableQuantities;
 }
 
 export interface GenerationWork<Answer> {
-  /** Everything that the caller wrote and goes on. */
+  /** All text of the request that is passed on. */
   readonly words: Words;
-  /** The caller's `safe` parameter. */
+  /** The request's `safe` parameter. */
   readonly safe?: string | null | undefined;
-  /** `words` are those above, as far as they may be passed on. */
+  /** `words` are those above after redaction. */
   readonly call: (model: Model, signal: AbortSignal, words: Words) => Promise<Answer>;
   /** `model` is the one that answered. */
   readonly meter: (answer: Answer, model: Model) => Metered | Promise<Metered>;
-  /** What the upstream or the gateway left out, one sentence each. */
+  /** Warnings of upstream and gateway, one sentence each. */
   readonly warnings?: (answer: Answer) => readonly string[];
-  /** What `admit` has answered already, for whoever asked it before the work was known. */
+  /** The result of an earlier `admit`. */
   readonly admitted?: Admitted;
   /** See WholeWork. */
   readonly onHeld?: (cancellation: Cancellation) => Promise<void>;
@@ -44,7 +44,7 @@ export interface GenerationWork<Answer> {
 export class Generations {
   constructor(private readonly deps: RunDependencies) {}
 
-  /** Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` says what the model will be charged for at most, as far as can be told. */
+  /** Throws UNAUTHORIZED, BAD_REQUEST or FORBIDDEN. `expect` returns the largest expected amounts. */
   plan(
     ctx: RequestContext,
     modality: Modality,
@@ -58,7 +58,7 @@ export class Generations {
     return expecting(task, expect(task.model));
   }
 
-  /** Resolves when the charge is committed, whether or not its caller is still there. */
+  /** Resolves when the charge is committed, even after a disconnect. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<WholeResult<Answer>> {
     const { words, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
     const run = this.begin(ctx, { ...plan, safety });
@@ -73,12 +73,12 @@ export class Generations {
     });
   }
 
-  /** Limits, addresses and safety: to be passed before anything is held. */
+  /** Checks limits, addresses and safety, before the hold. */
   admit(ctx: RequestContext, plan: GenerationPlan, { words, safe }: Pick<GenerationWork<unknown>, "words" | "safe">): Promise<Admitted> {
     return this.deps.admission.pass(ctx, plan, words, safe);
   }
 
-  /** See GenerationRun, whose `end` is its owner's to call. `ctx` ends it, be it not the one that it was planned with. */
+  /** See GenerationRun; its owner must call `end`. `ctx` ends it, and may differ from the planning one. */
   begin(ctx: RequestContext, plan: GenerationPlan, options?: RunOptions): GenerationRun {
     return new GenerationRun({ ...plan, request: ctx }, this.deps, options);
   }
@@ -89,7 +89,7 @@ export class Generations {
   }
 }
 
-/** The same generation, which is now known to take so much. */
+/** The same generation with known amounts. */
 export function expecting(task: GenerationTask, expected: BillableQuantities): PricedPlan {
   return { ...task, expected, hold: { estimate: costOf(expected, task.model.rates) } };
 }

@@ -1,6 +1,6 @@
 /**
- * What one candidate is asked for a chat, within the length that the hold affords, and how its answer goes on: under the name that was
- * asked for, cut to what is held, with its usage.
+ * The call of one candidate for a chat, within the length that the hold affords, and the presentation of its answer: under the requested
+ * name, cut to the hold, with usage.
  */
 import { AnswerName } from "../../../lib/answer-name.js";
 import type { ChatBody, ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
@@ -15,7 +15,7 @@ import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Cancellation } from "../cancellation.js";
 import type { Receipt } from "../receipt.js";
 
-/** A stream that has begun: its first batch has come, so nobody else may answer from here on. */
+/** A stream whose first batch has arrived, so that no fallback follows. */
 export interface BegunStream {
   readonly first: Pulled<ChatChunkBatch>;
   readonly rest: PulledIterator<ChatChunkBatch>;
@@ -23,7 +23,7 @@ export interface BegunStream {
   readonly cap: number | null;
 }
 
-/** An answer, and the gateway's bound that its upstream was sent, in output tokens of one choice; null: none was. */
+/** An answer, and the gateway's token limit on a choice that its upstream got; null: none. */
 interface Bound<Answer> {
   readonly answer: Answer;
   readonly cap: number | null;
@@ -31,23 +31,23 @@ interface Bound<Answer> {
 
 export type BoundAnswer = Bound<ChatAnswer>;
 
-/** What every candidate is asked. */
+/** The same call for every candidate. */
 export interface ChatAttempt {
   readonly body: ChatBody;
   readonly cancellation: Cancellation;
-  /** Output tokens that the hold affords; null: the upstream needs no bound. */
+  /** Output tokens that the hold affords; null: no limit needed. */
   readonly outputTokensMax: number | null;
-  /** Told of the bound that an upstream took after it had refused a larger one. */
+  /** Receives the limit that an upstream accepted after refusing a larger one. */
   readonly output: OutputEstimate;
 }
 
-/** The answer bears `name`, the id of the model that was asked for, whoever gave it. */
+/** The answer has `name`, the id of the requested model, whichever candidate gave it. */
 export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<BoundAnswer> {
   const { answer, cap } = await withinLimit(asked, model, (bounded) => provider.complete(bounded));
   return { answer: namedAnswer(answer, new AnswerName(name)), cap };
 }
 
-/** `onAccepted` is told when the upstream has taken the request on, whatever comes of it. */
+/** `onAccepted` is called when the upstream has accepted the request, even if it fails later. */
 export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
   const { answer: batches, cap } = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
   onAccepted();
@@ -55,10 +55,10 @@ export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model
   return { first: await pullFrom(rest), rest, cap };
 }
 
-/** Lengths that models commonly end at. */
+/** Common output limits of models. */
 const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
-/** Not every catalog entry says how much its model writes: where an upstream refuses our bound as too large, it is asked for less. */
+/** Retries with a smaller limit when an upstream refuses ours as too large, because not every catalog entry has the model's limit. */
 async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Bound<Answer>> {
   const { body, cancellation, outputTokensMax, output } = asked;
   const { upstreamModel } = model;
@@ -86,7 +86,7 @@ function isBoundRefused(error: unknown): boolean {
   return BOUND_NAMES.some((name) => said.includes(name));
 }
 
-/** A chat's answer under the name that it was asked by (see `AnswerName`). */
+/** A chat's answer under the requested name (see `AnswerName`). */
 function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
   const { usage, warnings } = answer;
   const completion = name.inObject(answer.completion);
@@ -94,15 +94,14 @@ function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
   return warnings ? { bytes, completion, usage, warnings } : { bytes, completion, usage };
 }
 
-// Cuts what a chat's model has written to what is held for it: an upstream that does not heed its bound, or sends a stream in one
-// piece, gives nobody more than they can pay.
+// Cuts a chat's answer to its hold, for upstreams that ignore their limit or send a stream in one piece.
 
-/** Of an answer that its caller did not bound. */
+/** For an answer without a limit in the request. */
 export function cutWarning(tokens: number): string {
   return `The answer was cut at ${tokens} output tokens, which is what was held for it. State max_tokens, or add credits, to have a longer one.`;
 }
 
-/** The same answer with at most so many tokens of what it says, thoughts first; tool calls that do not fit are left out whole. */
+/** The answer with at most that many tokens, reasoning first; tool calls that do not fit are dropped whole. */
 export function cutCompletion(completion: ChatCompletion, tokens: number): ChatCompletion {
   const budget = { tokens };
   const choices = completion.choices?.map((choice) => {
@@ -112,7 +111,7 @@ export function cutCompletion(completion: ChatCompletion, tokens: number): ChatC
   return { ...completion, ...(choices && { choices }) };
 }
 
-/** A chunk of a stream, likewise; what ends it is the stream's own affair. */
+/** The same for a chunk of a stream, whose end the stream handles. */
 export function cutChunk(chunk: ChatChunkObject, tokens: number): ChatChunkObject {
   const budget = { tokens };
   const choices = chunk.choices?.map(({ finish_reason: _, ...choice }) => ({
@@ -124,7 +123,7 @@ export function cutChunk(chunk: ChatChunkObject, tokens: number): ChatChunkObjec
   return { ...rest, ...(choices && { choices }) };
 }
 
-/** Thoughts first. */
+/** Reasoning first. */
 const TEXTS = ["reasoning_content", "reasoning", "content", "refusal"] as const;
 
 function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
@@ -141,13 +140,13 @@ function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
     budget.tokens -= whole;
     return delta;
   }
-  // What holds more of the same, and what cannot be cut.
+  // Fields that repeat the text, and fields that cannot be cut.
   const { reasoning_details: _details, audio: _audio, images: _images, annotations: _annotations, tool_calls: _calls, ...said } = delta;
   const texts = TEXTS.filter((name) => said[name] != null).map((name) => [name, cutText(plainText(said[name]), budget)]);
   return { ...said, ...Object.fromEntries(texts) };
 }
 
-/** By proportion, then ever less until it fits. */
+/** Cuts by proportion, then further until it fits. */
 function cutText(text: string, budget: { tokens: number }): string {
   let kept = text;
   let tokens = countTextTokens(kept);
@@ -159,7 +158,7 @@ function cutText(text: string, budget: { tokens: number }): string {
   return kept;
 }
 
-/** The `usage` object of a chat completion, as OpenAI's format has it, for an upstream that reported none. */
+/** OpenAI's `usage` object for an answer without a report. */
 export function toReportedUsage(usage: UsageQuantities): Record<string, unknown> {
   const cached = usage.inputCachedTokens + usage.inputCacheWriteTokens;
   const promptTokens = usage.inputTextTokens + cached + usage.inputAudioTokens + usage.inputImageTokens;
@@ -175,14 +174,17 @@ export function toReportedUsage(usage: UsageQuantities): Record<string, unknown>
 
 type Charged = Pick<Receipt, "usage" | "costNanocredits" | "childCostNanocredits">;
 
-/** A stream's headers have gone when its cost is known, so its usage carries the cost, in credits, and an agent's what it asked for. */
+/**
+ * Adds the cost in credits to a stream's usage, because the headers are sent before it is known; for an agent also the cost of its
+ * generations.
+ */
 export function withCost(reported: unknown, { usage, costNanocredits, childCostNanocredits }: Charged): Record<string, unknown> {
   const base = reported && typeof reported === "object" ? reported : toReportedUsage(usage);
   const cost = toCreditsNumber(costNanocredits);
   return withFields(base, childCostNanocredits === undefined ? { cost } : { cost, child_cost: toCreditsNumber(childCostNanocredits) });
 }
 
-/** The text of a message's content, which is a string, or parts of which some are text. */
+/** The text of a message's content, a string or parts of which some are text. */
 export function plainText(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

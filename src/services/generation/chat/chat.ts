@@ -1,6 +1,5 @@
 /**
- * Chat completions (docs/spec/chat.md#chat-completions): one answer, or a stream. Both faces enter here
- * (docs/architecture.md#a-generation-end-to-end).
+ * Chat completions (docs/spec/chat.md#chat-completions), whole or streamed, for both faces (docs/architecture.md#a-generation-end-to-end).
  */
 import type { RequestContext } from "../../../context.js";
 import type { ChatCompletion } from "../../../lib/chat-format.js";
@@ -31,7 +30,7 @@ export interface ChatDependencies extends RunDependencies {
 }
 
 export interface ChatCompletionResult {
-  /** The JSON document to answer. */
+  /** The JSON document of the answer. */
   readonly bytes: Uint8Array;
   readonly completion: ChatCompletion;
   readonly receipt: Receipt;
@@ -40,14 +39,11 @@ export interface ChatCompletionResult {
 export class ChatCompletions {
   constructor(private readonly deps: ChatDependencies) {}
 
-  /**
-   * Resolves when the charge is committed, whether or not its caller is still there. `notes` are what the caller of a request in another
-   * format is warned of.
-   */
+  /** Resolves when the charge is committed, even after a disconnect. `notes` are warnings for requests in another format. */
   async create(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): Promise<ChatCompletionResult> {
     const { admission, estimates, upstreams } = this.deps;
     const admitting = admission.admit(ctx, toAsked(input, notes), new ChatContent(input));
-    // No asynchronous step where nothing limits and nothing is checked: callers with secret keys are on the fast path.
+    // No asynchronous step without limits and checks, the fast path of secret keys.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
     const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
     const plan = planning instanceof Promise ? await planning : planning;
@@ -79,7 +75,7 @@ export class ChatCompletions {
     return withUsage(passed ?? answer.answer, receipt);
   }
 
-  /** See ChatCompletionStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
+  /** See ChatCompletionStream. Throws nothing: a refusal rejects `opened`. */
   stream(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): ChatCompletionStream {
     const { deps } = this;
     const generationId = takeGenerationId(ctx);
@@ -116,7 +112,7 @@ function toAsked(input: ChatCompletionInput, notes: readonly string[], generatio
   return { modality: "text", modelName: input.model, fields: input, notes, generationId };
 }
 
-/** What a whole answer is charged for; `tokens` is what it was bound or cut to, null for neither. */
+/** The charge of a whole answer; `tokens` is its limit or cut, null for neither. */
 function toWhole(passed: ChatAnswer, model: Model, { usage, source, reported }: MeteredUsage, tokens: number | null): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
@@ -132,14 +128,14 @@ function endsAtLength({ completion }: ChatAnswer): boolean {
   return completion.choices?.some((choice) => choice.finish_reason === "length") ?? false;
 }
 
-/** Clients read `usage`: where none was reported there that was believed, it is what was charged for. Otherwise the bytes pass as they came. */
+/** Adds `usage` where the upstream sent none that was believed, because clients read it. Otherwise returns the bytes unchanged. */
 function withUsage({ bytes, completion }: ChatAnswer, receipt: Receipt): ChatCompletionResult {
   if (receipt.usageSource === "provider" && completion.usage != null) return { bytes, completion, receipt };
   const told = { ...completion, usage: toReportedUsage(receipt.usage) };
   return { bytes: Buffer.from(JSON.stringify(told)), completion: told, receipt };
 }
 
-/** What a chat is looked at for before anything is held. */
+/** The content of a chat for the checks. */
 class ChatContent implements Content<ChatCompletionInput> {
   constructor(readonly body: ChatCompletionInput) {}
 

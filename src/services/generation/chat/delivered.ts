@@ -1,10 +1,10 @@
-/** Text of an answer as it is delivered, and how many tokens it makes. */
+/** Counts the tokens of an answer's text as it is delivered. */
 import { countTextTokens } from "../../../lib/tokenizer.js";
 
-/** A token of any text has at least about this many characters on average: dividing by it never counts too few. */
+/** Fewest average characters per token: dividing by it never counts too few tokens. */
 const CHARS_PER_TOKEN_MIN = 2;
 
-/** The pieces of one kind of output, and how many tokens they make. */
+/** The pieces of one kind of output, and their tokens. */
 export class DeliveredText {
   chars = 0;
   private readonly pieces: string[] = [];
@@ -16,7 +16,7 @@ export class DeliveredText {
     return this.countedTokens + Math.ceil((this.chars - this.countedChars) / CHARS_PER_TOKEN_MIN);
   }
 
-  /** Takes a string, or content parts of which some hold text. */
+  /** Adds a string, or content parts of which some have text. */
   add(value: unknown): void {
     if (typeof value === "string" && value !== "") {
       this.pieces.push(value);

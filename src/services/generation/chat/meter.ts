@@ -1,7 +1,4 @@
-/**
- * The chat meter reads an answer on its way to the caller: what has been delivered, and what the upstream
- * reports (docs/architecture.md#meter).
- */
+/** The chat meter reads an answer on its way to the client: delivered output, and the upstream's report (docs/architecture.md#meter). */
 import type { ChatBody, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
 import { isRecord } from "../../../lib/json.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
@@ -15,30 +12,30 @@ import { DeliveredText } from "./delivered.js";
 import type { ChatPlan } from "./plan.js";
 import { type Plausible, UNBOUNDED } from "./plausible.js";
 
-/** OpenAI's "Audio and speech": a token of sound that a model makes is 50 ms; streamed sound is 16-bit mono at 24 kHz. */
+/** OpenAI's "Audio and speech": a generated audio token is 50 ms; streamed audio is 16-bit mono at 24 kHz. */
 const SOUND_TOKENS_PER_SECOND = 20;
 const PCM_BYTES_PER_SECOND = 48_000;
 const BYTES_PER_BASE64_CHAR = 0.75;
-/** Unspecified: what the compressed formats usually take. */
+/** Unspecified: usual bitrates of compressed formats. */
 const SOUND_BYTES_PER_SECOND: ReadonlyMap<unknown, number> = new Map([
   ["mp3", 16_000],
   ["aac", 16_000],
   ["opus", 6_000],
   ["flac", 24_000],
 ]);
-/** Unspecified: Google's count of one picture of 1024 x 1024, for an upstream that does not say. */
+/** Unspecified: Google's count of an image of 1024 x 1024, for an upstream without a report. */
 const TOKENS_PER_PICTURE = 1_290;
 
 export interface MeteredUsage {
   readonly usage: ReportedUsage;
   readonly source: UsageSource;
-  /** The report that it was taken from, as it came: to be passed on where nothing was changed in it. */
+  /** The report as received, to pass on unchanged. */
   readonly report?: unknown;
-  /** What was reported, where that was more than is plausible. */
+  /** The reported usage, where it exceeded the plausible amounts. */
   readonly reported?: ReportedUsage | undefined;
 }
 
-/** A report of the upstream's: it covers what had been delivered when it came. */
+/** An upstream's report, which covers the output delivered until then. */
 interface Report {
   readonly usage: ReportedUsage;
   readonly raw: unknown;
@@ -46,20 +43,20 @@ interface Report {
   readonly delivery: number;
 }
 
-/** Vocabularies differ: a report of this part of our count, or of so many tokens less, may be of the same text. */
+/** Vocabularies differ: a report of this fraction of our count, or this many tokens less, may still be right. */
 const VOCABULARY_PART = 2;
 const VOCABULARY_TOKENS = 8;
-/** Characters of a token of most texts: a report of a token for so many need not be compared with a count. */
+/** Usual characters per token: a report of at least this density need not be compared with a count. */
 const CHARS_PER_TOKEN_LIKELY = 6;
-/** Unspecified: a model whose report is more than this many times what it showed, and so many tokens more, reasons in hidden. */
+/** Unspecified: a model whose report exceeds its visible output by this factor and this many tokens has hidden reasoning. */
 const HIDDEN_FACTOR = 2;
 const HIDDEN_TOKENS_MIN = 100;
-/** OpenAI's largest picture in high quality is 6,240 tokens, and grows with its area. */
+/** OpenAI's largest image in high quality is 6,240 tokens, and grows with its area. */
 const TOKENS_PER_PICTURE_MOST = 16_640;
 
 export class ChatMeter {
   private last: Report | null = null;
-  /** Of the reports that another one followed, that of the most tokens: totals that run do not shrink. */
+  /** The largest of earlier reports: running totals do not shrink. */
   private largest: Report | null = null;
   private readonly text = new DeliveredText();
   private readonly reasoning = new DeliveredText();
@@ -68,7 +65,7 @@ export class ChatMeter {
 
   constructor(
     private readonly promptTokens: number,
-    /** The request: it names the format of sound. */
+    /** The request, which names the audio format. */
     private readonly body: ChatBody = {},
   ) {}
 
@@ -90,32 +87,32 @@ export class ChatMeter {
     return this.delivery > 0;
   }
 
-  /** More output tokens than this have not been delivered; cheap. */
+  /** An upper bound on delivered output tokens; cheap. */
   get outputTokensMax(): number {
     return this.text.tokensMax + this.reasoning.tokensMax + this.soundTokens + this.pictures * TOKENS_PER_PICTURE;
   }
 
-  /** What has been delivered, counted piece by piece: cheap however long the stream is, and a little high. */
+  /** Delivered output, counted by piece: cheap for any length, and slightly high. */
   soFar(): UsageQuantities {
     return this.counted(this.text.countGrowth(), this.reasoning.countGrowth());
   }
 
-  /** What has been delivered, counted as a whole. */
+  /** Delivered output, counted as a whole. */
   delivered(): UsageQuantities {
     return this.counted(this.text.countWhole(), this.reasoning.countWhole());
   }
 
-  /** Of an answer that came to its end: the upstream's report as far as it is believed, else what was delivered, counted. */
+  /** Usage of a finished answer: the upstream's report as far as it is believed, else the counted output. */
   complete(plausible: Plausible | null = UNBOUNDED): MeteredUsage {
     return this.metered("estimated", plausible);
   }
 
-  /** Of an answer that was cut short. */
+  /** Usage of an answer that was cut short. */
   partial(plausible: Plausible | null = UNBOUNDED): MeteredUsage {
     return this.metered("partial", plausible);
   }
 
-  /** The model has put out clearly more than it showed. */
+  /** The model reported clearly more output than was visible. */
   get hidesOutput(): boolean {
     if (this.last === null) return false;
     const { outputTextTokens, outputReasoningTokens } = this.last.usage;
@@ -124,7 +121,7 @@ export class ChatMeter {
     return reported > HIDDEN_FACTOR * (this.text.countWhole() + this.reasoning.countWhole());
   }
 
-  /** Grows with all that is delivered. */
+  /** Grows with everything delivered. */
   private get delivery(): number {
     return this.text.chars + this.reasoning.chars + this.soundChars + this.pictures;
   }
@@ -148,8 +145,8 @@ export class ChatMeter {
   }
 
   /**
-   * A report that came before more was delivered is not less than all that was delivered; one that covers it all is not clearly less. Zeros
-   * are believed of nothing.
+   * A report before later output must not be below the delivered output; one that covers everything must not be clearly below it. Zeros are
+   * never believed.
    */
   private believes({ usage, delivery }: Report): boolean {
     if (!this.hasOutput) return true;
@@ -163,7 +160,7 @@ export class ChatMeter {
     return reported * VOCABULARY_PART >= counted || reported + VOCABULARY_TOKENS >= counted;
   }
 
-  /** Of an answer none of whose reports is believed: what they say of the prompt may still be right. */
+  /** The prompt's part of reports may be right even if none is believed. */
   private deliveredFor(): ReportedUsage {
     const { last, largest, promptTokens } = this;
     const counted = this.delivered();
@@ -178,7 +175,7 @@ export class ChatMeter {
     return bound === usage ? { usage, source, report } : { usage: bound, source: "bounded", reported: usage };
   }
 
-  /** What has come is believed, be it more than the upstream was bound to. */
+  /** Delivered output counts, even beyond the upstream's limit. */
   private outputMost({ outputMost }: Plausible): number {
     const delivered = (BigInt(outputTokensOf(this.delivered())) * TOLERANCE_PERCENT) / 100n;
     return Math.max(outputMost + this.pictures * TOKENS_PER_PICTURE_MOST, Number(delivered));
@@ -197,7 +194,7 @@ export class ChatMeter {
     };
   }
 
-  /** By how long it plays. */
+  /** By duration. */
   private get soundTokens(): number {
     if (this.soundChars === 0) return 0;
     const { audio } = this.body;
@@ -206,7 +203,7 @@ export class ChatMeter {
     return Math.ceil((this.soundChars * BYTES_PER_BASE64_CHAR * SOUND_TOKENS_PER_SECOND) / bytesPerSecond);
   }
 
-  /** Everything in a delta that an upstream bills as output: text, refusals, reasoning, tool calls, sound, pictures. */
+  /** Reads everything in a delta that upstreams bill as output: text, refusals, reasoning, tool calls, audio, images. */
   private readDelta(delta: ChatDelta): void {
     const { audio, images } = delta;
     if (typeof audio === "object" && audio !== null) {
@@ -217,7 +214,7 @@ export class ChatMeter {
     this.text.add(delta.content);
     if (Array.isArray(delta.content)) for (const part of delta.content) if (isRecord(part)) this.reasoning.add(part.thinking);
     this.text.add(delta.refusal);
-    // Upstreams name it one way or the other; some send both.
+    // Upstreams use either name; some send both.
     this.reasoning.add(delta.reasoning_content ?? delta.reasoning);
     for (const call of delta.tool_calls ?? []) {
       this.text.add(call.function?.name);
@@ -227,9 +224,9 @@ export class ChatMeter {
   }
 }
 
-// How much of a chat's answer may be passed on for what is held, which what was delivered extends.
+// How much of an answer may be passed on for its hold, which is extended for delivered output.
 
-/** How far an answer may be beyond its hold before that is looked into, in hundredths: tokenizers differ by so much. */
+/** Percentage of the hold beyond which an answer is checked: tokenizers differ by that much. */
 const TOLERANCE_PERCENT = 125n;
 
 export function isFarBeyond(costNanocredits: bigint, heldNanocredits: bigint): boolean {
@@ -237,9 +234,8 @@ export function isFarBeyond(costNanocredits: bigint, heldNanocredits: bigint): b
 }
 
 /**
- * An answer that came whole and costs more than is held for it: more is held for what was delivered, as a stream of the same length would
- * have asked for it as it came; of an account's upstream nothing beyond what the caller stated. Resolves with the tokens that may be
- * passed on when that is not all of them, else with null.
+ * Extends the hold for a whole answer that costs more, as a stream of the same length would have; for community models not beyond the
+ * request's limit. Resolves with the tokens that may be passed on, or null for all.
  */
 export async function holdDelivered(
   plan: ChatPlan,
@@ -264,20 +260,20 @@ export async function holdDelivered(
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
 }
 
-/** What can be seen of an answer, whatever is reported of it. */
+/** The visible output of an answer, whatever is reported. */
 function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswer): UsageQuantities {
   const meter = new ChatMeter(promptTokens, body);
   meter.readCompletion(completion, null);
   return meter.delivered();
 }
 
-/** What is learned of a model's answers: of an account's upstream what it has written, whatever it says. */
+/** Output tokens for estimates; for community models only visible output counts. */
 export function tokensToLearn(model: Model, meter: ChatMeter, reported: UsageQuantities): number {
   const { outputTextTokens, outputReasoningTokens } = model.isCommunity ? meter.soFar() : reported;
   return outputTextTokens + outputReasoningTokens;
 }
 
-/** How many of the tokens that came are not paid for by so much. */
+/** How many delivered tokens exceed the hold. */
 export function tokensBeyond(usage: UsageQuantities, held: bigint, rates: RateCard): number {
   const cost = costOf(usage, rates);
   const outputCost = cost - costOf({ ...usage, ...NO_OUTPUT }, rates);

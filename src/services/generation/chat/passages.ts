@@ -1,23 +1,23 @@
-/** What safety features look at of a chat: all that its model reads, and what goes to the upstream beside that. */
+/** Reads the passages of a chat for safety features: everything that the model reads, and everything else that is sent upstream. */
 import type { ChatReader, Holder } from "../../../lib/chat-prompt.js";
 import { isRecord } from "../../../lib/json.js";
 import { ownValue, setOwnValue } from "../../../lib/own-values.js";
 import type { Passages } from "../../safety/passages.js";
 
-/** Of a thought that was rewritten: what its vendor signed it with, and would refuse it by. */
+/** Signatures of reasoning, which are invalid after a redaction. */
 const SIGNATURES = ["signature", "extra_content"] as const;
 const THOUGHTS: ReadonlySet<string> = new Set(["text", "summary"]);
-/** They name one of the tools. */
+/** They name a tool. */
 const CHOICES: ReadonlySet<string> = new Set(["tool_choice", "function_call"]);
 
-/** Reads a copy of the chat, in which what is redacted is written. */
+/** Reads a copy of the chat, into which redactions are written. */
 export class ChatPassages implements ChatReader {
   private messages = 0;
   private isInMessage = false;
 
   constructor(
     private readonly into: Passages,
-    /** The field of the request whose parts stand for a message's; null: it is a chat. */
+    /** The request field whose parts stand in for a message's; null: a chat. */
     private readonly field: string | null = null,
   ) {}
 
@@ -31,7 +31,7 @@ export class ChatPassages implements ChatReader {
   }
 
   role(): void {
-    // One of a few words.
+    // An enum.
   }
 
   author(name: string, holder: Holder, key: string): void {
@@ -43,7 +43,7 @@ export class ChatPassages implements ChatReader {
   }
 
   beginCall(): void {
-    // What is called, and with what, follows.
+    // Name and arguments follow.
   }
 
   name(name: string, holder: Holder, key: string): void {
@@ -72,7 +72,7 @@ export class ChatPassages implements ChatReader {
     else this.into.field(key, format, holder, key);
   }
 
-  /** A vendor signs what its model thought: a thought that is rewritten goes on without that. */
+  /** Drops the signature of redacted reasoning. */
   private thoughts(details: readonly unknown[]): void {
     const param = this.paramOf("reasoning_details");
     for (const [index, detail] of details.entries()) {

@@ -1,7 +1,4 @@
-/**
- * What must be known of a chat before an upstream is called: what was asked for, which body, what it may cost
- * (docs/architecture.md#a-generation-end-to-end).
- */
+/** Plans a chat before an upstream is called: options, body and cost (docs/architecture.md#a-generation-end-to-end). */
 import { randomInt } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
@@ -18,28 +15,28 @@ import { parsedOften } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { GenerationTask } from "../admission.js";
 
-/** Seeds are drawn below 2^31, which every upstream takes. */
+/** Random seeds are below 2^31, which every upstream accepts. */
 const RANDOM_SEED_MAX = 2 ** 31 - 1;
 
 export interface ChatPlan extends GenerationTask {
   readonly body: ChatBody;
   readonly promptTokens: number;
-  /** What is known of the model's answers to the caller's account. */
+  /** Estimates of the model's output for the caller's account. */
   readonly output: OutputEstimate;
-  /** Output tokens of one choice that were expected. */
+  /** Expected output tokens of one choice. */
   readonly mean: number;
-  /** How many answers were asked for. */
+  /** Number of requested choices. */
   readonly choices: number;
-  /** Output tokens that the caller lets one choice have; null: none were stated. */
+  /** The request's limit on output tokens of one choice; null: none. */
   readonly statedCap: number | null;
-  /** The caller stated how long the answer may be, so the hold covers all of it. */
+  /** The request limits the answer's length, so the hold covers all of it. */
   readonly isCapped: boolean;
-  /** One of the candidates puts out what is not seen before its usage is reported. */
+  /** A candidate has output that is invisible before its usage report. */
   readonly isHidden: boolean;
   readonly hold: ChatHold;
 }
 
-/** `input` is the chat as its safety features have left it. A promise for a long prompt, whose tokens are counted in turns with everybody else. */
+/** `input` is the chat after redaction. A promise for a long prompt, whose tokens are counted in turns of the event loop. */
 export function planChat(
   task: GenerationTask,
   input: ChatCompletionInput,
@@ -78,7 +75,7 @@ function planCounted(
   const statedCap = outputCapOf(input);
   const isHidden = candidates.some((candidate) => hidesOutput(candidate, estimates));
   const length = { model, candidates, isReadAsItComes: isStreamed && !isHidden, statedCap, mean, limit };
-  // Field by field: an object that is spread costs every request several microseconds.
+  // Field by field, because a spread costs several microseconds per request.
   return {
     generationId: task.generationId,
     request: task.request,
@@ -102,50 +99,48 @@ function planCounted(
   };
 }
 
-/** -1 asks for a random seed; one that was not sent is not forwarded (docs/spec/generation.md#seeds). */
+/** -1 requests a random seed; an absent one is not sent (docs/spec/generation.md#seeds). */
 function toBody(input: ChatCompletionInput): ChatBody {
   if (input.safe === undefined && input.seed !== -1) return input;
   const { safe: _, ...body } = input;
   return input.seed === -1 ? { ...body, seed: randomInt(RANDOM_SEED_MAX) } : body;
 }
 
-// What is held for a chat, and how much its model may write for that (docs/spec/credits.md#holds): nobody receives more than what is
-// held for them.
+// The hold of a chat, and the output that it affords (docs/spec/credits.md#holds). No output is delivered beyond the hold.
 //
-// 1. An answer whose length the caller has stated: all of it is held.
-// 2. A stream that is read as it comes holds a mean output. It asks for more on its way, and is cut when that is refused.
-// 3. What nobody can read as it comes, a whole answer or what a model thinks and speaks in hidden, holds four mean outputs, or a tenth
-//    of what is free where that is more, and never more than the longest answer costs. Where it does not cover that one, the upstream
-//    is asked for no more than it affords.
+// 1. An answer with a stated length: all of it is held.
+// 2. A stream of visible output: the average output is held. The hold is extended on the way, and the stream is cut when that is refused.
+// 3. Output that cannot be metered as it comes (whole answers, hidden reasoning or audio): four average outputs are held, or a tenth of the
+//    available credits if that is more, but never more than the longest answer costs. If that is not covered, the upstream gets a limit.
 
 /** See docs/spec/credits.md#holds. */
 const MEAN_OUTPUTS_HELD = 4;
 
 interface ChatHold {
-  /** Nanocredits, held at least. */
+  /** Nanocredits, the smallest hold. */
   readonly estimate: bigint;
-  /** Nanocredits: what a run of an agent that has no more left may hold instead; undefined: the estimate. */
+  /** Nanocredits: the hold of an agent run that has less left; undefined: the estimate. */
   readonly least?: bigint | undefined;
-  /** Nanocredits: what more may be held of what is free; undefined when the estimate is all. */
+  /** Nanocredits: the largest hold of available credits; undefined: the estimate. */
   readonly most: bigint | undefined;
   /** Output tokens that the estimate covers. */
   readonly outputTokens: number;
-  /** Output tokens of one choice that a hold of so much affords; null when the upstream needs no cap. */
+  /** Output tokens of one choice that a hold affords; null when the upstream needs no limit. */
   capFor(heldNanocredits: bigint): number | null;
 }
 
 interface ChatLength {
-  /** The model that was asked for, whose prices apply. */
+  /** The requested model, whose prices apply. */
   readonly model: Model;
-  /** All that may answer. */
+  /** All candidates. */
   readonly candidates: readonly Model[];
-  /** Nothing of it is hidden until its end. */
+  /** All output is visible as it comes. */
   readonly isReadAsItComes: boolean;
-  /** Output tokens of one choice that the caller has stated at most; null: none. */
+  /** The request's limit on output tokens of one choice; null: none. */
   readonly statedCap: number | null;
   /** Output tokens of one choice. */
   readonly mean: number;
-  /** Output tokens that the upstream was found to take at most; null: none was refused. */
+  /** The limit that the upstream accepted after a refusal; null: none was refused. */
   readonly limit: number | null;
 }
 
@@ -168,17 +163,17 @@ function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatComple
   return new UnstatedHold(costWith, length, choices, longestOutput(candidates, prompt, limit));
 }
 
-/** Of an answer whose length nobody has stated. A class for its getter: see docs/decisions/garbage.md. */
+/** For an answer without a stated length. A class for its getter: see docs/decisions/garbage.md. */
 class UnstatedHold implements ChatHold {
   readonly estimate: bigint;
   readonly most: bigint;
   readonly outputTokens: number;
   private readonly tokens: number;
-  /** What the longest answer costs, if that is known. */
+  /** Cost of the longest answer, if known. */
   private readonly whole: bigint | undefined;
 
   constructor(
-    /** In nanocredits, with so many output tokens of each choice. */
+    /** Nanocredits, for a number of output tokens per choice. */
     private readonly costWith: (tokens: number) => bigint,
     private readonly length: ChatLength,
     choices: number,
@@ -197,7 +192,7 @@ class UnstatedHold implements ChatHold {
 
   capFor(held: bigint): number | null {
     const { costWith, length, whole, longest } = this;
-    // What the upstream was found to take at most may have been for want of room beside another prompt.
+    // A limit accepted by the upstream may have been due to another prompt's length.
     if (length.limit === null && whole !== undefined && held >= whole) return null;
     const promptCost = costWith(0);
     const costOfMillion = costWith(1_000_000) - promptCost;
@@ -207,15 +202,15 @@ class UnstatedHold implements ChatHold {
   }
 }
 
-/** A share of anything that can be free is below it. */
+/** Above any share of available credits. */
 const AS_MUCH_AS_IS_FREE = 2n ** 62n;
 
-/** A model some of whose output is not seen before its usage is reported: as its entry says, or as its reports have shown. */
+/** Whether a model has output that is invisible before its report, by its entry or by earlier reports. */
 function hidesOutput({ id, capabilities, outputModalities }: Model, { hidden }: OutputEstimates): boolean {
   return capabilities.includes("reasoning") || outputModalities.includes("audio") || hidden.has(id);
 }
 
-/** Tokens of one choice that none of the models writes more than; null when that is not known of one. */
+/** The longest choice of all models; null when unknown for one. */
 function longestOutput(candidates: readonly Model[], prompt: UsageQuantities, limit: number | null): number | null {
   let longest = 0;
   for (const { maxOutputTokens, contextLength } of candidates) {
@@ -226,7 +221,7 @@ function longestOutput(candidates: readonly Model[], prompt: UsageQuantities, li
   return limit === null ? longest : Math.min(longest, limit);
 }
 
-/** Which kind of output costs most of those that this answer can have. */
+/** The most expensive kind of output that this answer can have. */
 function dearestOutput({ rates, capabilities, prices, outputModalities }: Model, { modalities }: ChatCompletionInput): OutputKind {
   const kinds: OutputKind[] = ["outputTextTokens"];
   if (capabilities.includes("reasoning") || prices.completionReasoningPrice !== undefined) kinds.push("outputReasoningTokens");
@@ -238,18 +233,18 @@ function dearestOutput({ rates, capabilities, prices, outputModalities }: Model,
 
 type OutputKind = "outputTextTokens" | "outputReasoningTokens" | "outputAudioTokens" | "outputImageTokens";
 
-/** Unspecified: what a part may count for beside what it is counted as (`lib/tokenizer`), by what it holds. */
+/** Unspecified: additional tokens of a part beyond its count (`lib/tokenizer`), by kind. */
 const IMAGE_TOKENS_MORE = 835;
 const UNSEEN_FILE_TOKENS = 30_000;
 const UNSEEN_VIDEO_TOKENS = 60_000;
-/** Unspecified: base64 letters of a token, from a text in a document, sound of few bits and moving pictures of few bits. */
+/** Unspecified: base64 characters per token, for texts in documents, and for audio and video of low bitrate. */
 const FILE_CHARS_PER_TOKEN = 8;
 export const AUDIO_CHARS_PER_TOKEN = 40;
 const VIDEO_CHARS_PER_TOKEN = 32;
 
 /**
- * What a prompt may cost beyond the count of its texts: what a model reads of pictures, sound, films and documents only its upstream
- * can tell, so as much is held as their size allows. Fields that nobody here knows travel on and may be read, so their text is counted too.
+ * The hold for a prompt beyond its counted texts: only the upstream knows the tokens of images, audio, videos and documents, so as many are
+ * held as their size allows. Unknown fields are passed on and may be read, so their text counts too.
  */
 function promptToHold({ parts, unknowns }: ChatCount, promptTokens: number): UsageQuantities {
   const more = amountsOf(NO_USAGE);
@@ -259,7 +254,7 @@ function promptToHold({ parts, unknowns }: ChatCount, promptTokens: number): Usa
   return more;
 }
 
-/** Of text that is not looked at any further. */
+/** Of text that is not tokenized. */
 const UNKNOWN_CHARS_PER_TOKEN = 3;
 
 function unknownTokens(value: unknown): number {
@@ -295,7 +290,7 @@ function bounded(chars: number, charsPerToken: number, unseen: number): number {
   return chars === 0 ? unseen : Math.ceil(chars / charsPerToken);
 }
 
-/** Of what stands in the request itself; 0 for what is only named. */
+/** Characters of data within the request; 0 for references. */
 export function dataChars(holder: unknown): number {
   if (typeof holder !== "object" || holder === null) return 0;
   const { data, file_data: fileData, url } = holder as Record<string, unknown>;
@@ -306,8 +301,8 @@ export function dataChars(holder: unknown): number {
 }
 
 /**
- * The output tokens at which a running stream's hold is looked at next: at 80% of it if the answer goes on costing what it has cost a
- * token so far. From there on soon, and not after the hold is used up: what is delivered beyond it may find nobody to pay.
+ * Output tokens at which a running stream's hold is checked next: at 80% of it at the current cost per token. After that at short
+ * intervals, but not after the hold is used up, as output beyond it may not be payable.
  */
 export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   const soon = tokens + 16;
@@ -317,8 +312,8 @@ export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   return Math.max(tokens + 1, next);
 }
 
-// A chat-completions request (docs/spec/chat.md#chat-completions): the documented fields are checked exactly, unknown ones
-// travel on to the upstream untouched. One schema for REST and GraphQL.
+// The schema of a chat-completions request (docs/spec/chat.md#chat-completions), for REST and GraphQL: documented fields are validated,
+// unknown ones are passed to the upstream unchanged.
 
 const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
 const otherPart = z.looseObject({
@@ -330,7 +325,7 @@ const optionalFields = { name: z.string().optional(), tool_calls: z.array(z.loos
 
 const message = z.discriminatedUnion("role", [
   z.looseObject({ role: z.enum(["system", "developer", "user", "tool", "function"]), content, ...optionalFields }),
-  // Who only calls tools says nothing.
+  // A message that only calls tools has no content.
   z.looseObject({ role: z.literal("assistant"), content: content.nullish(), ...optionalFields }),
 ]);
 
@@ -364,7 +359,7 @@ export const chatCompletionInput = parsedOften(
       tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
       response_format: responseFormat.nullish(),
       reasoning_effort: z.string().nullish(),
-      /** For the gateway alone: no upstream sees it. */
+      /** For the gateway: never sent upstream. */
       safe: safeInput,
     })
     .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
@@ -375,7 +370,7 @@ export const chatCompletionInput = parsedOften(
 
 export type ChatCompletionInput = z.output<typeof chatCompletionInput>;
 
-/** The most output tokens that the caller lets one choice have; null: no limit was stated. */
+/** The request's limit on output tokens of one choice; null: none. */
 function outputCapOf(input: ChatCompletionInput): number | null {
   return input.max_completion_tokens ?? input.max_tokens ?? null;
 }

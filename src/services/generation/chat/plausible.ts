@@ -1,4 +1,4 @@
-/** The most that a chat can have used, by what was asked and what was delivered (docs/spec/credits.md#reported-usage). */
+/** The largest plausible usage of a chat, by its request and its delivered output (docs/spec/credits.md#reported-usage). */
 import type { ChatBody } from "../../../lib/chat-format.js";
 import { readChat } from "../../../lib/chat-prompt.js";
 import { isRecord } from "../../../lib/json.js";
@@ -9,18 +9,17 @@ import { isJudged, PICTURE_TOKENS_MOST, promptTokensMost, vocabularyMargin } fro
 import { AUDIO_CHARS_PER_TOKEN, type ChatPlan, dataChars } from "./plan.js";
 
 export interface Plausible {
-  /** Tokens of the prompt. Worked out when a report is beyond what the plain count allows. */
+  /** Tokens of the prompt, computed only for a report beyond the plain count. */
   promptMost(): number;
   /** Output tokens, unless more were delivered. */
   readonly outputMost: number;
 }
 
-/** A report is not cut, but is still not believed below what was delivered. */
+/** No upper bound; the lower bound of delivered output still applies. */
 export const UNBOUNDED: Plausible = { promptMost: () => Number.POSITIVE_INFINITY, outputMost: Number.POSITIVE_INFINITY };
 
 /**
- * Null: what is reported is believed as it is. `cap` is what the upstream was bound to, in output tokens of one choice; null: it was not, and
- * the model's own limits count.
+ * Null: reports are believed. `cap` is the gateway's token limit on one choice at the upstream; null: none, so the model's limits count.
  */
 export function plausibleFor(plan: ChatPlan, model: Model, cap: number | null): Plausible | null {
   return isJudged(plan, model) ? new PlausibleChat(plan, model, cap) : null;
@@ -51,14 +50,14 @@ class PlausibleChat implements Plausible {
   }
 }
 
-/** A vendor bills what it did not use of a prediction as output. */
+/** Vendors bill unused tokens of a prediction as output. */
 function predicted({ prediction }: ChatBody): number {
   return prediction == null ? 0 : JSON.stringify(prediction).length;
 }
 
 /**
- * Whether the gateway can tell what the model reads: not where the vendor itself searches, runs tools or looks up what is stored with it, nor of
- * documents, films and sound that are named or packed. There the model's context is the bound.
+ * Whether the gateway can count the model's input: not with the vendor's own search, tools or stored data, nor with referenced or packed
+ * documents, videos and audio. The model's context is the bound then.
  */
 function isCountable({ body, model: asked }: ChatPlan, { capabilities }: Model, { parts }: ChatCount): boolean {
   if (capabilities.includes("search") || capabilities.includes("code_exec")) return false;
@@ -84,7 +83,7 @@ function isCountablePart(part: Part): boolean {
   }
 }
 
-/** Half of the most, because the bound is twice the count. */
+/** Half of the bound, which is twice the count. */
 function mediaTokens(part: Part): number {
   if (part.type === "image_url") return PICTURE_TOKENS_MOST / 2;
   return part.type === "input_audio" ? Math.ceil(dataChars(part.input_audio) / AUDIO_CHARS_PER_TOKEN) : 0;

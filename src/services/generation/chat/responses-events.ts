@@ -1,6 +1,6 @@
 /**
- * From the chunks of a chat to the events of a streamed response: items are opened, grow, and are closed in the order in which
- * the model makes them. One for each stream; a plain answer goes through it as one chunk.
+ * Converts chunks of a chat to events of a streamed response: items are opened, extended and closed in order. One per stream; a whole
+ * answer passes as one chunk.
  */
 
 import type { ChatChunkObject, ChatDelta } from "../../../lib/chat-format.js";
@@ -25,7 +25,7 @@ export interface ResponseEvent {
   readonly [field: string]: unknown;
 }
 
-/** Thoughts are told once: as a summary where one is asked for, else as they are. */
+/** Reasoning is sent once: as a summary when requested, else as reasoning. */
 type Kind = "text" | "refusal" | "reasoning" | "summary" | "call" | "custom";
 type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & { readonly index?: unknown; readonly id?: unknown };
 
@@ -33,11 +33,11 @@ interface OpenItem {
   readonly kind: Kind;
   readonly id: string;
   readonly outputIndex: number;
-  /** Of a call: as the chat numbers it, and what it is called with. */
+  /** Of a call: the chat's index. */
   readonly callIndex: number;
   readonly callId: string;
   readonly name: string;
-  /** Of a custom call: it is that of a function which stands for the tool, so what it is called with can be told when it is whole. */
+  /** Of a custom call: it is a call of the function that wraps the tool, so its input is sent when it is complete. */
   readonly isWrapped: boolean;
   grown: string;
 }
@@ -66,7 +66,7 @@ export class ResponseEvents {
     return [this.event("response.created", { response }), this.event("response.in_progress", { response })];
   }
 
-  /** Only the first choice: a response has one. */
+  /** Reads only the first choice: a response has one. */
   read(chunk: ChatChunkObject): ResponseEvent[] {
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.receipt) this.receipt = chunk.receipt;
@@ -75,7 +75,7 @@ export class ResponseEvents {
     return choice?.delta ? this.readDelta(choice.delta) : [];
   }
 
-  /** The rest of the stream: the last item closed, and the response as it is answered. */
+  /** Ends the stream: closes the last item, and returns the response. */
   end(): { readonly events: ResponseEvent[]; readonly response: ResponseObject } {
     const reason = incompleteReasonOf(this.finishReason);
     const closing = this.close(reason ? "incomplete" : "completed");
@@ -83,7 +83,7 @@ export class ResponseEvents {
     return { events: [...closing, this.event(`response.${response.status}`, { response })], response };
   }
 
-  /** A number for an event that is made elsewhere. */
+  /** The number of an event that is made elsewhere. */
   nextSequence(): number {
     return this.sequence++;
   }
@@ -193,7 +193,7 @@ const PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", summary: "rs", 
   Kind,
   string
 >;
-/** What grows, and with `.done` what has. */
+/** The event of a delta; with `.done` the event of the whole. */
 const EVENTS: Record<Kind, string> = {
   text: "response.output_text",
   refusal: "response.refusal",
@@ -202,7 +202,7 @@ const EVENTS: Record<Kind, string> = {
   call: "response.function_call_arguments",
   custom: "response.custom_tool_call_input",
 };
-/** The part that it is of; calls have none. */
+/** Events of the item's part; calls have none. */
 const PART_EVENTS: Record<Kind, string | null> = {
   text: "response.content_part",
   refusal: "response.content_part",
@@ -212,7 +212,7 @@ const PART_EVENTS: Record<Kind, string | null> = {
   custom: null,
 };
 
-/** Its only part. */
+/** The item's only part. */
 function toPart(item: OpenItem) {
   if (item.kind === "summary") return { type: "summary_text", text: item.grown } as const;
   if (item.kind === "reasoning") return { type: "reasoning_text", text: item.grown } as const;

@@ -1,7 +1,4 @@
-/**
- * A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Everything is in the request: what would need
- * a stored conversation is refused, never ignored.
- */
+/** A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Fields that need a stored conversation are refused. */
 import { z } from "zod";
 import { inUnit } from "../../../lib/issue-words.js";
 import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
@@ -10,13 +7,13 @@ import { textPairs } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 
 const ROLES = ["user", "assistant", "system", "developer"] as const;
-/** OpenAI's, and what one of its clients says for none; the older name of the field takes the same. */
+/** OpenAI's values, and a client's value for none; also for the field's older name. */
 const SUMMARIES = ["auto", "concise", "detailed", "none"] as const;
 const DETAILS = ["auto", "low", "high", "original"] as const;
 
 const textPart = z.looseObject({ type: z.enum(["input_text", "output_text", "text"]), text: z.string() });
 const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
-/** Files are not kept here, so that none can be referred to. */
+/** Files are not stored here, so references are refused. */
 const imagePart = z.looseObject({
   type: z.literal("input_image"),
   image_url: z.string("must be a URL: files are not kept here"),
@@ -45,7 +42,7 @@ const outputItem = z.looseObject({
   call_id: z.string(),
   output: z.union([z.string(), z.array(contentPart)]),
 });
-/** As it was answered here or elsewhere; what is only for the vendor that wrote it (`encrypted_content`) says nothing. */
+/** As answered here or elsewhere; content for its own vendor (`encrypted_content`) is ignored. */
 const thoughts = z.array(z.looseObject({ text: z.string().nullish() })).nullish();
 const reasoningItem = z.looseObject({ type: z.literal("reasoning"), content: thoughts, summary: thoughts });
 const customCallItem = z.looseObject({ type: z.literal("custom_tool_call"), call_id: z.string(), name: z.string(), input: z.string() });
@@ -62,12 +59,12 @@ const READ_ITEMS: ReadonlySet<string> = new Set([
   "custom_tool_call",
   "custom_tool_call_output",
 ]);
-/** What other tools did and said, which no chat can hold: it is left out. */
+/** Items of other tools, which a chat cannot hold; left out. */
 const foreignItem = z
   .looseObject({
     type: z
       .string()
-      // Whoever writes one of these wrong is told so by its own schema.
+      // Items of known types get errors of their own schema.
       .refine((type) => !READ_ITEMS.has(type), { abort: true })
       .meta({ not: { enum: [...READ_ITEMS] } }),
   })
@@ -82,14 +79,14 @@ const functionTool = z.looseObject({
   strict: z.boolean().nullish(),
 });
 
-/** A tool that takes plain text, which may have to match a grammar. */
+/** A tool that takes plain text, optionally with a grammar. */
 const customTool = z.looseObject({
   type: z.literal("custom"),
   name: z.string().min(1),
   description: z.string().nullish(),
   format: z.looseObject({ type: z.string() }).nullish(),
 });
-/** What a vendor runs or builds into its models, and whatever else there may be (responses-tools.ts). */
+/** Vendors' own tools and unknown ones (responses-tools.ts). */
 const foreignTool = z.looseObject({
   type: z
     .string()
@@ -136,7 +133,7 @@ export const responseInput = z.looseObject({
     .nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.string()).nullish(),
-  /** For the gateway alone: no upstream sees it. */
+  /** For the gateway: never sent upstream. */
   safe: safeInput,
 });
 
@@ -147,7 +144,7 @@ export type ResponseFunctionTool = z.output<typeof functionTool>;
 export type ResponseCustomTool = z.output<typeof customTool>;
 export type ResponseTool = z.output<typeof tool>;
 
-/** Thoughts are told as a summary of themselves where that is asked for. */
+/** Whether reasoning should be sent as a summary. */
 export function wantsSummary({ reasoning }: Pick<ResponseInput, "reasoning">): boolean {
   return (reasoning?.summary ?? reasoning?.generate_summary ?? "none") !== "none";
 }

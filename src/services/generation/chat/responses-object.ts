@@ -1,4 +1,4 @@
-/** The objects of OpenAI's Responses format that the gateway answers, and how they are made from a chat's. */
+/** Objects of OpenAI's Responses format, made from a chat's. */
 import { createId } from "../../../lib/ids.js";
 import { type ResponseInput, type ResponseTool, wantsSummary } from "./responses-input.js";
 
@@ -61,14 +61,14 @@ export interface ResponseObject {
   readonly [field: string]: unknown;
 }
 
-/** What every state of one response has in common. */
+/** The common fields of a response's states. */
 export interface ResponseFrame {
   readonly id: string;
   /** Seconds. */
   readonly createdAt: number;
   readonly model: string;
   readonly input: ResponseInput;
-  /** Of the tools in `input`, those that are offered to the model. */
+  /** The tools of `input` that are offered to the model. */
   readonly tools: readonly ResponseTool[];
 }
 
@@ -79,7 +79,7 @@ export function toResponseObject(
     readonly output: readonly ResponseOutputItem[];
     readonly usage: Record<string, unknown> | null;
     readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
-    /** Of a stream that is over. */
+    /** Of a finished stream. */
     readonly receipt?: unknown;
   },
 ): ResponseObject {
@@ -114,7 +114,7 @@ export function toResponseObject(
   };
 }
 
-/** From the `usage` of a chat completion, whose `cost` and `child_cost` go along. */
+/** Converts the `usage` of a chat completion, with `cost` and `child_cost`. */
 export function toResponseUsage(reported: unknown): Record<string, unknown> {
   const usage = record(reported);
   const input = count(usage.prompt_tokens);
@@ -130,13 +130,13 @@ export function toResponseUsage(reported: unknown): Record<string, unknown> {
   };
 }
 
-/** Why an answer is not whole; null when it is. */
+/** Why an answer is incomplete; null when it is complete. */
 export function incompleteReasonOf(finishReason: unknown): "max_output_tokens" | "content_filter" | null {
   if (finishReason === "length") return "max_output_tokens";
   return finishReason === "content_filter" ? "content_filter" : null;
 }
 
-/** Every text of the answer, joined. */
+/** All texts of the answer, joined. */
 export function outputTextOf({ output }: ResponseObject): string {
   const parts = output.flatMap((item) => (item.type === "message" ? item.content : []));
   return parts.map((part) => (part.type === "output_text" ? part.text : "")).join("");

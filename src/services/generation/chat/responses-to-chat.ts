@@ -1,4 +1,4 @@
-/** From a Responses request to the chat that it stands for: every text model then serves it, whatever its upstream speaks. */
+/** Converts a Responses request to a chat, so that every text model can serve it. */
 import { invalidInput } from "../../../errors.js";
 import { withoutFields } from "../../../lib/own-values.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
@@ -11,7 +11,7 @@ import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./respon
 
 type Message = Record<string, unknown>;
 
-/** What is read here, or means nothing to a chat; any other field is unknown to the gateway and travels on to the upstream. */
+/** Fields that are converted, or do not apply to a chat; unknown fields are passed on. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   "input",
   "instructions",
@@ -35,28 +35,28 @@ const READ_FIELDS: ReadonlySet<string> = new Set([
   "store",
   "include",
 ]);
-/** How much of a caller's own words a warning repeats, and how many types it names. */
+/** Characters of a client's text in a warning, and types that it names. */
 const TYPE_CHARS_MAX = 64;
 const TYPES_TOLD_MAX = 8;
 
-/** Stands for an item that a vendor keeps. */
+/** Refers to an item that a vendor stores. */
 const REFERENCE = "item_reference";
 
-/** Who is asked. */
+/** The model and its format. */
 export interface AskedAs {
   readonly model: Model;
-  /** Whoever may answer speaks the Responses format. */
+  /** All candidates speak the Responses format. */
   readonly isNative: boolean;
 }
 
 export interface ChatOfResponse {
   readonly chat: ChatCompletionInput;
-  /** Of the request's tools, those that are offered. */
+  /** The request's tools that are offered. */
   readonly tools: OfferedTools["kept"];
   readonly warnings: readonly string[];
 }
 
-/** Throws BAD_REQUEST for what the chat format cannot hold. */
+/** Throws BAD_REQUEST for content that the chat format cannot hold. */
 export function toChat(input: ResponseInput, { model, isNative }: AskedAs): ChatOfResponse {
   const passed = withoutFields(input, READ_FIELDS, (value) => value !== null);
   const { format, verbosity } = input.text ?? {};
@@ -75,7 +75,7 @@ export function toChat(input: ResponseInput, { model, isNative }: AskedAs): Chat
     ...(format != null && format.type !== "text" && { response_format: toResponseFormat(format) }),
     ...(verbosity != null && { verbosity }),
     ...(input.reasoning?.effort != null && { reasoning_effort: input.reasoning.effort }),
-    // Others tell their thoughts unasked, and know no such field.
+    // Other upstreams send reasoning unasked, and do not know the field.
     ...(isNative && wantsSummary(input) && { reasoning: { summary: input.reasoning?.summary ?? input.reasoning?.generate_summary } }),
     ...(input.stream && { stream: true }),
   });
@@ -91,12 +91,12 @@ function toMessages({ instructions, input }: ResponseInput, isNative: boolean) {
   throw invalidInput("holds nothing that a model could read: send at least one message", "input");
 }
 
-/** The calls and the thoughts of one turn are items of their own here, and one assistant's message there. */
+/** Calls and reasoning of one turn are separate items here, and one assistant message in a chat. */
 class MessageWriter {
   readonly messages: Message[] = [];
-  /** Items that no chat can hold, by type, and how many of each. */
+  /** Number of items that a chat cannot hold, by type. */
   readonly leftOut = new Map<string, number>();
-  /** Calls that were left out: what came of them goes with them, because an upstream refuses an answer to no call. */
+  /** Calls that were left out: their results are left out too, because upstreams refuse a result without a call. */
   private readonly callsLeftOut = new Set<unknown>();
 
   constructor(private readonly isNative: boolean) {}
@@ -150,7 +150,7 @@ class MessageWriter {
     if (!this.callsLeftOut.has(callId)) this.messages.push({ role: "tool", tool_call_id: callId, content: toContent(output) });
   }
 
-  /** Thoughts of which there is only a summary are told by that. */
+  /** Falls back to the summary for reasoning without content. */
   private addThoughts({ content, summary }: Thoughts): void {
     const whole = textsOf(content).join("") || textsOf(summary).join("\n\n");
     if (whole !== "") this.messages.push({ role: "assistant", content: null, reasoning_content: whole });

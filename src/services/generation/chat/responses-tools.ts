@@ -1,8 +1,8 @@
 /**
- * The tools of a Responses request as a chat can have them. Functions are offered as they are; tools that take plain text (`custom`) as
- * functions of one text, because few upstreams know them. Every other type is run by a vendor or built into the models of one: clients
- * offer such tools unasked, so they are left out with a warning (docs/spec/chat.md#responses), and no upstream sees them, unless the
- * model's entry prices them. What cannot be answered without them is refused.
+ * The tools of a Responses request in a chat. Functions are unchanged; tools that take plain text (`custom`) become functions with one
+ * text, because few upstreams support them. Other types are run by vendors: clients offer such tools unasked, so they are left out with a
+ * warning (docs/spec/chat.md#responses), and no upstream gets them unless the model's entry has a price for them. A request that requires
+ * one is refused.
  */
 import { invalidInput } from "../../../errors.js";
 import { BoundedJson } from "../../../lib/json-bounds.js";
@@ -15,9 +15,9 @@ import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseT
 type Fields = Readonly<Record<string, unknown>>;
 
 export interface OfferedTools {
-  /** Of the request, those that are offered. */
+  /** The request's tools that are offered. */
   readonly kept: readonly ResponseTool[];
-  /** The same by chat's names; null when there are none. */
+  /** The same in a chat's form; null when there are none. */
   readonly tools: readonly Fields[] | null;
   readonly choice: unknown;
   readonly warnings: readonly string[];
@@ -28,18 +28,18 @@ const BUILT_IN = "only models of one vendor know it; offer a tool of type functi
 const GROUPED = "tools are offered one by one here; list its functions as tools of type function";
 const UNKNOWN = "no such type is known here; there are function and custom";
 
-/** Types of OpenAI's Responses format, without the date that some end with. */
+/** Types of OpenAI's Responses format, without the date suffix of some. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ..."web_search web_search_preview file_search code_interpreter image_generation mcp".split(" ").map((type) => [type, HOSTED] as const),
   ..."computer computer_use computer_use_preview local_shell shell apply_patch".split(" ").map((type) => [type, BUILT_IN] as const),
   ..."namespace tool_search programmatic_tool_calling".split(" ").map((type) => [type, GROUPED] as const),
 ]);
 const DATE = /_\d{4}_\d{2}_\d{2}$/;
-/** How much of a caller's own words a warning repeats, and how many types it names. */
+/** Characters of a client's text in a warning, and types that it names. */
 const TYPE_CHARS_MAX = 64;
 const TYPES_TOLD_MAX = 12;
 
-/** Throws BAD_REQUEST when the request insists on a tool that is not there. `isNative`: whoever answers knows tools of type custom. */
+/** Throws BAD_REQUEST when the request requires a tool that is not offered. `isNative`: all candidates support custom tools. */
 export function offerTools({ tools, tool_choice: choice }: ResponseInput, model: Model, isNative: boolean): OfferedTools {
   const given = tools ?? [];
   const kept = given.filter((tool) => isFunction(tool) || isCustom(tool) || isPriced(model, tool.type));
@@ -54,12 +54,12 @@ export function offerTools({ tools, tool_choice: choice }: ResponseInput, model:
   };
 }
 
-/** Names of tools of type custom, whichever form they were offered in. */
+/** Names of custom tools, in whichever form they were offered. */
 export function customNames(tools: readonly ResponseTool[]): ReadonlySet<string> {
   return new Set(tools.filter(isCustom).map(({ name }) => name));
 }
 
-/** The input of a tool of type custom as the arguments of the function that stands for it, and back. */
+/** Converts a custom tool's input to arguments of its function, and back. */
 export function wrapInput(input: string): string {
   return JSON.stringify({ input });
 }
@@ -105,12 +105,12 @@ function assertChoice(choice: Choice, kept: readonly ResponseTool[], left: reado
   );
 }
 
-/** A function and a custom tool are told by name, any other by its type. */
+/** Functions and custom tools are matched by name, others by type. */
 function isMeant({ type, name }: Fields, tool: ResponseTool): boolean {
   return tool.type === type && ((!isFunction(tool) && !isCustom(tool)) || tool.name === name);
 }
 
-/** `allowed_tools` are told to nobody: the others are not offered. */
+/** Applies `allowed_tools` by offering only those. */
 function narrowed(choice: Choice, kept: readonly ResponseTool[]): readonly ResponseTool[] {
   if (choice == null || typeof choice === "string" || choice.type !== "allowed_tools" || !Array.isArray(choice.tools)) return kept;
   const allowed: readonly Fields[] = choice.tools.filter((tool) => typeof tool === "object" && tool !== null);
@@ -137,7 +137,7 @@ function toChatTool(tool: ResponseTool, isNative: boolean): Fields {
   };
 }
 
-/** A chat has the grammar in an object of its own. */
+/** A chat has the grammar in a nested object. */
 function toChatFormat(format: ResponseCustomTool["format"]): unknown {
   if (format?.type !== "grammar") return format;
   const { type, ...grammar } = format;
@@ -158,7 +158,7 @@ function toChatChoice(choice: Choice, kept: readonly ResponseTool[], isNative: b
   return kept.length > 0 ? choice : null;
 }
 
-/** One sentence for each reason. */
+/** One sentence per reason. */
 function explain(left: readonly ResponseTool[]): readonly string[] {
   const byReason = new Map<string, ResponseTool[]>();
   for (const tool of left) {

@@ -1,4 +1,4 @@
-/** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer form, answered or streamed. */
+/** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer format, whole or streamed. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
@@ -19,14 +19,14 @@ import type { ChatStreamBatch } from "./stream-tail.js";
 
 export interface ResponseStreamBatch {
   readonly events: readonly ResponseEvent[];
-  /** All of them as server-sent events, ready to write. */
+  /** All of them as server-sent events. */
   readonly bytes: Uint8Array;
 }
 
-/** As a chat's stream, in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
+/** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
 export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
   readonly events: AsyncIterableIterator<ResponseStreamBatch>;
-  /** The number of an event that is added to the stream. */
+  /** The number of an additional event. */
   nextSequence(): number;
 }
 
@@ -70,7 +70,7 @@ export class Responses {
     };
   }
 
-  /** Throws what `Catalog.resolve` throws. */
+  /** Throws as `Catalog.resolve`. */
   private whoIsAsked(ctx: RequestContext, input: ResponseInput): AskedAs {
     const { catalog } = this;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
@@ -78,12 +78,12 @@ export class Responses {
   }
 }
 
-/** Code agents are asked in the format, whatever their upstream would be. */
+/** Code agents are called in this format, whatever their upstream. */
 function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): boolean {
   return agentType === "code_agent" || (agentType !== "prompt_agent" && catalog.upstream(upstreamId).endpoint?.api === "responses");
 }
 
-/** Keeps the chat's own `return()`, which takes effect at once, also while a batch is being waited for. */
+/** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
 function mapBatches(
   source: AsyncIterableIterator<ChatStreamBatch>,
   begin: () => Promise<ResponseEvents>,
@@ -123,7 +123,7 @@ function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {
   return { events, bytes: Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type))) };
 }
 
-/** The message of a whole answer is read like one long delta. */
+/** The message of a whole answer is read as one delta. */
 function asChunk(completion: ChatCompletion): ChatChunkObject {
   const [choice] = completion.choices ?? [];
   return { choices: choice ? [{ index: 0, delta: choice.message ?? null, finish_reason: choice.finish_reason ?? null }] : [] };

@@ -1,6 +1,6 @@
 /**
- * The tail of a chat stream: the chunk that finishes the answer is withheld until the charge is committed, because it, or a
- * chunk of its own when the caller asked for `stream_options.include_usage`, carries the usage (docs/spec/chat.md#streams).
+ * The tail of a chat stream: the finishing chunk is withheld until the charge is committed, because it, or an additional chunk with
+ * `stream_options.include_usage`, has the usage (docs/spec/chat.md#streams).
  */
 
 import { AnswerName } from "../../../lib/answer-name.js";
@@ -15,20 +15,20 @@ import { cutChunk, withCost } from "./answer.js";
 
 export interface ChatStreamBatch {
   readonly chunks: readonly ChatChunkObject[];
-  /** All of the chunks as server-sent events, ready to write. */
+  /** All of the chunks as server-sent events. */
   readonly bytes: Uint8Array;
 }
 
 export class ChatTail {
-  /** As it was received, like `last`. */
+  /** As received, like `last`. */
   private withheld: ChatChunk | null = null;
   private last: ChatChunk | null = null;
   private readonly name: AnswerName;
-  /** What was last made of a frame of chunks under this name. */
+  /** The last frame, with its literals under this name. */
   private frame: ChunkFrame | null = null;
   private literals: readonly string[] | null = null;
 
-  /** `model` is the id of the one that was asked for: every chunk bears it, whoever sends it. */
+  /** `model` is the id of the requested one: every chunk has it, whichever candidate sends it. */
   constructor(
     private readonly model: string,
     private readonly includeUsage: boolean,
@@ -36,12 +36,12 @@ export class ChatTail {
     this.name = new AnswerName(model);
   }
 
-  /** What has come ends because it may not be longer. */
+  /** The answer ends at its length limit. */
   get endsAtLength(): boolean {
     return this.withheld?.object.choices?.some((choice) => choice.finish_reason === "length") ?? false;
   }
 
-  /** What of a batch goes on at once; null when nothing does. */
+  /** The part of a batch that is passed on at once; null for none. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
     const passed: ChatChunk[] = [];
     for (const chunk of batch) {
@@ -54,7 +54,7 @@ export class ChatTail {
     return passed.length === 0 ? null : new PassedBatch(passed, this.name, this.bytesOf(passed));
   }
 
-  /** The last batch of an answer that came to its end. `report`: the upstream's own, which it was charged by. */
+  /** The last batch of a finished answer. `report`: the upstream's own, by which it was charged. */
   close(receipt: Receipt, report?: unknown): ChatStreamBatch {
     const told = this.told(receipt, report);
     const { withheld } = this;
@@ -63,7 +63,7 @@ export class ChatTail {
     return toBatch([...finishing, rewritten(withFields(this.skeleton(), told))]);
   }
 
-  /** The last batch of an answer that was stopped because nobody pays for more of it, the last tokens of what has come among it. */
+  /** The last batch of an answer that was stopped because its hold is used up, without the unpaid last tokens. */
   cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt, report?: unknown): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
     const cut = rewritten({ ...this.skeleton(), choices, ...this.told(receipt, report) });
@@ -75,19 +75,19 @@ export class ChatTail {
     };
   }
 
-  /** What the last chunk tells. The upstream's report goes on when it is what was charged for. */
+  /** Usage and receipt of the last chunk. The upstream's report is passed on when it is what was charged. */
   private told(receipt: Receipt, report: unknown): Pick<ChatChunkObject, "usage" | "receipt"> {
     const usage = withCost(receipt.usageSource === "provider" ? report : null, receipt);
     return { usage, receipt: toStreamReceipt(receipt) };
   }
 
-  /** What every chunk of a stream has in common, with nothing in it. */
+  /** The common fields of a stream's chunks, without content. */
   private skeleton(): ChatChunkObject {
     const { usage: _usage, ...common } = this.last ? this.name.inObject(this.last.object) : { model: this.model };
     return withFields(common, { object: "chat.completion.chunk", choices: [] });
   }
 
-  /** What the chunks of a frame differ in is put between what is the same under this name; all of a batch is made in one piece. */
+  /** Writes chunks of a frame by their differing strings, a batch in one piece. */
   private bytesOf(chunks: readonly ChatChunk[]): Buffer {
     const pieces: Uint8Array[] = [];
     let written = "";
@@ -106,13 +106,13 @@ export class ChatTail {
     return Buffer.concat(pieces);
   }
 
-  /** A provider's chunk under the name that was asked for: here and in `literalsOf` whatever a provider brings is named (see `AnswerName`). */
+  /** A provider's chunk under the requested name; here and in `literalsOf` all of a provider's chunks are renamed (see `AnswerName`). */
   private named({ bytes, object, usage }: ChatChunk): ChatChunk {
     const named = this.name.inObject(object);
     return { object: named, bytes: this.name.inBytes(bytes, object) ?? formatSseEvent(JSON.stringify(named)), usage };
   }
 
-  /** Null when its chunks are named one by one. */
+  /** Null when its chunks are renamed one by one. */
   private literalsOf({ frame }: Framed): readonly string[] | null {
     if (frame === this.frame) return this.literals;
     this.frame = frame;
@@ -128,7 +128,7 @@ function fill(before: string, literals: readonly string[], fillings: readonly st
   return written + literals[fillings.length];
 }
 
-/** The objects are made for whoever asks. */
+/** Makes the objects on demand. */
 class PassedBatch implements ChatStreamBatch {
   private objects: readonly ChatChunkObject[] | null = null;
 
@@ -144,7 +144,7 @@ class PassedBatch implements ChatStreamBatch {
   }
 }
 
-/** The chunks without so many of their last tokens. */
+/** Cuts the chunks' last tokens. */
 function withoutLast(chunks: readonly ChatChunkObject[], tokens: number): ChatChunkObject[] {
   let unpaid = tokens;
   const paid: ChatChunkObject[] = [];

@@ -1,10 +1,10 @@
 /**
- * A chat completion as it is written (see `GenerationStream`).
+ * A streamed chat completion (see `GenerationStream`).
  *
- * 1. Each batch passes on as it comes; the meter reads it on the side and the hold is extended when it runs low.
- * 2. The chunk that finishes the answer is withheld, and goes out with the usage once the charge is committed.
- * 3. A model that thinks or speaks in hidden has done more than what was delivered. When its caller leaves, the rest is read without
- *    them, to the report of its usage, within the hold and a bounded time.
+ * 1. Each batch is passed on as it comes; the meter reads it, and the hold is extended when it runs low.
+ * 2. The finishing chunk is withheld, and sent with the usage once the charge is committed.
+ * 3. A model with hidden reasoning or audio has done more than was delivered. After a disconnect, the rest is read to its usage report,
+ *    within the hold and a bounded time.
  */
 import type { AppError } from "../../../errors.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
@@ -24,25 +24,24 @@ import { type Plausible, plausibleFor } from "./plausible.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
 
 export interface ChatCompletionStream {
-  /** The generation's own id, known before anything has been asked of an upstream. */
+  /** The generation's id, known before an upstream is called. */
   readonly generationId: string;
-  /** An upstream has begun to answer; rejects with the AppError when none did, which `events` then throws too. */
+  /** Resolves when an upstream has begun to answer; rejects with the AppError otherwise, which `events` then throws too. */
   readonly opened: Promise<OpenedChat>;
-  /** What the request itself is warned of: known before an upstream is asked, and among the warnings of `opened` and the receipt. */
+  /** Warnings about the request itself: known before a call, and included in the warnings of `opened` and the receipt. */
   readonly notes?: readonly string[];
-  /** Limits, safety features and the balance are still looked at; absent when there is nothing to look at. `opened` tells what came of it. */
+  /** Settles after limits, safety features and balance were checked; absent without checks. `opened` has the result. */
   readonly admitted?: Promise<void>;
   /**
-   * The chunks. The last one carries `usage` with `cost` and comes only after the charge is committed. `[DONE]` is not among
-   * them. Throws an AppError when the answer fails on the way; `return()` closes the upstream and charges what was delivered. Nothing is
-   * asked of an upstream before the first is asked for.
+   * The chunks. The last one has `usage` with `cost` and follows the committed charge. `[DONE]` is not included. Throws an AppError when
+   * the answer fails; `return()` closes the upstream and charges what was delivered. Lazy: the upstream is called on the first pull.
    */
   readonly events: AsyncIterableIterator<ChatStreamBatch> & PulledIterator<ChatStreamBatch>;
-  /** Once it has ended and something was charged. */
+  /** After its end, if something was charged. */
   receipt(): Receipt | null;
-  /** Where the time has gone until now, in milliseconds. */
+  /** Times so far, in milliseconds. */
   timing(): Pick<Receipt, "gatewayMs" | "upstreamMs">;
-  /** It comes out of the content cache. */
+  /** From the content cache. */
   readonly isHit?: boolean;
 }
 
@@ -51,15 +50,15 @@ type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partia
 interface StreamedChat {
   readonly run: GenerationRun;
   readonly plan: ChatPlan;
-  /** The caller would have the usage in a chunk of its own. */
+  /** The client requested a separate usage chunk. */
   readonly includesUsage: boolean;
-  /** Who answers for a model: its upstream, or the agent that it is. */
+  /** The provider of a model: its upstream, or its agent. */
   readonly providerOf: (model: Model) => ChatProvider;
-  /** A model has reported clearly more output than it showed. */
+  /** Called when a model reported clearly more output than was visible. */
   readonly learnHidden: (model: Model) => void;
 }
 
-/** Calls the candidates until one sends its first batch. The run holds what is expected. */
+/** Calls the candidates until one sends its first batch. The run holds the expected cost. */
 export async function openChat(chat: StreamedChat): Promise<ChatReader> {
   const { run, plan } = chat;
   const outputTokensMax = plan.hold.capFor(run.heldNanocredits);
@@ -77,14 +76,14 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   /** Until it is read. */
   private first: Pulled<ChatChunkBatch> | null = null;
   private warnings: readonly string[] = [];
-  /** Output tokens at which the hold is looked at next. */
+  /** Output tokens at the next check of the hold. */
   private checkAtTokens: number;
 
   constructor(
     private readonly chat: StreamedChat,
-    /** What the upstream is bound to because the hold affords no more. */
+    /** The token limit for the upstream that the hold affords. */
     private readonly outputTokensMax: number | null,
-    /** Its upstream is read on when the caller has left. */
+    /** Its upstream is read to the end after a disconnect. */
     private readonly isReadToItsEnd: boolean,
   ) {
     const { plan, includesUsage } = chat;
@@ -109,7 +108,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.begun.model;
   }
 
-  /** A caller who leaves while an upstream works on its first token has had it read the prompt, and pays for that. */
+  /** A client that disconnects before the first token pays for the prompt, which the upstream has read. */
   async begin(): Promise<void> {
     const { run, plan, providerOf } = this.chat;
     let accepted: Model | null = null;
@@ -134,7 +133,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return pulled instanceof Promise ? pulled.then(this.take) : this.take(pulled);
   }
 
-  /** What has come goes on, as far as it is paid for. */
+  /** Passes on a batch, as far as the hold pays for it. */
   private readonly take = ({
     done,
     value: batch,
@@ -155,13 +154,13 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return { item, isLast: false };
   }
 
-  /** The upstream failed or the caller left. Nothing is charged for a failure that delivered nothing. */
+  /** The upstream failed or the client disconnected. A failure without delivery costs nothing. */
   async endEarly(): Promise<void> {
     const { run } = this.chat;
     const { model, answer } = this.begun;
     const { isCallerGone } = run.cancellation;
     if (this.isReadToItsEnd && isCallerGone) await this.readRest();
-    // Not awaited: an upstream that hangs must not delay the settlement.
+    // Not awaited: a hanging upstream must not delay the settlement.
     Promise.resolve(answer.rest.return?.()).catch(() => undefined);
     if (run.isConcluded) return;
     if (this.meter.hasOutput || isCallerGone) {
@@ -169,7 +168,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     } else await run.release();
   }
 
-  /** What can be believed of a report. */
+  /** Bounds of a credible report. */
   private get plausible(): Plausible | null {
     const { plan } = this.chat;
     const { model, answer } = this.begun;
@@ -188,7 +187,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readUpstream(): Pulled<ChatChunkBatch> | Promise<Pulled<ChatChunkBatch>> {
     const { first } = this;
     if (first !== null) {
-      // Not kept any longer than it is needed.
+      // Freed early.
       this.first = null;
       return this.noteRead(first);
     }
@@ -222,7 +221,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"), metered.report), isLast: true };
   }
 
-  /** Its hold is used up and no more was granted: what it pays for of what has come is the answer, cut at its length. */
+  /** The hold is used up and no extension granted: the answer is cut to the paid part. */
   private async stopShort(passed: ChatStreamBatch | null): Promise<ChatStreamBatch> {
     const { run, plan } = this.chat;
     const { model, answer } = this.begun;
@@ -232,7 +231,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(model, metered, "cancelled"), metered.report);
   }
 
-  /** To the report of its usage, or as far as the hold and the time go. */
+  /** Reads to the usage report, within the hold and the time. */
   private async readRest(): Promise<void> {
     const { run, plan } = this.chat;
     try {
@@ -242,11 +241,11 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
         for (const chunk of batch) this.meter.read(chunk);
       }
     } catch {
-      // What has come until then is what there is.
+      // Uses the output received until then.
     }
   }
 
-  /** Of a caller who has left. Where a model thinks in hidden and has not reported, it is taken to have written what it usually does. */
+  /** After a disconnect: a model with hidden reasoning and no report is assumed to have written its usual output. */
   private unfinished(plausible: Plausible | null): ChargedChat {
     const { plan } = this.chat;
     const metered = this.meter.partial(plausible);
@@ -257,7 +256,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return { quantities, source: "partial", isCappedToHold: true };
   }
 
-  /** An account's upstream goes on beyond what the caller stated, and nobody pays it for that. */
+  /** A community model exceeds the request's limit, for which its owner is not paid. */
   private get isBeyondStatedCap(): boolean {
     const { plan, run } = this.chat;
     if (!this.begun.model.isCommunity || !plan.isCapped) return false;
@@ -269,14 +268,14 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return !plan.isFree && (this.meter.outputTokensMax >= this.checkAtTokens || run.isNoteDue);
   }
 
-  /** Notes the meter, asks for more when the hold runs low. Resolves with why the stream must stop, or null. */
+  /** Stores the meter, and extends the hold when it runs low. Resolves with the error that stops the stream, or null. */
   private async checkHold(): Promise<AppError | null> {
     const { plan, run } = this.chat;
     const { model } = this.begun;
     const soFar = this.meter.soFar();
     const cost = costOf(soFar, plan.model.rates);
     const tokens = outputTokensOf(soFar);
-    // Reasoning may cost more than the text that was reckoned with. Nobody pays an account's upstream for more than they stated.
+    // Reasoning may cost more than estimated. Community models are not paid beyond the request's limit.
     const isBeyondCap = tokens > plan.hold.outputTokens;
     const isWithin = cost <= run.heldNanocredits;
     const isStated = plan.isCapped && (isBeyondCap ? model.isCommunity : isWithin);
@@ -298,7 +297,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
 type ChargedChat = Pick<Outcome, "quantities" | "source" | "reported" | "isCappedToHold"> & Pick<MeteredUsage, "report">;
 
-/** A stream begins with what its upstream left out. */
+/** Warnings of the upstream at the start of a stream. */
 function warningsOf(first: BegunStream["first"] | null): readonly string[] {
   return !first || first.done ? [] : (first.value.find(({ warnings }) => warnings)?.warnings ?? []);
 }

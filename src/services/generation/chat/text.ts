@@ -1,4 +1,4 @@
-/** Plain text (docs/spec/chat.md#text), by GET /text/{prompt} or POST /text: a chat completion, reduced to what was said. */
+/** Plain text (docs/spec/chat.md#text), by GET /text/{prompt} or POST /text: a chat completion reduced to its text. */
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
@@ -32,7 +32,7 @@ export const textQuery = z.strictObject({
     .meta({ pattern: SAFE_PATTERN })
     .transform((safe) => toSafeText(safe) ?? undefined)
     .optional(),
-  /** Make it anew, and remember that (docs/spec/generation.md#content-cache). */
+  /** Generate again, and store that (docs/spec/generation.md#content-cache). */
   "no-cache": queryFlag.default(false),
 });
 export type TextQuery = z.output<typeof textQuery>;
@@ -40,7 +40,7 @@ export type TextQuery = z.output<typeof textQuery>;
 export interface CachedText {
   readonly text: string;
   readonly receipt: Receipt;
-  /** It was there, or was being made for somebody else, and cost nothing. */
+  /** It was stored, or another caller's generation was under way; free. */
   readonly isHit: boolean;
 }
 
@@ -51,7 +51,7 @@ export class TextGeneration {
     private readonly cache: ContentCache,
   ) {}
 
-  /** GET /text/{prompt}, answered whole. */
+  /** GET /text/{prompt}, not streamed. */
   async get(ctx: RequestContext, prompt: string, query: TextQuery): Promise<CachedText> {
     const input = this.fromQuery(prompt, query);
     const { file, receipt, isHit } = await this.cache.get(ctx, this.toCacheQuery(ctx, prompt, query), async (own) => {
@@ -62,8 +62,8 @@ export class TextGeneration {
   }
 
   /**
-   * GET /text/{prompt} as a stream. Unspecified: a text that is there comes as a single chunk. One that is not is made for this
-   * caller alone, because a stream that others wait for could not be stopped when its reader leaves, and is remembered at its end.
+   * GET /text/{prompt} as a stream. Unspecified: a stored text is a single chunk. A new one is generated for this caller only, because a
+   * shared stream could not be stopped at a disconnect, and is stored at its end.
    */
   async getStream(ctx: RequestContext, prompt: string, query: TextQuery): Promise<ChatCompletionStream> {
     const cacheQuery = this.toCacheQuery(ctx, prompt, query);
@@ -89,7 +89,7 @@ export class TextGeneration {
     return { operation: "text", model: this.catalog.resolve(requireCaller(ctx), model, "text"), parameters, noCache };
   }
 
-  /** The chat that a text query stands for. */
+  /** The chat of a text query. */
   fromQuery(prompt: string, query: TextQuery): ChatCompletionInput {
     const system = query.system === undefined ? [] : [{ role: "system" as const, content: query.system }];
     return chatCompletionInput.parse({
@@ -108,24 +108,23 @@ function toFile(text: string): MediaFile {
   return { bytes: Buffer.from(text), contentType: "text/plain" };
 }
 
-/** What the first choice says; the empty string when it calls tools only. */
+/** The first choice's text; empty when it only calls tools. */
 export function textOf(completion: ChatCompletion): string {
   return plainText(completion.choices?.[0]?.message?.content);
 }
 
-// Streams of texts that the content cache keeps: one that was there already comes as a single chunk, one that is made is remembered
-// when it has come to its end.
+// Streams with the content cache: a stored text is a single chunk, a new one is stored at its end.
 
-/** Unspecified: longer streams are not remembered. */
+/** Unspecified: longer streams are not stored. */
 const TEXT_CHARS_MAX = 4 * 1024 * 1024;
 
-/** What a chunk adds to the first choice's text. */
+/** The chunk's part of the first choice's text. */
 export function textOfChunk(chunk: ChatChunkObject): string {
   const choice = chunk.choices?.find((candidate) => (candidate.index ?? 0) === 0);
   return plainText(choice?.delta?.content);
 }
 
-/** A text that is there, as a stream of one chunk which is also its last. */
+/** A stored text as a stream of one chunk, which is also the last. */
 function replayText(text: string, { receipt }: Pick<CachedAnswer, "receipt">): ChatCompletionStream {
   const chunk: ChatChunkObject = {
     id: `chatcmpl-${receipt.generationId}`,
@@ -146,7 +145,7 @@ function replayText(text: string, { receipt }: Pick<CachedAnswer, "receipt">): C
   };
 }
 
-/** The same stream; `keep` is told the whole text before the stream's end is, when it came to its end and was charged. */
+/** The same stream; `keep` gets the whole text before the end is sent, when it was finished and charged. */
 function rememberText(stream: ChatCompletionStream, keep: (text: string, receipt: Receipt) => Promise<void>): ChatCompletionStream {
   const { events } = stream;
   let text = "";

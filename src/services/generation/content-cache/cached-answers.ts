@@ -1,6 +1,6 @@
 /**
- * The content cache's answers: an index in the database, the bytes as blobs. Bounded in size and age; what has not been used for
- * longest goes first. An answer that is lost, by whatever accident, is made again.
+ * Answers of the content cache: an index in the database, bytes as blobs. Bounded in size and age; the least recently used are evicted. A
+ * lost answer is generated again.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -20,7 +20,7 @@ import {
 } from "./content-cache.js";
 
 const HOUR_MS = 60 * 60 * 1000;
-/** When it is full it is emptied this far, so that not every new answer has to make room. */
+/** A full cache is emptied to this percentage, so that not every new answer evicts. */
 const EMPTIED_TO_PERCENT = 90;
 const REMOVED_AT_ONCE_MAX = 100;
 
@@ -40,10 +40,10 @@ interface Removed {
 type Key = Uint8Array<ArrayBuffer>;
 
 export class CachedAnswers implements AnswerStore {
-  /** Null until it was counted. */
+  /** Null until counted. */
   private bytes: number | null = null;
   private making: Promise<void> | null = null;
-  /** Used since that was last written down. */
+  /** Uses since the last write. */
   private used = new Map<string, Key>();
   private noteTimer: NodeJS.Timeout | null = null;
 
@@ -63,7 +63,7 @@ export class CachedAnswers implements AnswerStore {
     return { file: { bytes, contentType }, receipt };
   }
 
-  /** As `find`, with the bytes left where they are. */
+  /** As `find`, without reading the bytes. */
   async open(key: Key): Promise<Omit<KeptAnswer, "version"> | null> {
     const entry = await this.findEntry(key);
     const blob = entry && (await this.blobs.head(entry.blobKey));
@@ -72,7 +72,7 @@ export class CachedAnswers implements AnswerStore {
     return { ...toAnswer(entry), sizeBytes, open: (range) => this.blobs.open(blobKey, range) };
   }
 
-  /** Takes the place of what was there. */
+  /** Replaces an existing answer. */
   async store(key: Key, { file, receipt }: CacheableAnswer): Promise<void> {
     const sizeBytes = file.bytes.byteLength;
     const blobKey = `${CONTENT_CACHE_FOLDER}/${Buffer.from(key).toString("hex").slice(0, 16)}-${randomUUID()}`;
@@ -93,7 +93,7 @@ export class CachedAnswers implements AnswerStore {
     this.makeRoom();
   }
 
-  /** Removes what has expired. Returns how many answers. */
+  /** Deletes expired answers. Returns their number. */
   async sweep(): Promise<number> {
     const { prisma } = this.database;
     let removed = 0;
@@ -106,7 +106,7 @@ export class CachedAnswers implements AnswerStore {
       removed += some.length;
       if (some.length < REMOVED_AT_ONCE_MAX) break;
     }
-    // Counted anew: other processes on the same store add to it, too. What stores that are gone for good left behind goes here.
+    // Counted again, as other processes with the same store add to it. Also deletes entries of stores that no longer exist.
     this.bytes = null;
     await prisma.contentCacheEntry.deleteMany({ where: { expiresAt: { lte: new Date(this.clock.now().getTime() - HOUR_MS) } } });
     this.makeRoom();
@@ -123,7 +123,7 @@ export class CachedAnswers implements AnswerStore {
     return new Set(entries.map(({ blobKey }) => blobKey));
   }
 
-  /** Writes down what has been used. */
+  /** Writes the remaining uses. */
   async close(): Promise<void> {
     if (this.noteTimer) clearTimeout(this.noteTimer);
     await this.making;
@@ -135,7 +135,7 @@ export class CachedAnswers implements AnswerStore {
     return entry && entry.expiresAt > this.clock.now() ? entry : null;
   }
 
-  /** Blobs of the cache are not forced to the disk: after a power failure one may be short. Such a one is removed. */
+  /** The cache's blobs are not synced to disk, so one may be truncated after a power failure. Such a one is deleted. */
   private async isWhole(key: Key, { blobKey, sizeBytes }: ContentCacheEntryModel, foundBytes: number | undefined): Promise<boolean> {
     if (foundBytes === sizeBytes) this.noteUse(key);
     else await this.removeIfUnchanged(key, blobKey);
@@ -160,7 +160,7 @@ export class CachedAnswers implements AnswerStore {
     });
   }
 
-  /** In the background: nobody's answer waits for it. One at a time; what comes meanwhile is counted by the next. */
+  /** In the background, one run at a time; later additions are counted by the next run. */
   private makeRoom(): void {
     if (this.bytes !== null && this.bytes <= this.bytesMax) return;
     this.making ??= this.removeLeastUsed()

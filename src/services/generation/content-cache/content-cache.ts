@@ -1,12 +1,12 @@
 /**
- * The content cache (docs/spec/generation.md#content-cache): a GET for the same canonical query, model and seed is answered with what
- * was made before, at no cost, and identical GETs at the same time share one generation.
+ * The content cache (docs/spec/generation.md#content-cache): a GET with the same canonical query, model and seed gets the stored answer for
+ * free, and identical concurrent GETs share one generation.
  *
- * 1. What is stored is answered. 2. Else whoever comes first makes it and pays, and everybody who comes meanwhile is given the same
- * answer at no cost. 3. It is stored before anybody has it, so that the next request finds it.
+ * 1. A stored answer is returned. 2. Otherwise the first caller generates it and pays, and callers meanwhile get the same answer for free.
+ *    3. It is stored before any caller gets it, so that the next request finds it.
  *
- * The store is waited for only so long. What it does not find in time is made; what it does not take in time is answered from memory until
- * it has.
+ * Waiting for the store is bounded. An answer that is not found in time is generated; one that is not stored in time is served from memory
+ * until it is.
  */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -21,10 +21,9 @@ import { requireCaller } from "../../access/permissions.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
 
-// Work that several callers wait for at once: it begins with the first, and is given up when the last has left. Nobody's leaving
-// takes it from the others.
+// Work shared by several callers: it starts with the first, and is aborted when the last has disconnected.
 
-/** Why the work's signal is aborted. */
+/** The abort reason when all callers have disconnected. */
 class NobodyWaits extends Error {
   override readonly name = "NobodyWaits";
 }
@@ -39,8 +38,8 @@ export class SharedWork<Result> {
   private readonly flights = new Map<string, Flight<Result>>();
 
   /**
-   * The result of the work that goes on under the key, begun by `work` when there is none. Rejects with the work's error, or with the
-   * signal's reason as soon as that is aborted. `isFirst`: this call began it.
+   * The result of the work under the key, started by `work` when there is none. Rejects with the work's error, or at once with the signal's
+   * reason. `isFirst`: this call started it.
    */
   join(key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): { isFirst: boolean; result: Promise<Result> } {
     const known = this.flights.get(key);
@@ -65,7 +64,7 @@ export class SharedWork<Result> {
         reject(signal.reason);
         flight.waiting -= 1;
         if (flight.waiting > 0) return;
-        // Whoever comes now begins anew: this one has no answer to give any more.
+        // New callers start over: this one is aborted.
         this.forget(key, flight);
         flight.controller.abort(new NobodyWaits("Nobody waits for this answer any more"));
       };
@@ -81,26 +80,26 @@ export class SharedWork<Result> {
   }
 }
 
-/** Content cache, unspecified: what it may take of the disk, and one answer of that. */
+/** Content cache, unspecified: its disk space, and the largest answer. */
 export const CONTENT_CACHE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 export const CONTENT_CACHE_ANSWER_BYTES_MAX = 64 * 1024 * 1024;
-/** Content cache, unspecified: models change behind their names, so nothing is answered for ever. */
+/** Content cache, unspecified: models change behind their names, so answers expire. */
 export const CONTENT_CACHE_HOURS = 24 * 7;
-/** Content cache, unspecified: milliseconds that a request waits for an answer to be found, and for one to be stored. */
+/** Content cache, unspecified: milliseconds that a request waits for finding an answer, and for storing one. */
 export const CONTENT_CACHE_FIND_MS = 1_000;
 export const CONTENT_CACHE_STORE_MS = 1_000;
-/** Content cache, unspecified: what waits in memory for a store that takes its time; beyond that, answers are not stored. */
+/** Content cache, unspecified: memory of answers waiting for a slow store; beyond it answers are not stored. */
 export const CONTENT_CACHE_UNSTORED_BYTES_MAX = 128 * 1024 * 1024;
-/** Content cache, unspecified: how often the last use of answers is written down. A crash forgets that much of their order. */
+/** Content cache, unspecified: interval of writing last uses. A crash loses that much of their order. */
 export const CONTENT_CACHE_NOTE_MS = 5_000;
 
 export interface CacheQuery {
-  /** What was asked for: two operations never share an answer. */
+  /** Operations never share an answer. */
   readonly operation: "text" | "image" | "video" | "audio";
   readonly model: Model;
-  /** Everything else that decides the answer, defaults filled in. With a `seed` of -1 nothing is remembered or shared. */
+  /** Everything else that decides the answer, with defaults. A `seed` of -1 is neither stored nor shared. */
   readonly parameters: Readonly<Record<string, string | number | boolean | null>>;
-  /** Make it anew and remember that. */
+  /** Generate again and store that. */
   readonly noCache: boolean;
 }
 
@@ -110,40 +109,40 @@ export interface CacheableAnswer {
 }
 
 export interface CachedAnswer extends CacheableAnswer {
-  /** Nothing was generated for this caller: the receipt says so, with a cost and usage of nothing. */
+  /** Not generated for this caller: its receipt has no cost and usage. */
   readonly isHit: boolean;
-  /** Names these bytes as they are kept for whoever asks the same; null when that one would be given others. */
+  /** Identifies the stored bytes; null when the next caller would get others. */
   readonly version: string | null;
 }
 
-/** A kept answer, which is read by whoever wants it. As a hit, it cost nothing. */
+/** A stored answer, to be read by its receiver. As a hit, it is free. */
 export interface KeptAnswer {
   readonly contentType: GeneratedType;
   readonly sizeBytes: number;
-  /** Null when it has gone meanwhile. */
+  /** Null when it was deleted meanwhile. */
   readonly open: (range: ByteRange) => Promise<Readable | null>;
   readonly receipt: Receipt;
   readonly version: string;
 }
 
-/** What a GET asks for, checked: nothing has been looked up or made. */
+/** A validated GET, before any look-up or generation. */
 export interface AskedAnswer {
-  /** What it will be, as far as that is known before it is made. */
+  /** The expected type, as far as known. */
   readonly contentType: GeneratedType;
-  /** False: each request makes another. */
+  /** False: each request gets a new answer. */
   readonly isKeepable: boolean;
-  /** As it is kept; null when it would have to be made. */
+  /** The stored answer; null when it would have to be generated. */
   find(): Promise<KeptAnswer | null>;
-  /** Made, if need be. */
+  /** The stored answer, or a generated one. */
   get(): Promise<CachedAnswer>;
 }
 
-/** Part of every key: a change of what is stored makes the old answers unknown. */
+/** Part of every key: a change of the stored format invalidates old answers. */
 const CACHE_VERSION = 1;
 const RANDOM_SEED = -1;
-/** More than two answers to one query will ever differ by. */
+/** Enough to distinguish the answers to one query. */
 const VERSION_CHARS = 22;
-/** What one caller is refused with says nothing of another. */
+/** Refusals that concern one caller only. */
 const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "UNAUTHORIZED",
   "INSUFFICIENT_BALANCE",
@@ -157,12 +156,12 @@ const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
 type Key = Uint8Array<ArrayBuffer>;
 
 interface Made extends CacheableAnswer {
-  /** It was there already. */
+  /** It was already stored. */
   readonly wasStored: boolean;
   readonly isKept: boolean;
 }
 
-/** Carries a failure to everybody who waits, with whose it is. */
+/** A failure for all waiting callers, with the caller that it concerns. */
 class MadeInVain extends Error {
   constructor(
     override readonly cause: unknown,
@@ -172,12 +171,12 @@ class MadeInVain extends Error {
   }
 }
 
-/** Where answers are kept, by the key of what was asked for. */
+/** The store of answers, by key. */
 export interface AnswerStore {
   find(key: Key): Promise<CacheableAnswer | null>;
-  /** As `find`, with the bytes left where they are. */
+  /** As `find`, without reading the bytes. */
   open(key: Key): Promise<Omit<KeptAnswer, "version"> | null>;
-  /** Takes the place of what was there. */
+  /** Replaces an existing answer. */
   store(key: Key, answer: CacheableAnswer): Promise<void>;
 }
 
@@ -188,7 +187,7 @@ export interface ContentCacheTimes {
 
 export class ContentCache {
   private readonly work = new SharedWork<Made>();
-  /** Answers that are being stored, by the name of their key. */
+  /** Answers being stored, by name of the key. */
   private readonly unstored = new Map<string, CacheableAnswer>();
   private unstoredBytes = 0;
   private readonly times: ContentCacheTimes;
@@ -217,9 +216,9 @@ export class ContentCache {
   }
 
   /**
-   * `produce` gets a context of its own, because others may wait for the same answer when this caller leaves: it goes on, charged to
-   * this caller, until nobody waits. A failure is everybody's who waits, unless it is about this caller's money or limits, and is
-   * not remembered. Whether the caller may use the model must have been checked.
+   * `produce` gets its own context, because other callers may wait for the answer after this one disconnects: it continues, charged to this
+   * caller, until none waits. A failure is shared by all, unless it concerns this caller's credits or limits, and is not stored. The
+   * caller's right to use the model must have been checked.
    */
   async get(ctx: RequestContext, query: CacheQuery, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<CachedAnswer> {
     const { accountId } = requireCaller(ctx);
@@ -231,7 +230,7 @@ export class ContentCache {
     return { ...answer, isHit: false, version: null };
   }
 
-  /** What is stored, marked as a hit; null when there is nothing, or it must be made anew. */
+  /** The stored answer as a hit; null when there is none, or it must be generated again. */
   async find(ctx: RequestContext, query: CacheQuery): Promise<CachedAnswer | null> {
     const startedAt = performance.now();
     const { accountId } = requireCaller(ctx);
@@ -242,7 +241,7 @@ export class ContentCache {
     return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
 
-  /** Remembers what was made without `get`. */
+  /** Stores an answer made without `get`. */
   async keep(ctx: RequestContext, query: CacheQuery, answer: CacheableAnswer): Promise<void> {
     if (query.parameters.seed === RANDOM_SEED) return;
     await this.remember(ctx, keyOf(query, requireCaller(ctx).accountId), answer);
@@ -261,7 +260,7 @@ export class ContentCache {
   ): Promise<CachedAnswer> {
     const startedAt = performance.now();
     const payer = payerOf(ctx);
-    // What one request may cost decides how long its answer is, and whether there is one.
+    // A request's cost limit decides the length of its answer, and whether there is one.
     const name = ctx.maxCost ? `${nameOf(key)} ${ctx.maxCost.nanocredits}` : nameOf(key);
     for (;;) {
       const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
@@ -290,9 +289,9 @@ export class ContentCache {
     return { ...answer, wasStored: false, isKept: await this.remember(ctx, key, answer) };
   }
 
-  /** Whether the next one who asks is given it from the store. */
+  /** Whether the next caller finds it in the store. */
   private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
-    // What one caller's credits cut short is no answer to others.
+    // An answer cut for lack of one caller's credits is not for others.
     const { byteLength } = answer.file.bytes;
     if (answer.receipt.isCut || byteLength > CONTENT_CACHE_ANSWER_BYTES_MAX) return false;
     if (this.unstoredBytes + byteLength > CONTENT_CACHE_UNSTORED_BYTES_MAX) return false;
@@ -316,7 +315,7 @@ export class ContentCache {
     }
   }
 
-  /** A cache that does not work, or not in time, is a cache without the answer, and no failure of the request. */
+  /** A failing or slow cache counts as a miss. */
   private async orNothing<Found>(ctx: RequestContext, looking: Promise<Found | null>): Promise<Found | null> {
     const found = looking.catch((error: unknown) => {
       ctx.log.warn({ err: error }, "could not read the content cache");
@@ -326,7 +325,7 @@ export class ContentCache {
   }
 }
 
-/** Undefined when the time is up first. */
+/** Undefined after the time. */
 async function within<Result>(milliseconds: number, work: Promise<Result>): Promise<Result | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const timeUp = new Promise<undefined>((resolve) => {
@@ -339,17 +338,17 @@ function nameOf(key: Key): string {
   return Buffer.from(key).toString("hex");
 }
 
-/** By the generation that made it, whose id is nobody's business but its payer's. */
+/** By a hash of its generation's id, which only its payer may know. */
 function versionOf({ generationId }: Receipt): string {
   return createHash("sha256").update(generationId).digest("base64url").slice(0, VERSION_CHARS);
 }
 
-/** The answers of private models and agents are their caller's own; of all other models everybody's. */
+/** Answers of private models and agents belong to their caller; all others are shared. */
 function keyOf({ operation, model, parameters }: CacheQuery, accountId: string): Key {
   const { id, upstreamId, upstreamModel, requiredSafetyFeatures } = model;
   const owner = model.isCommunity || model.isAgent ? accountId : null;
   const sorted = Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1));
-  // An operator who puts another model behind the same id does not want the old one's answers.
+  // Includes the upstream, so that another model under the same id gets new answers.
   const canonical = [CACHE_VERSION, operation, id, upstreamId, upstreamModel, requiredSafetyFeatures, owner, sorted];
   return new Uint8Array(createHash("sha256").update(JSON.stringify(canonical)).digest());
 }
@@ -363,7 +362,7 @@ function isPersonal(error: unknown): boolean {
   return error instanceof AppError && PERSONAL_REFUSALS.has(error.code);
 }
 
-/** A receipt of its own for an answer that was not generated for this caller; no usage row bears its id. */
+/** A receipt for an answer that was not generated for this caller; no usage row has its id. */
 function hitReceipt(ctx: RequestContext, receipt: Receipt, startedAt: number): Receipt {
   const uncharged = unchargedReceipt(receipt, startedAt);
   ctx.note?.finished(uncharged);

@@ -1,4 +1,4 @@
-/** A generation job: a generation that outlives the connection that asked for it (docs/spec/generation.md#jobs). */
+/** A generation job: a generation that outlives its connection (docs/spec/generation.md#jobs). */
 import type { AppError, ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
@@ -8,34 +8,34 @@ export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as c
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
 export interface GenerationJob {
-  /** The generation's: its hold, its charge and its usage record have the same. */
+  /** The generation's id, shared by hold, charge and usage record. */
   readonly id: string;
   readonly accountId: string;
   readonly apiKeyId: string | null;
   readonly modality: GenerationJobModel["modality"];
-  /** The canonical id that was asked for. */
+  /** The requested canonical id. */
   readonly model: string;
-  /** What was asked for, as the service takes it. */
+  /** The input in the service's form. */
   readonly input: object;
   readonly status: JobStatus;
-  /** Percent, 0 to 100: never less than before, and 100 exactly when it has succeeded. */
+  /** Percent, 0 to 100: never falls, and is 100 exactly when it has succeeded. */
   readonly progress: number;
-  /** There exactly when it has succeeded. */
+  /** Set exactly when it has succeeded. */
   readonly result: JobResult | null;
-  /** There exactly when it has been charged, which is when it has succeeded. */
+  /** Set exactly when it was charged, which is when it has succeeded. */
   readonly receipt: Receipt | null;
-  /** There exactly when it has failed; nothing was charged. */
+  /** Set exactly when it has failed, without a charge. */
   readonly error: JobError | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
-  /** When it is forgotten, its result with it. */
+  /** When it is deleted with its result. */
   readonly expiresAt: Date;
 }
 
 export interface JobError {
   readonly code: ErrorCode;
   readonly message: string;
-  /** As an error answer tells them: of an upstream's refusal what it was. */
+  /** As in an error answer; for an upstream's refusal its details. */
   readonly details?: AppError["details"];
 }
 
@@ -47,13 +47,13 @@ export interface JobResult {
 
 /** The row's `request`. */
 export interface StoredRequest {
-  /** As the service takes it. */
+  /** In the service's form. */
   readonly input: object;
-  /** The generation of the agent that started it; absent: its caller did. */
+  /** The generation of the agent that started it; absent: the caller did. */
   readonly parentRequestId?: string | undefined;
-  /** Of what failed. */
+  /** Of a failure. */
   readonly failure?: Pick<JobError, "details">;
-  /** Written when the answer is in the blob store and about to be charged: from here on the job is what its charge is. */
+  /** Written when the answer is in the blob store and about to be charged: from then on the charge decides the job's state. */
   readonly made?: { readonly contentType: string; readonly storeId: string };
 }
 
@@ -87,7 +87,7 @@ export function statusOf({ status }: Pick<GenerationJobModel, "status">): JobSta
   return status === "queued" ? "running" : status;
 }
 
-/** 100 only when it has been charged. */
+/** 100 only when it was charged. */
 export function progressOf({ status, progress }: Pick<GenerationJobModel, "status" | "progress">): number {
   return status === "succeeded" ? 100 : Math.min(progress, 99);
 }
@@ -109,7 +109,7 @@ export function resultOf(
   return status !== "succeeded" || said === null ? null : { url: `${baseUrl}/generations/${id}/content`, contentType: closedTypeOf(said) };
 }
 
-/** Of a generation whose process died between its charge and its answer: what the usage record tells. */
+/** Rebuilt from the usage record when the process died between charge and answer. */
 export function receiptOfRecord(record: UsageRecordModel): Receipt {
   const { id, model, modelUsed, costNanocredits, meterSource, usageSource, status, responseTimeMs } = record;
   return {

@@ -1,14 +1,13 @@
 /**
- * Generation jobs (docs/spec/generation.md#jobs: long media runs as a job). A job survives the connection that asked for it, is charged
- * once, and can be watched, cancelled and fetched later, through any process.
+ * Generation jobs (docs/spec/generation.md#jobs). A job survives its connection, is charged once, and can be watched, cancelled and fetched
+ * later, through any process.
  *
- * 1. `start`: the generation is prepared, admitted and held as any other; every refusal is the caller's at once. When the hold is
- *    committed the job's row is written, and the caller has its id.
- * 2. The upstream is called, with a signal of the job's own, which no connection aborts.
- * 3. The answer is stored, then the row says so, then it is charged, then the job has succeeded. After the row has said so it cannot be
- *    cancelled any more. A job that was cancelled before is finished without its caller if its upstream has begun, is charged, and its
- *    answer kept from everybody.
- * 4. `JobRecovery` concludes what this process, or another, left undone at any of these steps.
+ * 1. `start`: the generation is prepared, admitted and held like any other; refusals are returned at once. When the hold is committed
+ *    the job's row is written, and the caller gets its id.
+ * 2. The upstream is called with the job's own signal, which no connection aborts.
+ * 3. The answer is stored, then the row is marked, then it is charged, then the job has succeeded. Once the row is marked it cannot be
+ *    cancelled. A job that was cancelled before is finished if its upstream has begun, and charged, but its answer is not shown.
+ * 4. `JobRecovery` concludes jobs that a process left unfinished at any of these steps.
  */
 
 import type { Readable } from "node:stream";
@@ -39,14 +38,14 @@ export interface GenerationJobsDependencies {
   readonly blobs: BlobStore;
   readonly events: Events;
   readonly log: Logger;
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly baseUrl: () => string;
 }
 
 export interface JobContent {
   readonly contentType: GeneratedType;
   readonly sizeBytes: number;
-  /** The bytes, or a part of them; null when they were removed meanwhile. */
+  /** The bytes, or a range of them; null when they were deleted meanwhile. */
   readonly open: (range?: ByteRange) => Promise<Readable | null>;
 }
 
@@ -68,7 +67,7 @@ export class GenerationJobs {
     };
   }
 
-  /** Call when abandoned holds have been recovered. Concludes what an earlier process left, before it resolves. */
+  /** Call when abandoned holds have been recovered. Concludes jobs of an earlier process before it resolves. */
   async open(): Promise<void> {
     await this.sweep();
     this.sweeps.every(RECOVERY_SWEEP_MS);
@@ -79,12 +78,12 @@ export class GenerationJobs {
     this.stopListening();
   }
 
-  /** Concludes abandoned jobs, and removes expired ones. */
+  /** Concludes abandoned jobs, and deletes expired ones. */
   sweep(): Promise<void> {
     return this.sweeps.now();
   }
 
-  /** Throws what the same request would throw by itself, and RATE_LIMITED or SERVICE_UNAVAILABLE when too many jobs run. */
+  /** Throws as the same request without a job, and RATE_LIMITED or SERVICE_UNAVAILABLE when too many jobs run. */
   async start<Answer>(ctx: RequestContext, input: object, prepare: Prepare<Answer>): Promise<GenerationJob> {
     return this.get(ctx, await this.deps.runner.start(ctx, input, prepare));
   }
@@ -94,21 +93,21 @@ export class GenerationJobs {
     return toJob(await this.find(ctx, id), this.deps.baseUrl());
   }
 
-  /** The same, with what is selected of it. */
+  /** The same with selected columns. */
   async getSelected(ctx: RequestContext, id: string, select: Prisma.GenerationJobSelect): Promise<OwnedJob> {
     const [row] = await this.getMany(ctx, [id], select);
     if (!row) throw notFound("generation");
     return row;
   }
 
-  /** Those with these ids that the caller may see, with what is selected of them. */
+  /** Returns jobs by id that the caller may see. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.GenerationJobSelect): Promise<OwnedJob[]> {
     const caller = requireCaller(ctx);
     const rows = await this.deps.rows.findSelected(ids, caller.run ? { ...select, request: true } : select);
     return rows.filter((row) => isVisible(caller, row));
   }
 
-  /** Those of the account, newest first, with what is selected of them. */
+  /** Lists jobs of the account, newest first. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.GenerationJobSelect): Promise<Page<SelectedJob>> {
     const { accountId } = requirePermission(ctx, "usage");
     return toPage(await this.deps.rows.list(accountId, page, select), page, () => this.deps.rows.count(accountId));
@@ -118,7 +117,7 @@ export class GenerationJobs {
     return resultOf(row, this.deps.baseUrl());
   }
 
-  /** The job as it then is: a finished one stays as it is, and so does one whose answer is being charged. */
+  /** Returns the job afterwards: a finished one is unchanged, and so is one that is being charged. */
   async cancel(ctx: RequestContext, id: string): Promise<GenerationJob> {
     const { accountId } = await this.find(ctx, id);
     if (await this.deps.rows.cancel(id)) {
@@ -127,20 +126,20 @@ export class GenerationJobs {
     return this.get(ctx, id);
   }
 
-  /** Cancels it if it runs, and forgets it with its result. Throws CONFLICT while its answer is being charged. */
+  /** Cancels it if it runs, and deletes it with its result. Throws CONFLICT while its answer is being charged. */
   async remove(ctx: RequestContext, id: string): Promise<void> {
     const { status } = await this.cancel(ctx, id);
     if (status === "running") throw conflict("This generation is being charged. Try again in a moment.", 1);
-    // The blob first: a row that is left over is found again.
+    // The blob first: a remaining row is found again.
     await this.deps.blobs.delete(blobKeyOf(id));
     await this.deps.rows.remove(id);
   }
 
-  /** The job as it is, then after each change, until it is finished; each time with what is selected of it. */
+  /** Yields the job's state, then each change, until it is finished. */
   async *watch(ctx: RequestContext, id: string, select: Prisma.GenerationJobSelect): AsyncGenerator<OwnedJob> {
     const { accountId } = requireCaller(ctx);
     const { events } = this.deps;
-    // Only how it stands now is of interest, so of many changes one look is enough.
+    // Only the current state matters, so many changes need one look.
     const changes = new EventQueue<true>(1);
     const look = () => changes.push(true);
     changes.onClose(
@@ -166,7 +165,7 @@ export class GenerationJobs {
     }
   }
 
-  /** Throws NOT_FOUND when there is none (any more), CONFLICT while there is none yet. */
+  /** Throws NOT_FOUND for a missing or expired result, CONFLICT while there is none yet. */
   async content(ctx: RequestContext, id: string): Promise<JobContent> {
     const { status, resultKey, resultContentType, request } = await this.find(ctx, id);
     if (status === "running" || status === "queued") throw conflict("This generation is not finished yet.", 1);
@@ -180,7 +179,7 @@ export class GenerationJobs {
     throw notFound("content");
   }
 
-  /** NOT_FOUND for what the caller may not see. */
+  /** Rejects with NOT_FOUND for a job that the caller may not see. */
   private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
     const caller = requireCaller(ctx);
     const row = isUuid(id) ? await this.deps.rows.find(id) : null;
@@ -190,8 +189,8 @@ export class GenerationJobs {
 }
 
 /**
- * Nobody sees another account's. Unspecified: a publishable key, which many people share, sees only what was started with it, and an agent
- * at work, for whom the row's `request` is read, what it started itself.
+ * Never for another account. Unspecified: a publishable key, which is public, sees only jobs started with it, and an agent run only those
+ * that it started, by the row's `request`.
  */
 function isVisible(caller: ReturnType<typeof requireCaller>, row: OwnedJob & { readonly request?: unknown }): boolean {
   if (row.accountId !== caller.accountId) return false;

@@ -1,6 +1,6 @@
 /**
- * The rows of generation jobs. Every change of state is one statement that names the state before, so that of several that
- * happen at once one wins: a job is cancelled or charged, never both, and finished once.
+ * Rows of generation jobs. Every change of state is one statement with the previous state as its condition, so that of concurrent changes
+ * one wins: a job is cancelled or charged, never both, and finished once.
  */
 import type { Clock } from "../../../lib/clock.js";
 import { isUuid } from "../../../lib/ids.js";
@@ -14,13 +14,12 @@ import { type Receipt, toStoredReceipt } from "../receipt.js";
 import { blobKeyOf, type GenerationJob, JOB_BLOB_FOLDER, type JobError, type StoredRequest } from "./job.js";
 
 const RESULT_MS = JOB_RESULT_HOURS * 60 * 60 * 1000;
-/** Of PostgreSQL's advisory locks of two numbers, those that count an account's jobs. */
+/** Class of PostgreSQL's two-number advisory locks for counting an account's jobs. */
 const COUNT_LOCK_CLASS = 0x6a6f62;
 
 const JOB_IDENTITY = { id: true, createdAt: true } as const;
 const JOB_OWNER = { ...JOB_IDENTITY, accountId: true, apiKeyId: true, status: true, progress: true } as const;
 
-/** A row with what was selected of it. */
 export type SelectedJob = Pick<GenerationJobModel, keyof typeof JOB_IDENTITY>;
 export type OwnedJob = Pick<GenerationJobModel, keyof typeof JOB_OWNER>;
 
@@ -36,7 +35,7 @@ export class JobRows {
     private readonly processId: string,
   ) {}
 
-  /** False when the account has as many running jobs as it may. The lock makes counting and adding one act. */
+  /** False when the account has its maximum of running jobs. The lock makes counting and adding atomic. */
   async add({ id, accountId, apiKeyId, modality, model, input, parentRequestId }: NewJob): Promise<boolean> {
     const { prisma } = this.database;
     const request = JSON.stringify({ input, parentRequestId } satisfies StoredRequest, storable);
@@ -52,7 +51,7 @@ export class JobRows {
     return added > 0;
   }
 
-  /** False when the job is not running any more. 100 is left to `made`. */
+  /** False when the job is no longer running. 100 is set by `made`. */
   async progress(id: string, percent: number): Promise<boolean> {
     const changed = await this.database.prisma.$executeRaw`
       UPDATE generation_job SET progress = greatest(progress, ${Math.min(percent, 99)}::smallint), updated_at = ${this.clock.now()}
@@ -60,7 +59,7 @@ export class JobRows {
     return changed > 0;
   }
 
-  /** The result is stored and about to be charged: nobody can cancel it any more. False when somebody has. */
+  /** Marks the result as stored and about to be charged: it cannot be cancelled afterwards. False when it was cancelled before. */
   async made(id: string, made: NonNullable<StoredRequest["made"]>): Promise<boolean> {
     const more = JSON.stringify({ made } satisfies Partial<StoredRequest>);
     const changed = await this.database.prisma.$executeRaw`
@@ -69,7 +68,7 @@ export class JobRows {
     return changed > 0;
   }
 
-  /** It has been charged. That is final: whatever another process may have taken it for meanwhile, it has succeeded. */
+  /** Marks a charged job as succeeded. Final, whatever another process assumed meanwhile. */
   async succeed(id: string, contentType: string, receipt: Receipt): Promise<void> {
     const { now, expiresAt } = this.finishTimes();
     await this.database.prisma.$executeRaw`
@@ -79,7 +78,7 @@ export class JobRows {
       WHERE id = ${id}::uuid AND status <> 'succeeded'`;
   }
 
-  /** What was charged for a job that was cancelled when its upstream had begun. */
+  /** Stores the charge of a job that was cancelled after its upstream had begun. */
   async noteCharge(id: string, receipt: Receipt): Promise<void> {
     await this.database.prisma.$executeRaw`
       UPDATE generation_job SET receipt = ${JSON.stringify(toStoredReceipt(receipt), storable)}::jsonb, updated_at = ${this.clock.now()}
@@ -98,7 +97,7 @@ export class JobRows {
     return changed > 0;
   }
 
-  /** False when it is too late: it is finished, or about to be charged. */
+  /** False when it is finished, or about to be charged. */
   async cancel(id: string): Promise<boolean> {
     const { now, expiresAt } = this.finishTimes();
     const changed = await this.database.prisma.$executeRaw`
@@ -115,7 +114,7 @@ export class JobRows {
     return this.database.prisma.generationJob.findFirst({ where: { id, expiresAt: { gt: this.clock.now() } } });
   }
 
-  /** With what is selected of them, and what says whose they are and how far they have come. */
+  /** With the selected columns, and those of owner and state. */
   findSelected(ids: readonly string[], select: Prisma.GenerationJobSelect): Promise<OwnedJob[]> {
     return this.database.prisma.generationJob.findMany({
       where: { id: { in: ids.filter(isUuid) }, expiresAt: { gt: this.clock.now() } },
@@ -123,7 +122,7 @@ export class JobRows {
     });
   }
 
-  /** One more than `first`, newest first, with what is selected of them. */
+  /** One more than `first`, newest first. */
   list(accountId: string, page: PageRequest, select: Prisma.GenerationJobSelect): Promise<SelectedJob[]> {
     const { where: older, ...query } = newestFirst(page);
     return this.database.prisma.generationJob.findMany({
@@ -147,12 +146,12 @@ export class JobRows {
   }
 }
 
-/** For JSON.stringify: an upstream's words may be what PostgreSQL does not store. */
+/** For JSON.stringify: an upstream's text may be one that PostgreSQL cannot store. */
 function storable(_name: string, value: unknown): unknown {
   return typeof value === "string" ? toStorable(value) : value;
 }
 
-/** Which blobs are results of generation jobs: what the search for orphans asks. */
+/** Which blobs are results of generation jobs, for the search for orphans. */
 export async function findJobBlobs(database: Database, keys: readonly string[]): Promise<ReadonlySet<string>> {
   const ids = keys.map((key) => key.slice(JOB_BLOB_FOLDER.length + 1)).filter((id) => isUuid(id));
   const jobs = await database.prisma.generationJob.findMany({ where: { id: { in: ids } }, select: { id: true } });

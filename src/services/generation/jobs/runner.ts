@@ -1,7 +1,4 @@
-/**
- * Runs generation jobs in this process (see `jobs.ts` for the steps). A job's own signal ends it, and nobody's connection does once
- * it has begun.
- */
+/** Runs generation jobs in this process (see `jobs.ts` for the steps). Only a job's own signal ends it once it has begun. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { deriveContext, type RequestContext } from "../../../context.js";
@@ -27,7 +24,7 @@ import type { GenerationPlan } from "../run.js";
 import { blobKeyOf, type JobError, type JobStatus, receiptOfRecord, type StoredRequest } from "./job.js";
 import type { JobRows } from "./rows.js";
 
-/** Unspecified: when to come back after a refusal for too many jobs. */
+/** Unspecified: retry time after a refusal for too many jobs. */
 const RETRY_AFTER_SECONDS = 10;
 const STOPPED = "The gateway was stopped before this was finished. Nothing was charged.";
 
@@ -38,13 +35,13 @@ interface JobRunnerDependencies {
   readonly events: Events;
 }
 
-/** Makes the generation that a job is to run, under the job's own context. */
+/** Makes the job's generation, with the job's own context. */
 export type Prepare<Answer> = (ctx: RequestContext, onProgress: (percent: number) => void) => PreparedGeneration<Answer>;
 
 interface RunningJob {
-  /** The caller does not wait any more: the job is finished and charged if its upstream has begun. */
+  /** The caller cancelled: the job is finished and charged if its upstream has begun. */
   readonly cancel: () => void;
-  /** It ends at once, at no cost, and has failed for that reason. */
+  /** Ends it at once, at no cost, as failed with that reason. */
   readonly stop: (reason: AppError) => void;
   readonly ended: Promise<void>;
 }
@@ -53,7 +50,7 @@ interface Run<Answer> {
   readonly ctx: RequestContext;
   readonly input: object;
   readonly prepared: PreparedGeneration<Answer>;
-  /** It is under way; the cancellation is what ends its upstream. */
+  /** Called when it is under way; the cancellation ends its upstream. */
   readonly onStarted: (cancellation: Cancellation) => void;
   readonly stoppedBy: () => AppError | null;
 }
@@ -68,12 +65,12 @@ export class JobRunner {
     return [...this.running.keys()];
   }
 
-  /** What its upstream has begun is finished all the same, and charged (docs/spec/credits.md#callers-who-leave). */
+  /** Work that its upstream has begun is finished and charged (docs/spec/credits.md#callers-who-leave). */
   cancel(id: string): void {
     this.running.get(id)?.cancel();
   }
 
-  /** Resolves with its id when it is under way: held, written down, and the upstream is being called. */
+  /** Resolves with its id when it is held, stored, and the upstream is being called. */
   async start<Answer>(ctx: RequestContext, input: object, prepare: Prepare<Answer>): Promise<string> {
     const caller = requireCaller(ctx);
     if (this.isClosing) throw serviceUnavailable("The gateway is stopping.");
@@ -91,7 +88,7 @@ export class JobRunner {
     const detached = deriveContext(ctx, { caller, reservedId: ctx.reservedId, signal: controller.signal });
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
-    // Until there is a job, the caller's connection decides.
+    // Until there is a job, a disconnect cancels.
     if (ctx.signal.aborted) cancel();
     ctx.signal.addEventListener("abort", cancel, { once: true });
     try {
@@ -109,7 +106,7 @@ export class JobRunner {
     return id;
   }
 
-  /** Gives what runs a moment, then stops it at no cost. */
+  /** Waits a moment for running jobs, then stops them at no cost. */
   async close(): Promise<void> {
     this.isClosing = true;
     const ended = Promise.all([...this.running.values()].map((job) => job.ended));
@@ -120,14 +117,14 @@ export class JobRunner {
     await ended;
   }
 
-  /** Stops those that were cancelled while this process could not hear of it. */
+  /** Stops jobs whose cancellation this process missed. */
   async stopCancelled(): Promise<void> {
     for (const id of this.ids) {
       if (!(await this.deps.rows.progress(id, 0))) this.cancel(id);
     }
   }
 
-  /** To the end. Rejects only while there is no job yet. */
+  /** Runs to the end. Rejects only before there is a job. */
   private async run<Answer>({ ctx, input, prepared, onStarted, stoppedBy }: Run<Answer>): Promise<void> {
     const { generations, rows } = this.deps;
     const { plan, work, toFile } = prepared;
@@ -168,7 +165,7 @@ export class JobRunner {
     throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
   }
 
-  /** The answer is stored before it is charged, so that a charged one can always be fetched. */
+  /** Stores the answer before the charge, so that a charged one can always be fetched. */
   private async keep(id: string, { bytes, contentType }: MediaFile): Promise<void> {
     const { blobs, rows } = this.deps;
     await this.store(() => blobs.put(blobKeyOf(id), bytes));
@@ -181,7 +178,7 @@ export class JobRunner {
   private async fail(ctx: RequestContext, { generationId: id, caller }: GenerationPlan, error: unknown): Promise<void> {
     const told = toJobError(error);
     if (told.code === "INTERNAL_ERROR" && !ctx.signal.aborted) ctx.log.error({ err: error, generationId: id }, "a generation job failed");
-    // A job that was cancelled stays that.
+    // A cancelled job stays cancelled.
     const hasFailed = await this.insist(() => this.deps.rows.fail(id, told));
     await this.deps.blobs.delete(blobKeyOf(id)).catch(ignore);
     if (hasFailed) this.publish(caller.accountId, id, "failed");
@@ -192,7 +189,7 @@ export class JobRunner {
     else this.cancel(id);
   }
 
-  /** Again and again while the database is away. A gateway that stops leaves it to the recovery. */
+  /** Retries while the database is unavailable. A stopping gateway leaves it to the recovery. */
   private async insist<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
     for (;;) {
       try {
@@ -204,7 +201,7 @@ export class JobRunner {
     }
   }
 
-  /** Repeats a write of an answer that its upstream was paid for, for a bounded time. */
+  /** Retries storing a paid answer for a bounded time. */
   private async store<Result>(write: () => Promise<Result>): Promise<Result> {
     const endsAt = performance.now() + JOB_STORE_MS_MAX;
     for (;;) {
@@ -222,14 +219,14 @@ export class JobRunner {
   }
 }
 
-/** The error that the caller gets, storable; the rest is for the log. */
+/** The caller's error in storable form; the rest is logged. */
 function toJobError(error: unknown): JobError {
   if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
   const { code, message, details } = error;
   return { code, message: toStorable(message), ...(details && { details }) };
 }
 
-/** Hands values on one at a time; of those that come meanwhile only the latest. What fails is not repeated. */
+/** Passes values on one at a time, skipping all but the latest. Failures are not retried. */
 class LatestOnly<Value> {
   private next: { readonly value: Value } | null = null;
   private isBusy = false;
@@ -253,15 +250,15 @@ class LatestOnly<Value> {
 
 function ignore(): void {}
 
-/** Ready to run: `Generations.run` admits, holds, calls, meters and charges it. */
+/** Ready for `Generations.run`, which admits, holds, calls, meters and charges it. */
 export interface PreparedGeneration<Answer> {
   readonly plan: GenerationPlan;
   readonly work: GenerationWork<Answer>;
   readonly toFile: (answer: Answer) => MediaFile;
 }
 
-// Jobs that nobody works on any more: their process died, or it could not write down how they ended. What was charged has succeeded,
-// whatever else happened; anything else has failed at no cost. Several processes may look at the same job: the first one decides.
+// Abandoned jobs: their process died, or could not store their end. A charged one has succeeded; any other has failed at no cost. Of
+// several processes that see a job, the first one decides.
 
 const JOBS_A_SWEEP_MAX = 200;
 
@@ -278,7 +275,7 @@ interface JobRecoveryDependencies {
   readonly clock: Clock;
   readonly processId: string;
   readonly log: Logger;
-  /** The jobs that this process is working on. */
+  /** The jobs of this process. */
   readonly running: () => readonly string[];
   readonly events: Events;
 }
@@ -297,7 +294,7 @@ export class JobRecovery {
     if (record && request.made) {
       await rows.succeed(id, request.made.contentType, receiptOfRecord(record));
     } else {
-      // While its hold is there it may still be charged: the hold's own recovery comes first.
+      // While its hold exists it may still be charged: the hold is recovered first.
       const isHeld = (await database.prisma.hold.count({ where: { id } })) > 0;
       if (isHeld) return;
       const message = "The gateway's process ended while it worked on this. Nothing was charged.";
@@ -316,12 +313,12 @@ export class JobRecovery {
       WHERE j.status = 'running'
         AND (p.id IS NULL OR p.heartbeat_at < now() - make_interval(secs => ${deadAfterSeconds}) OR j.process_id = ${processId}::uuid)
       ORDER BY j.id LIMIT ${JOBS_A_SWEEP_MAX}`;
-    // Asked last, because what it began before the query is in the query's answer.
+    // Asked last, because the query includes everything that it began before.
     const own = new Set(running());
     return jobs.filter(({ id }) => !own.has(id));
   }
 
-  /** The blob first: a row that is left over finds its way here again. */
+  /** The blob first: a remaining row is found again. */
   private async removeExpired(): Promise<void> {
     const { database, blobs, clock } = this.deps;
     const { generationJob } = database.prisma;

@@ -1,4 +1,4 @@
-/** GET /audio/{text} (docs/spec/audio.md#get-audio): speech, or music when the model makes that; made once and remembered. */
+/** GET /audio/{text} (docs/spec/audio.md#get-audio): speech or music, depending on the model, with the content cache. */
 import type { RequestContext } from "../../../context.js";
 import { SPEECH_CONTENT_TYPES } from "../../../providers/media.js";
 import { requireCaller } from "../../access/permissions.js";

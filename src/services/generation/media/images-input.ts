@@ -1,4 +1,4 @@
-/** What a picture is asked with (docs/spec/images.md): OpenAI's bodies, the same as a form, and the query of GET /image. */
+/** Input of images (docs/spec/images.md): OpenAI's bodies, the same as a form, and the query of GET /image. */
 import * as z from "zod";
 import {
   IMAGE_INPUTS_MAX,
@@ -13,9 +13,8 @@ import { formFlag, formInteger, queryFlag, queryInteger } from "../../requests/q
 import { SAFE_PATTERN, safeInput } from "../../safety/features.js";
 import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./videos-input.js";
 
-// What a quality of a picture means (docs/spec/images.md#quality): one of four words. OpenAI has two more on `/v1`: `standard` is
-// its older word for medium, as `hd` is for high, and `auto` is what saying nothing is, so that no upstream is ever left to
-// choose a dearer one than is held for.
+// Qualities of an image (docs/spec/images.md#quality). OpenAI has two more on `/v1`: `standard`, its older word for medium, as `hd` is for
+// high, and `auto`, the same as an absent one, so that no upstream chooses a more expensive quality than is held.
 
 /** GET /image. */
 const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
@@ -27,11 +26,11 @@ export const IMAGE_RESPONSE_FORMATS = ["b64_json", "url"] as const;
 
 const SIZE = /^(\d{1,4})x(\d{1,4})$/;
 const SIZE_MESSAGE = `must be WIDTHxHEIGHT, each from ${IMAGE_SIDE_MIN} to ${IMAGE_SIDE_MAX} pixels, or auto`;
-/** OpenAI's word for a size or a quality that is not stated (docs/spec/images.md#size). */
+/** OpenAI's word for an absent size or quality (docs/spec/images.md#size). */
 const AUTO = "auto";
 export const IMAGE_SIZE_DEFAULT = `${IMAGE_SIDE_DEFAULT}x${IMAGE_SIDE_DEFAULT}`;
 
-/** Sides of 64 to 4096, as they are described. */
+/** Sides of 64 to 4096, for the description. */
 const SIDE_PATTERN = "(?:6[4-9]|[7-9]\\d|[1-9]\\d{2}|[1-3]\\d{3}|40[0-8]\\d|409[0-6])";
 export const SIDES_PATTERN = `${SIDE_PATTERN}x${SIDE_PATTERN}`;
 const prompt = nonBlankText.max(IMAGE_PROMPT_CHARS_MAX);
@@ -41,13 +40,13 @@ const size = z
   .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE)
   .meta({ pattern: `^(?:auto|${SIDES_PATTERN})$`, examples: ["1024x1024"] });
 const seed = z.int().min(-1);
-/** What may be fetched is the outbound guard's to say. */
+/** The outbound guard decides which addresses are allowed. */
 const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https or data: URL." });
 const imageUrlList = z.array(imageUrl).max(IMAGE_INPUTS_MAX);
 const imageUrlsOf = (list: typeof imageUrlList) =>
   z.union([imageUrl, list], "expected a URL or an array of URLs").transform((urls) => (typeof urls === "string" ? [urls] : urls));
 const imageUrls = imageUrlsOf(imageUrlList);
-/** Unspecified: pictures are answered whole, so a stream of unfinished ones is refused rather than left out. */
+/** Unspecified: images are answered whole, so a request for a stream is refused. */
 const notStreamed = z.literal(false, "must be left out: images are not streamed");
 
 const options = {
@@ -57,7 +56,7 @@ const options = {
   response_format: z.enum(IMAGE_RESPONSE_FORMATS).nullish(),
   quality: z.enum(BODY_IMAGE_QUALITIES).nullish(),
   seed: seed.nullish(),
-  /** There never is a logo. */
+  /** Images never have a logo. */
   nologo: z.boolean().nullish(),
   enhance: z.boolean().nullish(),
   safe: safeInput,
@@ -90,7 +89,7 @@ export const imageGenerationInput = z
 
 const editFields = {
   ...options,
-  /** Unspecified: not stated, the upstream decides, which as a rule keeps the picture's own. */
+  /** Unspecified: when absent the upstream decides, which usually keeps the image's own size. */
   size: size.nullish(),
   /** A URL, http(s) or data. */
   mask: imageUrl.nullish(),
@@ -101,7 +100,7 @@ export const imageEditInput = z
   .looseObject({ ...editFields, image: imageUrlsOf(imageUrlList.min(1)) })
   .refine(mustShowThrough, jpegIsOpaque);
 
-/** The same as a form, whose fields are texts; the pictures may be files beside it. */
+/** The same as a form, whose fields are texts; images may be files. */
 export const imageEditForm = z
   .looseObject({
     ...editFields,
@@ -117,18 +116,18 @@ export const imageEditForm = z
   .refine(mustShowThrough, jpegIsOpaque);
 
 export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
-/** A job makes one picture, which is fetched where its result is. */
+/** A job makes one image, fetched as its result. */
 export type ImageJobInput = ImageGenerationInput & { readonly n?: never; readonly response_format?: never };
 export type ImageEditInput = z.output<typeof imageEditInput>;
 
 const side = queryInteger(imageSide);
 
-/** GET /image/{prompt}, whose model may make pictures or videos: every parameter of both. */
+/** GET /image/{prompt}, whose model may make images or videos: parameters of both. */
 export const imageQuery = z.strictObject({
   model: z.string().min(1).max(253).optional(),
   width: side.optional(),
   height: side.optional(),
-  /** Omitted is 0 on the GET routes (docs/spec/generation.md#seeds). */
+  /** Default 0 on GET routes (docs/spec/generation.md#seeds). */
   seed: queryInteger(seed).default(0),
   enhance: queryFlag.default(false),
   negative_prompt: z.string().optional(),
@@ -145,7 +144,7 @@ export const imageQuery = z.strictObject({
   reasoning: queryFlag.optional(),
   nologo: queryFlag.default(false),
   "no-cache": queryFlag.default(false),
-  /** Of videos. Seconds. */
+  /** For videos, in seconds. */
   duration: queryInteger(videoSeconds).optional(),
   aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
   audio: queryFlag.optional(),
@@ -157,12 +156,12 @@ export interface ImageSize {
   readonly height: number;
 }
 
-/** What was stated; null for `auto`, which states nothing. */
+/** Null for `auto`. */
 export function unlessAuto(stated: string | null | undefined): string | null {
   return stated == null || stated === AUTO ? null : stated;
 }
 
-/** `1024x768`; null for anything else, or for sides that are out of bounds. */
+/** `1024x768`; null for malformed text, and for sides out of bounds. */
 export function readSize(text: string): ImageSize | null {
   const [, width, height] = SIZE.exec(text) ?? [];
   const sides = { width: Number(width), height: Number(height) };

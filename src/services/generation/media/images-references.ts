@@ -1,7 +1,7 @@
 /**
- * The pictures that a caller brings along, as URLs or as files: fetched through the outbound guard, bounded, and known by their bytes
- * to be pictures before an upstream sees them. What the media host gave a link for is read where it is stored: a link that a
- * generation answered is good for the next one wherever the gateway runs. Whatever is wrong is BAD_REQUEST and names the parameter.
+ * A client's images, as URLs or files: fetched through the outbound guard, bounded, and recognized as images by their bytes before an
+ * upstream gets them. Links of the media host are read from its store, so that a generation's link works for the next one wherever the
+ * gateway runs. Every fault is BAD_REQUEST naming the parameter.
  */
 import { buffer } from "node:stream/consumers";
 import { deriveContext, type RequestContext } from "../../../context.js";
@@ -15,7 +15,7 @@ import { plainText } from "../chat/answer.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import { chatCompletionInput } from "../chat/plan.js";
 
-/** Fetched at the same time: few enough for their bytes together to stay within the bound. */
+/** Concurrent fetches: few enough for their bytes to stay within the bound. */
 const FETCHED_AT_ONCE = 3;
 const DATA_URL_HEAD = /^data:[^,]{0,200};base64,/i;
 const BASE64_CHARS_PER_BYTE = 4 / 3;
@@ -27,7 +27,7 @@ export class ImageReferences {
     private readonly own: Pick<Media, "idOf" | "read">,
   ) {}
 
-  /** Nothing is fetched as long as one of them may not be. Throws BAD_REQUEST. */
+  /** Fetches nothing unless all addresses are allowed. Throws BAD_REQUEST. */
   check(urls: readonly string[], param = "image"): void {
     for (const url of urls) {
       if (!isDataUrl(url) && this.own.idOf(url) === null) this.guarded(() => this.guard.parse(url), param);
@@ -47,7 +47,7 @@ export class ImageReferences {
     return files;
   }
 
-  /** Files that the caller sent. */
+  /** Uploaded files. */
   async accept(files: readonly Pick<InputFile, "bytes">[], param = "image"): Promise<readonly InputFile[]> {
     const accepted = await Promise.all(files.map(({ bytes }, index) => toPicture(bytes, index, param)));
     assertTotal(accepted, param);
@@ -103,7 +103,7 @@ function readDataUrl(url: string, param: string): Uint8Array {
   return Buffer.from(url.slice(head.length), "base64");
 }
 
-/** Named by us: a caller's file name is nobody's business upstream, and its type is what its bytes say. */
+/** Has a neutral name, as upstreams need not see the client's, and the type of its bytes. */
 async function toPicture(bytes: Uint8Array, index: number, param: string): Promise<InputFile> {
   if (bytes.byteLength > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
   const contentType = pictureTypeOf(bytes);
@@ -125,8 +125,8 @@ function tooLarge(param: string): Error {
   return invalidInput(`A picture may have at most ${IMAGE_INPUT_BYTES_MAX} bytes.`, param);
 }
 
-// `enhance` (docs/spec/images.md#enhance): the default text model writes the prompt anew. It is a chat of the
-// caller's own, charged and recorded as one.
+// `enhance` (docs/spec/images.md#enhance): the default text model rewrites the prompt. It is a chat of the caller, charged and recorded as
+// one.
 
 const INSTRUCTION = [
   "You write prompts for a model that makes pictures.",
@@ -135,7 +135,7 @@ const INSTRUCTION = [
   "Answer with the prompt alone.",
 ].join(" ");
 
-/** A model that says nothing leaves the prompt as it is. */
+/** An empty answer leaves the prompt unchanged. */
 export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {
   const input = chatCompletionInput.parse({
     messages: [

@@ -1,4 +1,4 @@
-/** The one form in which every way to ask for pictures reaches the service. */
+/** The common form of all image requests. */
 
 import { ownValue, withFields, withoutFields } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
@@ -21,7 +21,7 @@ import {
   unlessAuto,
 } from "./images-input.js";
 
-/** Pictures that the caller brings along: references, or what is to be edited. */
+/** A client's images: references, or images to edit. */
 export interface ImageFiles {
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
@@ -32,7 +32,7 @@ export interface ImageRequest {
   readonly prompt: string;
   readonly size: ImageSize | null;
   readonly count: number;
-  /** -1: a random one; null: none is stated. */
+  /** -1: random; null: absent. */
   readonly seed: number | null;
   readonly negativePrompt: string | null;
   readonly quality: string | null;
@@ -41,24 +41,24 @@ export interface ImageRequest {
   readonly reasoning: boolean | null;
   /** Rewrite the prompt with the default text model first. */
   readonly enhance: boolean;
-  /** As admission takes it. */
+  /** In the form of admission. */
   readonly safe: string | null;
-  /** URLs, in order; files come after them. */
+  /** URLs, in order; files follow. */
   readonly imageUrls: readonly string[];
   readonly maskUrl: string | null;
   readonly files: ImageFiles;
-  /** Answered as links instead of bytes. */
+  /** Answer with links instead of bytes. */
   readonly isPublished: boolean;
-  /** Pictures of more bytes together are answered as links all the same; absent: none are. */
+  /** Larger images in total are answered as links; absent: never. */
   readonly inlineBytesMax?: number;
   readonly extra: Readonly<Record<string, unknown>>;
-  /** What was stated and has no effect on a picture. */
+  /** Stated options without effect on an image. */
   readonly ignored: readonly string[];
 }
 
 export const NO_FILES: ImageFiles = { images: [], mask: null };
 
-/** A generation asks for 1024x1024 unless it says otherwise (docs/spec/images.md#generations). */
+/** Generations default to 1024x1024 (docs/spec/images.md#generations). */
 export function fromGenerationInput(input: ImageGenerationInput): ImageRequest {
   return fromBody(input, unlessAuto(input.size) ?? IMAGE_SIZE_DEFAULT);
 }
@@ -68,7 +68,7 @@ export function fromEditInput(input: ImageEditInput, files: ImageFiles): ImageRe
   return { ...body, maskUrl: input.mask ?? null, files };
 }
 
-/** What is read here; any other field travels on to the upstream. */
+/** Known fields; others are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   ...["prompt", "model", "n", "size", "response_format", "quality", "seed", "nologo", "enhance", "safe", "image"],
   ...["negative_prompt", "transparent", "background", "reasoning", "output_format", "stream"],
@@ -102,7 +102,7 @@ function fromBody(input: ImageGenerationInput, sides: string | null, readFields 
   };
 }
 
-/** GET /image answers JPEG, and PNG where it is to be transparent (docs/spec/images.md#get-image). */
+/** GET /image answers JPEG, and PNG for transparency (docs/spec/images.md#get-image). */
 export function fromQuery(prompt: string, query: ImageQuery): ImageRequest {
   const ofVideos = (["duration", "aspectRatio", "audio"] as const).filter((name) => query[name]);
   return {
@@ -127,19 +127,19 @@ export function fromQuery(prompt: string, query: ImageQuery): ImageRequest {
   };
 }
 
-// What pictures are billed by: `request` counts pictures, `tokens` what the upstream reports. Both are always worked out, because a
-// fallback may be priced the other way and the price of the model that was asked for applies.
+// Amounts billed for images: `request` counts images, `tokens` uses the upstream's report. Both are always computed, because a fallback may
+// have the other pricing, and the requested model's price applies.
 
 /**
- * OpenAI's table of output tokens ("Image generation", cost and latency) for 1024x1024; its larger sizes cost in proportion to their
- * area, to within 2%.
+ * OpenAI's table of output tokens ("Image generation", cost and latency) for 1024x1024; its larger sizes cost in proportion to their area,
+ * to within 2%.
  */
 const OUTPUT_TOKENS: Readonly<Record<string, number>> = { low: 272, medium: 1_056, standard: 1_056, high: 4_160, hd: 4_160 };
 const OUTPUT_TOKENS_PIXELS = 1_024 * 1_024;
-/** The same source: 65 tokens, and 129 for each of two tiles, which is what a picture of any usual shape is cut into. */
+/** The same source: 65 tokens, and 129 for each of two tiles, which every usual aspect ratio has. */
 const INPUT_TOKENS = 65 + 2 * 129;
 
-/** What the hold covers; unspecified: what an upstream that reports no usage is taken to have used. */
+/** The amounts of the hold; unspecified: also the usage assumed of an upstream without a report. */
 export function estimateImages(request: ImageRequest, count = request.count): BillableQuantities {
   const { width, height } = request.size ?? { width: IMAGE_SIDE_DEFAULT, height: IMAGE_SIDE_DEFAULT };
   const atDefaultSize = ownValue(OUTPUT_TOKENS, request.quality ?? "medium") ?? 0;
@@ -154,14 +154,14 @@ export function estimateImages(request: ImageRequest, count = request.count): Bi
   };
 }
 
-/** The table's dearest quality: what a picture comes to at most, at the size that was asked for. Models have a size of their own where less is asked. */
+/** The table's highest quality: the most for an image at the requested size. Without one, models choose a size. */
 const OUTPUT_TOKENS_MOST = 4_160;
-/** The largest of OpenAI's sizes, which a model may choose where none is asked for. */
+/** OpenAI's largest size, which a model may choose by default. */
 const UNSTATED_PIXELS = 1_536 * 1_024;
-/** OpenAI's "input fidelity": 6,240 tokens more for a picture of 1536x1024. */
+/** OpenAI's "input fidelity": 6,240 more tokens for an image of 1536x1024. */
 const INPUT_TOKENS_MOST = INPUT_TOKENS + 6_240;
 
-/** `count` pictures were delivered. */
+/** Meters `count` delivered images. */
 export function meterImages(
   model: Model,
   request: ImageRequest,
@@ -174,7 +174,7 @@ export function meterImages(
     const told = judged(usage, bound);
     return { ...told, quantities: { ...told.quantities, imageRequests: count } };
   }
-  // Priced by the picture, no token was charged, and the usage row claims none.
+  // With a price per image no tokens are charged, so the usage row has none.
   const counted = model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count };
   return { quantities: counted, source: "estimated" };
 }

@@ -1,10 +1,9 @@
 /**
- * Pictures (docs/spec/images.md): from a prompt, from a prompt and other pictures, and by GET from the content cache.
+ * Images (docs/spec/images.md): from a prompt, from a prompt and other images, and by GET with the content cache.
  *
- * 1. What the caller brings along is looked at: nothing is fetched from, or paid for, what may not be asked for.
- * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the caller's pictures are fetched and the
- *    prompt is rewritten when that is asked for, and the answer is brought into the format asked for. It is published before anything is
- *    charged.
+ * 1. Addresses of the client's images are checked: forbidden ones are neither fetched nor paid for.
+ * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the client's images are fetched and the prompt
+ *    is rewritten on request, and the answer is converted to the requested format. It is published before the charge.
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
@@ -58,18 +57,18 @@ export interface ImagesDependencies {
 }
 
 export interface GeneratedImage {
-  /** Bytes, or bytes as base64 that are unpacked when they are asked for. */
+  /** Bytes, or base64 that is decoded on demand. */
   readonly file: Picture;
-  /** A link to it, when that was asked for. */
+  /** A link to it, if requested. */
   readonly url: string | null;
-  /** What the model was told instead of the caller's prompt. */
+  /** The prompt that the model got instead of the client's. */
   readonly revisedPrompt: string | null;
 }
 
 export interface GeneratedImages {
   readonly createdAt: Date;
   readonly images: readonly GeneratedImage[];
-  /** As the upstream reported it, as far as that was believed. */
+  /** As reported by the upstream, if believed. */
   readonly usage: UsageQuantities | null;
   readonly receipt: Receipt;
   /** See ImageAnswer. */
@@ -77,26 +76,26 @@ export interface GeneratedImages {
 }
 
 interface Made extends Pick<GeneratedImages, "usage" | "release"> {
-  /** With links once they are published. */
+  /** With links once published. */
   images: readonly GeneratedImage[];
   readonly warnings: readonly string[];
 }
 
-/** Seeds that every upstream takes. */
+/** Seeds that every upstream accepts. */
 const RANDOM_SEED_BELOW = 2 ** 31;
 
 export class Images {
   constructor(private readonly deps: ImagesDependencies) {}
 
   /**
-   * POST /v1/images/generations. Resolves when the charge is committed. Pictures of more than `inlineBytesMax` together are published
-   * before that, whether links were asked for or not.
+   * POST /v1/images/generations. Resolves when the charge is committed. Images of more than `inlineBytesMax` in total are published before,
+   * even if no links were requested.
    */
   generate(ctx: RequestContext, input: ImageGenerationInput, inlineBytesMax = Number.POSITIVE_INFINITY): Promise<GeneratedImages> {
     return this.run(ctx, { ...fromGenerationInput(input), inlineBytesMax });
   }
 
-  /** POST /v1/images/edits: the pictures are URLs, files, or both. */
+  /** POST /v1/images/edits: the images are URLs, files, or both. */
   async edit(ctx: RequestContext, input: ImageEditInput, files: ImageFiles = NO_FILES): Promise<GeneratedImages> {
     requireCaller(ctx);
     const count = input.image.length + files.images.length;
@@ -109,7 +108,7 @@ export class Images {
     return this.run(ctx, fromEditInput(input, { images, mask }));
   }
 
-  /** GET /image/{prompt}: from the content cache, or made; of a video model, a video. */
+  /** GET /image/{prompt}: from the content cache, or generated; with a video model a video. */
   ask(ctx: RequestContext, prompt: string, query: ImageQuery): AskedAnswer {
     const { catalog, contentCache, videos } = this.deps;
     const noCache = query["no-cache"];
@@ -126,8 +125,8 @@ export class Images {
   }
 
   /**
-   * As `generate`, as a job, whose result is one picture: resolves when it is under way, and every refusal is the caller's at once. What
-   * is written down of the input leaves out pictures that stand in it themselves.
+   * As `generate`, as a job with one image: resolves when it is under way; refusals reject at once. Inline images are not stored with the
+   * job's input.
    */
   start(ctx: RequestContext, input: ImageJobInput): Promise<GenerationJob> {
     const request = fromGenerationInput(input);
@@ -172,7 +171,7 @@ export class Images {
     return { plan, work, toFile };
   }
 
-  /** What every candidate is given alike. */
+  /** Inputs common to all candidates. */
   private async readSources(ctx: RequestContext, request: ImageRequest, prompt: string, signal: AbortSignal): Promise<Prepared> {
     const { chat, references } = this.deps;
     const { imageUrls, maskUrl, files, seed } = request;
@@ -210,7 +209,7 @@ export class Images {
       extra: request.extra,
       signal,
     });
-    // More than was asked for is not the caller's to pay.
+    // More images than requested are not charged.
     const wanted = answer.images.slice(0, request.count);
     if (wanted.length === 0) throw new ProviderError("invalid-response", "The upstream's answer holds no pictures.");
     const made = await Promise.all(
@@ -223,20 +222,20 @@ export class Images {
     return { images: made, usage: answer.usage, warnings: answer.warnings, release: () => answer.release?.() };
   }
 
-  /** After the call: a file store that does not answer is no fault of the model's. */
+  /** After the call: a failing file store is not the model's fault. */
   private async publish(ctx: RequestContext, made: Made): Promise<void> {
     const { mediaLinks } = this.deps;
     made.images = await Promise.all(made.images.map(async (image) => ({ ...image, url: (await mediaLinks.publish(ctx, image.file)).url })));
   }
 }
 
-/** What is not limited is not measured: pictures that came as base64 stay packed. */
+/** Without a bound nothing is measured, so that base64 stays undecoded. */
 function isPublished({ isPublished: isAsked, inlineBytesMax }: ImageRequest, images: readonly GeneratedImage[]): boolean {
   if (isAsked || inlineBytesMax === undefined || inlineBytesMax === Number.POSITIVE_INFINITY) return isAsked;
   return images.reduce((sum, { file }) => sum + file.bytes.byteLength, 0) > inlineBytesMax;
 }
 
-/** The only picture, or the first one. */
+/** The first image. */
 function toFile({ images: [image] }: Pick<Made, "images">): MediaFile {
   if (!image) throw new Error("A generation without a picture was charged.");
   return { bytes: image.file.bytes, contentType: image.file.contentType };
@@ -247,18 +246,18 @@ interface Prepared {
   readonly seed: number | null;
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
-  /** Null when the prompt is the caller's own. */
+  /** Null when the prompt is the client's own. */
   readonly revisedPrompt: string | null;
 }
 
-/** What decides the price of a picture beside its model. */
+/** Options that decide the price beside the model. */
 function billedFieldsOf({ extra, size, quality }: ImageRequest): AskedFields {
   return withFields(extra, { size: size && `${size.width}x${size.height}`, quality });
 }
 
 type Picture = Pick<ImageAnswer["images"][number], "bytes" | "contentType" | "base64">;
 
-/** A picture that cannot be read is the upstream's failure: another may do better. */
+/** An unreadable image is the upstream's failure: a fallback may follow. */
 async function toFormat(picture: Picture, format: ImageRequest["format"]): Promise<Picture> {
   if (format === null || picture.contentType === `image/${format}`) return picture;
   try {
@@ -268,7 +267,7 @@ async function toFormat(picture: Picture, format: ImageRequest["format"]): Promi
   }
 }
 
-/** Everything that decides the picture, and nothing else: a logo that never is there decides nothing. */
+/** Everything that decides the image, and nothing else, such as `nologo`. */
 function toCacheParameters(request: ImageRequest) {
   const { prompt, size, seed, negativePrompt, quality, isTransparent, reasoning, enhance, safe, imageUrls } = request;
   return {

@@ -1,4 +1,4 @@
-/** Reads sound and video files in a thread of its own (see media-inspector.ts), one after the other as they are sent. */
+/** Reads audio and video files in its own thread (see media-inspector.ts), one after another. */
 import { parentPort } from "node:worker_threads";
 import type { InspectionRequest } from "./media-inspector.js";
 import { readAudio, readVideo } from "./read-media.js";

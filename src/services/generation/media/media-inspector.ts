@@ -1,10 +1,9 @@
 /**
- * What a sound or video file says of itself: whether it is one, and how long it plays. A library reads it, and a file of two kilobytes
- * can have tables that keep any library busy for ever: it is read in a thread of its own, which is ended when it takes too long or
- * too much memory. A thread that did well reads the next file too, and is ended when none comes for a while.
+ * Detects type and length of audio and video files. A file of two kilobytes can have tables that keep any library busy forever, so files
+ * are read in a thread that is ended when it takes too much time or memory. A thread is reused, and ended when idle.
  *
- * An account has one file read at a time, so that nobody's files keep the threads from everybody else's, and only so many wait. What
- * an upstream has made waits in any case: it was paid for.
+ * Each account has one file read at a time, so that its files do not block those of others, and a bounded number of waiting ones. Outputs
+ * of upstreams are not bounded: they were paid for.
  */
 import { Worker } from "node:worker_threads";
 import { serviceUnavailable } from "../../../errors.js";
@@ -22,15 +21,15 @@ export interface InspectionRequest {
   readonly bytes: Uint8Array;
 }
 
-/** Of a thread's own objects; the file's bytes are beside them. */
+/** Of a thread's own objects, without the file's bytes. */
 const HEAP_MB_MAX = 128;
 const IDLE_MS = 30_000;
 
-/** Whose file it is, and who brought it. */
+/** The file and its account. */
 export interface InspectedFile {
   readonly accountId: string;
   readonly bytes: Uint8Array;
-  /** An upstream has made it: it is read however many wait. */
+  /** An upstream's output: read however many wait. */
   readonly isAnswer?: boolean;
 }
 
@@ -45,25 +44,28 @@ interface Waiting {
 }
 
 export class MediaInspector {
-  /** The accounts whose files are being read: each of them one. */
+  /** Accounts with a file being read, one each. */
   private readonly reading = new Set<string>();
-  /** Whoever has waited longest first. */
+  /** Longest wait first. */
   private readonly waiting: Waiting[] = [];
   private readonly idle: Reader[] = [];
 
   constructor(private readonly timeoutMs = MEDIA_INSPECTION_MS_MAX) {}
 
-  /** Null when the bytes are no file with sound in it that `readAudio` knows, or cannot be read in good time. Rejects with SERVICE_UNAVAILABLE when too many wait. */
+  /**
+   * Null when the bytes are no audio file that `readAudio` knows, or cannot be read in time. Rejects with SERVICE_UNAVAILABLE when too many
+   * wait.
+   */
   audio(file: InspectedFile): Promise<AudioFacts | null> {
     return this.inspect("audio", file) as Promise<AudioFacts | null>;
   }
 
-  /** Null when the bytes are no MP4, QuickTime or WebM file with a picture in it, or cannot be read in good time. Rejects as above. */
+  /** Null when the bytes are no MP4, QuickTime or WebM file with video, or cannot be read in time. Rejects as above. */
   video(file: InspectedFile): Promise<VideoFacts | null> {
     return this.inspect("video", file) as Promise<VideoFacts | null>;
   }
 
-  /** Ends the threads that wait for files. */
+  /** Ends idle threads. */
   async close(): Promise<void> {
     await Promise.all(this.idle.splice(0).map((reader) => this.end(reader)));
   }
@@ -100,7 +102,7 @@ export class MediaInspector {
     return this.reading.size < MEDIA_INSPECTIONS_MAX && !this.reading.has(accountId);
   }
 
-  /** The place goes to whoever has waited longest of the accounts that read nothing. */
+  /** Gives the slot to the longest waiting file of an account without one being read. */
   private callNext(): void {
     const index = this.waiting.findIndex(({ accountId }) => this.mayRead(accountId));
     const [next] = index === -1 ? [] : this.waiting.splice(index, 1);
@@ -155,10 +157,10 @@ async function startReader(): Promise<Reader> {
     stdout: true,
     stderr: true,
   });
-  // What the library prints is no log of ours.
+  // Output of libraries is dropped.
   worker.stdout.resume();
   worker.stderr.resume();
-  // Too much memory: its exit follows, and tells whoever waits.
+  // Out of memory: the exit that follows settles the waiting call.
   worker.on("error", () => undefined);
   return { worker };
 }

@@ -1,7 +1,6 @@
 /**
- * Music (docs/spec/audio.md#music): a piece for a prompt, billed per second of what came. The hold covers the length that
- * was asked for, or the usual one; the charge is for the length that the file itself has, failing that, what the upstream
- * says, failing that, what was held for.
+ * Music (docs/spec/audio.md#music): a piece for a prompt, billed per second of output. The hold covers the requested length, or the
+ * default; the charge is by the length of the file, else the upstream's reported length, else the held length.
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
@@ -19,9 +18,9 @@ import type { Upstreams } from "../upstreams.js";
 import type { MediaInspector } from "./media-inspector.js";
 import type { MusicInput } from "./speech.js";
 
-/** Seeds that every upstream takes. */
+/** Seeds that every upstream accepts. */
 const RANDOM_SEED_BELOW = 2 ** 31;
-/** 16-bit mono at 24 kHz (OpenAI's "Create speech"): raw samples say nothing of themselves. */
+/** 16-bit mono at 24 kHz (OpenAI's "Create speech"): raw samples have no header. */
 const PCM_BYTES_PER_SECOND = 48_000;
 
 export interface MusicResult {
@@ -40,14 +39,14 @@ export class Music {
     },
   ) {}
 
-  /** Resolves when the charge is committed. `notes` are what had no effect. */
+  /** Resolves when the charge is committed. `notes` are warnings about options without effect. */
   async generate(ctx: RequestContext, input: MusicInput, notes: readonly string[] = []): Promise<MusicResult> {
     const { plan, work, toFile } = this.prepare(ctx, input, notes);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, work);
     return { file: toFile(answer), durationMs: answer.durationMs, receipt };
   }
 
-  /** As `generate`, as a job: resolves when it is under way, and every refusal is the caller's at once. */
+  /** As `generate`, as a job: resolves when it is under way; refusals reject at once. */
   start(ctx: RequestContext, input: MusicInput): Promise<GenerationJob> {
     return this.deps.jobs.start(ctx, input, (job) => this.prepare(job, input, []));
   }
@@ -73,7 +72,7 @@ export class Music {
   }
 }
 
-/** Whatever the upstream calls it, what goes on to callers is sound, with the length that it has. */
+/** Checks that the output is audio, whatever the upstream's type, and measures it. */
 async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: string, inspector: MediaInspector): Promise<MusicAnswer> {
   if (format === "pcm")
     return {

@@ -1,29 +1,29 @@
 /**
- * What sound and video files say of themselves. Called in a thread that can be ended: see media-inspector.ts.
+ * Reads type and length of audio and video files. Called in a thread that can be ended: see media-inspector.ts.
  *
- * What the tables of an MP4 or QuickTime file claim, held against its size. Two kilobytes can claim four billion samples, and a
- * library that believes them counts to four billion: no table may name more samples than the file has bytes, nor more entries than it
- * has room for. The files of other formats have no such tables: their packets are counted as they are read.
+ * Compares claims of tables in MP4 and QuickTime files with the file's size. Two kilobytes can claim four billion samples, and a library
+ * that believes them counts to four billion: no table may name more samples than the file has bytes, nor more entries than it has room for.
+ * Other formats have no such tables: their packets are counted as they are read.
  */
 import { ADTS, BufferSource, EncodedPacketSink, FLAC, Input, MATROSKA, MP3, MP4, OGG, QTFF, WAVE, WEBM } from "mediabunny";
 import { type GeneratedType, UNKNOWN_TYPE } from "../../../lib/content-types.js";
 import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 
-/** Boxes that hold boxes, wherever they are. */
+/** Boxes that contain boxes, anywhere. */
 const CONTAINERS: ReadonlySet<string> = new Set(["moov", "trak", "mdia", "minf", "stbl", "edts", "mvex", "moof", "traf", "mfra"]);
-/** Deeper than any of them is nested. */
+/** Deeper than their real nesting. */
 const DEPTH_MAX = 16;
 
-/** A table is not to be believed. */
+/** A table claims too much. */
 class Unbelievable extends Error {}
 
-/** True for a file that no library should be given. Of bytes that are no such file it says nothing. */
+/** True for a file that must not be given to a library. Other files pass. */
 export function claimsTooMuch(bytes: Uint8Array): boolean {
   try {
     new Tables(bytes).look(0, bytes.byteLength, 0);
     return false;
   } catch (error) {
-    // A table that ends before its own head is cut.
+    // A table that ends within its header is truncated.
     if (error instanceof Unbelievable || error instanceof RangeError) return true;
     throw error;
   }
@@ -31,7 +31,7 @@ export function claimsTooMuch(bytes: Uint8Array): boolean {
 
 class Tables {
   private readonly view: DataView;
-  /** Samples that tables of one kind have named so far, in all tracks and fragments. */
+  /** Samples claimed by tables of one kind, in all tracks and fragments. */
   private readonly named = new Map<string, number>();
 
   constructor(private readonly bytes: Uint8Array) {
@@ -59,7 +59,7 @@ class Tables {
     return size < 16 ? null : { type, content: at + 16, next: at + size };
   }
 
-  /** `at` is where the table's version and flags are; its fields follow them. */
+  /** `at` is the position of the table's version and flags; its fields follow. */
   private check(type: string, at: number, end: number): void {
     switch (type) {
       case "stts":
@@ -102,7 +102,7 @@ class Tables {
     }
   }
 
-  /** Which chunks have how many samples: their numbers rise, and there are no more than the file has bytes. */
+  /** Samples per chunk: chunk numbers rise, up to the file's bytes. */
   private checkChunks(at: number, end: number): void {
     const count = this.entries(at + 4, at + 8, end, 12);
     let before = 0;
@@ -114,7 +114,7 @@ class Tables {
     }
   }
 
-  /** Samples of a fragment: what is not said of each is as its track has it, so that an entry may have no bytes at all. */
+  /** Samples of a fragment: fields that are omitted default to the track's, so an entry may have no bytes. */
   private checkRun(at: number, end: number): void {
     const flags = this.view.getUint32(at) & 0xffffff;
     const head = at + 8 + (flags & 0x1 ? 4 : 0) + (flags & 0x4 ? 4 : 0);
@@ -122,7 +122,7 @@ class Tables {
     this.name("trun", this.entries(at + 4, head, end, fields * 4));
   }
 
-  /** How many entries the table claims, whose count and first entry are there. */
+  /** The claimed entries; count and first entry must exist. */
   private entries(countAt: number, firstAt: number, end: number, entryBytes: number): number {
     const count = this.view.getUint32(countAt);
     if (count * entryBytes > end - firstAt) throw new Unbelievable();
@@ -138,7 +138,7 @@ class Tables {
 
 export interface AudioFacts {
   readonly contentType: GeneratedType;
-  /** What such files are usually called. */
+  /** The usual extension. */
   readonly extension: string;
   readonly durationMs: number;
 }
@@ -147,8 +147,8 @@ const FORMATS = [MP3, WAVE, FLAC, OGG, ADTS, MP4, QTFF, WEBM, MATROSKA];
 const LOOKED_AT = { metadataOnly: true } as const;
 
 /**
- * Null when the bytes are no file with sound in it: MP3, WAV, FLAC, Ogg (Vorbis, Opus), AAC, MP4 (M4A), QuickTime, WebM or Matroska.
- * The length is that of the packets which are there, whatever the file's head says: recordings that were streamed have none.
+ * Null when the bytes are no audio file: MP3, WAV, FLAC, Ogg (Vorbis, Opus), AAC, MP4 (M4A), QuickTime, WebM or Matroska. The length is
+ * that of the packets, not of the header, which streamed recordings lack.
  */
 export async function readAudio(bytes: Uint8Array): Promise<AudioFacts | null> {
   if (claimsTooMuch(bytes)) return null;
@@ -168,7 +168,7 @@ export async function readAudio(bytes: Uint8Array): Promise<AudioFacts | null> {
   }
 }
 
-/** From the beginning, or the first packet where that comes later, to the end of the last. Null: it has none, or more than there can be in so many bytes. */
+/** From the start, or a later first packet, to the end of the last. Null: no packets, or more than the bytes allow. */
 async function measure(sink: EncodedPacketSink, packetsMax: number): Promise<number | null> {
   let end = 0;
   let packets = 0;
@@ -184,7 +184,7 @@ async function measure(sink: EncodedPacketSink, packetsMax: number): Promise<num
   return milliseconds > 0 && milliseconds <= USAGE_AMOUNT_MAX ? milliseconds : null;
 }
 
-/** By the names that the library gives to formats. */
+/** By the library's names of formats. */
 const TYPES: readonly { readonly name: string; readonly contentType: GeneratedType; readonly extension: string }[] = [
   { name: "MP3", contentType: "audio/mpeg", extension: "mp3" },
   { name: "WAVE", contentType: "audio/wav", extension: "wav" },
@@ -200,11 +200,11 @@ const UNKNOWN: Pick<AudioFacts, "contentType" | "extension"> = { contentType: UN
 
 export interface VideoFacts {
   readonly contentType: "video/mp4" | "video/webm" | "video/quicktime";
-  /** Null when the file does not tell. */
+  /** Null when the file has no length. */
   readonly durationMs: number | null;
 }
 
-/** Null when the bytes are no MP4, QuickTime or WebM file with a picture in it. */
+/** Null when the bytes are no MP4, QuickTime or WebM file with video. */
 export async function readVideo(bytes: Uint8Array): Promise<VideoFacts | null> {
   if (claimsTooMuch(bytes)) return null;
   const input = new Input({ formats: [MP4, QTFF, WEBM], source: new BufferSource(bytes) });
@@ -214,7 +214,7 @@ export async function readVideo(bytes: Uint8Array): Promise<VideoFacts | null> {
     if (track === null) return null;
     const format = await input.getFormat();
     const contentType = format === MP4 ? "video/mp4" : format === QTFF ? "video/quicktime" : "video/webm";
-    // From the first picture to the end of the last: some encoders begin after 0.
+    // From the first frame to the end of the last: some encoders start after 0.
     const beginning = Math.max(0, await track.getFirstTimestamp());
     const milliseconds = Math.round(((await track.computeDuration()) - beginning) * 1000);
     return { contentType, durationMs: milliseconds > 0 && Number.isSafeInteger(milliseconds) ? milliseconds : null };

@@ -1,10 +1,10 @@
 /**
- * Speech that is passed on while it is made (see `GenerationStream`).
+ * Speech that is passed on as it is generated (see `GenerationStream`).
  *
- * 1. The price depends on the text alone, so what it will cost is known when the answer begins.
- * 2. Everything but what is withheld passes on as it comes; that goes out once the charge is committed.
- * 3. A caller who leaves after an upstream has accepted the text pays the whole price: the upstream has read all of it. So does one
- *    who takes so long to listen that the time runs out. An upstream that breaks off is not paid for.
+ * 1. The price depends on the text only, so the cost is known when the answer begins.
+ * 2. All but the withheld bytes are passed on as they come; those are sent once the charge is committed.
+ * 3. A client that disconnects after an upstream has accepted the text pays the whole price, because the upstream has read all of it.
+ *    So does one that reads so slowly that the time runs out. An upstream that breaks off is not paid.
  */
 import type { GeneratedType } from "../../../lib/content-types.js";
 import { NO_USAGE } from "../../../lib/usage.js";
@@ -18,7 +18,7 @@ import { joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Answered, GenerationRun } from "../run.js";
 import type { Delivery, ReaderPatience, StreamReader } from "../stream.js";
 
-/** What an answer that has begun will cost. Only which bucket pays is not known yet. */
+/** The cost of an answer that has begun. Only the paying bucket is not known yet. */
 export type Quote = Omit<Receipt, "meterSource">;
 
 export interface OpenedSpeech {
@@ -26,21 +26,24 @@ export interface OpenedSpeech {
   readonly quote: Quote;
 }
 
-/** Bytes that belong together, at least one of them. */
+/** Bytes that belong together, at least one. */
 export type Pieces = readonly Uint8Array[];
 
 export interface SpokenStream {
   readonly generationId: string;
-  /** Limits, safety features and the balance have been looked at; `opened` tells what came of it. */
+  /** Settles after limits, safety features and balance were checked; `opened` has the result. */
   readonly admitted: Promise<void>;
-  /** An upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `chunks` then throws too. */
+  /**
+   * Resolves when an upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `chunks` then
+   * throws too.
+   */
   readonly opened: Promise<OpenedSpeech>;
   /**
-   * Throws an AppError when the answer fails on the way; `return()` closes the upstream and settles. Nothing is asked of an upstream before
-   * the first is asked for. Each is of several pieces, because nothing large is copied to be one.
+   * Throws an AppError when the answer fails; `return()` closes the upstream and settles. Lazy: the upstream is called on the first pull.
+   * Chunks have several pieces, so that nothing large is copied.
    */
   readonly chunks: AsyncIterableIterator<Pieces>;
-  /** Once it has ended and was charged. */
+  /** After its end, if it was charged. */
   receipt(): Receipt | null;
 }
 
@@ -53,7 +56,7 @@ export interface SpokenText {
   readonly run: GenerationRun;
   readonly plan: PricedPlan;
   readonly call: (model: Model) => Promise<SpeechStream>;
-  /** How many of the bytes that have come are held back until more come or the charge is committed. */
+  /** How many of the received bytes are held back until more arrive or the charge is committed. */
   readonly withhold: (bytes: number) => number;
   /** Of the generation. */
   readonly totalMs: number;
@@ -65,12 +68,12 @@ interface BegunSpeech {
   readonly rest: AsyncIterator<Uint8Array>;
 }
 
-/** Calls the candidates until one sends its first bytes. The run holds what it costs. */
+/** Calls the candidates until one sends its first bytes. The run holds the cost. */
 export async function openSpeech(text: SpokenText): Promise<SpeechReader> {
   return new SpeechReader(text, await begin(text));
 }
 
-/** A caller who leaves while an upstream works on its first bytes has had it read the text, and pays for that. */
+/** A client that disconnects before the first bytes pays for the text, which the upstream has read. */
 async function begin({ run, plan, call }: SpokenText): Promise<Answered<BegunSpeech>> {
   let accepted: Answered<SpeechStream> | null = null;
   try {
