@@ -166,7 +166,7 @@ export function addDevicePages(route: Route, page: PageEndpoint, { accounts, cat
       },
       onRefused: async (ctx, { error, fields, request }) => {
         const shown = await frame(ctx, request);
-        // Errors that can be corrected, and repeated decisions: a page sent twice shows the first result.
+        // Correctable errors, and repeated decisions (a page that is sent twice shows the first result).
         if (error.code === "BAD_REQUEST" || error.code === "CONFLICT" || error.code === "INSUFFICIENT_BALANCE") {
           const device = await deviceAuthorizations.find(ctx, entered(fields)).catch(() => null);
           if (device) return show(ctx, device, shown, { error, fields });
