@@ -1,7 +1,7 @@
 /**
- * The model as a request asks for it: with the rates that its fields make it cost (docs/spec/credits.md#billed-fields). Whatever a vendor
- * bills by is looked at here, before anything is held and before an upstream is called, and refused where the model's entry has no price
- * for it. A vendor of the bundled catalog is sent no other field than those that are known to be free there.
+ * The model with the rates of a request's fields (docs/spec/credits.md#billed-fields). Every field that a vendor bills is checked here,
+ * before the hold and the upstream call, and refused where the model's entry has no price for it. Vendors of the bundled catalog get only
+ * fields that are known to be free.
  */
 import { type AppError, invalidInput, wrongField } from "../../errors.js";
 import { isRecord } from "../../lib/json.js";
@@ -24,28 +24,28 @@ import { isTaken, refuseUntaken } from "./taken-fields.js";
 
 export type AskedFields = Readonly<Record<string, unknown>>;
 
-/** What was found in a request: a field of the table's name, where it stands, and what is in it. */
+/** A billed field in a request: its name in the table, path and value. */
 interface Found {
   readonly name: string;
   readonly param: string;
   readonly value: unknown;
-  /** Values that would cost nothing, in words. */
+  /** Values without a price, in words. */
   readonly harmless?: string;
 }
 
 const OPTIONS = canonicalName("provider_options");
-/** How much of a caller's own words an error message repeats. */
+/** Characters of a client's text in an error message. */
 const QUOTED_CHARS_MAX = 100;
 const SHORT_CACHE = "5m";
 const HOUR_CACHE = "1h";
 const CACHE_CONTROL = /^cache_?control$/i;
 
 /**
- * `fields` is everything of the request that reaches the upstream and is not a text: the body, or what of it travels on unread, with
- * `size` and `quality` by their names in the body. Throws BAD_REQUEST that names the field.
+ * `fields` is everything of the request that reaches the upstream and is not text: the body, or its unread fields, with `size` and
+ * `quality` by their names in the body. Throws BAD_REQUEST naming the field.
  */
 export function withAskedRates(model: Model, fields: AskedFields): Model {
-  // An agent that the gateway runs asks other models, and each of those is looked at.
+  // An agent that the gateway runs calls other models, and each of those calls is checked.
   if (model.agentType === "prompt_agent" || model.agentType === "code_agent") {
     for (const param of Object.keys(fields)) assertNoWish(model, param, canonicalName(param), ownValue(fields, param));
     return model;
@@ -61,14 +61,14 @@ export function withAskedRates(model: Model, fields: AskedFields): Model {
   return { ...model, rates: isHourCacheAsked ? { ...rates, isHourCacheAsked } : rates };
 }
 
-/** Whether a fallback may be sent what the model that was asked for takes: one of a bundled vendor's takes less. */
+/** Whether a fallback may get the requested model's fields: a bundled vendor's accepts fewer. */
 export function takesFields(fallback: Model, fields: AskedFields): boolean {
   if (fallback.vendor === null) return true;
   const billed = BILLED_FIELDS[fallback.modality];
   return Object.keys(fields).every((name) => ownValue(fields, name) == null || billed.has(canonicalName(name)) || isTaken(fallback, name));
 }
 
-/** The price that the model's entry gives the value; throws BAD_REQUEST when it gives it none. */
+/** The price of the value in the model's entry; throws BAD_REQUEST without one. */
 function priceOf(model: Model, found: Found): FieldPrice {
   const prices = model.pricedFields.get(found.name);
   const price = prices?.get(typeof found.value === "object" ? "*" : String(found.value)) ?? prices?.get("*");
@@ -111,7 +111,7 @@ function findFields(model: Model, fields: AskedFields, found: Found[]): void {
   }
 }
 
-/** Of an address, which takes no further fields: where one is a wish about money, what is there instead is said. Throws BAD_REQUEST. */
+/** For query strings, which have no unknown fields: refuses wishes about money, naming the alternative. Throws BAD_REQUEST. */
 export function assertNoWishes(parameters: Readonly<Record<string, string>>): void {
   for (const param of Object.keys(parameters)) {
     const wish = MONEY_WISHES.get(canonicalName(param));
@@ -119,7 +119,7 @@ export function assertNoWishes(parameters: Readonly<Record<string, string>>): vo
   }
 }
 
-/** Throws BAD_REQUEST for a wish about money that is not fulfilled here. */
+/** Throws BAD_REQUEST for an unsupported wish about money. */
 function assertNoWish(model: Model, param: string, canonical: string, value: unknown): void {
   const wish = MONEY_WISHES.get(canonical);
   if (wish === undefined || value === undefined || value === null) return;
@@ -142,7 +142,7 @@ function assertOwnName(param: string): void {
   throw invalidInput(`The name of this field is ${written}, in lower case: some upstreams would read both.`, param);
 }
 
-/** OpenAI has two words for each quality of a picture but the lowest. */
+/** OpenAI's two words for each image quality but the lowest. */
 const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
   ["medium", "standard"],
   ["standard", "medium"],
@@ -151,8 +151,8 @@ const OTHER_WORDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The word that the model's entry prices the quality by, which is the one that its upstream is sent: as it was stated, or the other word
- * for the same. Where the entry prices neither, it stays as it was stated.
+ * The quality's word in the model's entry, which its upstream gets: as stated, or its synonym. Without a price for either, it stays as
+ * stated.
  */
 export function qualityFor({ pricedFields }: Pick<Model, "pricedFields">, stated: string | null): string | null {
   const prices = pricedFields.get("quality");
@@ -161,17 +161,17 @@ export function qualityFor({ pricedFields }: Pick<Model, "pricedFields">, stated
   return other !== undefined && prices.has(other) ? other : stated;
 }
 
-/** Vendors whose price of a picture goes by its size and quality. */
+/** Vendors with image prices by size and quality. */
 const GRADED_PICTURES = /^(?:gpt-image|chatgpt-image|dall-e|amazon\.(?:nova-canvas|titan-image))/;
-/** What the price of an entry that states one alone is for. */
+/** Options that a single stated price covers. */
 const PLAIN_PICTURES: ReadonlyMap<string, ReadonlySet<unknown>> = new Map([
   ["size", new Set<unknown>(["1024x1024", "auto"])],
   ["quality", new Set<unknown>(["low", "medium", "standard", "auto"])],
 ]);
 
 /**
- * Where the entry prices values of the field, one of those is asked for. Where it does not, video is priced as it comes when no size is
- * stated; and what an account asks for its own model covers every size of it.
+ * Whether only the priced values of the field are allowed. Without prices for values, a video without a stated size has the base price; and
+ * the price of a community model covers all its sizes.
  */
 function isPricedByValue(model: Model, name: string, value: unknown): boolean {
   if (model.pricedFields.has(name)) return true;
@@ -181,7 +181,7 @@ function isPricedByValue(model: Model, name: string, value: unknown): boolean {
   return isGraded && !PLAIN_PICTURES.get(name)?.has(value);
 }
 
-/** By vendor; those of a vendor that is not known may mean anything to an upstream. */
+/** By vendor; options of an unknown vendor may mean anything to an upstream. */
 function findOptions({ passFields }: Model, path: string, all: unknown, found: Found[]): void {
   if (!isRecord(all)) throw wrongField(path, "expected an object of objects, by vendor");
   for (const [vendor, own] of Object.entries(all)) {
@@ -200,7 +200,7 @@ function findOptions({ passFields }: Model, path: string, all: unknown, found: F
   }
 }
 
-/** A cache is kept for five minutes at the price of a cache write; an hour costs more. Throws for an hour that has no price. */
+/** A cache of five minutes costs a cache write; one of an hour costs more. Throws for an hour without a price. */
 function asksForHourCache(model: Model, fields: AskedFields): boolean {
   if (!namesCacheControl(fields, 0)) return false;
   let isAsked = false;
@@ -219,7 +219,7 @@ function asksForHourCache(model: Model, fields: AskedFields): boolean {
   return isAsked;
 }
 
-/** Almost no request does, so that is found out first, without noting where. */
+/** A cheap check first, as almost no request has one. */
 function namesCacheControl(value: object, depth: number): boolean {
   if (depth > JSON_DEPTH_MAX) return false;
   const isFound = (inner: unknown) => typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1);
@@ -230,7 +230,7 @@ function namesCacheControl(value: object, depth: number): boolean {
   });
 }
 
-/** Wherever it is stated: in messages, their parts, what a vendor wants back with them, tools, a vendor's options. */
+/** In messages, their parts, vendor metadata, tools, and a vendor's options. */
 function* findCacheTimes(value: unknown, path: readonly PropertyKey[]): Generator<{ ttl: unknown; path: readonly PropertyKey[] }> {
   if (typeof value !== "object" || value === null || path.length > JSON_DEPTH_MAX) return;
   for (const [key, inner] of Object.entries(value)) {

@@ -1,14 +1,13 @@
 /**
- * Fields of a request that are billed: a vendor asks another price for them, or another model answers because of them
- * (docs/spec/credits.md#billed-fields). Unknown fields travel on to the upstream, but these never do at the base price:
- * they are refused by name unless the model's entry prices them (`pricedFields`). One table for each format that a request
- * may have; a field that is found to change a price belongs in one of them, and with that is looked at wherever the format
- * is spoken (asked-rates.ts).
+ * Billed fields of a request: a vendor has another price for them, or another model answers because of them
+ * (docs/spec/credits.md#billed-fields). Unknown fields are passed on to the upstream, but billed ones never at the base price: they are
+ * refused by name unless the model's entry prices them (`pricedFields`). One table per request format; a field that turns out to change a
+ * price belongs in one of them, and is then checked wherever the format is used (asked-rates.ts).
  */
 import type { ImagePricing, Modality } from "./modality.js";
 import type { RateCard, StatedPrices } from "./pricing.js";
 
-/** What of a model decides whether a value costs anything. */
+/** Properties of a model that decide whether a value has a price. */
 export interface AskedModel {
   readonly prices: StatedPrices;
   readonly outputModalities: readonly string[];
@@ -17,20 +16,20 @@ export interface AskedModel {
 }
 
 export interface BilledField {
-  /** As it is written in the body, and in `pricedFields`. */
+  /** As written in the body, and in `pricedFields`. */
   readonly name: string;
-  /** Whether this value leaves the price and the model as they are; null always does. */
+  /** Whether this value changes neither price nor model; null never does. */
   readonly isHarmless: (value: unknown, model: AskedModel) => boolean;
-  /** Those values, as a caller would write them; empty where there are none. */
+  /** Those values, as a client would write them; empty for none. */
   readonly harmless: string;
 }
 
-/** Requests name the same few fields again and again. The first names that are met are remembered, so that nobody can fill this. */
+/** Requests repeat the same few fields. Remembers the first names, up to a bound, which clients cannot exceed. */
 const CANONICAL_NAMES_MAX = 1_000;
 const CANONICAL_NAME_CHARS_MAX = 64;
 const canonicalNames = new Map<string, string>();
 
-/** Upstreams differ in whether they read `service_tier`, `serviceTier` or `Service_Tier`, and a form's lists are `models[]`. */
+/** Upstreams differ in reading `service_tier`, `serviceTier` or `Service_Tier`, and a form's lists are `models[]`. */
 export function canonicalName(name: string): string {
   const known = canonicalNames.get(name);
   if (known !== undefined) return known;
@@ -50,7 +49,7 @@ function unless(name: string, ...values: readonly (string | number | boolean)[])
   return field(name, values.map((value) => JSON.stringify(value)).join(" or "), isListed);
 }
 
-/** Harmless when it lists nothing. */
+/** Harmless when empty. */
 function list(name: string): BilledField {
   return field(name, "[]", (value) => (Array.isArray(value) ? value.length === 0 : value === "" || value === "[]"));
 }
@@ -60,10 +59,10 @@ function table(...fields: readonly BilledField[]): ReadonlyMap<string, BilledFie
 }
 
 /**
- * Another vendor, another model, another tier, or something kept or looked up: what routers and vendors read in a body of any format.
- * Sources: the API references of OpenAI, Azure OpenAI (`data_sources`, `enhancements`), OpenRouter, LiteLLM (`*_fallbacks`,
- * `user_config`, `cache`), Bedrock (`guardrailConfig`, `performance_config`), Alibaba's Model Studio (`enable_search`,
- * `enable_thinking`), Volcengine Ark (`caching`) and Groq (`compound_custom`, `search_settings`).
+ * Fields that select another vendor, model or tier, or store or look up data, read by routers and vendors in any format. Sources: the API
+ * references of OpenAI, Azure OpenAI (`data_sources`, `enhancements`), OpenRouter, LiteLLM (`*_fallbacks`, `user_config`, `cache`), Bedrock
+ * (`guardrailConfig`, `performance_config`), Alibaba's Model Studio (`enable_search`, `enable_thinking`), Volcengine Ark (`caching`) and
+ * Groq (`compound_custom`, `search_settings`).
  */
 const EVERYWHERE: readonly BilledField[] = [
   unless("service_tier", "auto", "default"),
@@ -94,14 +93,14 @@ const COUNTS: readonly BilledField[] = [
   ...["image_count", "candidate_count", "num_return_sequences", "num_completions", "num_choices"],
 ].map((name) => unless(name, 1));
 
-/** Sound is dearer than the text whose price it would fall back to; pictures in an answer are what the entry says that it gives. */
+/** Audio costs more than text, whose price is its fallback; images in an answer must be an output modality of the entry. */
 function isGiven(kind: unknown, { outputModalities, prices }: AskedModel): boolean {
   if (kind === "text") return true;
   if (kind === "audio") return prices.completionAudioPrice !== undefined;
   return typeof kind === "string" && outputModalities.includes(kind);
 }
 
-/** Where thinking has another price by the token, as of Qwen's models: what is free costs the same with it. */
+/** For models whose reasoning has another price per token, such as Qwen's; harmless for free models. */
 function thinks(name: string, harmless: string, isOff: (value: unknown) => boolean): BilledField {
   return field(name, harmless, (value, { rates }) => rates.isFree || isOff(value));
 }
@@ -117,7 +116,7 @@ const CHAT = table(
   thinks("chat_template_kwargs", "{}", isEmptyObject),
   field("modalities", '["text"]', (value, model) => Array.isArray(value) && value.every((kind) => isGiven(kind, model))),
   field("audio", "", (_, model) => isGiven("audio", model)),
-  // What of a prediction is not used is billed as output, however short the answer may be.
+  // Unused tokens of a prediction are billed as output, however short the answer.
   field("prediction"),
   unless("prompt_cache_retention", "in_memory", "in-memory"),
   unless("best_of", 1),
@@ -126,7 +125,7 @@ const CHAT = table(
   unless("background", false),
   unless("deferred", false),
   ...["betas", "anthropic_beta", "mcp_servers"].map(list),
-  // Of what is stored with the vendor: prompts that bring their own model and tools, and what others have said.
+  // Data stored with the vendor: prompts with their own model and tools, and earlier conversations.
   ...["prompt", "conversation", "previous_response_id", "container", "cached_content", "context_management"].map((name) => field(name)),
   field("image_config"),
   // Models that read along.
@@ -134,8 +133,8 @@ const CHAT = table(
 );
 
 /**
- * What more, larger or better pictures are asked for by, beside `n` and `size`: Seedream's series (`sequential_image_generation`),
- * Ideogram's `rendering_speed`, Stable Diffusion's second pass (`enable_hr`), and pictures to go by, which `image` names here.
+ * Fields for more, larger or better images, beside `n` and `size`: Seedream's series (`sequential_image_generation`), Ideogram's
+ * `rendering_speed`, Stable Diffusion's second pass (`enable_hr`), and reference images, which `image` names here.
  */
 const MORE_PICTURES: readonly BilledField[] = [
   ...COUNTS,
@@ -156,11 +155,11 @@ const IMAGE = table(
   ...EVERYWHERE,
   ...MORE_PICTURES,
   unless("partial_images", 0),
-  // Priced by tokens, what it takes is in the upstream's report.
+  // With prices per token, the upstream's report covers it.
   field("input_fidelity", '"low"', (value, { imagePricing }) => value === "low" || imagePricing === "tokens"),
 );
 
-/** Lengths by other names than `seconds`, and sound, modes and films to go by, which Kling, PixVerse, Veo and others bill for. */
+/** Other names for `seconds`, and audio, modes and reference videos, which Kling, PixVerse, Veo and others bill. */
 const VIDEO = table(
   ...EVERYWHERE,
   ...MORE_PICTURES,
@@ -177,12 +176,12 @@ const VIDEO = table(
 
 const PLAIN = table(...EVERYWHERE);
 
-/** Other names for what is read out, heard or embedded: nobody would have counted what they hold. */
+/** Other names for the text to speak, hear or embed, whose content would not be counted. */
 const SPEECH = table(
   ...EVERYWHERE,
   ...["text", "ssml", "lyrics", "texts", "inputs", "segments", "dialogue", "script"].map((name) => field(name)),
 );
-/** And what is billed beside the seconds that are heard: AssemblyAI's and Deepgram's analyses. */
+/** And fields billed beside the seconds of audio: AssemblyAI's and Deepgram's analyses. */
 const TRANSCRIPTION = table(
   ...EVERYWHERE,
   ...["url", "audio_url", "file_url", "file_id", "audio", "urls", "audio_urls", "file_ids", "media_url"].map((name) => field(name)),
@@ -199,7 +198,7 @@ const EMBEDDING = table(
   ...["passages", "sentences", "instances", "requests"].map((name) => field(name)),
 );
 
-/** By what the request is for; Responses are chats by the time they are looked at. */
+/** By modality; Responses are chats by the time of the check. */
 export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, BilledField>>> = {
   text: CHAT,
   image: IMAGE,
@@ -208,23 +207,23 @@ export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, Billed
   music: table(...SPEECH.values(), ...COUNTS, unless("n", 1)),
   transcription: TRANSCRIPTION,
   embedding: EMBEDDING,
-  /** Looked at in a session's events, where nothing can be priced (generation/realtime/rules.ts). */
+  /** Checked in a session's events, which have no prices (generation/realtime/rules.ts). */
   realtime: PLAIN,
   moderation: PLAIN,
 };
 
-/** Documented fields whose values an entry may price: with a price for one of them, only those are let through. */
+/** Documented fields whose values an entry may price: with a price for one value, only priced ones are allowed. */
 export const PRICEABLE_FIELDS: Readonly<Partial<Record<Modality, readonly string[]>>> = { image: ["size", "quality"], video: ["size"] };
 
-/** What is found inside of other fields, by the name that `pricedFields` has for it. */
+/** Values inside of other fields, by their name in `pricedFields`. */
 export const TOOL_TYPE_FIELD = "tools.type";
 export const NESTED_FIELDS: Readonly<Partial<Record<Modality, readonly string[]>>> = {
   text: [TOOL_TYPE_FIELD],
 };
 
-/** Tools that the caller runs; any other type is run, and billed, by a vendor. */
+/** Tools that the client runs; a vendor runs and bills any other type. */
 export const CALLER_TOOL_TYPES: ReadonlySet<string> = new Set(["function", "custom"]);
-/** Some routers take a vendor's tool from a key of any tool's object. */
+/** Keys of a tool's object by which some routers run a vendor's tool. */
 export const HOSTED_TOOL_KEYS: ReadonlySet<string> = new Set(
   ["google_search", "google_search_retrieval", "enterprise_web_search", "google_maps", "url_context", "code_execution", "web_search"].map(
     canonicalName,
@@ -232,15 +231,15 @@ export const HOSTED_TOOL_KEYS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Wishes about money by names that this gateway does not know. A caller who states one relies on it, so it is refused and never sent on;
- * `max_cost` is taken out of an input where a request enters, so that one which is met here bounds nothing.
+ * Wishes about money by names that this gateway does not support. A client that states one relies on it, so it is refused and never passed
+ * on; `max_cost` is removed from an input on entry, so one found here has no effect.
  */
 export const MONEY_WISHES: ReadonlyMap<string, BilledField> = table(
   unless("dry_run", false),
   ...["budget", "max_price", "max_budget", "max_cost"].map((name) => field(name)),
 );
 
-/** Fields that the gateway itself checks, counts or replaces. Servers that do not mind the case of a name would read a second one. */
+/** Fields that the gateway validates, counts or replaces. Servers with case-insensitive names would read a second one. */
 export const OWN_FIELDS: ReadonlySet<string> = new Set(
   [
     "model",

@@ -1,10 +1,10 @@
 /**
- * `provider_options.<vendor>.<option>` that a caller may state. Vendors add options faster than anybody can list those that cost
- * something (more pictures, another resolution, a faster tier, another model), so what is listed here is what costs nothing more: any
- * other option is refused unless the model's entry prices it. A new vendor, or an option that turns out to be free, gets a line here.
+ * Allowed options `provider_options.<vendor>.<option>`. Vendors often add options that cost something (more images, another resolution, a
+ * faster tier, another model), so the free ones are listed: any other option is refused unless the model's entry prices it. A new vendor,
+ * or an option found to be free, gets a line here.
  */
 
-/** Whether a value of the option leaves the price as it is. */
+/** Whether a value of the option leaves the price unchanged. */
 type IsHarmless = (value: unknown) => boolean;
 
 const free: IsHarmless = () => true;
@@ -17,18 +17,18 @@ function options(names: string, more: Readonly<Record<string, IsHarmless>> = {})
   return new Map([...names.split(" ").map((name): [string, IsHarmless] => [name, free]), ...Object.entries(more)]);
 }
 
-/** Gemini's pictures cost by their size; everything else of the configuration is taste. */
+/** The size of Gemini's images decides their price; the rest of the configuration does not. */
 function isDefaultPicture(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { imageSize } = value as { readonly imageSize?: unknown };
   return imageSize === undefined || imageSize === "1K" || imageSize === "512";
 }
 
-/** By the name under which a vendor's package reads its own options (providers/ai-sdk/vendors.ts, `optionsName`). */
+/** By the vendor's name for options in its package (providers/ai-sdk/vendors.ts, `optionsName`). */
 export const HARMLESS_OPTIONS: ReadonlyMap<string, ReadonlyMap<string, IsHarmless>> = new Map([
   [
     "anthropic",
-    // How long a cache is kept is looked at wherever it is stated.
+    // Lifetimes of caches are checked wherever they are stated.
     options("sendReasoning structuredOutputMode thinking disableParallelToolUse metadata toolStreaming effort taskBudget cacheControl", {
       speed: only("standard"),
       inferenceGeo: only("global"),

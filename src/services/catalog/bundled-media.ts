@@ -1,7 +1,6 @@
 /**
- * The bundled catalog's models of every modality but text. Where the price library has a model's price it is taken from there
- * (`bundled-prices.json`); where it has none, the vendor's published price is stated here with its source and the day on which it
- * was read. Order is preference, as in `bundled-models.ts`.
+ * The bundled catalog's models of every modality but text. Prices come from the price library (`bundled-prices.json`) where it has them;
+ * otherwise the vendor's published price is stated here with its source and date. Order is preference, as in `bundled-models.ts`.
  */
 import type { OtherNames } from "./bundled-models.js";
 import type { BundledVendor } from "./bundled-vendors.js";
@@ -10,9 +9,9 @@ import type { ContentKind, ImagePricing, Modality } from "./modality.js";
 /** Credits per unit of the modality, as decimals; see docs/adding-a-model.md for the units. */
 export interface PublishedPrice {
   readonly credits: string;
-  /** Where the vendor's price depends on the size: each that has one. `credits` is that of a request which states none. */
+  /** Where the vendor's price depends on the size: by size. `credits` is for requests without one. */
   readonly sizes?: Readonly<Record<string, string>>;
-  /** Where it was read, and when. */
+  /** Address and date. */
   readonly source: string;
 }
 
@@ -27,7 +26,7 @@ export interface BundledMediaModel {
   readonly contextLength?: number;
   readonly voices?: readonly string[];
   readonly isAlpha?: boolean;
-  /** The vendor's own name for the model; with a price, or with the price library's. */
+  /** The vendor's name of the model, with a price here or in the price library. */
   readonly offers: Readonly<Partial<Record<BundledVendor, { readonly name: string; readonly price?: PublishedPrice }>>>;
 }
 
@@ -55,7 +54,7 @@ const REPLICATE_PRICES = "https://replicate.com/pricing, 2026-05-11";
 const FAL_PRICES = "https://fal.ai/pricing, 2025-10-11";
 
 const OPENAI: readonly BundledMediaModel[] = [
-  // What DALL·E's callers say of quality and style of answer is put into this family's words by the wire format.
+  // The wire format translates DALL·E's quality and style for this family.
   {
     ...openAiImage("gpt-image-2", "GPT Image 2", "OpenAI's image model of the second generation."),
     otherNames: { snapshots: ["gpt-image-2-2026-04-21"], formerly: ["gpt-image-1", "dall-e-3", "dall-e-2"] },
@@ -65,7 +64,7 @@ const OPENAI: readonly BundledMediaModel[] = [
     otherNames: { snapshots: ["gpt-image-1.5-2025-12-16"] },
   },
   openAiImage("gpt-image-1-mini", "GPT Image 1 mini", "OpenAI's small image model of the first generation."),
-  // Per second; of 720p where no size is stated.
+  // Per second; of 720p without a stated size.
   openAi("video", "sora-2", "Sora 2", "OpenAI's video model.", {
     credits: "0.1",
     sizes: { "1280x720": "0.1", "720x1280": "0.1" },
@@ -120,7 +119,7 @@ const GOOGLE: readonly BundledMediaModel[] = [
     offers: {
       gemini: {
         name: "veo-3.1-generate-preview",
-        // 720p and 1080p cost the same; 4K has a price of its own and is not offered.
+        // 720p and 1080p cost the same; 4K has its own price and is not offered.
         price: { credits: "0.4", sizes: { "1280x720": "0.4", "1920x1080": "0.4" }, source: GOOGLE_PRICES },
       },
     },
@@ -135,7 +134,7 @@ const GOOGLE: readonly BundledMediaModel[] = [
   },
 ];
 
-/** Per character, and per second heard. */
+/** Per character, and per second of audio. */
 const ELEVENLABS: readonly BundledMediaModel[] = [
   {
     id: "elevenlabs/eleven_multilingual_v2",
@@ -167,7 +166,7 @@ const DEEPGRAM: readonly BundledMediaModel[] = [
     title: "Nova-3",
     description: "Deepgram's transcription model.",
     modality: "transcription",
-    // 0.0092 a minute: recordings whose language is found out are billed as multilingual.
+    // 0.0092 a minute: recordings with detected language are billed as multilingual.
     offers: { deepgram: { name: "nova-3", price: { credits: "0.000153333333", source: DEEPGRAM_PRICES } } },
   },
   ...["helena", "thalia", "apollo"].map(
@@ -182,7 +181,7 @@ const DEEPGRAM: readonly BundledMediaModel[] = [
   ),
 ];
 
-/** Per picture. */
+/** Per image. */
 const OTHERS: readonly BundledMediaModel[] = [
   {
     id: "black-forest-labs/flux-schnell",

@@ -1,20 +1,20 @@
 /**
- * The bundled catalog's text models and the vendors that run them (those of other modalities: `bundled-media.ts`). Prices and
- * context lengths are not stated here: they come from the price library (`bundled-prices.json`).
+ * The bundled catalog's text models and their vendors (other modalities: `bundled-media.ts`). Prices and context lengths come from the
+ * price library (`bundled-prices.json`).
  *
- * Order is preference: the first entry that a configured vendor offers is the default text model when the operator
- * names none. Within an entry, the first configured vendor serves it.
+ * Order is preference: the first entry of a configured vendor is the default text model unless the operator names one. Within an entry, the
+ * first configured vendor serves it.
  */
 
 import type { BundledVendor } from "./bundled-vendors.js";
 import type { ContentKind } from "./modality.js";
 import type { Capability } from "./model.js";
 
-/** What a maker calls, or called, what this model is: bare, and a name with and without the publisher. A test holds them to their prices. */
+/** Current and former names of this model at its maker: bare, and with and without the publisher. A test compares their prices. */
 export interface OtherNames {
-  /** Dated names of this model. One whose price is another is no name of it: it gets an entry of its own, or none. */
+  /** Dated names of this model. One with another price is not a name of it: it gets its own entry, or none. */
   readonly snapshots?: readonly string[];
-  /** Names that many programs still have as their default and whose models the maker has retired: this one succeeds them, and costs no more. */
+  /** Names of retired models that many programs still have as their default: this model succeeds them, and costs no more. */
   readonly formerly?: readonly string[];
 }
 
@@ -29,9 +29,9 @@ export interface BundledModel {
   readonly capabilities: readonly Capability[];
   /** A preview: its maker may change or withdraw it at short notice. */
   readonly isAlpha?: boolean;
-  /** Where the price library knows none. */
+  /** Where the price library has none. */
   readonly contextLength?: number;
-  /** The vendor's own name for the model, per vendor, in the order in which they are preferred. */
+  /** The vendor's name of the model, in order of preference. */
   readonly offers: Readonly<Partial<Record<BundledVendor, string>>>;
 }
 
@@ -41,7 +41,7 @@ const ALL_MEDIA: readonly ContentKind[] = ["text", "image", "audio", "video"];
 const TOOLS: readonly Capability[] = ["tools"];
 const THINKS: readonly Capability[] = ["tools", "reasoning"];
 
-/** A model that its maker runs and OpenRouter resells under `<publisher>/<name>`. */
+/** A model that its maker runs, and OpenRouter resells under `<publisher>/<name>`. */
 function openAi(
   name: string,
   title: string,

@@ -1,4 +1,4 @@
-/** The rest of the bundled catalog: makers whose models are open, or run by several vendors. See `bundled-models.ts`. */
+/** The rest of the bundled catalog: makers with open models, or models at several vendors. See `bundled-models.ts`. */
 import { type BundledModel, MAKERS_MODELS } from "./bundled-models.js";
 import type { ContentKind } from "./modality.js";
 import type { Capability } from "./model.js";

@@ -1,4 +1,4 @@
-/** Vendors of the bundled catalog, by the id under which their upstream is known. */
+/** Vendors of the bundled catalog, by upstream id. */
 export const BUNDLED_VENDORS = [
   "openai",
   "anthropic",

@@ -1,9 +1,9 @@
 /**
- * The bundled catalog: well-known models of every modality, each shown only when a vendor of it is configured (architecture
+ * The bundled catalog: well-known models of every modality, each listed when one of its vendors is configured (architecture
  * "Configuration"), at the vendor's public prices.
  *
- * The prices are those in force when the process starts, those of long prompts among them. Where a vendor's price depends on the
- * hour, the dearest applies. An operator who sells otherwise states the model in `MODELS_FILE`.
+ * Prices are those in force at the start of the process, including those of long prompts. Of prices by the hour, the highest applies. An
+ * operator with other prices states the model in `MODELS_FILE`.
  */
 import { parsePicocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
@@ -30,16 +30,16 @@ import {
   type StatedPrices,
 } from "./pricing.js";
 
-/** What the environment says of one vendor; `baseUrl` overrides the vendor's public address. */
+/** A vendor's settings from the environment; `baseUrl` overrides its public address. */
 export interface VendorSettings {
   readonly apiKey: string | null;
   readonly baseUrl: string | null;
-  /** The environment variable that switches it on. */
+  /** The environment variable that enables it. */
   readonly variable?: string;
 }
 export type VendorsSettings = Readonly<Partial<Record<BundledVendor | "ollama", VendorSettings>>>;
 
-/** The models of the vendors that have a key. The price list is only read when there is one. */
+/** The models of vendors with a key. The price list is read only when there is one. */
 export async function loadBundledSource(vendors: VendorsSettings, now: Date): Promise<CatalogSource> {
   const upstreams = BUNDLED_VENDORS.flatMap((vendor) => toUpstream(vendor, vendors[vendor]));
   const isConfigured = new Set(upstreams.map((upstream) => upstream.id));
@@ -93,7 +93,7 @@ function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: 
   };
 }
 
-/** The name without its publisher, and the maker's other names with it and without. */
+/** The name without its publisher, and the maker's other names with and without it. */
 function aliasesOf({ id, otherNames: { snapshots = [], formerly = [] } = {} }: Pick<BundledModel, "id" | "otherNames">): string[] {
   return [bareNameOf(id), ...[...snapshots, ...formerly].flatMap((name) => [name, `${publisherOf(id)}/${name}`])];
 }
@@ -128,7 +128,7 @@ function listed(prices: PriceList, vendor: BundledVendor, name: string): ListedM
   return model;
 }
 
-/** The one field that a modality which is not priced by tokens is priced by. */
+/** The price field of a modality without token prices. */
 const UNIT_FIELDS = {
   image: "completionImagePrice",
   video: "completionVideoPrice",
@@ -156,10 +156,10 @@ function publishedPrices(modality: Modality, { credits, sizes }: PublishedPrice)
   return { prices: unitPrice(credits), pricedFields };
 }
 
-// What `bundled-prices.json` says of a model, in our terms. The file is written by `npm run prices` from the price library and
-// checked in, so that a start reads a few kilobytes and every change of a price is seen before it is charged.
+// Reads a model's prices from `bundled-prices.json`. `npm run prices` writes the file from the price library; it is checked in, so that a
+// start reads only a few kilobytes and every change of a price is reviewed.
 
-/** A price that depends on how long the prompt is: each tier is that of a request with more tokens than its start, all of it. */
+/** A price by length of the prompt: a tier applies to all of a request with more tokens than its start. */
 interface TieredPrice {
   readonly base: number;
   readonly tiers?: readonly { readonly start: number; readonly price: number }[];
@@ -179,13 +179,13 @@ export interface ListedModel {
   readonly contextLength?: number;
 }
 
-/** By vendor, then by the vendor's own name for the model. */
+/** By vendor, then by the vendor's name of the model. */
 type PriceList = Readonly<Record<string, Readonly<Record<string, ListedModel>>>>;
 
 type Unit = "million-tokens" | "hour";
 type PriceName = readonly [name: string, field: CatalogPriceField, unit: Unit];
 
-/** Where each price field is found, for the modalities that the library prices. The first name that it has counts. */
+/** Names of each price field for the library's modalities. The first one present counts. */
 const TEXT_NAMES: readonly PriceName[] = [
   ["input_mtok", "promptTextPrice", "million-tokens"],
   ["cache_read_mtok", "promptCachedPrice", "million-tokens"],
@@ -220,7 +220,7 @@ interface PricesInForce {
   readonly longContext: readonly LongContextPrices[];
 }
 
-/** The last entry of a history that has begun, and of it and every entry bound to hours of the day the dearest price of each kind. */
+/** The last entry of a history in force, and the highest price of each kind among it and entries for hours of the day. */
 export function pricesInForce(history: ListedModel["prices"], now: Date, modality: Modality = "text"): PricesInForce {
   const lists = isHistory(history) ? listsInForce(history, now) : [history];
   const at = (promptTokens: number) => lists.map((list) => toStatedPrices(list, modality, promptTokens)).reduce(dearest, {});
@@ -255,7 +255,7 @@ function tiersOf(price: number | TieredPrice): NonNullable<TieredPrice["tiers"]>
   return typeof price === "number" ? [] : (price.tiers ?? []);
 }
 
-/** The tier of the highest start that the prompt is beyond, else the base. */
+/** The highest tier below the prompt's length, else the base. */
 function priceAt(price: number | TieredPrice, promptTokens: number): number {
   if (typeof price === "number") return price;
   const passed = tiersOf(price).filter(({ start }) => promptTokens > start);
@@ -273,26 +273,26 @@ function toStatedPrices(prices: ListedPrices, modality: Modality, promptTokens: 
 
 const SECONDS_PER_HOUR = 3_600n;
 
-/** Per token: six decimal places further right, the rest rounded. Per second: rounded up to a whole picocredit. */
+/** Per token: divided by a million and rounded. Per second: rounded up to a whole picocredit. */
 function toPicocredits(credits: number, unit: Unit): bigint {
   const millionths = BigInt(credits.toFixed(6).replace(".", ""));
   if (unit === "million-tokens") return millionths;
   return (millionths * 1_000_000n + SECONDS_PER_HOUR - 1n) / SECONDS_PER_HOUR;
 }
 
-// Who runs the bundled catalog's models: where, over which wire format, and under which name in the price library.
+// The vendors of the bundled catalog: address, wire format, and name in the price library.
 
 interface BundledVendorEntry {
   readonly baseUrl: string;
-  /** `openai` where it is absent. */
+  /** Default: `openai`. */
   readonly wireFormat?: WireFormat;
-  /** Its name in the price library; absent where that knows none of its models. */
+  /** Its name in the price library; absent when it has none of its models. */
   readonly priceListId?: string;
 }
 
 export const BUNDLED_VENDOR_ENTRIES: Readonly<Record<BundledVendor, BundledVendorEntry>> = {
   openai: { baseUrl: "https://api.openai.com/v1", priceListId: "openai" },
-  // Both also have addresses that speak OpenAI's chat format; docs/decisions/native-formats.md says why those are not used.
+  // Both also have addresses for OpenAI's chat format; for why those are not used see docs/decisions/native-formats.md.
   anthropic: { baseUrl: "https://api.anthropic.com/v1", wireFormat: "ai-sdk:anthropic", priceListId: "anthropic" },
   gemini: { baseUrl: "https://generativelanguage.googleapis.com/v1beta", wireFormat: "ai-sdk:google", priceListId: "google" },
   mistral: { baseUrl: "https://api.mistral.ai/v1", priceListId: "mistral" },

@@ -1,4 +1,4 @@
-/** The catalog (docs/spec/models.md): which models there are, what they are called, and who may call them. */
+/** The catalog (docs/spec/models.md): models, their names, and who may call them. */
 import type { Caller, RequestContext } from "../../context.js";
 import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
@@ -24,27 +24,27 @@ import {
 import { ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
 import { SANDBOX_SOURCE } from "./sandbox.js";
 
-// What a request is told whose model cannot be called: which ones of the kind can (docs/spec/models.md#unknown-models), and, whoever
-// runs the gateway, what to set. Unspecified: strangers are not told which variables are unset, only that the model is not offered.
+// Errors for models that cannot be called: available ones of the kind (docs/spec/models.md#unknown-models), and for operators the variable
+// to set. Unspecified: other callers only learn that the model is not offered.
 
-/** How many ids an error about an unknown model names, and how much of the name is looked at: no id is longer. */
+/** Number of ids in an error about an unknown model, and characters of the name that are compared: no id is longer. */
 const CLOSEST = { namesOf: ({ id, aliases }: Model) => [id, ...aliases], count: 3, charsMax: 253 } as const;
-/** Unspecified: how much of a caller's own words an error message repeats. */
+/** Unspecified: characters of a client's text in an error message. */
 const QUOTED_CHARS_MAX = 100;
 
 interface Missing {
-  /** Undefined: the request has named none, and there is no default. */
+  /** Undefined: the request named none, and there is no default. */
   readonly name: string | undefined;
-  /** Where it was named. */
+  /** The parameter with the name. */
   readonly param: string;
-  /** The modalities that the operation takes. */
+  /** Modalities of the operation. */
   readonly served: readonly Modality[];
   readonly dormant: readonly DormantModel[];
-  /** Whether the gateway has models of these modalities, whoever may call them. */
+  /** Whether the gateway has such models, callable or not. */
   readonly isAnyThere: boolean;
-  /** Those of them that the caller may call. */
+  /** Those that the caller may call. */
   readonly callable: readonly Model[];
-  /** Whether the caller is told what an operator has to set. */
+  /** Whether the caller is told which variable to set. */
   readonly isToldSetup: boolean;
 }
 
@@ -61,7 +61,7 @@ function refuseMissing(missing: Missing): AppError {
   return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, param);
 }
 
-/** A model that another operation serves. */
+/** A model of another operation. */
 function refuseModality({ id, modality }: Pick<Model, "id" | "modality">): AppError {
   const { route, field } = MODALITY_TRAITS[modality];
   return invalidInput(`The model ${id} is of modality ${modality}: use ${route}${field === null ? "" : ` (GraphQL: ${field})`}.`, "model");
@@ -84,21 +84,21 @@ function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Mi
   return `This gateway has no ${kind}: ${vendors}add one with MODELS_FILE.`;
 }
 
-/** Of registered models, those that are compared with a name that is unknown: a request must not cost more the more there are. */
+/** Registered models that are compared with an unknown name, so that the cost does not grow with their number. */
 const COMPARED_MAX = 1_000;
 
 export interface CatalogSettings {
   /** The path of `MODELS_FILE`. */
   readonly modelsFile: string | null;
-  /** False: there is no model that runs in the process, nor its upstream. */
+  /** False: no sandbox models and upstream. */
   readonly hasSandboxModels: boolean;
   readonly vendors: VendorsSettings;
   readonly readEnv: ReadEnv;
-  /** Only this machine can ask. Absent: others can, too. */
+  /** Only this machine can connect. Absent: others can. */
   readonly isForThisMachineOnly?: boolean | undefined;
 }
 
-/** Reads every source but the local server's models, which are found later. Rejects with a ModelsFileError, whose message names each bad field. */
+/** Reads every source but the local server's models, which follow later. Rejects with a ModelsFileError naming each bad field. */
 export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
@@ -111,15 +111,15 @@ export async function loadCatalog(settings: CatalogSettings, clock: Clock): Prom
   return new Catalog([operator, ...builtIn], settings.isForThisMachineOnly);
 }
 
-/** All that is worked out of the sources: made anew when one of them changes, and never changed itself. */
+/** Data derived from the sources, immutable: made again when a source changes. */
 interface Listing {
-  /** In the order of lists: by modality, the default first, stable before alpha, then by id. */
+  /** Sorted as in lists: by modality, the default first, stable before alpha, then by id. */
   readonly models: readonly Model[];
   readonly modelByName: ReadonlyMap<string, Model>;
   readonly defaults: ReadonlyMap<Modality, Model>;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly dormant: readonly DormantModel[];
-  /** An allow list, as a key's caller carries it, to the canonical ids that it means. */
+  /** Canonical ids by allow list, as in a key's caller. */
   readonly allowedIds: WeakMap<readonly string[], ReadonlySet<string>>;
 }
 
@@ -127,7 +127,7 @@ export class Catalog {
   private listing: Listing;
   private community: CommunityCatalog = NO_COMMUNITY;
 
-  /** `sources` come strongest first: operator, bundled, local, sandbox; one of each. */
+  /** `sources` are in order of precedence: operator, bundled, local, sandbox; one of each. */
   constructor(
     private sources: readonly CatalogSource[],
     private readonly isSetupToldToAll = false,
@@ -135,12 +135,12 @@ export class Catalog {
     this.listing = toListing(sources);
   }
 
-  /** What accounts have registered is found through `community` from now on. */
+  /** Sets the directory of registered models. */
   include(community: CommunityCatalog): void {
     this.community = community;
   }
 
-  /** Takes a source instead of the one of its origin, all of it at once. Generations that have begun keep the model that they began with. */
+  /** Replaces the source of the same origin at once. Generations under way keep their model. */
   replaceSource(changed: CatalogSource): void {
     const sources = this.sources.map((source) => (source.origin === changed.origin ? changed : source));
     this.listing = toListing(sources);
@@ -148,9 +148,9 @@ export class Catalog {
   }
 
   /**
-   * The model that a generation asks for; undefined asks for the modality's default. Throws BAD_REQUEST for a name that is unknown
-   * or of another modality, and for an agent that an agent asks for; FORBIDDEN for one that the key may not use. `served` are the
-   * modalities that the operation takes, where they are more than one.
+   * The requested model; undefined: the modality's default. Throws BAD_REQUEST for a name that is unknown or of another modality, and for
+   * an agent requested by an agent; FORBIDDEN for one that the key may not use. `served` has the operation's modalities if there are
+   * several.
    */
   resolve(caller: Caller, name: string | undefined, modality: Modality, served: readonly Modality[] = [modality]): Model {
     const model = name === undefined ? this.listing.defaults.get(modality) : this.findFor(caller, name);
@@ -161,50 +161,50 @@ export class Catalog {
     return model;
   }
 
-  /** Whether the caller's key lets it use this model. Whoever calls without a key is not restricted here. */
+  /** Whether the caller's key may use this model. Callers without a key are not restricted here. */
   isAllowed(caller: Caller, model: Model): boolean {
     return caller.kind !== "key" || caller.modelLists.every((list) => this.idsOf(list).has(model.id));
   }
 
-  /** A name's canonical id; the name itself where there is no such model, or not yet. */
+  /** A name's canonical id; the name itself for an unknown model. */
   idOf(name: string): string {
     return this.find(name)?.id ?? name;
   }
 
-  /** Those that the operator has, in the order of lists. */
+  /** The operator's models, sorted as in lists. */
   get models(): readonly Model[] {
     return this.listing.models;
   }
 
-  /** By canonical id or alias, of those that every caller has alike. */
+  /** By canonical id or alias, among models common to all callers. */
   find(name: string): Model | null {
     return this.listing.modelByName.get(name) ?? null;
   }
 
-  /** As `find`, and among the registered models those that this caller may know of. */
+  /** As `find`, and among registered models that the caller may see. */
   findFor(caller: Caller, name: string): Model | null {
     return this.listing.modelByName.get(name) ?? (isCommunityId(name) ? this.community.find(caller, name) : null);
   }
 
-  /** As `findFor`. Throws BAD_REQUEST at `param`, with the closest ones, where there is none. */
+  /** As `findFor`. Throws BAD_REQUEST at `param`, with the closest names. */
   known(caller: Caller, name: string, param: string): Model {
     const model = this.findFor(caller, name);
     if (!model) throw this.missingModel(caller, name, MODALITIES, param);
     return model;
   }
 
-  /** The models to try when this one's upstream fails, in order. */
+  /** The fallbacks in order. */
   fallbacksOf(model: Model): readonly Model[] {
     if (model.isCommunity) return this.community.fallbacksOf(model);
     return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);
   }
 
-  /** What an entry says of its fallbacks: the ids of those that this caller may know of. */
+  /** The ids of an entry's fallbacks that the caller may see. */
   namedFallbacks(caller: Caller, model: Model): readonly string[] {
     return model.isCommunity ? model.fallbacks.filter((id) => this.findFor(caller, id) !== null) : model.fallbacks;
   }
 
-  /** The upstream of a model of this catalog. Throws UPSTREAM_ERROR when it is a registered one that was deleted meanwhile. */
+  /** The upstream of a model. Throws UPSTREAM_ERROR for a registered one that was deleted meanwhile. */
   upstream(id: string): Upstream {
     const upstream = this.listing.upstreams.get(id) ?? this.community.upstream(id);
     if (!upstream) throw upstreamFailed("The model is no longer there.", { cause: new Error(`The catalog holds no upstream ${id}.`) });
@@ -215,17 +215,17 @@ export class Catalog {
     return this.community.healthOf(model);
   }
 
-  /** The account that has registered it; null: none has, or it was deleted meanwhile. */
+  /** The account that registered it; null: none, or deleted meanwhile. */
   ownerOf(model: Pick<Model, "communityModelId">): string | null {
     return this.community.ownerOf(model);
   }
 
-  /** Whether the caller's account has registered it. */
+  /** Whether the caller's account registered it. */
   isOwn({ caller }: RequestContext, model: Pick<Model, "communityModelId">): boolean {
     return caller.kind !== "anonymous" && this.ownerOf(model) === caller.accountId;
   }
 
-  /** What the caller may call. Public: anybody may look, a restricted key sees its own models. */
+  /** Models that the caller may call. Public; a restricted key sees its own models. */
   async list(ctx: RequestContext, filter: CatalogFilter): Promise<readonly Model[]> {
     const { capability, community, reliability, healthStatuses } = filter;
     if (capability !== undefined && !CAPABILITIES.some((known) => known === capability)) {
@@ -244,7 +244,7 @@ export class Catalog {
     return pageOf(await this.list(ctx, toCatalogFilter(parseInput(modelFilterInput, filter))), order, page);
   }
 
-  /** One model, by canonical id or alias. Public. NOT_FOUND when it is unknown or not the key's to use. */
+  /** One model, by canonical id or alias. Public. Rejects with NOT_FOUND for one that is unknown or not allowed for the key. */
   async get(ctx: RequestContext, name: string): Promise<Model> {
     const model = this.shown(ctx, name);
     if (!model) throw notFound("model");
@@ -270,7 +270,7 @@ export class Catalog {
     return this.isAllowed(caller, model) && !(model.isAgent && isAgentAtWork(caller));
   }
 
-  /** The same owner's before others. */
+  /** The same owner's first. */
   private registeredNear(caller: Caller, name: string): readonly Model[] {
     const ofOwner = name.slice(0, name.lastIndexOf("/") + 1);
     const models = this.community.list(caller, { reliableOnly: true });
@@ -279,7 +279,7 @@ export class Catalog {
   }
 
   private missingModel(caller: Caller, name: string | undefined, served: readonly Modality[], param = "model"): Error {
-    // Whoever asks for nothing of the kind is not told of what others have registered.
+    // Registered models are named only for a name of that form.
     const registered = name !== undefined && isCommunityId(name) ? this.registeredNear(caller, name) : [];
     const there = [...this.listing.models, ...registered].filter(({ modality }) => served.includes(modality));
     return refuseMissing({
@@ -306,13 +306,13 @@ function toListing(sources: readonly CatalogSource[]): Listing {
   };
 }
 
-/** By id; the strongest source's of each. */
+/** By id; of duplicates the one of the first source. */
 function upstreamsOf(sources: readonly CatalogSource[]): ReadonlyMap<string, Upstream> {
   // The last one set is kept.
   return new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream])));
 }
 
-/** What is to be set is no secret, but only operators can: others would not know what to do with it. A key that pages publish is anybody's. */
+/** The variable is no secret, but only operators can set it. Publishable keys are public, so they do not count. */
 function isOperatorHimself(caller: Caller): boolean {
   if (caller.kind === "anonymous" || caller.run !== undefined) return false;
   return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
@@ -322,12 +322,12 @@ function isAgentAtWork(caller: Caller): boolean {
   return caller.kind !== "anonymous" && caller.run !== undefined;
 }
 
-// From the catalog's sources to its models: which entry keeps a contested name, and which model is each modality's default.
+// Merges the catalog's sources: decides contested names, and each modality's default.
 
 interface Assembled {
   /** In order of preference. */
   readonly models: readonly Model[];
-  /** What is wrong with fallbacks: `models.<index in its source>.fallbacks.<position>: <what>`. */
+  /** Faults of fallbacks: `models.<index in its source>.fallbacks.<position>: <fault>`. */
   readonly problems: readonly string[];
 }
 
@@ -339,8 +339,8 @@ interface Kept {
 }
 
 /**
- * `sources` come strongest first. A name belongs to the first source that gives it: a later model whose id is taken is
- * left out, an alias that is taken is dropped.
+ * `sources` are in order of precedence. A name belongs to the first source that has it: a later model with that id is dropped, a later
+ * alias too.
  */
 function assemble(sources: readonly CatalogSource[]): Assembled {
   const idByName = new Map<string, string>();
@@ -366,7 +366,7 @@ function assemble(sources: readonly CatalogSource[]): Assembled {
   return { models, problems };
 }
 
-/** Ids before aliases, so that within one source an alias never takes another model's id. */
+/** Ids before aliases, so that within a source an alias never takes another model's id. */
 function claimNames(source: CatalogSource, idByName: Map<string, string>): Kept[] {
   const kept = source.models.map((definition, index) => ({ definition, index })).filter(({ definition }) => !idByName.has(definition.id));
   for (const { definition } of kept) idByName.set(definition.id, definition.id);
@@ -377,7 +377,7 @@ function claimNames(source: CatalogSource, idByName: Map<string, string>): Kept[
   });
 }
 
-/** The one that its source asks for; else the first stable one, else the first. */
+/** The one marked by its source; else the first stable one, else the first. */
 function chooseDefaults(kept: readonly Kept[]): ReadonlyMap<Modality, string> {
   const ranked = kept.map(({ definition }) => definition).sort((one, other) => defaultRank(one) - defaultRank(other));
   const defaults = new Map<Modality, string>();

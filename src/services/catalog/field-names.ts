@@ -1,14 +1,14 @@
 /**
- * Fields that nobody here knows travel on to the upstream, which as a rule ignores them: a `temprature` then changes nothing, and nobody
- * says so. A name that is a letter off from a known one still travels on, and its caller is told which one may have been meant.
- * One list of names for each format: what the gateway reads, what OpenAI's own format has beside that, and names of other vendors that
- * would pass for a slip. A field that a schema gains belongs in its list (test/rest/warnings.test.ts).
+ * Warns about misspelt fields: unknown fields are passed on to the upstream, which usually ignores them, so `temprature` would have no
+ * effect without notice. A name one edit from a known one is still passed on, with a warning that suggests the known one. One list of names
+ * per format: fields that the gateway reads, other fields of OpenAI's format, and other vendors' names that resemble them. A new field of a
+ * schema must be added to its list (test/rest/warnings.test.ts).
  */
 import { distance } from "fastest-levenshtein";
 import { BILLED_FIELDS, canonicalName } from "./billed-fields.js";
 import type { Modality } from "./modality.js";
 
-/** Unspecified: how many unknown fields of a body are compared, how long their names may be, and how short a name is too short to tell. */
+/** Unspecified: unknown fields of a body that are compared, the longest names, and names too short to compare. */
 const COMPARED_MAX = 32;
 const NAME_CHARS_MAX = 40;
 const NAME_CHARS_MIN = 4;
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: readonly string[] = [];
 
-/** The names of a format, and each by what is left of it without case and dashes. */
+/** The names of a format, and their canonical forms. */
 interface Names {
   readonly exact: ReadonlySet<string>;
   readonly canonical: ReadonlyMap<string, string>;
@@ -34,7 +34,7 @@ function names(modality: Modality, ...lists: readonly string[]): Names {
   };
 }
 
-/** What the gateway reads of a body, and what OpenAI's own format has, with the fields of it that are billed. */
+/** Fields that the gateway reads and other fields of OpenAI's format, billed ones included. */
 export const FORMAT_FIELDS: Readonly<Record<Modality, string>> = {
   text:
     "model messages stream stream_options n seed max_tokens max_completion_tokens presence_penalty frequency_penalty stop logprobs " +
@@ -59,7 +59,7 @@ const SAMPLING = "top_k top_a min_p typical_p repetition_penalty";
 const REASONING = "reasoning reasoning_format include_reasoning thinking think enable_thinking thinking_budget";
 const CACHED = "cache_control";
 
-/** By what a request is for; exported for the test that walks the schemas. */
+/** By modality; exported for the test that walks the schemas. */
 export const FIELD_NAMES: Readonly<Record<Modality, Names>> = {
   text: names("text", FORMAT_FIELDS.text, "stop_token_ids min_tokens num_ctx format options", SAMPLING, CACHED, REASONING),
   image: names("image", FORMAT_FIELDS.image, "images guidance guidance_scale"),
@@ -96,7 +96,7 @@ export function misspeltResponseFields(body: Fields): readonly string[] {
   return misspelt(RESPONSE_NAMES, body);
 }
 
-/** Every generation comes through here: what is known costs a look into a set. */
+/** On the path of every generation: known names cost one look-up. */
 function misspelt(known: Names, fields: Fields): readonly string[] {
   let told: string[] | null = null;
   let compared = 0;
@@ -113,10 +113,10 @@ function misspelt(known: Names, fields: Fields): readonly string[] {
   return told ?? NONE;
 }
 
-/** The known name that a field may have been meant to have; null where none is close. */
+/** The known name that a field probably means; null without a close one. */
 function nameMeant({ exact, canonical, billed }: Names, field: string): string | null {
   if (field.length > NAME_CHARS_MAX || field.length < NAME_CHARS_MIN) return null;
-  // A form's lists.
+  // Lists in a form.
   if (field.endsWith("[]") && exact.has(field.slice(0, -2))) return null;
   const written = canonicalName(field);
   if (billed.has(written)) return null;
@@ -126,7 +126,7 @@ function nameMeant({ exact, canonical, billed }: Names, field: string): string |
   return null;
 }
 
-/** One letter too many, too few or another one, or two that have changed places. */
+/** One letter added, missing or changed, or two swapped. */
 function isSlip(written: string, name: string): boolean {
   const edits = Math.abs(written.length - name.length) > 1 ? 2 : distance(written, name);
   if (edits !== 2 || written.length !== name.length) return edits <= 1;

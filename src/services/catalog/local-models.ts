@@ -1,6 +1,6 @@
 /**
- * Keeps the catalog's local models those that the local server has (docs/operating.md#configuration, `OLLAMA_BASE_URL`). The server is
- * asked beside everything else, never while a generation waits: one that is down keeps its last list, and is noticed when it comes up.
+ * Keeps the catalog's local models in sync with the local server (docs/operating.md#configuration, `OLLAMA_BASE_URL`). Polls in the
+ * background, never on a generation's path: a server that is down keeps its last list, and is noticed when it is up again.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -28,7 +28,7 @@ export class LocalModels {
     this.asks = new Repeated(() => this.ask(), log, "the local model server could not be asked");
   }
 
-  /** Resolves when the server has been asked, or when a start need not wait for it any longer. */
+  /** Resolves after the first answer, or after the longest wait of a start. */
   async start(): Promise<void> {
     this.asks.every(this.refreshMs);
     let waited: NodeJS.Timeout | undefined;
@@ -39,7 +39,7 @@ export class LocalModels {
     clearTimeout(waited);
   }
 
-  /** Asks the server now, unless it is being asked. Never rejects. */
+  /** Polls now, unless a poll is under way. Never rejects. */
   refresh(): Promise<void> {
     return this.asks.now();
   }

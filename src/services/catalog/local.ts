@@ -1,16 +1,16 @@
-/** The models of a local server (`OLLAMA_BASE_URL`), as a source of the catalog: free, and listed for as long as the server has them. */
+/** Models of a local server (`OLLAMA_BASE_URL`), as a source of the catalog: free, and listed as long as the server has them. */
 import { ownValue } from "../../lib/own-values.js";
 import type { LocalModel } from "../../providers/ollama.js";
 import type { Capability, CatalogSource, ModelDefinition } from "./model.js";
 
 const UPSTREAM_ID = "ollama";
 const LATEST = ":latest";
-/** Ollama's words for what a model can do, and ours. */
+/** Ollama's abilities by our capabilities. */
 const CAPABILITIES: Readonly<Record<string, Capability>> = { tools: "tools", thinking: "reasoning", vision: "vision" };
-/** What the name says of a model that the server says nothing of. */
+/** Embedding models by name, for servers that report no abilities. */
 const EMBEDDING_NAME = /embed|minilm|(^|[/-])bge-|(^|[/-])gte-/i;
 
-/** Where the server's own paths begin: its address is often given with the `/v1` that OpenAI's clients need. */
+/** The server's root: its address is often given with the `/v1` of OpenAI clients. */
 export function serverUrlOf(baseUrl: string): string {
   return baseUrl.replace(/\/v1$/, "");
 }

@@ -1,10 +1,10 @@
-/** What a model does: the words that the catalog, its prices and its routes are sorted by (docs/spec/models.md#modalities). */
+/** Modalities: the sorting of the catalog, its prices and its routes (docs/spec/models.md#modalities). */
 
-/** In the order in which lists show them. */
+/** In the order of lists. */
 export const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "realtime", "moderation"] as const;
 export type Modality = (typeof MODALITIES)[number];
 
-/** What goes into a model or comes out of it (docs/spec/models.md#modalities). */
+/** Inputs and outputs of models (docs/spec/models.md#modalities). */
 export const CONTENT_KINDS = ["text", "image", "audio", "video", "embedding", "3d"] as const;
 export type ContentKind = (typeof CONTENT_KINDS)[number];
 
@@ -17,12 +17,12 @@ export type Category = "text" | "image" | "video" | "audio" | "embedding" | "rea
 
 interface ModalityTraits {
   readonly category: Category;
-  /** What a model of this modality takes and gives when its entry states nothing. */
+  /** Inputs and outputs of a model whose entry states none. */
   readonly inputs: readonly ContentKind[];
   readonly outputs: readonly ContentKind[];
-  /** The operation that serves it, as a caller writes it. */
+  /** The operation, as a client writes it. */
   readonly route: string;
-  /** The GraphQL field that does; null: none. */
+  /** The GraphQL field; null: none. */
   readonly field: string | null;
 }
 

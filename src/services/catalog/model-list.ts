@@ -1,4 +1,4 @@
-/** Lists of the catalog: which models somebody asks for, in which order, and a page of them. */
+/** Lists of the catalog: filter, order and pages. */
 import * as z from "zod";
 import { COUNT_TAKE, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
 import { CATALOG_SEARCH_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
@@ -7,24 +7,24 @@ import { MODALITIES, type Modality } from "./modality.js";
 import { CAPABILITIES, type Capability, type Model } from "./model.js";
 import { headlinePrices } from "./pricing.js";
 
-/** Absent: whatever it is. */
+/** Absent fields match everything. */
 export interface CatalogFilter {
   readonly modalities?: readonly Modality[] | undefined;
-  /** Words that must all occur in the id, an alias, the title, the description or the publisher, in any case. */
+  /** Words that must all be in the id, an alias, the title, the description or the publisher, in any case. */
   readonly search?: string | undefined;
   /** One of `CAPABILITIES`. */
   readonly capability?: string | undefined;
   /** All of them. */
   readonly capabilities?: readonly Capability[] | undefined;
   readonly publishers?: readonly string[] | undefined;
-  /** True: only models that accounts have registered; false: none of those. */
+  /** True: only registered models; false: none of those. */
   readonly community?: boolean | undefined;
-  /** Unreliable ones of others' too. */
+  /** Include unreliable models of other accounts. */
   readonly reliability?: "all" | undefined;
-  /** Takes the place of `reliability`. */
+  /** Overrides `reliability`. */
   readonly healthStatuses?: readonly ModelHealth["status"][] | undefined;
   readonly isFree?: boolean | undefined;
-  /** Picocredits per unit; what a model does not bill is 0. */
+  /** Picocredits per unit; 0 for kinds that a model does not bill. */
   readonly maxInputPrice?: bigint | undefined;
   readonly maxOutputPrice?: bigint | undefined;
 }
@@ -33,7 +33,7 @@ const publisher = z.string().min(1).max(MODEL_REFERENCE_CHARS_MAX);
 /** Unspecified: the publishers of one filter. */
 const PUBLISHERS_MAX = 100;
 
-/** What is asked for by whoever pages through the catalog. */
+/** Filters of catalog pages. */
 export const modelFilterInput = z.strictObject({
   search: z.string().max(CATALOG_SEARCH_CHARS_MAX).nullish(),
   modalities: z.array(z.enum(MODALITIES)).min(1).max(MODALITIES.length).nullish(),
@@ -52,7 +52,7 @@ export function toCatalogFilter({ isCommunity, ...filter }: z.output<typeof mode
   return Object.fromEntries(stated) as CatalogFilter;
 }
 
-/** Whether a model is what the filter asks for, as far as the model itself says. */
+/** The test of a filter on a model. */
 export function toTest(filter: CatalogFilter, healthOf: (model: Model) => ModelHealth): (model: Model) => boolean {
   const { modalities, capability, capabilities, publishers, healthStatuses, isFree, maxInputPrice, maxOutputPrice } = filter;
   const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
@@ -74,7 +74,7 @@ function hasWords(model: Model, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** How lists show the built-in models, unless another order is asked for. */
+/** Default order of built-in models. */
 export function compareListed(one: Model, other: Model): number {
   return (
     MODALITIES.indexOf(one.modality) - MODALITIES.indexOf(other.modality) ||
@@ -84,7 +84,7 @@ export function compareListed(one: Model, other: Model): number {
   );
 }
 
-/** By modality; of one, the registered ones come after the others. */
+/** By modality; within one, registered models come last. */
 export function inOrder(builtIn: readonly Model[], registered: readonly Model[]): readonly Model[] {
   if (registered.length === 0) return builtIn;
   return MODALITIES.flatMap((modality) => [builtIn, registered].flatMap((models) => models.filter((model) => model.modality === modality)));
@@ -100,7 +100,7 @@ export interface ModelOrder {
 /** Prices are below PRICE_CREDITS_MAX, in picocredits. */
 const PRICE_DIGITS = 20;
 
-/** What stands for a model in an order: texts that compare as the models do. Ids break ties. */
+/** A model's rank in an order, as texts that sort like the models. Ids break ties. */
 const RANKS: Readonly<Record<ModelOrder["field"], (model: Model) => string>> = {
   default: ({ modality, isCommunity, isDefault, flags }) =>
     [String(MODALITIES.indexOf(modality)).padStart(2, "0"), Number(isCommunity), Number(!isDefault), Number(flags.alpha)].join("."),
@@ -116,7 +116,7 @@ export function modelPosition(model: Model, { field }: ModelOrder): RankedPositi
   return { rank: RANKS[field](model), id: model.id };
 }
 
-/** A model that is gone leaves its place: pages go on from there. */
+/** Cursors are positions, so pages continue even if their model is gone. */
 export function pageOf(models: readonly Model[], order: ModelOrder, page: PageRequest<RankedPosition>): Page<Model> {
   const sign = order.direction === "asc" ? 1 : -1;
   const compare = (one: RankedPosition, other: RankedPosition) => sign * compareRanked(one, other);

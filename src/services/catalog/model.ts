@@ -1,10 +1,10 @@
-/** A model of the catalog and the upstream that runs it (docs/spec/models.md#entries). Immutable: a change makes another one. */
+/** A model of the catalog and its upstream (docs/spec/models.md#entries). Immutable: a change makes a new object. */
 
 import type { BundledVendor } from "./bundled-vendors.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
 
-/** What a caller can filter by (docs/spec/models.md#entries). */
+/** Filterable capabilities (docs/spec/models.md#entries). */
 export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -13,8 +13,8 @@ export const SAFETY_FEATURES = ["privacy", "secrets", "sexual", "violence", "shi
 export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
 
 /**
- * The protocol that an upstream speaks; `sandbox` is answered in the process. `openai-endpoint` is OpenAI's format at an address
- * that somebody registered: the exact endpoint, or for media the base of their API.
+ * The protocol of an upstream; `sandbox` runs in the process. `openai-endpoint` is OpenAI's format at a registered address: the exact
+ * endpoint, or for media the base of the API.
  */
 export type WireFormat = "openai" | "openai-endpoint" | "sandbox" | `ai-sdk:${string}`;
 
@@ -22,30 +22,30 @@ export type WireFormat = "openai" | "openai-endpoint" | "sandbox" | `ai-sdk:${st
 export const UPSTREAM_APIS = ["chat_completions", "responses"] as const;
 export type UpstreamApi = (typeof UPSTREAM_APIS)[number];
 
-/** Who is an agent, and who runs it (docs/spec/community-models.md#record): the gateway, or an endpoint of its owner's. */
+/** Kinds of agents, run by the gateway or at an endpoint of the owner (docs/spec/community-models.md#record). */
 export const AGENT_TYPES = ["prompt_agent", "code_agent", "endpoint_agent"] as const;
 export type AgentType = (typeof AGENT_TYPES)[number];
 
 export interface Upstream {
   readonly id: string;
   readonly wireFormat: WireFormat;
-  /** Without a slash at the end; paths such as `/chat/completions` are appended. Empty for the sandbox. */
+  /** Without a trailing slash; paths such as `/chat/completions` are appended. Empty for the sandbox. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
-  /** Named by the operator: exempt from the outbound guard (docs/spec/outbound.md#exemptions). */
+  /** Configured by the operator: exempt from the outbound guard (docs/spec/outbound.md#exemptions). */
   readonly isTrusted: boolean;
   /** Of the bundled catalog. */
   readonly vendor?: BundledVendor | undefined;
-  /** With the wire format `openai-endpoint`: what is at the address. */
+  /** With the wire format `openai-endpoint`: the kind of endpoint. */
   readonly endpoint?: { readonly modality: Modality; readonly api: UpstreamApi | null } | undefined;
 }
 
 export interface Model {
   /** Canonical: `publisher/name`. */
   readonly id: string;
-  /** Other names, former ids among them, that requests and key allow lists may use. */
+  /** Other names, former ids included, for requests and allow lists of keys. */
   readonly aliases: readonly string[];
-  /** Who made it, not who runs it (docs/spec/models.md#entries). */
+  /** The publisher, not the vendor (docs/spec/models.md#entries). */
   readonly publisher: string;
   readonly brandUrl: string | null;
   readonly title: string;
@@ -57,25 +57,25 @@ export interface Model {
   readonly flags: { readonly paid: boolean; readonly alpha: boolean };
   readonly prices: StatedPrices;
   readonly longContext: readonly LongContextPrices[];
-  /** Fields of a request that change what the vendor bills, and what they then cost: any other such field is refused. */
+  /** Billed fields of a request and their prices: other billed fields are refused. */
   readonly pricedFields: PricedFields;
-  /** Fields that its upstream is sent at the model's own price, beside those that it is sent anyway. */
+  /** Further fields that its upstream gets at the model's own price. */
   readonly passFields: ReadonlySet<string>;
-  /** The bundled catalog's vendor that serves it, which is sent known fields alone; null: another upstream. */
+  /** The bundled catalog's vendor that serves it, which only gets known fields; null: another upstream. */
   readonly vendor: BundledVendor | null;
   readonly imagePricing: ImagePricing;
-  /** What usage is charged by: `prices` and `longContext` with the fall-backs applied. */
+  /** Rates of charges: `prices` and `longContext` with fallback prices applied. */
   readonly rates: RateCard;
   /** In tokens. */
   readonly contextLength: number | null;
-  /** Of a text model: the most tokens that it writes in one answer; null: not known. */
+  /** Of a text model: most output tokens of one answer; null: unknown. */
   readonly maxOutputTokens: number | null;
   readonly voices: readonly string[];
   /** Draws crypto and pack credits, never tier credits. */
   readonly paidOnly: boolean;
   /** Requests a minute of one account; 0.5 is one in two minutes. */
   readonly perUserRpm: number | null;
-  /** Served when a request names no model; one of each modality is. */
+  /** The default of its modality, for requests without a model. */
   readonly isDefault: boolean;
   /** Canonical ids, tried in this order when the upstream fails. */
   readonly fallbacks: readonly string[];
@@ -84,7 +84,7 @@ export interface Model {
   readonly upstreamModel: string;
   readonly addedAt: Date;
   readonly requiredSafetyFeatures: readonly SafetyFeature[];
-  /** Registered by an account; its owner's handle is `owner`. */
+  /** Registered by an account, with the handle `owner`. */
   readonly isCommunity: boolean;
   readonly isAgent: boolean;
   /** Null: not an agent. */
@@ -92,26 +92,26 @@ export interface Model {
   readonly owner: string | null;
   /** The row of a registered model. */
   readonly communityModelId: string | null;
-  /** Registered by an account and only its owner's to call. */
+  /** Registered by an account, and callable only by its owner. */
   readonly isPrivate: boolean;
-  /** What its owner has scheduled; null: nothing. */
+  /** The scheduled change; null: none. */
   readonly pendingChange: PendingModelChange | null;
 }
 
-/** What a model will be from a moment on (docs/spec/community-models.md#pending-changes). Null: stays as it is. */
+/** A model after its scheduled change (docs/spec/community-models.md#pending-changes). Null: unchanged. */
 export interface PendingModelChange {
   readonly effectiveAt: Date;
   readonly visibility: "public" | null;
   readonly paidOnly: boolean | null;
   readonly imagePricing: ImagePricing | null;
-  /** All of its rates, when one of them changes. */
+  /** All of its rates, if one of them changes. */
   readonly pricing: Pick<Model, "modality" | "imagePricing" | "rates"> | null;
 }
 
-/** Where an entry comes from, strongest first: an operator's overrides a bundled one, that one a local server's, and that one the sandbox. */
+/** Origins of entries in order of precedence: operator, bundled, local server, sandbox. */
 export type Origin = "operator" | "bundled" | "local" | "sandbox";
 
-/** What a source of the catalog states of a model; the rest is worked out by `toModel`. */
+/** A source's statements about a model; `toModel` computes the rest. */
 export interface ModelDefinition {
   readonly id: string;
   readonly aliases: readonly string[];
@@ -135,7 +135,7 @@ export interface ModelDefinition {
   readonly voices?: readonly string[] | undefined;
   readonly paidOnly?: boolean | undefined;
   readonly perUserRpm?: number | null | undefined;
-  /** Asked for by the source; which one it is, the catalog decides. */
+  /** Requested by the source; the catalog decides. */
   readonly isDefault?: boolean | undefined;
   /** Ids or aliases. */
   readonly fallbacks?: readonly string[] | undefined;
@@ -143,28 +143,28 @@ export interface ModelDefinition {
   readonly requiredSafetyFeatures?: readonly SafetyFeature[] | undefined;
 }
 
-/** The upstreams and models that one origin brings, its models in order of preference. */
+/** The upstreams and models of one origin, models in order of preference. */
 export interface CatalogSource {
   readonly origin: Origin;
   readonly upstreams: readonly Upstream[];
   readonly models: readonly ModelDefinition[];
-  /** What it would bring if more were configured. */
+  /** Models that further configuration would add. */
   readonly dormant?: readonly DormantModel[];
 }
 
-/** A model that the catalog knows and nobody can call here, because none of its vendors has a key. */
+/** A known model that cannot be called, because none of its vendors is configured. */
 export interface DormantModel extends Pick<ModelDefinition, "id" | "aliases" | "modality"> {
-  /** Environment variables: any one of them makes it callable. */
+  /** Environment variables, any of which makes it callable. */
   readonly variables: readonly string[];
 }
 
-/** Unspecified: when an entry that states no date counts as added: the day of this catalog's first edition. */
+/** Unspecified: the date of entries without one: the first edition of this catalog. */
 const FIRST_EDITION = new Date("2026-11-21T00:00:00Z");
 
 const NONE_PRICED: PricedFields = new Map();
 const NONE_PASSED: ReadonlySet<string> = new Set();
 
-/** What the catalog knows and the definition does not: the names that are left to it, and what became of its wishes. */
+/** Decisions of the catalog about a definition: its names, and whether it is a default. */
 export interface ModelStanding {
   readonly aliases: readonly string[];
   readonly fallbacks: readonly string[];
@@ -227,7 +227,7 @@ export function bareNameOf(id: string): string {
   return id.slice(id.indexOf("/") + 1);
 }
 
-/** A text model sees exactly when it takes images: whichever of the two its entry states, the other follows. */
+/** A text model has vision exactly when it accepts images: one follows from the other. */
 function reconcileVision(definition: ModelDefinition): Pick<Model, "inputModalities" | "capabilities"> {
   const inputModalities = definition.inputModalities ?? MODALITY_TRAITS[definition.modality].inputs;
   const capabilities = definition.capabilities ?? [];

@@ -1,6 +1,6 @@
 /**
- * `MODELS_FILE`: the operator's own upstreams and models (docs/operating.md#configuration, docs/adding-a-model.md). A
- * mistake stops the start and is named by the path of the field that holds it, such as `models.0.prices.promptTextPrice`.
+ * `MODELS_FILE`: the operator's own upstreams and models (docs/operating.md#configuration, docs/adding-a-model.md). An error stops the
+ * start and names the path of the field, such as `models.0.prices.promptTextPrice`.
  */
 
 import { readFile } from "node:fs/promises";
@@ -26,18 +26,18 @@ import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
 /** upstreamModel (docs/spec/limits.md). Unspecified: the same for ids and aliases. */
 const NAME_CHARS_MAX = 253;
-/** Unspecified: titles that accounts give have 42 characters (docs/spec/limits.md); an operator's may say more. */
+/** Unspecified: titles of registered models have 42 characters (docs/spec/limits.md); an operator's may be longer. */
 const TITLE_CHARS_MAX = 120;
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
-/** Those that an operator may name. */
+/** Wire formats for operators. */
 const WIRE_FORMATS: readonly string[] = ["openai", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
 const ENVIRONMENT_PREFIX = "env:";
-/** Publishers whose models only this service makes. */
+/** Publishers reserved for this service. */
 const RESERVED_PUBLISHERS = ["sandbox", COMMUNITY_PUBLISHER];
 
-/** A problem of the file; `message` has one line for each, made for the operator's eyes. */
+/** Errors of the file; `message` has a line for each, for the operator. */
 export class ModelsFileError extends StartError {
   override readonly name: string = "ModelsFileError";
 
@@ -46,7 +46,7 @@ export class ModelsFileError extends StartError {
   }
 }
 
-/** Reads a secret that the file names by `env:NAME`. Null when the variable is unset or empty. */
+/** Reads a secret named by `env:NAME`. Null when the variable is unset or empty. */
 export type ReadEnv = (name: string) => string | null;
 
 const name = z.string().min(1).max(NAME_CHARS_MAX);
@@ -103,8 +103,8 @@ type ModelsFile = z.infer<typeof modelsFile>;
 type ModelEntry = ModelsFile["models"][number];
 
 /**
- * The operator's part of the catalog. `builtInUpstreams` are the ids that the file's models may name without defining
- * them: the sandbox and the configured vendors.
+ * The operator's part of the catalog. `builtInUpstreams` are ids that the file may use without defining them: the sandbox and the
+ * configured vendors.
  */
 export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpstreams: readonly string[]): Promise<CatalogSource> {
   const parsed = modelsFile.safeParse(await readJson(file));
@@ -134,7 +134,7 @@ async function readJson(file: string): Promise<unknown> {
   }
 }
 
-/** One line for an issue; a field that is not known is named itself, instead of the object that holds it. */
+/** A line per issue; an unknown field is named itself, instead of its object. */
 function toProblems(issue: z.core.$ZodIssue): string[] {
   if (issue.code === "unrecognized_keys") return issue.keys.map((key) => `${toPath([...issue.path, key])}: is not a field of this object`);
   return [`${toPath(issue.path)}: ${issue.message}`];
@@ -183,7 +183,7 @@ function checkUpstreams(file: ModelsFile, builtIn: readonly string[], problems: 
   }
 }
 
-/** Ids and aliases are one set of names: none may mean two models of the file. */
+/** Ids and aliases are one namespace: none may name two models of the file. */
 function checkNames(file: ModelsFile, problems: string[]): void {
   const ids = new Set<string>();
   for (const [index, { id }] of file.models.entries()) {
@@ -219,7 +219,7 @@ function checkDefaults(file: ModelsFile, problems: string[]): void {
 
 const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
 
-/** Only the price fields that the modality uses may be above 0 (docs/spec/credits.md#prices). */
+/** Only price fields of the modality may be above 0 (docs/spec/credits.md#prices). */
 function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
   const basis = { modality: model.modality, imagePricing: model.imagePricing ?? "request" };
   const used: readonly CatalogPriceField[] = [...usedPriceFields(basis), ...(model.modality === "text" ? [HOUR_CACHE_PRICE] : [])];

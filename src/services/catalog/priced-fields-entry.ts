@@ -1,4 +1,4 @@
-/** `pricedFields` and `longContext` of a model in `MODELS_FILE` (docs/adding-a-model.md): how they are written, and what they must not say. */
+/** `pricedFields` and `longContext` of a model in `MODELS_FILE` (docs/adding-a-model.md): syntax and validation. */
 import * as z from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { PRICE_CREDITS_MAX } from "../../limits.js";
@@ -6,10 +6,10 @@ import { BILLED_FIELDS, NESTED_FIELDS, OWN_FIELDS, PRICEABLE_FIELDS } from "./bi
 import type { Modality } from "./modality.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "./pricing.js";
 
-/** A multiplier is stated to the millionth. */
+/** A multiplier has millionths. */
 const PICO_OF_MILLIONTH = 1_000_000n;
 const MULTIPLIER_MAX = 1_000n;
-/** Vendors add options all the time, so any of them may be priced. */
+/** Any option may be priced, as vendors add new ones. */
 const VENDOR_OPTION = /^provider_options\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?$/;
 
 const decimal = z.union([z.string(), z.number()]).transform((value) => {
@@ -48,7 +48,7 @@ export const pricedFields = z
   .record(z.string(), z.record(z.string(), fieldPrice))
   .transform((fields): PricedFields => new Map(Object.entries(fields).map(([name, values]) => [name, new Map(Object.entries(values))])));
 
-/** Billed fields by the names that they are priced by, any other as it is written. */
+/** Billed fields by their names in the table, others as written. */
 const PASS_FIELD = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 export const passFields = z
@@ -68,7 +68,7 @@ interface PricedEntry {
   readonly longContext?: z.output<typeof longContext> | undefined;
 }
 
-/** Every object of prices in the entry, by its path. */
+/** All price objects in the entry, by path. */
 export function priceObjectsOf(entry: PricedEntry): readonly { readonly path: string; readonly prices: PricedEntry["prices"] }[] {
   const ofFields = [...(entry.pricedFields ?? [])].flatMap(([name, values]) =>
     [...values].map(([value, { prices }]) => ({ path: `pricedFields.${name}.${value}.prices`, prices })),
@@ -77,7 +77,7 @@ export function priceObjectsOf(entry: PricedEntry): readonly { readonly path: st
   return [{ path: "prices", prices: entry.prices }, ...ofTiers, ...ofFields];
 }
 
-/** What is wrong with the names: `pricedFields.<name>: <what>`. */
+/** Faults of the names: `pricedFields.<name>: <fault>`. */
 export function pricedFieldProblems({ modality, pricedFields: priced }: PricedEntry): string[] {
   const names = [...(priced?.keys() ?? [])];
   if (modality === "realtime") return names.map((name) => `pricedFields.${name}: nothing in a realtime session can be priced by itself`);
@@ -94,7 +94,7 @@ export function pricedFieldProblems({ modality, pricedFields: priced }: PricedEn
     );
 }
 
-/** What is wrong with the fields that are let through: `passFields: <what>`. */
+/** Faults of passed fields: `passFields: <fault>`. */
 export function passFieldProblems({ modality, pricedFields: priced, passFields: passed }: PricedEntry): string[] {
   const names = [...(passed ?? [])];
   if (modality === "realtime" && names.length > 0) return ["passFields: the fields of a realtime session are fixed"];

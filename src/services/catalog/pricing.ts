@@ -1,8 +1,8 @@
 /**
- * Pricing: from the ten stated prices of a model (docs/spec/credits.md#prices) to one rate per kind of usage, and from usage to a charge.
+ * Pricing: from a model's ten stated prices (docs/spec/credits.md#prices) to a rate per kind of usage, and from usage to a charge.
  *
- * Prices are bigint picocredits per unit (10^-12 credit), charges bigint nanocredits (10^-9 credit). A charge is a sum of
- * integer products, rounded once, half up (docs/spec/credits.md#units).
+ * Prices are bigint picocredits per unit (10^-12 credit), charges bigint nanocredits (10^-9 credit). A charge is a sum of integer products,
+ * rounded once, half up (docs/spec/credits.md#units).
  */
 import { roundToNanocredits } from "../../lib/money.js";
 import { type ReportedUsage, USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
@@ -23,66 +23,65 @@ export const PRICE_FIELDS = [
 ] as const;
 export type PriceField = (typeof PRICE_FIELDS)[number];
 
-/** What the catalog's own entries may state beside them; models that accounts register have the ten. */
+/** Prices that only the catalog's own entries may state; registered models have the ten. */
 export const CATALOG_PRICE_FIELDS = [...PRICE_FIELDS, "promptCacheWriteHourPrice"] as const;
 export type CatalogPriceField = (typeof CATALOG_PRICE_FIELDS)[number];
 
-/** Picocredits per unit, as the model's entry states them: an absent price falls back to its base, a stated 0 is free. */
+/** Picocredits per unit, as stated: an absent price falls back to its base, a stated 0 is free. */
 export type StatedPrices = Readonly<Partial<Record<CatalogPriceField, bigint>>>;
 
-/** What a request costs whose prompt is longer than this, all of it: a price that is not stated here is that of a short one. */
+/** Prices of a whole request with a longer prompt; an absent price is that of a short one. */
 export interface LongContextPrices {
   readonly abovePromptTokens: number;
   readonly prices: StatedPrices;
 }
 
-/** What a value of a field that is billed does to the price of its request (docs/adding-a-model.md, `pricedFields`). */
+/** The effect of a billed field's value on the request's price (docs/adding-a-model.md, `pricedFields`). */
 export interface FieldPrice {
-  /** Instead of the model's own. */
+  /** Replaces the model's own. */
   readonly prices: StatedPrices;
-  /** Millionths by which every rate is multiplied. */
+  /** Factor on every rate, in millionths. */
   readonly multiplier: bigint;
-  /** Picocredits on top, once for the request. */
+  /** Picocredits added once per request. */
   readonly perRequest: bigint;
 }
 
-/** By field, then by value: `*` is any value that has no price of its own. */
+/** By field, then by value; `*` is any other value. */
 export type PricedFields = ReadonlyMap<string, ReadonlyMap<string, FieldPrice>>;
 
-/** Everything that can be charged for: the amounts of a usage row, and the units of media that it does not count in tokens. */
+/** Everything that can be charged: the amounts of a usage row, and units of media that are not tokens. */
 export interface BillableQuantities extends ReportedUsage {
   /** Image generations of a model with `imagePricing: "request"`. */
   readonly imageRequests?: number;
-  /** Characters that a speech model reads out. */
+  /** Characters of text that a speech model speaks. */
   readonly characters?: number;
-  /** Length of the recording that a transcription model listens to. */
+  /** Length of the recording of a transcription. */
   readonly inputAudioMilliseconds?: number;
 }
 
 export type BilledKind = keyof BillableQuantities;
 
-/** Picocredits per unit of each kind. The unit of the `...Milliseconds` kinds is the second, because prices are per second. */
+/** Picocredits per unit of each kind. The unit of `...Milliseconds` kinds is the second, because prices are per second. */
 type Rates = Readonly<Record<BilledKind, bigint>>;
 
-/** What usage is charged by. */
+/** The rates of charges. */
 export interface RateCard extends Rates {
-  /** Nothing that the model can do costs anything: it is let in at balance 0. */
+  /** No ability of the model has a price: it is admitted at balance 0. */
   readonly isFree: boolean;
-  /** Picocredits, once for a request whatever it takes. */
+  /** Picocredits, once per request. */
   readonly perRequest?: bigint;
-  /** What a longer prompt costs, the longest first. */
+  /** Rates of longer prompts, the longest first. */
   readonly longContext?: readonly { readonly abovePromptTokens: number; readonly rates: Rates }[];
-  /** The request asks for a cache of an hour: what is written counts as that, unless the upstream tells the kinds apart. */
+  /** The request asks for a cache of an hour: cache writes count as that, unless the upstream separates them. */
   readonly isHourCacheAsked?: boolean;
 }
 
-/** For each kind that a modality bills, the price fields that set its rate: the first one stated counts. */
+/** For each billed kind, the price fields of its rate in order: the first stated one counts. */
 type RateRules = Readonly<Partial<Record<BilledKind, readonly PriceField[]>>>;
 
 /**
- * Prices that fall back (docs/spec/credits.md#prices): cached, cache-write, audio and image input fall back to the text
- * prompt, reasoning and audio output to the text completion. Unspecified: image tokens that a text model puts out, for which
- * it has no price field, are completion text.
+ * Fallback prices (docs/spec/credits.md#prices): cached, cache-write, audio and image input fall back to the text prompt, reasoning and
+ * audio output to the text completion. Unspecified: image tokens of a text model's output, which have no price field, are completion text.
  */
 const TOKEN_RULES: RateRules = {
   inputTextTokens: ["promptTextPrice"],
@@ -104,7 +103,7 @@ const INPUT_ONLY_RULES: RateRules = {
   inputImageTokens: ["promptTextPrice"],
 };
 
-/** Unspecified: whatever an image model priced by tokens puts out, text and reasoning included, is billed as image output. */
+/** Unspecified: all output of an image model with token prices, text and reasoning included, is image output. */
 const IMAGE_TOKEN_RULES: RateRules = {
   inputTextTokens: ["promptTextPrice"],
   inputCachedTokens: ["promptTextPrice"],
@@ -116,7 +115,7 @@ const IMAGE_TOKEN_RULES: RateRules = {
   outputImageTokens: ["completionImagePrice"],
 };
 
-/** The units in which each modality is priced (docs/spec/credits.md#prices). */
+/** Units of each modality's prices (docs/spec/credits.md#prices). */
 const RULES: Readonly<Record<Modality, RateRules>> = {
   text: TOKEN_RULES,
   realtime: TOKEN_RULES,
@@ -129,7 +128,7 @@ const RULES: Readonly<Record<Modality, RateRules>> = {
   transcription: { inputAudioMilliseconds: ["promptAudioPrice"] },
 };
 
-/** The kinds that are metered of a modality, whatever its models' prices are; not all of them of every model. */
+/** The kinds metered for a modality, regardless of prices; a model may lack some. */
 export function meteredKinds(modality: Modality): readonly UsageKind[] {
   const rules: RateRules = modality === "image" ? IMAGE_TOKEN_RULES : RULES[modality];
   return USAGE_KINDS.filter((kind) => rules[kind] !== undefined);
@@ -155,23 +154,23 @@ const ALL_FREE: Rates = Object.freeze({
 
 export const BILLED_KINDS = Object.keys(ALL_FREE) as readonly BilledKind[];
 
-/** Amounts in milliseconds at prices per second; every other kind is counted in the unit that is priced. */
+/** Amounts in milliseconds with prices per second; other kinds are counted in their unit. */
 const MILLISECOND_KINDS = ["outputVideoMilliseconds", "outputAudioMilliseconds", "inputAudioMilliseconds"] as const;
-/** Tokens written for an hour are among those that are written: `costOf` charges them for the difference. */
+/** Tokens written for an hour are part of those written: `costOf` charges the difference. */
 const UNIT_KINDS = BILLED_KINDS.filter((kind) => !kind.endsWith("Milliseconds") && kind !== "inputCacheWriteHourTokens");
 const PROMPT_KINDS = ["inputTextTokens", "inputCachedTokens", "inputCacheWriteTokens", "inputAudioTokens", "inputImageTokens"] as const;
 const MILLISECONDS_PER_SECOND = 1000n;
 export const MULTIPLIER_ONE = 1_000_000n;
-/** Upstreams count a prompt with vocabularies of their own: one this near to a bound is held for as if it were beyond it. */
+/** Upstreams count prompts with their own vocabularies: a prompt this close to a bound is held as if beyond it. */
 const COUNTED_PERCENT = 125;
 
-/** What decides which price fields a model uses. */
+/** The properties that decide which price fields a model uses. */
 export interface PricingBasis {
   readonly modality: Modality;
   readonly imagePricing: ImagePricing;
 }
 
-/** The rates of a model with these prices: every fall-back is applied here, once, and never while a request is charged. */
+/** The rates of these prices, with all fallback prices applied once. */
 export function toRateCard(prices: StatedPrices, basis: PricingBasis, longContext: readonly LongContextPrices[] = []): RateCard {
   const rates = toRates(prices, basis);
   if (longContext.length === 0) return toCard(rates);
@@ -183,7 +182,7 @@ export function toRateCard(prices: StatedPrices, basis: PricingBasis, longContex
   return toCard(rates, { longContext: tiers });
 }
 
-/** The rates of a request that states fields of these prices. A product is rounded up to a whole picocredit. */
+/** The rates of a request with priced fields. A product is rounded up to a whole picocredit. */
 export function withFieldPrices(
   model: PricingBasis & { readonly prices: StatedPrices; readonly longContext: readonly LongContextPrices[] },
   fields: readonly FieldPrice[],
@@ -222,18 +221,18 @@ function toRates(prices: StatedPrices, basis: PricingBasis): Rates {
   return { ...rates, inputCacheWriteHourTokens: hour ?? rates.inputCacheWriteTokens };
 }
 
-/** The kinds of usage that a model is billed by, in the order of the usage row. */
+/** The kinds of usage that a model bills, in the order of the usage row. */
 export function billedKinds(basis: PricingBasis): readonly BilledKind[] {
   return rateRules(basis).map(([kind]) => kind);
 }
 
-/** The price fields that a model uses; the others must not be stated above 0 (docs/spec/credits.md#prices). */
+/** The price fields that a model uses; others must not be above 0 (docs/spec/credits.md#prices). */
 export function usedPriceFields(basis: PricingBasis): readonly PriceField[] {
   const used = new Set(rateRules(basis).flatMap(([, fields]) => fields));
   return PRICE_FIELDS.filter((field) => used.has(field));
 }
 
-/** What each price field comes to, in picocredits per unit: with the fall-backs applied, and 0 for what is not used. */
+/** Each price field in picocredits per unit, with fallback prices applied; 0 for unused ones. */
 export function chargedPrices(prices: StatedPrices, basis: PricingBasis): Readonly<Record<PriceField, bigint>> {
   const chains = rateRules(basis).map(([, fields]) => fields);
   const charged = PRICE_FIELDS.map((field): [PriceField, bigint] => {
@@ -250,8 +249,8 @@ export function costOf(usage: BillableQuantities, card: RateCard): bigint {
 }
 
 /**
- * What is held for this usage, whose prompt the gateway has counted: at the price of a longer prompt when it is near to one, and as if
- * all of it were written to the upstream's cache where that is dearer.
+ * The hold for usage with a prompt counted by the gateway: at the price of a longer prompt when it is close to the bound, and as if all of
+ * it were written to the cache where that costs more.
  */
 export function holdFor(usage: BillableQuantities, card: RateCard): bigint {
   const rates = ratesFor((promptTokensOf(usage) * COUNTED_PERCENT) / 100, card);
@@ -278,7 +277,7 @@ function costAt(usage: BillableQuantities, rates: Rates, { perRequest = 0n, isHo
   return roundToNanocredits(floorPicocredits(picocredits * MILLISECONDS_PER_SECOND + thousandths));
 }
 
-/** Vendors who ask more for a long prompt ask it for the whole request. */
+/** Prices of long prompts apply to the whole request. */
 function ratesFor(promptTokens: number, card: RateCard): Rates {
   return card.longContext?.find(({ abovePromptTokens }) => promptTokens > abovePromptTokens)?.rates ?? card;
 }
@@ -289,12 +288,12 @@ function promptTokensOf(usage: BillableQuantities): number {
   return tokens;
 }
 
-/** The same amounts when they cost no more than that many nanocredits; else each cut in one proportion. */
+/** The same amounts within the cost; else all cut in proportion. */
 export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocredits: bigint): BillableQuantities {
   const cost = costOf(quantities, card);
   if (cost <= nanocredits) return quantities;
   const cut: { -readonly [Kind in keyof BillableQuantities]: BillableQuantities[Kind] } = { ...quantities };
-  // Rounded down, so that the parts never cost more than the whole may.
+  // Rounded down, so that the parts never exceed the total.
   for (const kind of BILLED_KINDS) {
     const amount = quantities[kind];
     if (amount) cut[kind] = Number((BigInt(amount) * nanocredits) / cost);
@@ -302,7 +301,7 @@ export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocr
   return cut;
 }
 
-/** By which people compare models, of those kinds that a model bills: the first there is. */
+/** Kinds for comparing models: the first one that a model bills. */
 const HEADLINE_INPUTS = ["inputTextTokens", "inputAudioMilliseconds"] as const;
 const HEADLINE_OUTPUTS = [
   "imageRequests",
@@ -312,7 +311,7 @@ const HEADLINE_OUTPUTS = [
   "outputTextTokens",
 ] as const satisfies readonly BilledKind[];
 
-/** Picocredits for a unit of what goes in and of what comes out; null: that is not billed. */
+/** Picocredits per unit of input and of output; null: not billed. */
 export function headlinePrices({ rates, ...basis }: PricingBasis & { readonly rates: RateCard }): {
   readonly input: bigint | null;
   readonly output: bigint | null;
@@ -326,8 +325,8 @@ export function headlinePrices({ rates, ...basis }: PricingBasis & { readonly ra
 }
 
 /**
- * Drops the fraction of a picocredit. It cannot change the rounding to nanocredits that follows: half a nanocredit is a
- * whole number of picocredits, so an amount reaches it exactly when its whole picocredits do.
+ * Drops the fraction of a picocredit, which cannot change the later rounding to nanocredits: half a nanocredit is a whole number of
+ * picocredits.
  */
 function floorPicocredits(thousandths: bigint): bigint {
   return thousandths / MILLISECONDS_PER_SECOND;

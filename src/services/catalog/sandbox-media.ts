@@ -1,6 +1,6 @@
 /**
- * The sandbox's entries for everything but text (docs/sandbox-models.md). Of each pair the first is free and the modality's default
- * when nothing else is configured; its twin is the same model at a round price, to try billing by hand.
+ * The sandbox's entries for all modalities but text (docs/sandbox-models.md). The first of each pair is free, and the modality's default
+ * when nothing else is configured; its twin is the same model at a round price, to test billing.
  */
 import { SANDBOX_VOICES } from "../../providers/sandbox/media/voices.js";
 import type { Modality } from "./modality.js";
@@ -25,14 +25,14 @@ const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
     title: "Sandbox image",
     description:
       "Not an image model: draws a scene from the prompt's words and the seed by fixed rules, in the process; edits are drawn over.",
-    // A cent for each request.
+    // A cent per request.
     prices: { completionImagePrice: 10_000_000_000n },
     details: { inputModalities: ["text", "image"] },
   },
   video: {
     title: "Sandbox video",
     description: "Not a video model: a drawn scene that moves, as H.264 in MP4 of 1 to 10 seconds, with a tune when audio is asked for.",
-    // Two cents for each second.
+    // Two cents per second.
     prices: { completionVideoPrice: 20_000_000_000n },
     details: {
       inputModalities: ["text", "image"],
@@ -43,27 +43,27 @@ const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
   speech: {
     title: "Sandbox speech",
     description: "A formant synthesizer (eSpeak NG) in the process, in 35 voices: intelligible, not natural.",
-    // Ten credits for each million characters.
+    // Ten credits per million characters.
     prices: { completionAudioPrice: 10_000_000n },
     details: { voices: SANDBOX_VOICES },
   },
   music: {
     title: "Sandbox music",
     description: "Not a music model: composes a tune of chords, melody and bass from the prompt's words and the seed by fixed rules.",
-    // A tenth of a cent for each second.
+    // A tenth of a cent per second.
     prices: { completionAudioPrice: 1_000_000_000n },
   },
   transcription: {
     title: "Sandbox transcription",
     description: "Hears nothing: reads back the words that sandbox speech wrote into its own files, and says so of any other recording.",
-    // A hundredth of a cent for each second.
+    // A hundredth of a cent per second.
     prices: { promptAudioPrice: 100_000_000n },
   },
   embedding: {
     title: "Sandbox embedding",
     description:
       "Hashed words, stems and letters as vectors of 1 to 4,096 dimensions: texts that share words are near, meaning is not understood.",
-    // A tenth of a credit for each million tokens.
+    // A tenth of a credit per million tokens.
     prices: { promptTextPrice: 100_000n },
     details: { contextLength: 128_000 },
   },

@@ -1,6 +1,6 @@
 /**
- * The sandbox's entries (docs/sandbox-models.md): models that run in the process, so that the service does its main
- * job with no upstream configured, and their priced twins, so that billing can be tried without a provider.
+ * The sandbox's entries (docs/sandbox-models.md): models in the process, so that the service works without an upstream, and priced twins,
+ * so that billing can be tested without a provider.
  */
 
 import type { CatalogSource, Upstream } from "./model.js";
@@ -10,9 +10,8 @@ import { SANDBOX_MEDIA_MODELS } from "./sandbox-media.js";
 export const SANDBOX_UPSTREAM: Upstream = { id: "sandbox", wireFormat: "sandbox", baseUrl: "", apiKey: null, isTrusted: true };
 
 /**
- * Picocredits per token, round and all different, so that a charge worked out by hand shows which kinds it is made of:
- * credits per million tokens are 1 for a prompt (0.1 cached, 2 written to the cache, 3 as images, 5 as audio) and 10 for
- * a completion (20 as reasoning, 40 as audio).
+ * Picocredits per token, round and all different, so that a charge shows its kinds: credits per million tokens are 1 for a prompt (0.1
+ * cached, 2 written to the cache, 3 as images, 5 as audio) and 10 for a completion (20 as reasoning, 40 as audio).
  */
 const SANDBOX_TEXT_PRICES: StatedPrices = {
   promptTextPrice: 1_000_000n,

@@ -1,7 +1,7 @@
 /**
- * What a vendor of the bundled catalog is sent: the fields that this gateway reads, those of OpenAI's format, and those that are listed
- * here, each known to leave the vendor's price as it is. Vendors add fields that cost something whenever they like, so any other field is
- * refused (docs/spec/credits.md#billed-fields). An entry of `MODELS_FILE` lets more through (`passFields`).
+ * Fields that vendors of the bundled catalog get: those that this gateway reads, those of OpenAI's format, and those listed here, each
+ * known to be free. Vendors may add billed fields at any time, so others are refused (docs/spec/credits.md#billed-fields). An entry of
+ * `MODELS_FILE` may allow more (`passFields`).
  */
 import { type AppError, invalidInput } from "../../errors.js";
 import { closest } from "../../lib/issue-words.js";
@@ -12,7 +12,7 @@ import type { Model } from "./model.js";
 
 type FreeFields = Readonly<Partial<Record<Modality, string>>>;
 
-/** Sampling and the form of thoughts, by each vendor's API reference, read in November 2026. */
+/** Sampling and the form of reasoning, from each vendor's API reference in November 2026. */
 const FREE_FIELDS: Readonly<Record<BundledVendor, FreeFields>> = {
   openai: {},
   anthropic: { text: "top_k" },
@@ -34,13 +34,13 @@ const FREE_FIELDS: Readonly<Record<BundledVendor, FreeFields>> = {
   },
 };
 
-/** The session and the answer of OpenAI's realtime format, general and beta. */
+/** Session and response of OpenAI's realtime format, general and beta. */
 const REALTIME_FIELDS =
   "type object id expires_at instructions input conversation metadata modalities output_modalities voice audio input_audio_format " +
   "output_audio_format input_audio_transcription input_audio_noise_reduction turn_detection tools tool_choice parallel_tool_calls " +
   "temperature speed max_output_tokens max_response_output_tokens truncation include reasoning";
 
-/** How much of a caller's own words an error message repeats. */
+/** Characters of a client's text in an error message. */
 const QUOTED_CHARS_MAX = 64;
 const CLOSEST = { namesOf: (name: string) => [name], count: 1, charsMax: QUOTED_CHARS_MAX } as const;
 
@@ -56,12 +56,12 @@ function takenOf(vendor: BundledVendor, modality: Modality): ReadonlySet<string>
   return taken;
 }
 
-/** Whether the model's upstream may be sent a field of that name, which is none of those that are billed. */
+/** Whether the model's upstream may get a field of that name, which is not billed. */
 export function isTaken({ vendor, modality, passFields }: Pick<Model, "vendor" | "modality" | "passFields">, name: string): boolean {
   return vendor === null || passFields.has(name) || takenOf(vendor, modality).has(name);
 }
 
-/** `at` is where the field stands, where that is not at the top. */
+/** `at` is the path of a nested field. */
 export function refuseUntaken({ id, vendor, modality }: Pick<Model, "id" | "vendor" | "modality">, name: string, at = name): AppError {
   const quoted = JSON.stringify(name.length > QUOTED_CHARS_MAX ? `${name.slice(0, QUOTED_CHARS_MAX)}…` : name);
   const [near] = vendor === null ? [] : closest([...takenOf(vendor, modality)], name, CLOSEST);

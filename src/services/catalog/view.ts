@@ -1,4 +1,4 @@
-/** The catalog's entries as they are shown: pure functions from a model to JSON (docs/spec/models.md#entries). */
+/** Catalog entries as JSON (docs/spec/models.md#entries): pure functions of a model. */
 import { formatPicocredits } from "../../lib/money.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { type ModelHealth, UNKNOWN_HEALTH } from "./community.js";
@@ -7,9 +7,8 @@ import type { Model, PendingModelChange } from "./model.js";
 import { type BilledKind, billedKinds } from "./pricing.js";
 
 /**
- * What a unit of each kind costs in credits, as decimal strings, every fall-back applied. The kinds are the columns of a
- * usage row, so that a row times its model's pricing is the row's cost, unless the prompt was long or a field of the request has a
- * price of its own; media priced otherwise have names of their own.
+ * Credits per unit of each kind as decimal strings, with fallback prices applied. Kinds are the columns of a usage row, so that a row times
+ * its model's pricing is the row's cost, except for long prompts and priced fields; media with other prices have names of their own.
  */
 export type PricingView = { readonly currency: "credits" } & Readonly<Record<string, string>>;
 
@@ -32,7 +31,7 @@ const KIND_NAMES: Readonly<Record<BilledKind, string>> = {
   inputAudioMilliseconds: "input_audio_seconds",
 };
 
-/** One entry of GET /models and of the lists by modality. */
+/** An entry of GET /models and of the lists by modality. */
 export interface CatalogEntry {
   readonly name: string;
   readonly aliases: readonly string[];
@@ -52,7 +51,7 @@ export interface CatalogEntry {
   readonly agent: boolean;
   readonly owner: string | null;
   readonly per_user_rpm: number | null;
-  /** Of others' calls in the last 24 hours. */
+  /** Of other accounts' calls in the last 24 hours. */
   readonly health: HealthView;
   /** ISO 8601, UTC. */
   readonly added_at: string;
@@ -61,27 +60,27 @@ export interface CatalogEntry {
 
 export interface HealthView {
   readonly status: ModelHealth["status"];
-  /** Of 1, to four decimals; null: it was not called. */
+  /** Of 1, to four decimals; null without calls. */
   readonly success_rate: number | null;
   readonly requests: number;
 }
 
-/** Only what changes is there. */
+/** Only changed fields. */
 export interface PendingChangeView {
   /** ISO 8601, UTC. */
   readonly effective_at: string;
   readonly visibility?: "public";
   readonly paid_only?: boolean;
   readonly image_pricing?: ImagePricing;
-  /** As a whole, as it will be. */
+  /** All prices after the change. */
   readonly pricing?: PricingView;
 }
 
-/** One model of GET /v1/models, in OpenAI's list format. */
+/** A model of GET /v1/models, in OpenAI's list format. */
 export interface OpenAiModel {
   readonly id: string;
   readonly object: "model";
-  /** Seconds since 1970; the same for as long as the model is listed. */
+  /** Seconds since 1970; constant while the model is listed. */
   readonly created: number;
   readonly owned_by: string;
   readonly aliases: readonly string[];
@@ -148,8 +147,8 @@ export function toOpenAiModel(model: Model): OpenAiModel {
 }
 
 /**
- * Every kind that the model is billed by, a free one included. Unspecified: a cache of an hour is named where it has a price of its
- * own, and the prices of a request whose prompt is longer than a number of tokens are named after that.
+ * Every kind that the model bills, free ones included. Unspecified: a cache of an hour is included where it has its own price, and prices
+ * of long prompts are named after their bound.
  */
 export function toPricing(model: Pick<Model, "modality" | "imagePricing" | "rates">): PricingView {
   const { rates } = model;

@@ -1,4 +1,4 @@
-/** Moderations (docs/spec/moderations.md, POST /v1/moderations): what a moderation model finds in texts and pictures. */
+/** Moderations (docs/spec/moderations.md, POST /v1/moderations): a moderation model's findings in texts and images. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { withoutFields } from "../../lib/own-values.js";
@@ -24,12 +24,12 @@ export const moderationsInput = z.looseObject({
 });
 export type ModerationsInput = z.output<typeof moderationsInput>;
 
-/** A moderation of OpenAI's format. */
+/** A moderation in OpenAI's format. */
 export interface ModerationObject {
   readonly id: string;
-  /** Canonical id of the model asked for. */
+  /** Canonical id of the requested model. */
   readonly model: string;
-  /** One for each text; of content parts, one for all of them. */
+  /** One per text; one for all content parts together. */
   readonly results: readonly ModerationResultObject[];
 }
 
@@ -45,7 +45,7 @@ export interface ModerationsResult {
   readonly receipt: Receipt;
 }
 
-/** Any other field travels on to the upstream. */
+/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "safe"]);
 
 export class Moderations {

@@ -1,9 +1,8 @@
 /**
- * What a caller names by its address for an upstream to fetch: pictures, films, recordings and documents, in whatever field. An upstream of
- * the operator's own stands in a network where an address may lead to what no caller can reach, so nobody is asked to fetch one that the
- * gateway itself would not: it passes the outbound guard first, whoever serves the model. `data:` URLs and the media host's own
- * links name nothing elsewhere.
- * What an upstream resolves a moment later is its own affair: an address whose name changes in between is held up by its network alone.
+ * Checks addresses in a request that an upstream would fetch: images, videos, recordings and documents, in any field. The operator's own
+ * upstreams may be in a network that callers must not reach, so such an address must pass the outbound guard, whichever upstream serves the
+ * model. `data:` URLs and the media host's own links are exempt. An upstream resolves the name again later: against a name that changes in
+ * between only its network protects.
  */
 import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
@@ -15,38 +14,38 @@ import type { Media } from "../files/media.js";
 
 export interface NamedAddress {
   readonly text: string;
-  /** Where it stands in the request, dotted. */
+  /** Dotted path in the request. */
   readonly param: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** With a scheme that leads somewhere, however carelessly it is written. */
+/** Text with the scheme of an address, leniently matched. */
 const ADDRESS = /^\s*(?:[a-z][a-z0-9+.-]{0,30}:[/\\]|(?:https?|ftp|file):)/i;
-/** Strings of these are read, and fetched by nobody. */
+/** Fields whose strings are read, never fetched. */
 const TEXTS: ReadonlySet<string> = new Set([
   ...["content", "text", "refusal", "reasoning", "reasoning_content", "input", "prompt", "negative_prompt", "instructions", "stop"],
   ...["role", "name", "type", "title", "filename", "description", "transcript", "arguments", "output", "model", "user"],
 ]);
-/** Whatever these hold is fetched by nobody: it describes or labels, or tells what was done. */
+/** Fields that are never fetched: descriptions, labels, results. */
 const NEVER_FETCHED: ReadonlySet<string> = new Set([
   ...["functions", "response_format", "tool_choice", "metadata", "logit_bias", "cache_control"],
   ...["tool_calls", "function_call", "reasoning_details", "annotations", "citations"],
 ]);
-/** Of a tool: what declares it. One that a vendor runs may hold addresses beside that. */
+/** Fields that declare a tool. A vendor's own tool may have addresses in others. */
 const NEVER_FETCHED_OF_TOOLS: ReadonlySet<string> = new Set([
   ...NEVER_FETCHED,
   ...["function", "custom", "parameters", "input_schema", "output_schema", "schema", "json_schema"],
 ]);
 
-/** Every address in the fields of a request, a part of one, or an event. */
+/** All addresses in the fields of a request, a part or an event. */
 export function addressesIn(fields: Fields): readonly NamedAddress[] {
   const found: NamedAddress[] = [];
   visitFields(fields, () => "", NEVER_FETCHED, found);
   return found;
 }
 
-/** `path` is what stands before the names of the fields: most of them hold no address. */
+/** `path` is a function, as most fields have no address. */
 function visitFields(fields: Fields, path: () => string, skipped: ReadonlySet<string>, found: NamedAddress[]): void {
   for (const name of Object.keys(fields)) {
     if (skipped.has(name)) continue;
@@ -65,7 +64,7 @@ function visit(value: unknown, path: () => string, skipped: ReadonlySet<string>,
   }
 }
 
-/** What runs in the gateway itself. */
+/** For models that run in the gateway. */
 export function fetchesNothing({ upstreamId }: Pick<Model, "upstreamId">): boolean {
   return upstreamId === SANDBOX_UPSTREAM.id;
 }
@@ -77,7 +76,7 @@ export class NamedAddresses {
     private readonly own: Pick<Media, "idOf">,
   ) {}
 
-  /** Rejects with BAD_REQUEST naming the first that may not be fetched. One look-up at a time, of a bounded number of hosts. */
+  /** Rejects with BAD_REQUEST naming the first forbidden address. Resolves hosts one by one, up to a limit. */
   async check(addresses: readonly NamedAddress[], signal: AbortSignal): Promise<void> {
     const elsewhere = addresses.filter(({ text }) => this.own.idOf(text) === null);
     const hosts = new Map<string, NamedAddress>();

@@ -1,6 +1,6 @@
 /**
- * How much an upstream can have used at most for what it was asked and for what it delivered (docs/spec/credits.md#reported-usage). A report
- * beyond that is charged as far as the bound.
+ * The largest plausible usage for a request and its delivered output (docs/spec/credits.md#reported-usage). A larger report is charged up
+ * to this bound.
  */
 import type { ReportedUsage } from "../../lib/usage.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
@@ -8,31 +8,31 @@ import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { GenerationTask } from "./admission.js";
 import type { UsageSource } from "./receipt.js";
 
-/** Decided: vocabularies differ, and vendors add instructions of their own to what was sent. */
+/** Decided: vocabularies differ, and vendors add instructions. */
 const PROMPT_FACTOR = 2;
 const PROMPT_TOKENS_MORE = 1_000;
 
-/** A picture in a prompt counts at most for that many tokens: GPT-4o mini's, of 8 tiles of 5,667 and a base of 2,833, are twice any other model's. */
+/** The most tokens of an image in a prompt: GPT-4o mini's, of 8 tiles of 5,667 and a base of 2,833, are twice any other model's. */
 export const PICTURE_TOKENS_MOST = 50_000;
 
-/** Tokens that a prompt can come to of which the gateway has counted so many. */
+/** The most tokens of a prompt, by the gateway's count. */
 export function promptTokensMost(counted: number): number {
   return PROMPT_FACTOR * counted + PROMPT_TOKENS_MORE;
 }
 
-/** Decided: how much more of a recording than was measured an upstream can have heard. */
+/** Decided: tolerance of a recording's reported length beyond the measured one. */
 export const MORE_HEARD_MS_MAX = 1_000;
 
-/** Characters that are looked at one by one; of more, every second, third and so on. */
+/** Characters inspected one by one; of longer text every second, third and so on. */
 const CHARS_LOOKED_AT = 1_000_000;
 const [ZERO, NINE] = [0x30, 0x39];
 
 /**
- * What a text counts for beyond our count of it, where only the bound is asked for: some vocabularies have a token for each digit, and for each
- * byte of letters beyond ASCII. Half of those, because the bound is twice the count.
+ * Tokens of a text beyond our count, for the bound only: some vocabularies have a token per digit, and per byte of letters beyond ASCII.
+ * Half of those, because the bound is twice the count.
  */
 export function vocabularyMargin(text: string): number {
-  // Letters of 2 bytes are 1 character, of 3 bytes 1, of 4 bytes 2: their bytes are at most twice what they have beyond their characters.
+  // Letters of 2 or 3 bytes are 1 UTF-16 unit, of 4 bytes 2: the bytes are at most twice those beyond the units.
   const beyondAscii = Buffer.byteLength(text) - text.length;
   const step = Math.ceil(text.length / CHARS_LOOKED_AT) || 1;
   let digits = 0;
@@ -43,7 +43,7 @@ export function vocabularyMargin(text: string): number {
   return beyondAscii + Math.ceil(digits / PROMPT_FACTOR);
 }
 
-/** Whether what upstreams report of the task is looked at: not where nothing is charged, nor where a caller dictates the report (docs/sandbox-models.md). */
+/** Whether the task's reports are bounded: not for free work, nor where the client dictates the report (docs/sandbox-models.md). */
 export function isJudged({ isFree }: Pick<GenerationTask, "isFree">, { upstreamId }: { readonly upstreamId: string }): boolean {
   return !isFree && upstreamId !== SANDBOX_UPSTREAM.id;
 }
@@ -60,7 +60,7 @@ export function outputTokensOf(usage: ReportedUsage): number {
   return sumOf(usage, OUTPUT_KINDS);
 }
 
-/** The same tokens when there are no more of them than that; else each kind of input, or of output, cut in one proportion. */
+/** The same tokens within the bound; else each kind is cut in proportion. */
 export function boundInput(usage: ReportedUsage, most: number): ReportedUsage {
   return boundKinds(usage, INPUT_KINDS, most);
 }
@@ -81,7 +81,7 @@ function boundKinds(usage: ReportedUsage, kinds: readonly TokenKind[], most: num
     cut[kind] = share(usage[kind]);
     left -= cut[kind];
   }
-  // What rounding down has left over.
+  // The remainder of rounding down.
   cut[largest] += left;
   if (usage.inputCacheWriteHourTokens !== undefined) {
     cut.inputCacheWriteHourTokens = Math.min(usage.inputCacheWriteHourTokens, cut.inputCacheWriteTokens);
@@ -95,7 +95,7 @@ function sumOf(usage: ReportedUsage, kinds: readonly TokenKind[]): number {
   return sum;
 }
 
-/** What is charged of a report on a prompt alone, of which so many tokens were counted and whose texts are these. */
+/** The charge of a report on a prompt, with its counted tokens and its texts. */
 export function judgedPrompt(reported: ReportedUsage, counted: number, texts: () => Iterable<string>): Judged {
   const total = inputTokensOf(reported);
   if (total <= promptTokensMost(counted)) return judged(reported, reported);
@@ -107,15 +107,15 @@ export function judgedPrompt(reported: ReportedUsage, counted: number, texts: ()
 interface Judged {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
-  /** What the upstream reported, where that was more than is plausible. */
+  /** The reported usage, where it was implausible. */
   readonly reported?: BillableQuantities;
 }
 
-/** What is charged of a report, and of what it was bound to. */
+/** The charge of a report, and its bound. */
 export function judged(reported: BillableQuantities, bound: BillableQuantities): Judged {
   return bound === reported ? { quantities: bound, source: "provider" } : { quantities: bound, source: "bounded", reported };
 }
 
-/** Said in the receipt of a charge that was bounded. */
+/** Warning in the receipt of a bounded charge. */
 export const BOUNDED_WARNING =
   "The upstream reported more usage than is plausible for this request: the most that is plausible was charged.";

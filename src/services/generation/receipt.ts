@@ -1,4 +1,4 @@
-/** What a finished generation cost and how it went: both faces present it, as headers, usage fields or GraphQL fields. */
+/** The receipt of a finished generation, its cost and course: presented by both faces as headers, usage fields or GraphQL fields. */
 import type { UsageQuantities } from "../../lib/usage.js";
 import type { SafetyReport } from "../safety/safety.js";
 
@@ -7,47 +7,46 @@ export type UsageStatus = "ok" | "cancelled";
 export type UsageSource = "provider" | "estimated" | "partial" | "bounded";
 
 /**
- * What becomes of a generation whose caller leaves once its upstream has begun
- * (docs/spec/credits.md#callers-who-leave): it is finished and charged whole; it is stopped and charged for what was
- * delivered; or it is read on to the report of its usage and charged for that.
+ * The effect of a disconnect after an upstream has begun (docs/spec/credits.md#callers-who-leave): the generation is finished and charged
+ * in full; stopped and charged for the delivered part; or read to its usage report and charged by that.
  */
 export type CancelPolicy = "finish" | "stop" | "read-to-usage";
 
 export interface Receipt {
-  /** The generation's own id: X-Generation-Id, and `request_id` in usage. */
+  /** The generation's id: X-Generation-Id, and `request_id` in usage. */
   readonly generationId: string;
-  /** Canonical id of the model asked for; its prices apply. */
+  /** Canonical id of the requested model, whose prices apply. */
   readonly model: string;
-  /** Canonical id of the model that answered; differs when a fallback served. */
+  /** Canonical id of the model that answered; another one after a fallback. */
   readonly modelUsed: string;
   readonly usage: UsageQuantities;
   readonly usageSource: UsageSource;
   readonly status: UsageStatus;
-  /** What was charged. */
+  /** The charge. */
   readonly costNanocredits: bigint;
-  /** Of an agent: what was charged for all that it asked for until its answer was finished. */
+  /** Of an agent: the charges of all its generations until its answer was finished. */
   readonly childCostNanocredits?: bigint | undefined;
-  /** What was set aside before the upstream was called. */
+  /** The hold before the upstream was called. */
   readonly heldNanocredits: bigint;
   readonly meterSource: MeterSource;
-  /** Milliseconds that the gateway itself took: the whole less the upstream's. */
+  /** Milliseconds of the gateway: the total less the upstream's. */
   readonly gatewayMs: number;
   /** Milliseconds from the upstream call to its last byte. */
   readonly upstreamMs: number;
   readonly responseMs: number;
   readonly firstTokenMs: number | null;
-  /** What was asked for and had no effect, one sentence each. */
+  /** Options without effect, one sentence each. */
   readonly warnings: readonly string[];
   readonly cancelPolicy?: CancelPolicy | undefined;
-  /** It ended where the hold did, not where the model or the caller would have ended it. */
+  /** It was cut at its hold, not ended by the model or the request. */
   readonly isCut?: boolean | undefined;
   /** Null when no safety feature applied. */
   readonly safety: SafetyReport | null;
 }
 
 /**
- * `receipt` of a stream's last chunk: what the headers of a whole answer tell and those of a stream could not yet, because a fallback
- * may be found and time goes by after they have left. The names are those of usage rows.
+ * `receipt` of a stream's last chunk: the data that whole answers have in headers, and that is not known when a stream's headers are sent.
+ * Named as in usage rows.
  */
 export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
   const { generationId, model, modelUsed, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings } = receipt;
@@ -63,7 +62,7 @@ export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unkno
   };
 }
 
-/** As exact as `Server-Timing`. */
+/** The precision of `Server-Timing`. */
 function toMicroseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
@@ -71,8 +70,8 @@ function toMicroseconds(milliseconds: number): number {
 type Amount = "costNanocredits" | "heldNanocredits";
 
 /**
- * As JSON columns hold it: amounts are decimal strings of nanocredits. What an agent asked for was charged once: no answer that is kept
- * tells it again.
+ * The form in JSON columns: amounts are decimal strings of nanocredits. The cost of an agent's generations is left out, as it was charged
+ * once and a stored answer must not repeat it.
  */
 export type StoredReceipt = Omit<Receipt, Amount | "childCostNanocredits"> & Readonly<Record<Amount, string>>;
 
@@ -80,23 +79,22 @@ export function toStoredReceipt({ childCostNanocredits: _, ...receipt }: Receipt
   return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
 }
 
-/** `stored` is what `toStoredReceipt` made, as it came out of the database. */
+/** `stored` is a result of `toStoredReceipt` read from the database. */
 export function fromStoredReceipt(stored: unknown): Receipt {
   const receipt = stored as StoredReceipt;
   return { ...receipt, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
 }
 
-// What had no effect, or had another one than was asked for, in sentences to the caller: `X-Warnings` over REST, `receipt.warnings` over
-// GraphQL. Whoever makes a receipt joins its warnings here, where they are bounded: some repeat what a caller or an upstream wrote, and
-// proxies on the way refuse an answer whose headers are too long.
+// Warnings about options without effect or with another one: `X-Warnings` over REST, `receipt.warnings` over GraphQL. Every receipt joins
+// its warnings here, where they are bounded: some quote clients or upstreams, and proxies refuse answers with long headers.
 
-/** Unspecified: how many warnings one answer has, and how long each and all of them together may be. */
+/** Unspecified: number of warnings of one answer, and their lengths, each and in total. */
 const WARNINGS_MAX = 16;
 const WARNING_CHARS_MAX = 400;
 const ALL_CHARS_MAX = 2_000;
 export const NO_WARNINGS: readonly string[] = [];
 
-/** Each once, in order. */
+/** Without duplicates, in order. */
 export function joinWarnings(...lists: readonly (readonly string[])[]): readonly string[] {
   if (lists.every(({ length }) => length === 0)) return NO_WARNINGS;
   const all = new Set(lists.flat());
@@ -111,7 +109,7 @@ export function joinWarnings(...lists: readonly (readonly string[])[]): readonly
   return told.length < all.size ? [...told, `There are ${all.size - told.length} more warnings.`] : told;
 }
 
-/** The beginning of what somebody else wrote. */
+/** The start of a text from outside. */
 export function quoteStart(text: string, charsMax: number): string {
   return text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text;
 }

@@ -1,11 +1,11 @@
 /**
- * One generation, whatever it makes: set aside, tried, metered, charged and told in a receipt. Nothing else opens, extends, settles or
- * releases a charge.
+ * One generation of any modality: held, attempted, metered, charged, with a receipt. No other code opens, extends, settles or releases a
+ * charge.
  *
- * 1. `hold` sets aside what the plan expects. A caller with plenty does not wait for its commit.
+ * 1. `hold` holds the plan's estimate. A caller with plenty of credits does not wait for the commit.
  * 2. `attempt` calls the candidates in turn, until one answers.
- * 3. `meter` notes what has been delivered, and asks for more when the hold runs low.
- * 4. `settle` charges what was metered, or `release` nothing. Whichever comes first counts, whatever fails in between.
+ * 3. `meter` stores the delivered output, and extends the hold when it runs low.
+ * 4. `settle` charges the metered usage, or `release` nothing. The first of them counts.
  * 5. `end`, always.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -35,7 +35,7 @@ export interface GenerationPlan extends GenerationTask {
 }
 
 export interface Answered<Answer> {
-  /** The one that answered. */
+  /** The model that answered. */
   readonly model: Model;
   readonly answer: Answer;
 }
@@ -45,46 +45,49 @@ export interface RunDependencies {
   readonly admission: Admission;
   readonly healthReporter: HealthReporter;
   readonly running: RunningGenerations;
-  /** A generation's total, in milliseconds. */
+  /** Time limit of a generation in milliseconds. */
   readonly totalMs: number;
 }
 
 export interface RunOptions {
-  /** What ends it; unless stated, the caller's leaving. */
+  /** Ends the generation; default: the client's disconnect. */
   readonly signal?: AbortSignal;
   readonly totalMs?: number;
   readonly isStreamed?: boolean;
 }
 
-/** What is charged for. */
+/** The charged amounts. */
 export interface Metered {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
-  /** What the upstream reported, where that was more than is plausible. */
+  /** The reported usage, where it was implausible. */
   readonly reported?: BillableQuantities | undefined;
 }
 
-/** How a generation ended that is to be charged. */
+/** The end of a generation that is to be charged. */
 export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut"> {
-  /** The one that answered. */
+  /** The model that answered. */
   readonly model: Model;
-  /** The gateway's own guess, or more than was paid for: cut to the hold whoever answered. */
+  /** An estimate of ours, or more than was paid for: cut to the hold for every model. */
   readonly isCappedToHold?: boolean;
 }
 
-/** A generation that is answered whole. */
+/** A generation whose answer is not streamed. */
 export interface WholeWork<Answer> {
   readonly call: (model: Model, run: GenerationRun) => Promise<Answer>;
-  /** The hold is committed. What this throws is the caller's, and nothing is charged. */
+  /** Called after the hold is committed. An error is the caller's, and nothing is charged. */
   readonly meter: (answered: Answered<Answer>, run: GenerationRun) => WholeMetered | Promise<WholeMetered>;
-  /** The hold is committed; the upstream is called when this resolves. Without it, a caller with plenty does not wait for the hold. */
+  /**
+   * Called after the hold is committed; the upstream is called once it resolves. Absent: a caller with plenty of credits does not wait for
+   * the hold.
+   */
   readonly onHeld?: ((cancellation: Cancellation) => Promise<void>) | undefined;
 }
 
 export interface WholeResult<Answer> {
   readonly answer: Answer;
   readonly receipt: Receipt;
-  /** What it was charged for: the amounts of the receipt, and those that a usage row has no column for. */
+  /** The charged amounts: those of the receipt, and those without a column in a usage row. */
   readonly charged: BillableQuantities;
 }
 
@@ -92,17 +95,17 @@ export type WholeMetered = Metered & Pick<Outcome, "warnings" | "isCut">;
 
 export class GenerationRun {
   readonly cancellation: Cancellation;
-  /** From the request to the first token or byte that goes on; null for an answer that comes whole. */
+  /** From the request to the first delivered token or byte; null for a whole answer. */
   firstByteMs: number | null = null;
-  /** Once it is charged. */
+  /** After the charge. */
   receipt: Receipt | null = null;
   private charged: BillableQuantities = NO_USAGE;
   private charge: OpenCharge | null = null;
-  /** What is held of a publishable key's hourly credits. */
+  /** The hold of a publishable key's hourly credits. */
   private hourly: HourlyHold | null = null;
   private calledAt: number | null = null;
   private upstreamMs = 0;
-  /** An upstream did not answer, and the caller was not to blame. */
+  /** An upstream failed through no fault of the caller. */
   private hasFailed = false;
 
   constructor(
@@ -116,7 +119,7 @@ export class GenerationRun {
     deps.running.begin(this.cancellation);
   }
 
-  /** From the hold to the end. Resolves when the charge is committed, whether or not its caller is still there. */
+  /** From hold to end. Resolves when the charge is committed, even after a disconnect. */
   async answer<Answer>({ call, meter, onHeld }: WholeWork<Answer>): Promise<WholeResult<Answer>> {
     const { cancellation, plan } = this;
     try {
@@ -126,7 +129,7 @@ export class GenerationRun {
         await this.committed();
         await onHeld(cancellation);
       }
-      // What an upstream has begun is paid for, so it is finished whoever waits. Nobody pays for what is free.
+      // Work that an upstream has begun is paid for, so it is finished after a disconnect. Free work is not.
       if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
       const answered = await this.attempt((model) => call(model, this));
       this.noteSuccess(answered.model);
@@ -147,7 +150,7 @@ export class GenerationRun {
   }
 
   /**
-   * `isLasting`: it outlives this process. Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE,
+   * `isLasting`: outlives this process. Null: an upstream may be called; else resolves when it may. Rejects with INSUFFICIENT_BALANCE,
    * KEY_BUDGET_EXHAUSTED, SERVICE_UNAVAILABLE or RATE_LIMITED.
    */
   hold(isLasting = false): Promise<void> | null {
@@ -158,7 +161,7 @@ export class GenerationRun {
     return charge.isHeld ? null : charge.held;
   }
 
-  /** Resolves when what is set aside is committed; rejects as `hold` does. */
+  /** Resolves when the hold is committed; rejects as `hold` does. */
   committed(): Promise<void> {
     return this.openCharge.held;
   }
@@ -167,20 +170,20 @@ export class GenerationRun {
     return this.openCharge.heldAmount;
   }
 
-  /** It has been charged or released, or is being. */
+  /** It was charged or released, or is about to be. */
   get isConcluded(): boolean {
     return this.charge?.isConcluded ?? false;
   }
 
-  /** A second has passed since the meter was written down. */
+  /** The meter was last stored over a second ago. */
   get isNoteDue(): boolean {
     return this.openCharge.isNoteDue;
   }
 
   /**
-   * Rejects with what the caller is told of the first failure, which is that of the model that was asked for: it is what a repetition
-   * meets first, and a fallback that finds the request wanting says nothing about that model. What ends all of it from here, such as the
-   * time that is up, is told instead. A fallback's own fallbacks are not followed, and nobody else is asked for a caller who has gone.
+   * Rejects with the first failure, that of the requested model, as a retry would meet it first, and a fallback's refusal says nothing
+   * about that model. An abort of ours, such as the timeout, takes precedence. A fallback's own fallbacks are not tried, and none after a
+   * disconnect.
    */
   async attempt<Answer>(call: (model: Model) => Promise<Answer>): Promise<Answered<Answer>> {
     const { plan, cancellation } = this;
@@ -201,35 +204,35 @@ export class GenerationRun {
     throw cancellation.aborted ? failures.at(-1) : failures[0];
   }
 
-  /** An upstream is at work from now on. */
+  /** An upstream is called now. */
   noteCalled(): void {
     this.calledAt = performance.now();
   }
 
-  /** An upstream has just said something, or has been waited for until now. */
+  /** The upstream sent something just now, or was awaited until now. */
   noteUpstream(): void {
     if (this.calledAt !== null) this.upstreamMs = performance.now() - this.calledAt;
   }
 
-  /** What goes on is the first of it. */
+  /** The first part is delivered. */
   noteFirstByte(): void {
     this.firstByteMs ??= performance.now() - this.plan.startedAt;
   }
 
-  /** One of the candidates has given its whole answer. */
+  /** A candidate gave its whole answer. */
   noteSuccess(model: Model): void {
     if (model.isCommunity) this.deps.healthReporter.succeeded(this.plan.caller, model);
   }
 
-  /** One of them has not. */
+  /** A candidate failed. */
   noteFailure(model: Model, error: unknown): void {
     const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation);
     this.hasFailed ||= isFault;
   }
 
   /**
-   * Tells what has been delivered so far; `isCapped`: no more is asked for. `costNanocredits` may be more than `soFar` costs, by what the
-   * upstream is at work on. Resolves with why it must stop, or null.
+   * Reports the delivered usage; `isCapped`: no extension. `costNanocredits` may exceed the cost of `soFar` by work under way. Resolves
+   * with the error that must stop it, or null.
    */
   meter(model: Model, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
     const record = () => this.recordOf(underWay(model.id, soFar(), this.firstByteMs));
@@ -237,7 +240,7 @@ export class GenerationRun {
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
 
-  /** Resolves when the charge is committed. An account's upstream is never paid beyond the hold, whatever it reports. */
+  /** Resolves when the charge is committed. A community model is never paid beyond the hold, whatever it reports. */
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
     const { model, status, warnings, isCut = false, cancelPolicy } = outcome;
@@ -279,7 +282,7 @@ export class GenerationRun {
     return this.receipt;
   }
 
-  /** What an account's upstream reports beyond the hold is more than is plausible. */
+  /** For a community model, a report beyond the hold is implausible. */
   private capped(outcome: Outcome, rates: RateCard, heldNanocredits: bigint): Metered {
     const capped = capToHold(outcome, rates, heldNanocredits);
     const isReport = outcome.source === "provider" && outcome.model.isCommunity;
@@ -290,19 +293,19 @@ export class GenerationRun {
     this.deps.healthReporter.usageBounded(model, { generationId: this.plan.generationId, reported, charged });
   }
 
-  /** Nothing was delivered, so nothing is charged and nothing recorded. Does nothing once it is charged or released. */
+  /** Charges and records nothing, because nothing was delivered. Does nothing after a charge or release. */
   async release(): Promise<void> {
     if (this.charge && !this.charge.isConcluded) await this.charge.release();
   }
 
-  /** Where the time has gone until now, in milliseconds, while an upstream is at work. */
+  /** Times so far in milliseconds, while an upstream works. */
   timing(): Pick<Receipt, "gatewayMs" | "upstreamMs"> {
     const now = performance.now();
     const upstreamMs = this.calledAt === null ? 0 : now - this.calledAt;
     return { gatewayMs: now - this.plan.startedAt - upstreamMs, upstreamMs };
   }
 
-  /** The failure as its caller is told it. */
+  /** The failure as an error for the caller. */
   told(error: unknown): unknown {
     return error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
   }
@@ -330,10 +333,7 @@ function warningsFor(notes: readonly string[], warnings: readonly string[], isBo
   return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
 }
 
-/**
- * Rejects as a hold of the plan does, and holds nothing: before the gateway does work of its own to find out what the generation will
- * cost.
- */
+/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost. */
 export async function assertPayable(deps: Pick<RunDependencies, "credits" | "admission">, plan: GenerationPlan): Promise<void> {
   const charge = openCharge(deps, { ...plan, generationId: createId() });
   try {
@@ -385,8 +385,8 @@ class PlannedCharge implements ChargeRequest {
 }
 
 /**
- * The same when it costs no more than `heldNanocredits`. Else every amount is cut in one proportion, and is the gateway's estimate: a usage
- * row shows what was charged for, so what was reported is cut and not only its price.
+ * The same amounts within the hold. Otherwise all are cut in proportion, and marked as the gateway's estimate: a usage row shows the
+ * charged amounts, so amounts are cut and not only the price.
  */
 export function capToHold({ quantities, source }: Metered, rates: RateCard, heldNanocredits: bigint): Metered {
   const cut = cutToCost(quantities, rates, heldNanocredits);

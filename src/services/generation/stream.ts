@@ -1,11 +1,10 @@
 /**
- * An answer that is passed on while it is made, from its first reading to the settlement. Its reader drives it: nothing is asked for before
- * the first pull, and nothing is read ahead.
+ * A streamed answer from its first pull to the settlement. Lazy: nothing is called before the first pull, and nothing is read ahead.
  *
- * 1. The first pull opens it: plan, limits and safety, hold, upstreams in turn until one begins. Until then a failure is an ordinary error.
- * 2. Each pull reads on until something may go on. What is withheld goes out once the charge is committed.
- * 3. Whatever ends it early, a reader who leaves, an upstream that fails, time that runs out while nobody pulls, ends it once: what was
- *    delivered is charged, or nothing is.
+ * 1. The first pull opens it: plan, limits and safety, hold, candidates in turn until one begins. A failure until then is an ordinary
+ *    error.
+ * 2. Each pull reads until an item can be delivered. Withheld items follow once the charge is committed.
+ * 3. An early end (a disconnect, a failing upstream, a timeout without a pull) ends it once: the delivered part is charged, or nothing.
  */
 import { upstreamFailed } from "../../errors.js";
 import type { Pulled, PulledIterator } from "../../lib/pull.js";
@@ -15,34 +14,34 @@ import type { Receipt } from "./receipt.js";
 import type { GenerationRun } from "./run.js";
 
 export interface StreamSource<Opened, Item> {
-  /** Plans it and passes the limits and safety features. */
+  /** Plans it and checks limits and safety features. */
   admit(): Promise<GenerationRun> | GenerationRun;
-  /** What is expected is set aside: resolves when an upstream has begun to answer. */
+  /** Holds the estimate; resolves when an upstream has begun to answer. */
   open(run: GenerationRun): Promise<StreamReader<Opened, Item>>;
 }
 
 /** An answer that has begun. */
 export interface StreamReader<Opened, Item> {
   readonly opened: Opened;
-  /** Who answers. */
+  /** The model that answers. */
   readonly served: Model;
-  /** At once, when what is to be delivered is here. `keptWaitingMs`: see ReaderPatience. */
+  /** Synchronous when an item is available. `keptWaitingMs`: see ReaderPatience. */
   read(keptWaitingMs: number): Delivery<Item> | Promise<Delivery<Item>>;
-  /** Charges what was delivered, or releases; resolves when that is done. */
+  /** Charges the delivered part, or releases; resolves afterwards. */
   endEarly(patience: ReaderPatience): Promise<void>;
 }
 
 export interface Delivery<Item> {
-  /** Null: nothing may go on yet. */
+  /** Null: nothing to deliver yet. */
   readonly item: Item | null;
-  /** It has been charged, and nothing follows. */
+  /** It was charged, and nothing follows. */
   readonly isLast: boolean;
-  /** Told after the last item: why nothing follows. */
+  /** Thrown after the last item: why it ended. */
   readonly refusal?: unknown;
 }
 
 export interface ReaderPatience {
-  /** Nobody was asking for more when it ended. */
+  /** No pull was pending at its end. */
   readonly isIdle: boolean;
   /** How long the reader has kept the stream waiting, in milliseconds. */
   readonly keptWaitingMs: number;
@@ -53,11 +52,14 @@ function ignore(): void {}
 const DONE = { done: true, value: undefined } as const;
 
 export class GenerationStream<Opened, Item> {
-  /** An upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `events` then throws too. */
+  /**
+   * Resolves when an upstream has begun to answer and the hold is committed; rejects with the AppError otherwise, which `events` then
+   * throws too.
+   */
   readonly opened: Promise<Opened>;
-  /** Limits, safety features and the balance have been looked at; `opened` tells what came of it. */
+  /** Settles after limits, safety features and balance were checked; `opened` has the result. */
   readonly admitted: Promise<void>;
-  /** Throws an AppError when the answer fails on the way; `return()` closes the upstream and charges what was delivered. */
+  /** Throws an AppError when the answer fails; `return()` closes the upstream and charges the delivered part. */
   readonly events: AsyncIterableIterator<Item> & PulledIterator<Item>;
   private run: GenerationRun | null = null;
   private opening: Promise<StreamReader<Opened, Item>> | null = null;
@@ -70,9 +72,9 @@ export class GenerationStream<Opened, Item> {
   private hasLeft = false;
   private isEnded = false;
   private isPulling = false;
-  /** What was last waited for. */
+  /** The last pending work. */
   private pending: Promise<unknown> = Promise.resolve();
-  /** Thrown by the next pull: it came while nobody was asking, or is to follow what has been given out. */
+  /** Thrown by the next pull: a failure without a pending pull, or one that follows delivered items. */
   private failure: { readonly reason: unknown } | null = null;
   private keptWaitingMs = 0;
   private handedOutAt: number | null = null;
@@ -86,7 +88,7 @@ export class GenerationStream<Opened, Item> {
       this.noteOpened = resolve;
       this.noteRefused = reject;
     });
-    // Whoever reads it is told by `events`, too.
+    // `events` throws it too.
     this.opened.catch(() => undefined);
     this.events = {
       next: async () => {
@@ -101,12 +103,12 @@ export class GenerationStream<Opened, Item> {
     };
   }
 
-  /** Once it has ended and something was charged. */
+  /** After its end, if something was charged. */
   receipt(): Receipt | null {
     return this.run?.receipt ?? null;
   }
 
-  /** Where the time has gone until now, in milliseconds. */
+  /** Times so far, in milliseconds. */
   timing(): Pick<Receipt, "gatewayMs" | "upstreamMs"> {
     return this.run?.timing() ?? { gatewayMs: performance.now() - this.startedAt, upstreamMs: 0 };
   }
@@ -134,7 +136,7 @@ export class GenerationStream<Opened, Item> {
     }
   }
 
-  /** Time runs out while the reader is waited for: nobody may ever ask for more. */
+  /** Applies the time limit while the reader does not pull. */
   private followClock(run: GenerationRun): void {
     const { cancellation } = run;
     const handleEvent = () => {
@@ -145,7 +147,7 @@ export class GenerationStream<Opened, Item> {
     cancellation.addEventListener("abort", { handleEvent });
   }
 
-  /** Throws and rejects as `events` do. */
+  /** Throws and rejects as `events`. */
   private pull(): Pulled<Item> | Promise<Pulled<Item>> {
     if (this.failure) {
       const { reason } = this.failure;
@@ -175,7 +177,7 @@ export class GenerationStream<Opened, Item> {
     return this.opening;
   }
 
-  /** Reads on until something may go on. */
+  /** Reads until an item can be delivered. */
   private pullFrom(reader: StreamReader<Opened, Item>): Pulled<Item> | Promise<Pulled<Item>> {
     for (;;) {
       let delivery: Delivery<Item> | Promise<Delivery<Item>>;
@@ -195,7 +197,7 @@ export class GenerationStream<Opened, Item> {
     }
   }
 
-  /** Null when there is nothing to hand out yet. */
+  /** Null when there is nothing to deliver yet. */
   private deliver({ item, isLast, refusal }: Delivery<Item>): Pulled<Item> | null {
     if (isLast) this.conclude(refusal);
     if (item === null && !isLast) return null;
@@ -225,7 +227,7 @@ export class GenerationStream<Opened, Item> {
     this.run?.end();
   }
 
-  /** The caller leaves: at once, also while an upstream is being waited for, and without waiting for a rest that is read all the same. */
+  /** After a disconnect: ends at once, also during a pending read, without waiting for a rest that is still read. */
   private async leave(): Promise<IteratorResult<Item>> {
     this.hasLeft = true;
     const { run } = this;
@@ -238,7 +240,7 @@ export class GenerationStream<Opened, Item> {
   private async endUnread(): Promise<void> {
     await this.pending.catch(ignore);
     if (this.opening) return this.end();
-    // Nobody has ever asked for it.
+    // It was never pulled.
     this.isEnded = true;
     this.noteRefused(upstreamFailed("The caller left before the answer came."));
     this.noteAdmitted();
@@ -255,7 +257,7 @@ export class GenerationStream<Opened, Item> {
   }
 }
 
-/** Ends a run of which nothing came, and answers what its reader is told: whoever waits is told something, whatever fails here. */
+/** Ends a run without output, and returns the error for its reader, even if ending fails. */
 async function withdraw(run: GenerationRun, error: unknown): Promise<unknown> {
   try {
     await run.release();

@@ -1,4 +1,4 @@
-/** The upstreams that the catalog names, each made into a provider the first time that a model of it is called. */
+/** Providers of the catalog's upstreams, each made on its first call. */
 import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
@@ -17,39 +17,39 @@ import type { Catalog } from "../catalog/catalog.js";
 import type { Model, SafetyFeature, Upstream } from "../catalog/model.js";
 import type { GenerationTask } from "./admission.js";
 
-/** Unspecified: gateways that a request may come through; one that comes back more often goes in circles. */
+/** Unspecified: gateways that a request may pass; more mean a loop. */
 export const HOPS_MAX = 3;
 
-/** Unspecified: upstreams of registered models that are connected at once; whichever was called longest ago is let go. */
+/** Unspecified: connected upstreams of community models; the least recently used is evicted. */
 export const COMMUNITY_UPSTREAMS_MAX = 200;
-/** Unspecified: connections to each, and requests that wait for one. */
+/** Unspecified: connections to each, and requests waiting for one. */
 const COMMUNITY_CONNECTIONS_MAX = 64;
 export const COMMUNITY_WAITING_MAX = 256;
-/** Unspecified: how long an idle connection to one is kept at most. */
+/** Unspecified: longest idle time of a connection to one. */
 const COMMUNITY_KEEP_ALIVE_MS = 15_000;
-/** Unspecified: a chat of one, answered whole and streamed. Both are in memory until they are charged. */
+/** Unspecified: a chat of one, whole and streamed. Both are in memory until the charge. */
 const COMMUNITY_ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 const COMMUNITY_STREAM_BYTES_MAX = 64 * 1024 * 1024;
 
-// From an upstream of the catalog to what calls it: by its wire format, over the outbound guard unless it is the operator's.
+// Makes the provider of an upstream: by wire format, and through the outbound guard unless the operator configured it.
 
 type Abilities = Omit<Provider, "close">;
 
 interface ConnectedUpstream {
-  /** For a request that has come through that many gateways before this one. */
+  /** For a request that has passed that many gateways. */
   at(hops: number): Abilities;
   /** Refuses new calls, waits for running ones. */
   close(): Promise<void>;
 }
 
-/** What somebody's upstream may take. */
+/** Bounds of users' upstreams. */
 const BOUNDS: UpstreamBounds = {
   pool: { connectionsMax: COMMUNITY_CONNECTIONS_MAX, waitingMax: COMMUNITY_WAITING_MAX, keepAliveMs: COMMUNITY_KEEP_ALIVE_MS },
   answerBytesMax: COMMUNITY_ANSWER_BYTES_MAX,
   streamBytesMax: COMMUNITY_STREAM_BYTES_MAX,
 };
 
-/** How many gateways the request has come through. BAD_REQUEST when there were so many that it must be going in circles. */
+/** The number of gateways that the request has passed. Throws BAD_REQUEST beyond the limit, which means a loop. */
 export function hopsOf({ hops = 0 }: Pick<RequestContext, "hops">): number {
   if (hops <= HOPS_MAX) return hops;
   throw invalidInput(
@@ -73,9 +73,9 @@ export function connectUpstream(
   if (endpoint)
     return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }, outbound);
   const fetchFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: timeouts.totalMs });
-  // Whoever is not trusted is reached through the guard alone, whatever its name means by then.
+  // Untrusted addresses are connected through the guard only, whatever their name resolves to.
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, noteUnknown, ...(!isTrusted && { connect: outbound.connect }) };
-  // The operator knows where their own upstreams are: they are told of gateways when there were some.
+  // The operator's own upstreams get the hops header only when it is not 0.
   return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
@@ -93,7 +93,7 @@ function connectEndpoint(
   );
 }
 
-/** An address that may not be asked for is one that does not answer, however it came to be registered. */
+/** A forbidden address counts as one that does not answer. */
 function assertCallable(url: string, outbound: OutboundGuard): void {
   try {
     outbound.parse(url);
@@ -106,7 +106,7 @@ function alike({ close, ...abilities }: Provider): ConnectedUpstream {
   return { at: () => abilities, close };
 }
 
-/** One set of connections; what is made over them differs in the count that it sends on. */
+/** One pool of connections; providers differ in the hops header. */
 function tellingHops(
   client: OpenAiClient,
   isTold: (hops: number) => boolean,
@@ -130,28 +130,28 @@ function tellingHops(
 export interface AgentCall {
   readonly ctx: RequestContext;
   readonly generationId: string;
-  /** Those that the generation went through: what the agent asks for goes through them too. */
+  /** Safety features of the generation, which also apply to the agent's generations. */
   readonly safetyFeatures: readonly SafetyFeature[];
 }
 
 /**
- * What answers a chat when its model is an agent that the gateway runs: in the place of an upstream, so that an agent's answer is
- * held, streamed, metered and recorded like any other. Only the models that the agent asks cost something.
+ * Answers chats of agents that the gateway runs, in place of an upstream, so that they are held, streamed, metered and recorded like
+ * others. Only the agent's own generations cost something.
  */
 export interface AgentProviders {
-  /** The agent `model` at work on this call. Its `complete` and `stream` throw AppErrors and ProviderErrors. */
+  /** The provider of the agent `model` for this call. `complete` and `stream` throw AppErrors and ProviderErrors. */
   chat(model: Model, call: AgentCall): ChatProvider;
 }
 
-/** What a provider may offer. */
+/** Abilities of a provider. */
 export type Ability = Exclude<keyof Provider, "close">;
 
 export class Upstreams {
   /** The operator's: as many as the catalog has. */
   private readonly own = new Map<string, ConnectedUpstream>();
   /**
-   * Those that accounts have registered. A change of one is another upstream with another id, so what was called longest ago goes: its
-   * connections are closed when the requests on them have ended.
+   * Upstreams of community models. A change makes a new one with another id, so the least recently used is evicted: its connections close
+   * after their last request.
    */
   private readonly registered = new LRUCache<string, ConnectedUpstream>({
     max: COMMUNITY_UPSTREAMS_MAX,
@@ -167,12 +167,12 @@ export class Upstreams {
     private readonly unknownWords?: UnknownWords,
   ) {}
 
-  /** From now on agents that the gateway runs are asked of them. */
+  /** Sets the runtimes of agents. */
   includeAgents(agents: AgentProviders): void {
     this.agents = agents;
   }
 
-  /** Who answers a chat of that model: its upstream, or the agent that it is. Throws as `serving` does. */
+  /** The provider of a chat: the model's upstream, or its agent. Throws as `serving`. */
   chat({ request, generationId, safety }: GenerationTask, model: Model): ChatProvider {
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
     if (!isRunHere || !this.agents) return this.serving(request, model, "chat");
@@ -180,8 +180,8 @@ export class Upstreams {
   }
 
   /**
-   * To be called at once. BAD_REQUEST when the model's upstream offers no such thing: it is listed under the wrong modality; and when
-   * the request has come through so many gateways that it must be going in circles.
+   * Use the result at once. Throws BAD_REQUEST when the upstream lacks the ability, because the model is listed under the wrong modality,
+   * and when the request has passed too many gateways.
    */
   serving<Name extends Ability>(ctx: Pick<RequestContext, "hops">, model: Model, ability: Name): NonNullable<Provider[Name]> {
     const offered = this.upstream(model.upstreamId).at(hopsOf(ctx))[ability];

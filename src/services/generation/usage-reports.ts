@@ -1,11 +1,11 @@
-/** Reports of usage beyond what is plausible, of which the bound was charged: counted in a metric, and written to the log for the operator. */
+/** Reports implausible usage, which was charged up to the bound: a metric, and log lines for the operator. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { BOUNDED_USAGE_LOG_MS } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
 
-/** What was reported, and what of it was charged. */
+/** The reported and the charged usage. */
 export interface BoundedReport {
   readonly generationId: string;
   readonly reported: BillableQuantities;
@@ -14,7 +14,7 @@ export interface BoundedReport {
 
 interface LastLine {
   readonly at: number;
-  /** Since it was written. */
+  /** Count since the last line. */
   unlogged: number;
 }
 
@@ -30,7 +30,7 @@ export class BoundedUsage {
     private readonly clock: Clock,
   ) {}
 
-  /** Writes the first of a model, then at most one line in a while. */
+  /** Logs the first report of a model, then at most one per interval. */
   note(model: Pick<Model, "id" | "upstreamId" | "isCommunity">, report: BoundedReport): void {
     this.metrics.usageBounded(model);
     const now = this.clock.now().getTime();

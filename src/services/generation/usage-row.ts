@@ -1,27 +1,27 @@
-/** A generation as the ledger writes it down: while it is under way, and when it is over. */
+/** The ledger's record of a generation, under way or finished. */
 import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
 import type { GenerationTask } from "./admission.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 
-/** How far a generation has come, as its usage row tells it. */
+/** The course of a generation in its usage row. */
 export interface Progress {
   readonly modelUsed: string;
   readonly usage: UsageQuantities;
   readonly usageSource: UsageSource;
   readonly status: UsageStatus;
-  /** From the request to the first byte; null when there was none, or the answer came whole. */
+  /** From the request to the first byte; null without one, or for a whole answer. */
   readonly firstByteMs: number | null;
-  /** Of one that is over. */
+  /** Of a finished one. */
   readonly course?: RecordedCourse | undefined;
 }
 
-/** Of a generation that is under way: what is charged should nobody be there to finish it. */
+/** Of one under way: the charge if its process dies. */
 export function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByteMs: number | null = null): Progress {
   return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs };
 }
 
-/** The usage row; `credit_flush` adds what was charged and by which bucket. */
+/** The usage row; `credit_flush` adds the charge and the bucket. */
 export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
   const isKey = caller.kind === "key";
   const { modelUsed, usage, usageSource, status, firstByteMs, course } = progress;
@@ -29,7 +29,7 @@ export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, pro
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
     apiKeyType: isKey ? caller.apiKeyType : null,
-    // Usage knows no kind for it: a moderation model reads text (docs/spec/usage.md#rows).
+    // Usage has no such modality: a moderation model reads text (docs/spec/usage.md#rows).
     modality: model.modality === "moderation" ? "text" : model.modality,
     model: model.id,
     modelUsed,

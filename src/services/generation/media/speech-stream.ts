@@ -96,7 +96,7 @@ async function begin({ run, plan, call }: SpokenText): Promise<Answered<BegunSpe
 export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   readonly opened: OpenedSpeech;
   private isFirstRead = false;
-  /** The last of what has come. */
+  /** The last received bytes. */
   private withheld: Uint8Array = new Uint8Array();
 
   constructor(
@@ -122,14 +122,14 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
 
   async endEarly(patience: ReaderPatience): Promise<void> {
     const { run } = this.text;
-    // Not awaited: an upstream that hangs must not delay the settlement.
+    // Not awaited: a hanging upstream must not delay the settlement.
     Promise.resolve(this.begun.answer.rest.return?.()).catch(() => undefined);
     if (run.isConcluded) return;
     if (this.isReaderAtFault(patience)) await this.settle("cancelled");
     else await run.release();
   }
 
-  /** They have left, the time ran out while they were waited for, or most of it went by so. */
+  /** The client disconnected, the time ran out while it was awaited, or most of the time passed so. */
   private isReaderAtFault({ isIdle, keptWaitingMs }: ReaderPatience): boolean {
     const { run, totalMs } = this.text;
     const { isCallerGone, isTimeUp } = run.cancellation;
@@ -185,7 +185,7 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   }
 }
 
-/** The whole text has been read, whoever has listened. */
+/** The upstream has read the whole text, however much was delivered. */
 function settle(
   run: GenerationRun,
   { expected, isFree }: PricedPlan,
@@ -204,7 +204,7 @@ function isThere({ byteLength }: Uint8Array): boolean {
   return byteLength > 0;
 }
 
-/** Of at least one byte; null at the end. */
+/** At least one byte; null at the end. */
 async function readChunk(chunks: AsyncIterator<Uint8Array>): Promise<Uint8Array | null> {
   for (;;) {
     const { done, value } = await chunks.next();

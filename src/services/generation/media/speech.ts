@@ -1,6 +1,6 @@
 /**
- * Speech (docs/spec/audio.md#speech): a text read out, whole or as it is made. Billed per character of the
- * text, so its price is known beforehand.
+ * Speech (docs/spec/audio.md#speech): text to speech, whole or streamed. Billed per character of the text, so its price is known
+ * beforehand.
  */
 
 import * as z from "zod";
@@ -29,7 +29,7 @@ import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
 import { openSpeech, type PreparedSpeech, type SpokenStream } from "./speech-stream.js";
 
-// What speech and music are asked with (docs/spec/audio.md#speech): as JSON and GraphQL state it, and as the strings of a query.
+// Input of speech and music (docs/spec/audio.md#speech), as JSON and GraphQL and as a query string.
 
 /** The 35 voices (docs/spec/audio.md#voices). */
 export const VOICES: readonly string[] = (
@@ -37,10 +37,10 @@ export const VOICES: readonly string[] = (
   "adam antoni arnold josh sam daniel charlie james fin callum liam george brian bill"
 ).split(" ");
 const DEFAULT_VOICE = "alloy";
-/** How much of a caller's own words an error message repeats. */
+/** Characters of a client's text in an error message. */
 const QUOTED_CHARS_MAX = 100;
 
-/** Prices are per character: what a reader would count, not how it is encoded. */
+/** Prices are per character as readers count them, independent of encoding. */
 export function countCharacters(text: string): number {
   let count = 0;
   for (const _character of text) count += 1;
@@ -53,7 +53,7 @@ const boundedText = z
   .meta({ maxLength: SPEECH_INPUT_CHARS_MAX });
 const spokenText = boundedText.refine((text) => text.trim() !== "", "must not be empty").meta({ pattern: "\\S" });
 const format = z.enum(SPEECH_FORMATS).nullish();
-/** The features that are asked for, or all of the usual ones. */
+/** The requested features, or `true` for the usual ones. */
 const safe = z
   .union([z.string().meta({ pattern: SAFE_PATTERN }), z.boolean()])
   .transform((value) => (typeof value === "boolean" ? (value ? "true" : null) : value))
@@ -63,7 +63,7 @@ const speed = z.number().min(SPEECH_SPEED_MIN).max(SPEECH_SPEED_MAX);
 const musicSeconds = inUnit(z.number().min(MUSIC_SECONDS_MIN).max(MUSIC_SECONDS_MAX), "seconds");
 const seed = z.int().min(-1);
 
-/** POST /v1/audio/speech: what is not named here travels on to the upstream untouched. */
+/** POST /v1/audio/speech: other fields are passed on to the upstream unchanged. */
 export const speechInput = z.looseObject({
   model: modelName.nullish(),
   input: spokenText,
@@ -71,7 +71,7 @@ export const speechInput = z.looseObject({
   response_format: format,
   speed: speed.nullish(),
   instructions: boundedText.nullish(),
-  /** OpenAI's: the sound itself, or events that carry it. Whichever it is, an upstream is asked for the sound. */
+  /** OpenAI's field: plain audio, or events with audio. The upstream is asked for audio in either case. */
   stream_format: z.enum(["audio", "sse"]).nullish(),
   safe,
 });
@@ -84,21 +84,21 @@ export const musicInput = z.looseObject({
   /** Seconds. */
   duration: musicSeconds.nullish(),
   response_format: format,
-  /** -1: a random one. */
+  /** -1: random. */
   seed: seed.nullish(),
   safe,
 });
 export type MusicInput = z.output<typeof musicInput>;
 
-/** What GET /audio/{text} has in its path. */
+/** The path parameter of GET /audio/{text}. */
 export const audioPath = z.object({ text: spokenText });
 
-/** GET /audio/{text}. What it holds is checked again as the input of whichever it turns out to be. */
+/** GET /audio/{text}. Validated again as input of speech or music. */
 export const audioQuery = z.strictObject({
   model: modelName.optional(),
   voice: z.string().min(1).optional(),
   duration: queryNumber(musicSeconds).optional(),
-  /** Omitted is 0 on the GET routes (docs/spec/generation.md#seeds). */
+  /** Default 0 on GET routes (docs/spec/generation.md#seeds). */
   seed: queryInteger(seed).default(0),
   response_format: z.enum(SPEECH_FORMATS).optional(),
   speed: queryNumber(speed).optional(),
@@ -108,7 +108,7 @@ export const audioQuery = z.strictObject({
 });
 export type AudioQuery = z.output<typeof audioQuery>;
 
-/** A model that names its voices has those and no others. Throws BAD_REQUEST that lists them. */
+/** A model with listed voices has only those. Throws BAD_REQUEST listing them. */
 export function chooseVoice(model: Model, asked: string | null | undefined): string {
   const voices = model.voices.length > 0 ? model.voices : VOICES;
   if (asked == null) return voices.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (voices[0] ?? DEFAULT_VOICE);
@@ -120,7 +120,7 @@ export function chooseVoice(model: Model, asked: string | null | undefined): str
 export interface SpeechDependencies {
   readonly generations: Generations;
   readonly upstreams: Upstreams;
-  /** A generation's total, in milliseconds. */
+  /** Time limit of a generation in milliseconds. */
   readonly totalMs: number;
 }
 
@@ -130,13 +130,13 @@ export interface SpeechResult {
 }
 
 export interface SpeechOptions {
-  /** What had no effect. */
+  /** Warnings about options without effect. */
   readonly notes?: readonly string[];
-  /** Called with the whole of it: when that fails, nothing is charged. */
+  /** Called with the whole file: when it fails, nothing is charged. */
   readonly beforeCharge?: ((file: MediaFile) => Promise<void>) | undefined;
 }
 
-/** Any other field travels on to the upstream. */
+/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "input",
@@ -151,7 +151,7 @@ const READ_FIELDS: ReadonlySet<string> = new Set([
 export class Speech {
   constructor(private readonly deps: SpeechDependencies) {}
 
-  /** See SpokenStream. Nothing is thrown here: a refusal is the rejection of `opened`. */
+  /** See SpokenStream. Throws nothing: a refusal rejects `opened`. */
   stream(ctx: RequestContext, input: SpeechInput): SpokenStream {
     const { generations, totalMs } = this.deps;
     const generationId = takeGenerationId(ctx);
@@ -173,7 +173,7 @@ export class Speech {
     return { generationId, admitted: isAdmitted, opened, chunks: events, receipt: () => stream.receipt() };
   }
 
-  /** The whole of it; resolves when the charge is committed. */
+  /** The whole audio; resolves when the charge is committed. */
   async create(ctx: RequestContext, input: SpeechInput, { notes = [], beforeCharge }: SpeechOptions = {}): Promise<SpeechResult> {
     const { plan, work } = this.prepare(ctx, input);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, {
@@ -219,8 +219,8 @@ export class Speech {
 const SAMPLE_BYTES = 2;
 
 /**
- * The end of the sound waits for the charge, so its last byte does. Where events carry it, that is the event after the sound, and all that
- * waits is half a sample: whoever plays each event as it comes could do nothing with it.
+ * The last byte waits for the charge. With events, the event after the audio waits instead, and only half a sample is withheld, so that
+ * events can be played as they arrive.
  */
 function withheldOf({ stream_format, response_format }: SpeechInput): (bytes: number) => number {
   if (stream_format !== "sse") return () => 1;

@@ -1,7 +1,7 @@
 /**
- * Transcription (docs/spec/audio.md#transcriptions): what is said in a recording, billed per second of it. The recording is measured
- * before it is held for, so that the hold is what it will cost. Measuring is work: the limits come before it, and whoever could not pay
- * for the shortest recording is refused before it, too.
+ * Transcription (docs/spec/audio.md#transcriptions), billed per second of the recording. The recording is measured before the hold, so that
+ * the hold is the cost. Measuring is work, so limits are checked before it, and a balance that is too low for the shortest recording is
+ * refused.
  */
 
 import * as z from "zod";
@@ -21,7 +21,7 @@ import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { InspectedFile, MediaInspector } from "./media-inspector.js";
 
-// What a transcription is asked with (docs/spec/audio.md#transcriptions): as GraphQL states it, and as the texts of a form.
+// Input of transcriptions (docs/spec/audio.md#transcriptions), as GraphQL and as a form.
 
 export const TRANSCRIPT_FORMATS = ["json", "text", "verbose_json", "srt", "vtt"] as const;
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
@@ -48,7 +48,7 @@ type Stated = Pick<z.output<z.ZodObject<typeof fields>>, "response_format" | "ti
 const areTimesShown = (input: Stated) => !input.timestamp_granularities?.length || input.response_format === "verbose_json";
 const TIMES_ARE_SHOWN = { message: "needs response_format verbose_json", path: ["timestamp_granularities"] };
 
-/** What is not named here travels on to the upstream untouched. */
+/** Other fields are passed on to the upstream unchanged. */
 export const transcriptionInput = z.looseObject(fields).refine(areTimesShown, TIMES_ARE_SHOWN);
 type TranscriptionInput = z.output<typeof transcriptionInput>;
 
@@ -64,7 +64,7 @@ export const transcriptionForm = z
 export interface TranscriptionResult {
   readonly transcript: Transcript;
   readonly format: TranscriptFormat;
-  /** What the recording was billed for, in milliseconds. */
+  /** The billed length in milliseconds. */
   readonly billedMs: number;
   readonly receipt: Receipt;
 }
@@ -84,7 +84,7 @@ export class Transcriptions {
     const { model: name, language, prompt, temperature, response_format, timestamp_granularities, safe, ...extra } = input;
     const { generations, upstreams, inspector } = this.deps;
     const format = response_format ?? "json";
-    // A wrong model is told before the recording is looked at.
+    // A wrong model is refused before the recording is measured.
     const least = generations.plan(ctx, "transcription", name, extra, () => lasting(1));
     const bytes = bytesOf(file);
     const checked = { words: { texts: [prompt ?? ""], extra }, safe };
@@ -121,7 +121,7 @@ export class Transcriptions {
   }
 }
 
-/** The transcript as it was asked for, but for `json` and `verbose_json`, which are objects. */
+/** The transcript in the requested text format; `json` and `verbose_json` are objects. */
 export function toTranscriptText({ transcript, format }: TranscriptionResult): string {
   switch (format) {
     case "srt":
@@ -158,7 +158,7 @@ async function measure(
   if (facts === null) {
     throw invalidInput("The file holds no sound that can be read: it may be MP3, WAV, FLAC, Ogg, Opus, AAC, M4A, MP4 or WebM.", "file");
   }
-  // Upstreams go by the name's ending, which the caller may have got wrong; the rest of the name is nobody's business.
+  // Upstreams use the file extension, which the client may have got wrong; they need not see the rest of the name.
   const audio = { bytes: file.bytes, contentType: facts.contentType, name: `audio.${facts.extension}` };
   return { audio, durationMs: facts.durationMs };
 }
@@ -169,14 +169,14 @@ function timesWanted(format: TranscriptFormat, granularities: readonly ("segment
   return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
 }
 
-/** A recording is what it was measured to be, packet by packet. An upstream that heard more is charged for a second of it. */
+/** Charges the measured length; an upstream that reports more is believed up to one more second. */
 function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number): Metered {
   const mostMs = measuredMs + MORE_HEARD_MS_MAX;
   if (heardMs === null || heardMs <= mostMs) return { quantities: lasting(measuredMs), source: "estimated" };
   return { quantities: lasting(mostMs), source: "bounded", reported: lasting(heardMs) };
 }
 
-// A transcript as each `response_format` has it.
+// Transcripts in each `response_format`.
 
 type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
   /** Length of the recording. */
@@ -184,8 +184,8 @@ type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "
 };
 
 /**
- * Unspecified: what a segment's upstream did not tell of its decoding. Strict clients read no segment that lacks a field, so each has a
- * value that none of OpenAI's own tests for a bad transcript takes offence at.
+ * Unspecified: decoding data that a segment's upstream did not report. Strict clients need every field, so each has a value that passes
+ * OpenAI's own tests for a bad transcript.
  */
 const UNTOLD: Omit<SegmentDecoding, "id"> = {
   seek: 0,
@@ -196,7 +196,7 @@ const UNTOLD: Omit<SegmentDecoding, "id"> = {
   no_speech_prob: 0,
 };
 
-/** OpenAI's `verbose_json`, with every field that its description requires. */
+/** OpenAI's `verbose_json`, with every required field. */
 function toVerboseJson(transcript: Transcript): Record<string, unknown> {
   const { text, language, durationMs, segments, words } = transcript;
   return {
@@ -226,7 +226,7 @@ function toVtt(transcript: Transcript): string {
   return `WEBVTT\n\n${cues.join("")}`;
 }
 
-/** One caption for the whole when the upstream told no times. A blank line within a caption would end it. */
+/** One caption for the whole when the upstream reported no times. A blank line within a caption would end it. */
 function captions({ text, segments, durationMs }: Transcript): readonly TranscriptSegment[] {
   const timed = segments !== null && segments.length > 0 ? segments : [{ start: 0, end: durationMs / 1000, text }];
   return timed
@@ -238,7 +238,7 @@ function withoutBlankLines(text: string): string {
   return text.trim().replace(/\s+/g, (space) => (space.includes("\n") ? "\n" : space));
 }
 
-/** WebVTT gives a meaning to these. */
+/** Characters with a meaning in WebVTT. */
 function escapeCue(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

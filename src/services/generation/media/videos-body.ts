@@ -1,4 +1,4 @@
-/** OpenAI's `POST /v1/videos`: its fields in its words, and what becomes of them. */
+/** OpenAI's `POST /v1/videos`: its fields, and their conversion. */
 import * as z from "zod";
 import { withoutFields } from "../../../lib/own-values.js";
 import { VIDEO_SECONDS_MAX, VIDEO_SECONDS_MIN } from "../../../limits.js";
@@ -11,7 +11,7 @@ import { type VideoInput, videoImageUrl, videoInput, videoSeconds } from "./vide
 const SECONDS_MESSAGE = `must be a whole number from ${VIDEO_SECONDS_MIN} to ${VIDEO_SECONDS_MAX} seconds`;
 const { aspectRatio, audio, seed, negative_prompt, enhance } = videoInput.shape;
 
-/** OpenAI writes seconds as text. What is not named here reaches the upstream as it is. */
+/** OpenAI writes seconds as text. Other fields are passed on to the upstream unchanged. */
 const body = z.looseObject({
   prompt: nonBlankText,
   model: z.string().min(1).max(253).nullish(),
@@ -32,7 +32,7 @@ const body = z.looseObject({
     .refine((text) => readSize(text) !== null, "must be WIDTHxHEIGHT in pixels")
     .meta({ pattern: `^${SIDES_PATTERN}$` })
     .nullish(),
-  /** An address; as a file it comes beside the form. */
+  /** A URL; files are beside the form. */
   input_reference: z.looseObject({ image_url: videoImageUrl }).nullish(),
   ...{ aspectRatio, audio, seed, negative_prompt, enhance },
   safe: z.union([z.string().meta({ pattern: SAFE_PATTERN }), z.boolean()]).nullish(),

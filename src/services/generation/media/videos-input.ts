@@ -1,4 +1,4 @@
-/** What a video is asked with (docs/spec/video.md). The query is that of GET /image (images-input.ts): the two routes are one. */
+/** Input of videos (docs/spec/video.md). The query is that of GET /image (images-input.ts), as the two routes are one. */
 import * as z from "zod";
 import { inUnit } from "../../../lib/issue-words.js";
 import {
@@ -14,7 +14,7 @@ import { nonBlankText, storableText } from "../../requests/input.js";
 export const VIDEO_ASPECT_RATIOS = ["16:9", "9:16"] as const;
 export type VideoAspectRatio = (typeof VIDEO_ASPECT_RATIOS)[number];
 
-/** How far a stated size may be from the stated aspect ratio: encoders round sides to multiples of 16. */
+/** Allowed difference of a stated size from the stated aspect ratio: encoders round sides to multiples of 16. */
 const RATIO_TOLERANCE = 0.05;
 const SEED_MAX = Number.MAX_SAFE_INTEGER;
 
@@ -22,7 +22,7 @@ export const imageSide = inUnit(z.int().min(IMAGE_SIDE_MIN).max(IMAGE_SIDE_MAX),
 export const videoSeconds = inUnit(z.int().min(VIDEO_SECONDS_MIN).max(VIDEO_SECONDS_MAX), "seconds");
 export const videoImageUrl = z.string().regex(/^https?:\/\//i, "must be an http or https URL");
 
-/** Field names are those of the query, so that both faces name the same one when they refuse it. */
+/** Field names are those of the query, so that errors name the same field on both faces. */
 export const videoInput = z
   .strictObject({
     prompt: nonBlankText,
@@ -32,7 +32,7 @@ export const videoInput = z
     duration: videoSeconds.nullish(),
     aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).nullish(),
     audio: z.boolean().nullish(),
-    /** -1: a random one. */
+    /** -1: random. */
     seed: z.int().min(-1).max(SEED_MAX).nullish(),
     negative_prompt: storableText.nullish(),
     image: z.array(videoImageUrl).max(IMAGE_INPUTS_MAX).nullish(),
@@ -60,7 +60,7 @@ export function splitImageUrls(text: string): string[] {
     .filter((url) => url !== "");
 }
 
-/** Null: the upstream's own. Of two sides of which one is stated, the other is 1024 (docs/spec/video.md#fields). */
+/** Null: the upstream's default. A missing side is 1024 (docs/spec/video.md#fields). */
 export function toSize(width: number | null | undefined, height: number | null | undefined): { width: number; height: number } | null {
   if (width == null && height == null) return null;
   return { width: width ?? IMAGE_SIDE_DEFAULT, height: height ?? IMAGE_SIDE_DEFAULT };

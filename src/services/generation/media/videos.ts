@@ -1,8 +1,8 @@
 /**
- * Video (docs/spec/video.md): a clip for a prompt, billed per second of what came.
+ * Video (docs/spec/video.md): a video for a prompt, billed per second of output.
  *
- * The hold covers the length that was asked for, or the longest that can be when none was. The charge is for the length that the
- * file itself has; failing that, what the upstream says; failing that, what was asked for.
+ * The hold covers the requested length, or the longest possible one. The charge is by the length of the file, else the upstream's reported
+ * length, else the requested length.
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
@@ -31,7 +31,7 @@ import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import type { MediaInspector } from "./media-inspector.js";
 import { toSize, type VideoInput, videoInput } from "./videos-input.js";
 
-/** Seeds that every upstream takes. */
+/** Seeds that every upstream accepts. */
 const RANDOM_SEED_BELOW = 2 ** 31;
 
 export interface VideosDependencies {
@@ -51,28 +51,28 @@ export interface GeneratedVideo {
 }
 
 export interface PrepareOptions {
-  /** Percent, 0 to 100, as the upstream tells. */
+  /** The upstream's percentage, 0 to 100. */
   readonly onProgress?: (percent: number) => void;
-  /** Parameters that were stated and have no effect on video. */
+  /** Stated options without effect on video. */
   readonly ignored?: readonly string[];
-  /** Reference images that the caller sent, beside those that it names. */
+  /** Uploaded reference images, beside those named by URL. */
   readonly files?: readonly InputFile[];
-  /** Fields of a /v1 body that the gateway does not know. */
+  /** Unknown fields of a /v1 body. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** What may come with a request for a video in OpenAI's format. */
+/** Additions to a request in OpenAI's format. */
 export interface SentWithVideo {
   readonly files?: readonly Pick<InputFile, "bytes">[];
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
 interface MeasuredVideo extends VideoAnswer {
-  /** The length is the file's own, not what the upstream says. */
+  /** The length is measured, not reported by the upstream. */
   readonly isMeasured: boolean;
 }
 
-/** What a query asks for. */
+/** The request of a query. */
 export interface VideoQueryRequest {
   readonly input: VideoInput;
   readonly noCache: boolean;
@@ -82,7 +82,7 @@ export interface VideoQueryRequest {
 export class Videos {
   constructor(private readonly deps: VideosDependencies) {}
 
-  /** GET /video/{prompt}, and GET /image/{prompt} with a video model: from the content cache, or made. */
+  /** GET /video/{prompt}, and GET /image/{prompt} with a video model: from the content cache, or generated. */
   ask(ctx: RequestContext, request: VideoQueryRequest): AskedAnswer {
     const { catalog, contentCache } = this.deps;
     const { input, ignored, noCache } = request;
@@ -95,7 +95,7 @@ export class Videos {
     return this.run(ctx, this.prepare(ctx, input));
   }
 
-  /** Throws what `Generations.plan` throws. */
+  /** Throws as `Generations.plan`. */
   prepare(
     ctx: RequestContext,
     input: VideoInput,
@@ -113,7 +113,7 @@ export class Videos {
       words: { texts: [input.prompt, negativePrompt], extra },
       safe: input.safe,
       call: async (model, signal, { texts: [prompt = "", negative = ""], extra }) => {
-        // Once for all candidates, and not before the caller has been let in.
+        // Once for all candidates, and only after admission.
         preparing ??= this.readSources(ctx, input, files, prompt, signal);
         const sources = await preparing;
         const answer = await upstreams.serving(ctx, model, "video").generate({
@@ -137,7 +137,7 @@ export class Videos {
     return { plan, work, toFile: ({ bytes, contentType }) => ({ bytes, contentType }) };
   }
 
-  /** As `generate`, as a job: resolves when it is under way, and every refusal is the caller's at once. */
+  /** As `generate`, as a job: resolves when it is under way; refusals reject at once. */
   async start(ctx: RequestContext, input: VideoInput, sent: SentWithVideo = {}): Promise<GenerationJob> {
     const { jobs, references } = this.deps;
     requireCaller(ctx);
@@ -151,7 +151,7 @@ export class Videos {
     return { images: [...files, ...named], prompt: input.enhance ? await enhancePrompt(chat, ctx, prompt, signal) : prompt };
   }
 
-  /** Whatever the upstream calls it, what goes on to callers is a video, with the length that it has. */
+  /** Checks that the output is video, whatever the upstream's type, and measures it. */
   private async measure(answer: VideoAnswer, accountId: string): Promise<MeasuredVideo> {
     const facts = await this.deps.inspector.video({ accountId, bytes: answer.bytes, isAnswer: true });
     if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a video.");
@@ -165,7 +165,7 @@ export class Videos {
   }
 }
 
-/** What a query asks for. Throws BAD_REQUEST. */
+/** Reads a query. Throws BAD_REQUEST. */
 export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryRequest {
   const { "no-cache": noCache, quality, transparent, reasoning, nologo, ...stated } = query;
   const useless = { quality, transparent, reasoning, nologo };
@@ -177,13 +177,13 @@ export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryReq
   };
 }
 
-/** What decides the price of a second beside the model. */
+/** Options that decide the price per second beside the model. */
 function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): AskedFields {
   const size = toSize(width, height);
   return withFields(extra, { size: size && `${size.width}x${size.height}` });
 }
 
-/** What the upstream says of a file that does not tell its length is believed as far as what was asked for. */
+/** The upstream's length of a file without one is believed up to the requested length. */
 function meter({ durationMs, isMeasured }: MeasuredVideo, expectedMs: number): Metered {
   if (durationMs === null) return { quantities: lasting(expectedMs), source: "estimated" };
   const reported = lasting(Math.min(durationMs, USAGE_AMOUNT_MAX));
@@ -194,18 +194,18 @@ function lasting(milliseconds: number): BillableQuantities {
   return { ...NO_USAGE, outputVideoMilliseconds: milliseconds };
 }
 
-/** -1 is replaced by a random one (docs/spec/generation.md#seeds). */
+/** Replaces -1 by a random seed (docs/spec/generation.md#seeds). */
 function drawSeed(seed: number): number {
   return seed === -1 ? randomInt(RANDOM_SEED_BELOW) : seed;
 }
 
-/** What decides the answer, in the form in which the content cache compares it. */
+/** Everything that decides the answer, in the content cache's form. */
 function toParameters({ model: _, image, ...stated }: VideoInput): Record<string, string | number | boolean | null> {
   const values = Object.entries({ ...stated, image: image?.join("|") });
   return Object.fromEntries(values.map(([name, value]) => [name, value ?? null]));
 }
 
-/** `safe` is also a boolean (docs/spec/safety.md#features). Null asks for nothing beyond what the model requires. */
+/** `safe` may be a boolean (docs/spec/safety.md#features). Null: only the model's features. */
 function toSafe(safe: string | undefined): string | null {
   if (safe === "1") return "true";
   return safe === undefined || safe === "" || safe === "0" || safe === "false" ? null : safe;

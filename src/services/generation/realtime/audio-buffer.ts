@@ -1,12 +1,12 @@
 /**
- * The caller's audio that is not yet an item of the conversation: its length. Where voice detection reports when speech began and ended, only
- * that counts, because silence goes into no item.
+ * The length of the client's audio that is not yet an item of the conversation. Where voice detection reports start and end of speech, only
+ * speech counts, because silence is not part of an item.
  */
 import { PCM_BYTES_PER_SECOND } from "../../../providers/openai/realtime-events.js";
 
 export class RealtimeAudioBuffer {
   bytesPerSecond = PCM_BYTES_PER_SECOND;
-  /** All that the session was ever given. */
+  /** All audio of the session. */
   totalMilliseconds = 0;
   private bytes = 0;
   private startMs: number | null = null;
@@ -32,7 +32,7 @@ export class RealtimeAudioBuffer {
     this.endMs = null;
   }
 
-  /** Empties it. Answers how long its item is, in milliseconds. */
+  /** Empties it. Returns the length of its item in milliseconds. */
   commit(): number {
     const [whole, start, end] = [this.milliseconds, this.startMs, this.endMs];
     this.clear();

@@ -1,4 +1,4 @@
-/** What a caller's realtime event gives a model to read: one walk, for the meter and for the safety features. */
+/** Walks the content of a client's realtime event that a model reads, for the meter and for the safety features. */
 import type { Holder } from "../../../lib/chat-prompt.js";
 import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
@@ -7,19 +7,19 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface EventReader {
   text(text: string, holder: Holder, key: string): void;
-  /** Tools, whose schemas are read with every answer. */
+  /** Tools, whose schemas are read with every response. */
   declarations(declared: readonly unknown[], holder: Holder, key: string): void;
-  /** A picture, or an address of one, as `image_url`; sound as `audio`. */
+  /** An image or its address as `image_url`; audio as `audio`. */
   media(part: Fields, key: string): void;
   /** Everything else. `isName`: other parts refer to it. */
   field(value: unknown, holder: Holder, key: string, isName: boolean): void;
 }
 
 const TEXTS: ReadonlySet<string> = new Set(["text", "instructions", "transcript", "arguments", "output", "prompt"]);
-/** Fields of an event, of a session, a response or an item that hold more of these. */
+/** Fields of events, sessions, responses and items that contain others. */
 const HOLDERS: ReadonlySet<string> = new Set(["session", "response", "item", "input", "content"]);
 const NAMES: ReadonlySet<string> = new Set(["name", "tool_choice"]);
-/** The kind of a thing, by one of a few words. */
+/** Enums. */
 const KINDS: ReadonlySet<string> = new Set(["type", "role", "object", "status"]);
 const WORD = /^[a-z_.]{1,40}$/;
 

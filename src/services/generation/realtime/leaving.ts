@@ -1,25 +1,25 @@
 /**
- * A realtime session whose caller has left: its upstream is asked to cancel what it is at work on, and is read until it has answered, because
- * whatever came before the answer has been taken by then, and is reported.
+ * Ends a realtime session after a disconnect: the upstream is asked to cancel its work, and read until it has answered, because by then it
+ * has processed and reported everything before.
  */
 import { createId } from "../../../lib/ids.js";
 import type { RealtimeConnection } from "../../../providers/media.js";
 import type { RealtimeReading } from "../../../providers/openai/realtime-events.js";
 
-/** No answer in particular: the one that is under way, if there is any. */
+/** No response in particular: the one under way, if any. */
 const ANY = "";
 
 export class RealtimeLeaving {
-  /** Answers, by the ids of the events that cancel them. */
+  /** Responses by the ids of the events that cancel them. */
   private readonly cancels = new Map<string, string>();
   private isAnyAwaited = false;
 
-  /** The upstream has not said yet that it has read everything. */
+  /** The upstream has not confirmed that it has read everything. */
   get isAwaited(): boolean {
     return this.isAnyAwaited;
   }
 
-  /** Asks for it, of the answers with these ids. `hasMore`: the upstream may be at work on what it has not told of. */
+  /** Cancels the responses with these ids. `hasMore`: the upstream may be working on an unreported one. */
   ask(connection: RealtimeConnection, responseIds: readonly string[], hasMore: boolean): void {
     this.isAnyAwaited = hasMore || responseIds.includes(ANY);
     for (const id of new Set(hasMore ? [...responseIds, ANY] : responseIds)) {
@@ -31,8 +31,8 @@ export class RealtimeLeaving {
   }
 
   /**
-   * The answer that there is nothing to cancel of, when the upstream says so; null when it says nothing of the kind. An error that names
-   * no event is believed to be about ours unless `isAsked`: something is asked for that it may be about as well.
+   * The response that the upstream says cannot be cancelled; null for other events. An error without an event id is taken as ours unless
+   * `isAsked`: it may then be about another request.
    */
   read(reading: RealtimeReading, isAsked: boolean): string | null {
     if (reading.kind === "done" && reading.status === "cancelled" && ![...this.cancels.values()].includes(reading.responseId)) {

@@ -1,6 +1,6 @@
 /**
- * The meter of a realtime session: what its upstream has reported, and what has come of the answers under way, which is counted where
- * no report follows. An answer reads all that was said before it, so what it reads is known before its upstream begins.
+ * The meter of a realtime session: reported usage, and counted output of responses under way, in case no report follows. A response reads
+ * everything said before it, so its input is known before it begins.
  */
 import { RecentIds } from "../../../lib/bounded.js";
 import { isRecord } from "../../../lib/json.js";
@@ -13,38 +13,38 @@ import type { Metered } from "../run.js";
 import { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { type EventReader, readEvent } from "./event-texts.js";
 
-/** OpenAI's measure: a token of input is 100 ms of audio, one of output 50 ms. */
+/** OpenAI's measure: an input token is 100 ms of audio, an output token 50 ms. */
 export const INPUT_MS_PER_TOKEN = 100;
 const OUTPUT_TOKENS_PER_SECOND = 20;
-/** A picture of 1024 x 1024 in high detail, as the tokenizer counts it. */
+/** An image of 1024 x 1024 in high detail, as the tokenizer counts it. */
 const IMAGE_TOKENS = 765;
-/** What counts for more where a vendor's count is not OpenAI's: 32 tokens for a second of sound (Google), and the most that a picture comes to. */
+/** Upper bounds for vendors that count unlike OpenAI: 32 tokens per second of audio (Google), and the most for an image. */
 const AUDIO_FACTOR_MOST = 3.2;
 const IMAGE_FACTOR_MOST = PICTURE_TOKENS_MOST / 2 / IMAGE_TOKENS;
-/** A report of this part of what was delivered may be of the same text and sound: vendors count both in ways of their own. */
+/** A report of this fraction of the delivered output may be right, because vendors count differently. */
 const DELIVERED_PART = 2;
-/** Reports that are remembered, so that one that comes twice counts once. */
+/** Remembered reports, so that a repeated one counts once. */
 export const REPORTS_REMEMBERED = 1_000;
-/** Of answers that are asked for and neither begin nor are refused, as many are held for. */
+/** Number of requested responses that are held for until they begin or are refused. */
 const ASKED_MAX = 16;
 
-/** One that has begun and is not reported. */
+/** A response that has begun and is not reported. */
 interface AnswerUnderWay {
-  /** What it reads, as far as can be told. */
+  /** Its input, as far as known. */
   readonly input: UsageQuantities;
   readonly texts: string[];
-  /** Of all texts, each counted by itself: cheap, and never less than they come to together. */
+  /** All texts counted piece by piece: cheap, and never below the exact count. */
   textTokensMax: number;
   audioBytes: number;
-  /** A report that came before its end. */
+  /** A report before its end. */
   reported: UsageQuantities | null;
-  /** Its upstream has said that it knows of none. */
+  /** The upstream does not know it. */
   isGivenUp: boolean;
 }
 
-/** What an upstream's report can be at most. */
+/** Upper bounds of a report. */
 export interface RealtimeBounds {
-  /** Output tokens of one answer that the model writes at most; null: not known. */
+  /** Most output tokens of one response; null: unknown. */
   readonly outputMost: number | null;
 }
 
@@ -56,33 +56,33 @@ export class RealtimeMeter {
   readonly buffer = new RealtimeAudioBuffer();
   private readonly context = new Context();
   private readonly answers = new Map<string, AnswerUnderWay>();
-  /** Answers that the caller has asked for and that have not begun: the ids of the events that ask. */
+  /** Requested responses that have not begun, by the requesting events' ids. */
   private asked: readonly unknown[] = [];
   private reported: UsageQuantities = NO_USAGE;
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private isEstimated = false;
-  /** What was reported beyond what is plausible. */
+  /** Reported usage beyond the plausible. */
   private beyond: UsageQuantities | null = null;
   private hasWork = false;
   private outputBytesPerSecond = PCM_BYTES_PER_SECOND;
-  /** What the caller has bound answers to, in output tokens: those of the session, and the most of single answers. */
+  /** The client's limits on output tokens: that of the session, and the largest of single responses. */
   private sessionCap: number | null = null;
   private answerCap = 0;
 
-  /** `bounds`: null where reports are believed as they are. */
+  /** `bounds`: null where reports are believed. */
   constructor(private readonly bounds: RealtimeBounds | null = null) {}
 
-  /** An answer has begun and is not reported. */
+  /** A response has begun and is not reported. */
   get isUnderWay(): boolean {
     return this.answers.size > 0;
   }
 
-  /** Something has been delivered or reported. */
+  /** Something was delivered or reported. */
   get hasUsage(): boolean {
     return this.hasWork;
   }
 
-  /** Answers whose end is still to come, by id; empty ids are those that have none. */
+  /** Responses that have not ended, by id; empty ids are those without one. */
   get awaited(): readonly string[] {
     const begun = [...this.answers].filter(([, { isGivenUp }]) => !isGivenUp).map(([id]) => id);
     return this.asked.length > 0 && !begun.includes("") ? [...begun, ""] : begun;
@@ -115,14 +115,14 @@ export class RealtimeMeter {
     }
   }
 
-  /** The caller's audio is an item of the conversation now. Answers its length in milliseconds. */
+  /** The client's audio became an item. Returns its length in milliseconds. */
   commit(): number {
     const milliseconds = this.buffer.commit();
     this.context.add({ audio: Math.ceil(milliseconds / INPUT_MS_PER_TOKEN) });
     return milliseconds;
   }
 
-  /** An event of the caller's that is about to go on. */
+  /** Reads an event of the client before it is sent. */
   readCaller(event: Readonly<Record<string, unknown>>): void {
     if (event.type === "response.create") this.asked = [...this.asked, event.event_id].slice(-ASKED_MAX);
     this.readCaps(event);
@@ -136,13 +136,13 @@ export class RealtimeMeter {
     this.context.add({ text: count.textTokens, audio, images: count.images * IMAGE_TOKENS });
   }
 
-  /** The event with this id asks for no answer after all: it was refused, or did not go on. Null is the first that asks for one. */
+  /** The event with this id requests no response after all: it was refused or not sent. Null: the first requesting one. */
   unask(eventId: unknown): void {
     const at = eventId === null ? 0 : this.asked.indexOf(eventId);
     if (at !== -1) this.asked = this.asked.toSpliced(at, 1);
   }
 
-  /** Usage that is no answer's, at the session's own price: of a report with this id, the first. */
+  /** Usage outside of responses, at the session's price; only the first report with this id counts. */
   report(reportId: string | null, usage: RealtimeUsage): void {
     if (reportId !== null && !this.reports.add(reportId)) return;
     this.hasWork = true;
@@ -153,14 +153,14 @@ export class RealtimeMeter {
     );
   }
 
-  /** The upstream knows of no such answer under way: what was delivered of it is all that there is. */
+  /** The upstream has no such response under way: the delivered part is all. */
   giveUp(responseId: string): void {
     const answer = this.answers.get(responseId);
     if (answer) answer.isGivenUp = true;
     if (responseId === "") this.asked = [];
   }
 
-  /** Everything so far, the answers under way as they would be billed if the session ended now. */
+  /** Usage so far, with responses under way as if the session ended now. */
   soFar(): Metered {
     const quantities = this.sum(exactly, 0);
     if (this.beyond !== null) return { quantities, source: "bounded", reported: addUsage(quantities, this.beyond) };
@@ -168,12 +168,12 @@ export class RealtimeMeter {
     return { quantities, source: this.isEstimated ? "estimated" : "provider" };
   }
 
-  /** With the answers that are asked for: what has to be held before more goes on. */
+  /** With requested responses: the amount to hold before more is sent. */
   atRisk(): UsageQuantities {
     return this.sum(exactly, this.asked.length);
   }
 
-  /** As `atRisk`, cheap and perhaps a little high. */
+  /** As `atRisk`, cheap and possibly high. */
   atRiskMax(): UsageQuantities {
     return this.sum(atMost, this.asked.length);
   }
@@ -216,16 +216,16 @@ export class RealtimeMeter {
   }
 
   private finish(id: string, status: string, usage: UsageQuantities | null): void {
-    // Not every upstream says of which answer a piece is.
+    // Some upstreams omit the response's id.
     const begunAs = this.answers.has(id) ? id : "";
     const answer = this.answers.get(begunAs);
     if (!answer) this.asked = this.asked.slice(1);
     this.answers.delete(begunAs);
     const isFirst = id === "" || this.reports.add(idOfResponse(id));
-    // One that has begun anew is another one: not every upstream has ids of its own for each.
+    // A response that begins again is another one, as some upstreams reuse ids.
     if (!isFirst && !answer) return;
     const hasFailed = status === "failed";
-    // One that failed before a word of it came is an upstream's error, and costs nothing, whatever is reported of it.
+    // A response that failed before any output is the upstream's error and free, whatever is reported.
     if (hasFailed && !isDelivered(answer)) return;
     this.hasWork = true;
     const input = answer?.input ?? this.context.next();
@@ -234,7 +234,7 @@ export class RealtimeMeter {
     this.context.read(input, final);
   }
 
-  /** A report that ends an answer is believed unless it is clearly less than was delivered; one that came before is not less than that. */
+  /** A final report is believed unless it is clearly below the delivered output; an earlier one must not be below it. */
   private finalOf(answer: AnswerUnderWay | undefined, input: UsageQuantities, usage: UsageQuantities | null): UsageQuantities {
     if (usage !== null && this.believes(answer, usage)) return this.bounds ? this.bound(usage, input) : usage;
     const final = answer ? this.soFarOf(answer, exactly) : this.counted(null, exactly);
@@ -245,12 +245,12 @@ export class RealtimeMeter {
   private believes(answer: AnswerUnderWay | undefined, usage: UsageQuantities): boolean {
     if (!this.bounds || !answer || !isDelivered(answer)) return true;
     const reported = outputTokensOf(usage);
-    // Not every vendor counts a transcript beside the sound.
+    // Some vendors do not count a transcript beside the audio.
     const delivered = Math.max(exactly(answer), this.soundTokens(answer));
     return reported > 0 && reported * DELIVERED_PART >= delivered;
   }
 
-  /** The larger of its last report and what was counted. */
+  /** The larger of its last report and the count. */
   private soFarOf(answer: AnswerUnderWay, count: TextCount): UsageQuantities {
     const { reported } = answer;
     const counted = this.counted(answer, count);
@@ -294,7 +294,7 @@ function isDelivered(answer: AnswerUnderWay | undefined): boolean {
   return answer !== undefined && (answer.texts.length > 0 || answer.audioBytes > 0);
 }
 
-/** In output tokens: of a session or an answer, by its general and its beta name; "inf" is none. */
+/** Output token limit of a session or response, by its general and beta name; "inf" is none. */
 function capIn({ max_output_tokens: general, max_response_output_tokens: beta }: Readonly<Record<string, unknown>>): number | null {
   const stated = general ?? beta;
   return typeof stated === "number" && Number.isInteger(stated) && stated > 0 ? stated : null;
@@ -306,7 +306,7 @@ interface Said {
   readonly images?: number;
 }
 
-/** What the next answer will read: what one before it has read or written, which vendors cache, and what has been said since. */
+/** The next response's input: the cached part, which an earlier response read or wrote, and the part since then. */
 class Context {
   private known = 0;
   private fresh = { text: 0, audio: 0, images: 0 };
@@ -320,7 +320,7 @@ class Context {
     return { ...NO_USAGE, inputCachedTokens: this.known, inputTextTokens: text, inputAudioTokens: audio, inputImageTokens: images };
   }
 
-  /** `expected` is what `next` answered when the answer began: what has been said since is still to be read. */
+  /** `expected` is the result of `next` when the response began: everything said since then is still unread. */
   read(expected: UsageQuantities, final: UsageQuantities): void {
     this.fresh = {
       text: Math.max(0, this.fresh.text - expected.inputTextTokens),
@@ -342,20 +342,20 @@ function lessOf(a: UsageQuantities, b: UsageQuantities): UsageQuantities {
   return rest;
 }
 
-/** No sum exceeds what a usage row can hold. */
+/** Sums are capped at a usage row's maximum. */
 function addUsage(a: UsageQuantities, b: UsageQuantities): UsageQuantities {
   const sum = { ...NO_USAGE };
   for (const kind of Object.keys(sum) as (keyof UsageQuantities)[]) sum[kind] = Math.min(a[kind] + b[kind], USAGE_AMOUNT_MAX);
   return sum;
 }
 
-/** Length is counted as the tokens of audio that it comes to. */
+/** Length is converted to audio tokens. */
 function toQuantities(usage: RealtimeUsage): UsageQuantities {
   if (usage.type === "tokens") return usage.quantities;
   return { ...NO_USAGE, inputAudioTokens: Math.ceil(usage.milliseconds / INPUT_MS_PER_TOKEN) };
 }
 
-/** What a model reads of an event, as far as it can be counted. */
+/** Counts an event's content, as far as possible. */
 class EventCount implements EventReader {
   textTokens = 0;
   images = 0;
@@ -375,6 +375,6 @@ class EventCount implements EventReader {
   }
 
   field(): void {
-    // Read by the upstream rather than by the model.
+    // Read by the upstream, not by the model.
   }
 }

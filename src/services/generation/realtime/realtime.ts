@@ -1,12 +1,12 @@
 /**
- * Realtime sessions (docs/spec/realtime.md): OpenAI's realtime events between a caller and an upstream.
+ * Realtime sessions (docs/spec/realtime.md): OpenAI's realtime events between a client and an upstream.
  *
- * 1. `open`: plan, limits, hold; only then an upstream is connected. Until then a failure is an ordinary error.
- * 2. Events pass both ways as they come (`RealtimeRun`). A caller's are held against the rules of what has a price; the meter reads all of
- *    them, and the hold is extended when it runs low: before an upstream is given what would cost more than that.
- * 3. A caller who leaves while an answer is made has it cancelled, and its report read. Whatever else ends the session (the upstream fails
- *    or leaves, its time is up, its key is revoked, the hold is used up and no more is granted), the upstream is closed at once. What
- *    was used is charged, once. Then the caller is told why.
+ * 1. `open`: plan, limits, hold; then an upstream is connected. A failure until then is an ordinary error.
+ * 2. Events pass both ways as they come (`RealtimeRun`). A client's events are checked for fields without a price; the meter reads all
+ *    events, and the hold is extended before an upstream gets work that it does not cover.
+ * 3. After a disconnect the response under way is cancelled, and its report read. On any other end (the upstream fails or closes, the time
+ *    is up, the key is revoked, the hold is used up) the upstream is closed at once. Usage is charged, once. Then the client gets the
+ *    reason.
  */
 import type { RequestContext } from "../../../context.js";
 import { upstreamFailed } from "../../../errors.js";
@@ -20,7 +20,7 @@ import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf }
 
 export interface RealtimeInput {
   readonly model: string | undefined;
-  /** The caller's `safe` parameter. */
+  /** The request's `safe` parameter. */
   readonly safe: string | null;
   readonly isBeta: boolean;
 }
@@ -28,12 +28,12 @@ export interface RealtimeInput {
 export class RealtimeSessions {
   constructor(private readonly deps: RealtimeDependencies) {}
 
-  /** Resolves when an upstream has accepted the session. Throws as every generation does. */
+  /** Resolves when an upstream has accepted the session. Throws as every generation. */
   async open(ctx: RequestContext, input: RealtimeInput): Promise<RealtimeSession> {
     const { generations, upstreams } = this.deps;
     const plan = generations.plan(ctx, "realtime", input.model, {}, expectedOf);
     const { safety } = await generations.admit(ctx, plan, { words: NO_WORDS, safe: input.safe });
-    // A caller who leaves ends the attempts; a session that is open outlives its caller until it is reported.
+    // A disconnect ends the attempts; an open session continues until its usage is reported.
     const leaving = new AbortController();
     const onGone = () => leaving.abort();
     ctx.signal.addEventListener("abort", onGone, { once: true });
@@ -63,7 +63,7 @@ export class RealtimeSessions {
   }
 }
 
-/** Unspecified: nothing is known of a session before it begins, so some turns are held, and more when those are used up. */
+/** Unspecified: nothing is known before the session begins, so some turns are held, and more later. */
 function expectedOf(model: Model): BillableQuantities {
   return {
     ...NO_USAGE,

@@ -1,8 +1,8 @@
 /**
- * What a caller's realtime event may ask for (docs/spec/credits.md#billed-fields): whatever would change the session's model, kind or
- * price, or make the vendor call others, is refused with the field named. Fields without a price pass through.
+ * Rules for a client's realtime events (docs/spec/credits.md#billed-fields): a field that changes the session's model, kind or price, or
+ * makes the vendor call others, is refused by name. Fields without a price pass.
  *
- * Events of a name that is not listed are refused: nobody knows what they cost.
+ * Events with unlisted names are refused, because their cost is unknown.
  */
 import { invalidInput, wrongField } from "../../../errors.js";
 import { sayChoices } from "../../../lib/issue-words.js";
@@ -15,7 +15,7 @@ import { inCallersWords, type Served } from "../failures.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A caller's events in OpenAI's format, general and beta. */
+/** Client events of OpenAI's format, general and beta. */
 export const CALLER_EVENTS: ReadonlySet<string> = new Set([
   "session.update",
   "conversation.item.create",
@@ -31,7 +31,7 @@ export const CALLER_EVENTS: ReadonlySet<string> = new Set([
 ]);
 
 const ANOTHER_PRICE = "It would change what the session costs, or who answers in it.";
-/** Of `session` and `response` alike, and why they are refused. */
+/** Fields of `session` and `response` that are refused, and why. */
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["prompt", "Prompts that are stored with the vendor bring models and tools of their own: write them into instructions."],
   ["tracing", "Traces would be kept with the vendor."],
@@ -39,22 +39,22 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["provider_options", ANOTHER_PRICE],
 ]);
 
-/** Where a session's transcription is set up, in the general and the beta form. */
+/** Paths of a session's transcription settings, in the general and the beta form. */
 const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
 export interface RealtimeRules {
   readonly model: Model;
-  /** Ids and aliases of the session's own model, which a session may state again. */
+  /** Ids and aliases of the session's own model, which a session may repeat. */
   readonly modelNames: ReadonlySet<string>;
   /**
-   * Called with the name that a transcription states, or null when it states none. Answers the upstream's name; throws for a model that
-   * may not transcribe here, naming `param`.
+   * Called with the model of a transcription, or null when it names none. Returns the upstream's name; throws for a model that may not
+   * transcribe here, naming `param`.
    */
   readonly transcribeWith: (name: string | null, param: string) => Promise<string>;
   readonly transcribeNoMore: () => void;
 }
 
-/** The event as it may go on. Throws BAD_REQUEST, and whatever `transcribeWith` does. */
+/** The event to send. Throws BAD_REQUEST, and as `transcribeWith`. */
 export async function permitted(event: Fields, rules: RealtimeRules): Promise<Fields> {
   const { type } = event;
   if (typeof type !== "string" || !CALLER_EVENTS.has(type)) {
@@ -84,7 +84,7 @@ function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
   return permittedFields(response, "response", rules);
 }
 
-/** Without the model, which is the session's own or refused. */
+/** Removes the model if it is the session's own, and refuses others. */
 function permittedFields(holder: Fields, path: string, { model: own, modelNames }: RealtimeRules): Fields {
   const { model, ...others } = holder;
   if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
@@ -100,7 +100,7 @@ function permittedFields(holder: Fields, path: string, { model: own, modelNames 
   return others;
 }
 
-/** Hosted tools and MCP servers are called by the vendor, at prices of their own and with its credentials. */
+/** The vendor calls hosted tools and MCP servers at its own prices and with its own credentials. */
 function assertFunctions(tools: unknown, path: string): void {
   if (!isStated(tools)) return;
   if (!Array.isArray(tools)) throw wrongField(path, "expected an array");
@@ -136,25 +136,25 @@ function valueAt(holder: Fields, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
 }
 
-/** A copy with what is at the path replaced; it is there. */
+/** A copy with the existing value at the path replaced. */
 function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
   if (name === undefined) return holder;
   const inner = ownValue(holder, name);
   return { ...holder, [name]: rest.length > 0 && isRecord(inner) ? replacedAt(inner, rest, value) : value };
 }
 
-// An upstream's realtime event as its caller is told it: models bear the catalog's ids, whatever they are called there.
+// An upstream's event as presented to the client, with the catalog's model ids.
 
 interface RealtimeNames {
-  /** Whose upstream it is. */
+  /** The model that answers. */
   readonly served: Served;
   /** The id that the session was opened with. */
   readonly modelId: string;
-  /** Of what transcribes the caller's audio; null: nothing that they asked for. */
+  /** The requested transcription model; null: none. */
   readonly transcriberId: string | null;
 }
 
-/** Without the vendor's credential, too. */
+/** Also removes the vendor's credential. */
 export function presentedEvent(event: Fields, names: RealtimeNames): Fields {
   let told = event;
   if (isRecord(event.session)) told = { ...told, session: presentedSession(event.session, names) };
@@ -174,7 +174,7 @@ function presentedError(error: Fields, served: Served): Fields {
   return typeof error.message === "string" ? { ...error, message: inCallersWords(error.message, served) } : error;
 }
 
-/** What is named there is named so; what is not stays as it is. */
+/** Replaces the name at the path, if it exists. */
 function renamed(holder: Fields, path: readonly string[], name: string | null): Fields {
   return typeof valueAt(holder, path) === "string" ? replacedAt(holder, path, name) : holder;
 }

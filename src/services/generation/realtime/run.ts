@@ -1,4 +1,4 @@
-/** A realtime session that is open: steps 2 and 3 of `realtime.ts`. */
+/** An open realtime session: steps 2 and 3 of `realtime.ts`. */
 import type { RequestContext } from "../../../context.js";
 import { type AppError, invalidInput, upstreamFailed, upstreamTimedOut, wrongField } from "../../../errors.js";
 import { createId } from "../../../lib/ids.js";
@@ -40,25 +40,25 @@ export interface RealtimeSession {
   readonly model: string;
   readonly modelUsed: string;
   readonly heldNanocredits: bigint;
-  /** Hands a caller's event on; await it before the next. Rejects with an AppError for an event that may not go on. */
+  /** Sends a client's event on; await it before the next. Rejects with an AppError for a refused event. */
   send(text: string): Promise<void>;
   /**
-   * The upstream's events. They end once the session is charged, and throw then when it was ended for a reason that the caller must
-   * be told. `return()` ends the session as `close` does.
+   * The upstream's events. They end once the session is charged, and then throw the reason if it concerns the client. `return()` ends the
+   * session as `close` does.
    */
   readonly events: AsyncIterableIterator<string>;
-  /** The caller has gone: what its upstream is at work on is still read to its report, for a while. */
+  /** The client disconnected: work under way is read to its report, for a bounded time. */
   leave(): void;
   /** Ends it at once. */
   close(reason?: AppError): void;
-  /** Once `events` have ended and something was charged. */
+  /** After the end of `events`, if something was charged. */
   receipt(): Receipt | null;
 }
 
 export interface RealtimeTimes {
   readonly totalMs: number;
   readonly idleMs: number;
-  /** How long the report of an answer is waited for whose caller has left. */
+  /** How long a report is awaited after a disconnect. */
   readonly reportMs: number;
 }
 
@@ -72,7 +72,7 @@ export interface RealtimeDependencies {
 
 interface OpenedSession {
   readonly run: GenerationRun;
-  /** The one that answers. */
+  /** The model that answers. */
   readonly model: Model;
   readonly connection: RealtimeConnection;
   readonly safe: string | null;
@@ -84,7 +84,7 @@ export function timesOf({ times }: RealtimeDependencies): RealtimeTimes {
 
 const COMMIT = "input_audio_buffer.commit";
 const NAMING_FIELD = '"model"';
-/** Events with which an upstream begins to work. Each has an id, by which a refusal of it is known. */
+/** Events that start work of an upstream. Each gets an id, by which its refusal is recognized. */
 const ASKING: ReadonlySet<unknown> = new Set(["response.create", COMMIT]);
 
 export class RealtimeRun implements RealtimeSession {
@@ -98,13 +98,13 @@ export class RealtimeRun implements RealtimeSession {
   private readonly transcription: RealtimeTranscription;
   private activeAt = performance.now();
   private meteredAt = performance.now();
-  /** Why it was ended, where the caller must be told. */
+  /** The reason of its end, for the client. */
   private failure: unknown = null;
   private checking: Promise<void> | null = null;
   private isOver = false;
-  /** The caller has gone. */
+  /** The client disconnected. */
   private isLeft = false;
-  /** They left while something was at work for them. */
+  /** It disconnected while work was under way. */
   private isCut = false;
   private waiting: NodeJS.Timeout | undefined;
   private readonly leaving = new RealtimeLeaving();
@@ -195,12 +195,12 @@ export class RealtimeRun implements RealtimeSession {
     return this.isOver || this.isLeft;
   }
 
-  /** The upstream is at work on what will be reported. */
+  /** The upstream has work that it will report. */
   private get isAtWork(): boolean {
     return this.meter.awaited.length > 0 || this.transcription.isAwaited;
   }
 
-  /** It may have found speech in the caller's audio, and have begun to work without having told so. */
+  /** It may have detected speech in the client's audio and begun to work without reporting it. */
   private get mayBeAtWork(): boolean {
     return this.transcription.isHandedIn || this.meter.buffer.milliseconds > 0;
   }
@@ -234,7 +234,7 @@ export class RealtimeRun implements RealtimeSession {
     } else if (reading.kind === "committed") {
       this.transcription.expect(reading.itemId, this.meter.commit());
     } else if (reading.kind === "transcribed" && !isTaken && reading.usage) {
-      // One that nobody asked for is charged all the same, at the price of the session's own model.
+      // Unrequested transcription is charged at the price of the session's model.
       this.meter.report(reading.reportId, reading.usage);
     } else if (reading.kind === "error") {
       this.readRefusal(reading.eventId);
@@ -243,7 +243,7 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   private readRefusal(eventId: string | null): void {
-    // Of a caller who has left, nothing is guessed: what was asked for is waited for.
+    // After a disconnect requested work is awaited, not guessed.
     if (eventId !== null || !this.isLeft) this.meter.unask(eventId);
     if (eventId !== null) this.transcription.refused(eventId);
   }
@@ -256,7 +256,7 @@ export class RealtimeRun implements RealtimeSession {
     this.transcription.settleHandedIn();
   }
 
-  /** In the caller's words: an upstream's names for models are not told. Only events that may hold one are read for it. */
+  /** Replaces upstream model names. Only events that may have one are parsed for it. */
   private presented(text: string, reading: RealtimeReading): string {
     const mayNameModel = reading.kind === "session" || reading.kind === "error" || text.includes(NAMING_FIELD);
     const event = mayNameModel ? parseRealtimeEvent(text) : null;
@@ -273,7 +273,7 @@ export class RealtimeRun implements RealtimeSession {
     return kind !== "session" && kind !== "error";
   }
 
-  /** What has been delivered, and what the upstream has been asked for, is perhaps more than is held for. */
+  /** Delivered and requested work may exceed the hold. */
   private get exceedsHold(): boolean {
     const { run } = this.opened;
     const cost = costOf(this.meter.atRiskMax(), run.plan.model.rates);
@@ -288,9 +288,9 @@ export class RealtimeRun implements RealtimeSession {
     }
   }
 
-  /** Notes the meter, asks for more when the hold runs low, and ends the session when it is used up and no more is granted. */
+  /** Stores the meter, extends the hold when it runs low, and ends the session when that is refused. */
   private async checkHold(): Promise<void> {
-    // One that is under way knows nothing of what has come since.
+    // A check under way does not include later events.
     await this.checking;
     if (this.isOver || this.opened.run.isConcluded) return;
     this.checking ??= this.meterOnce().finally(() => {
@@ -302,7 +302,7 @@ export class RealtimeRun implements RealtimeSession {
   private async meterOnce(): Promise<void> {
     const { run, model } = this.opened;
     this.meteredAt = performance.now();
-    // For nobody, nothing more is set aside.
+    // After a disconnect the hold is not extended.
     const isCapped = this.isLeft;
     const { quantities } = this.meter.soFar();
     const [refusal, other] = await Promise.all([
@@ -327,7 +327,7 @@ export class RealtimeRun implements RealtimeSession {
     }
   }
 
-  /** Nothing is charged for a session that failed before anything came of it. */
+  /** A session that failed before any usage is not charged. */
   private async charge(): Promise<void> {
     const { run, model } = this.opened;
     if (this.failure !== null && !this.meter.hasUsage) return run.release();

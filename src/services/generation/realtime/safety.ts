@@ -1,6 +1,6 @@
 /**
- * Safety features in a realtime session (docs/spec/safety.md): each text that the caller writes is looked at before it
- * goes on. Unspecified: what is said cannot be read, so a session with any feature takes no audio from the caller.
+ * Safety features of a realtime session (docs/spec/safety.md): each text of the client is checked before it is sent. Unspecified: speech
+ * cannot be checked, so a session with any feature refuses audio.
  */
 import { AppError } from "../../../errors.js";
 import type { Holder } from "../../../lib/chat-prompt.js";
@@ -12,7 +12,7 @@ import { type EventReader, readEvent } from "./event-texts.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Whatever holds sound: appended to the buffer, or a part of a message. */
+/** Matches audio in an event: appended to the buffer, or a part of a message. */
 const AUDIO = /"(?:input_audio_buffer\.append|input_audio|audio)"\s*:\s*"|"input_audio_buffer\.append"/;
 
 export class RealtimeSafety {
@@ -22,7 +22,7 @@ export class RealtimeSafety {
     private readonly admission: Admission,
   ) {}
 
-  /** The event as it may go on. Throws CONTENT_BLOCKED, BAD_REQUEST or SERVICE_UNAVAILABLE. */
+  /** The event to send. Throws CONTENT_BLOCKED, BAD_REQUEST or SERVICE_UNAVAILABLE. */
   async check(event: Fields): Promise<Fields> {
     if (AUDIO.test(JSON.stringify(event))) {
       throw new AppError("CONTENT_BLOCKED", "Safety features cannot read audio: send text, or choose a model that requires none.");
@@ -33,7 +33,7 @@ export class RealtimeSafety {
   }
 }
 
-/** Reads a copy of the event, in which what is redacted is written. */
+/** Reads a copy of the event, into which redactions are written. */
 class EventPassages implements EventReader {
   constructor(private readonly into: Passages) {}
 

@@ -1,10 +1,10 @@
 /**
- * What a realtime session's upstream writes down of the caller's audio: the work of another model at a price of its own, so it is held and
- * charged as a generation of its own, part of the session's (`parent_request_id`).
+ * Transcription of the client's audio by a realtime session's upstream: another model with its own price, so it is held and charged as a
+ * separate generation, part of the session's (`parent_request_id`).
  *
- * 1. `use`: the first `session.update` that names a model. A session keeps that one, so that what comes late has one price.
- * 2. Each item of audio is expected to be transcribed; its report, or what was measured of it, is what is charged.
- * 3. `conclude`: charged once, when the session ends; nothing when nothing was transcribed.
+ * 1. `use`: the first `session.update` that names a model. The session keeps that model, so that late results have one price.
+ * 2. Each item of audio is expected to be transcribed; its report, or its measured length, is charged.
+ * 3. `conclude`: charged once, at the end of the session; nothing without transcription.
  */
 import type { RequestContext } from "../../../context.js";
 import { AppError, invalidInput } from "../../../errors.js";
@@ -23,19 +23,19 @@ import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
 import type { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./meter.js";
 
-// The meter of what a realtime session's upstream writes down of the caller's audio, by the items of the conversation.
+// Meters transcription by item of the conversation.
 
 class TranscriptMeter {
-  /** How long items are, in milliseconds. */
+  /** Lengths of items in milliseconds. */
   private readonly measured = new Map<string, number>();
-  /** Those that are to be transcribed. */
+  /** Items to be transcribed. */
   private readonly expected = new Set<string>();
   private readonly finished = new RecentIds(REPORTS_REMEMBERED);
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private reportedMs = 0;
   private hasReport = false;
   private isEstimated = false;
-  /** What was reported beyond what is plausible. */
+  /** Reported length beyond the plausible. */
   private beyondMs = 0;
 
   get isAwaited(): boolean {
@@ -58,7 +58,7 @@ class TranscriptMeter {
     this.expected.add(itemId);
   }
 
-  /** A piece of a transcript. Some upstreams write down what is no item yet: so much audio, then. */
+  /** A piece of a transcript. Some upstreams transcribe audio that is no item yet: that much audio counts then. */
   noteProgress(itemId: string, milliseconds: number): void {
     if (this.finished.has(itemId)) return;
     if (!this.measured.has(itemId)) this.measure(itemId, milliseconds);
@@ -66,8 +66,8 @@ class TranscriptMeter {
   }
 
   /**
-   * A report that comes twice counts once; without one that can be believed, what was measured counts. `givenMs`: all of the session's audio,
-   * for an item that was not measured; null where reports are believed as they are.
+   * A repeated report counts once; without a credible one the measured length counts. `givenMs`: all audio of the session, for an
+   * unmeasured item; null where reports are believed.
    */
   finish(itemId: string, reportId: string | null, usage: RealtimeUsage | null, givenMs: number | null): void {
     const measured = this.measured.get(itemId);
@@ -91,7 +91,7 @@ class TranscriptMeter {
     this.finished.add(itemId);
   }
 
-  /** With `more` milliseconds that are about to be handed in. */
+  /** With `more` milliseconds about to be sent. */
   soFar(more = 0): Metered {
     let milliseconds = this.reportedMs + more;
     for (const itemId of this.expected) milliseconds += this.measured.get(itemId) ?? 0;
@@ -105,7 +105,7 @@ function lasting(milliseconds: number): BillableQuantities {
   return { ...NO_USAGE, inputAudioMilliseconds: Math.min(milliseconds, USAGE_AMOUNT_MAX) };
 }
 
-/** Transcription is priced by the second. Tokens of audio, or of input where they are not told apart, are 100 ms each. */
+/** Transcription has a price per second. Audio tokens, or input tokens where not separated, are 100 ms each. */
 function toMilliseconds(usage: RealtimeUsage): number {
   if (usage.type === "duration") return usage.milliseconds;
   const { inputAudioTokens, inputTextTokens } = usage.quantities;
@@ -117,7 +117,7 @@ interface TranscribedSession {
   readonly generations: Generations;
   readonly catalog: Catalog;
   readonly plan: GenerationPlan;
-  /** The model that answers: what transcribes runs beside it. */
+  /** The answering model, beside which transcription runs. */
   readonly answering: Model;
   readonly buffer: RealtimeAudioBuffer;
   /** Of the session. */
@@ -128,10 +128,10 @@ export class RealtimeTranscription {
   private readonly meter = new TranscriptMeter();
   private opened: GenerationRun | null = null;
   private opening: Promise<GenerationRun> | null = null;
-  /** As the caller would have it, and as the upstream has said that it is. */
+  /** As requested by the client, and as confirmed by the upstream. */
   private isWanted = false;
   private isOn = false;
-  /** The id of an event that hands the caller's audio in, until the upstream has taken it. */
+  /** The id of the event that commits the client's audio, until the upstream has accepted it. */
   private handedIn: unknown = null;
 
   constructor(private readonly session: TranscribedSession) {}
@@ -151,8 +151,8 @@ export class RealtimeTranscription {
   }
 
   /**
-   * The caller names a model, or by null the one that there is. Resolves with the upstream's name for it when the first minute is held.
-   * Throws as a transcription does, naming `param`.
+   * Sets the model; null keeps the current one. Resolves with the upstream's name for it when the first minute is held. Throws as a
+   * transcription does, naming `param`.
    */
   async use(name: string | null, param: string): Promise<string> {
     if (!this.opened && name === null) throw invalidInput("Name the model that transcribes.", param);
@@ -168,7 +168,7 @@ export class RealtimeTranscription {
     this.isWanted = false;
   }
 
-  /** The event with this id, which is about to go on, makes an item of the caller's audio. */
+  /** The event with this id, about to be sent, makes an item of the client's audio. */
   handIn(eventId: unknown): void {
     if (this.isWanted) this.handedIn = eventId;
   }
@@ -177,19 +177,19 @@ export class RealtimeTranscription {
     if (eventId === this.handedIn) this.handedIn = null;
   }
 
-  /** Everything that was handed in has been taken or refused. */
+  /** All committed audio was accepted or refused. */
   settleHandedIn(): void {
     this.handedIn = null;
   }
 
-  /** The caller's audio has become an item. */
+  /** The client's audio became an item. */
   expect(itemId: string, milliseconds: number): void {
     this.handedIn = null;
     this.meter.measure(itemId, milliseconds);
     if (this.opened && this.isOn) this.meter.expect(itemId);
   }
 
-  /** False for usage that is not this model's, because none was named. */
+  /** False for usage of another model, when none was named. */
   read(reading: RealtimeReading): boolean {
     if (!this.opened) return false;
     const { buffer } = this.session;
@@ -210,7 +210,7 @@ export class RealtimeTranscription {
     return true;
   }
 
-  /** Notes the meter and asks for more, unless it is capped. Answers why no more may go on. */
+  /** Stores the meter and extends the hold, unless capped. Returns the error that stops further audio. */
   async check(isCapped: boolean): Promise<AppError | null> {
     if (!this.opened) return null;
     const { plan } = this.opened;
@@ -261,7 +261,7 @@ async function beginRun(session: TranscribedSession, name: string, param: string
   const { ctx, generations, totalMs } = session;
   const plan = await planFor(session, name, param);
   await generations.admit(ctx, plan, { words: NO_WORDS });
-  // The session's own end ends it.
+  // Ended only by the session's end.
   const run = generations.begin(ctx, plan, { signal: new AbortController().signal, totalMs });
   try {
     await run.hold();
@@ -275,10 +275,7 @@ async function beginRun(session: TranscribedSession, name: string, param: string
   }
 }
 
-/**
- * Of a model that the key may use, that the upstream of the session runs, and that needs nothing which a session cannot give it: the
- * gateway reads no audio, so no safety feature can be applied to it.
- */
+/** Requires a model that the key may use, at the session's upstream, and without safety features, as the gateway does not read audio. */
 async function planFor(session: TranscribedSession, name: string, param: string): Promise<GenerationPlan> {
   const plan = planNamed(session, name, param);
   const { model, caller } = plan;
@@ -290,7 +287,7 @@ async function planFor(session: TranscribedSession, name: string, param: string)
   if (model.requiredSafetyFeatures.length > 0) {
     throw invalidInput(`${model.id} requires safety features, and those cannot read audio.`, param);
   }
-  // Its usage row tells of which session it is a part.
+  // Its usage row names the session.
   return { ...plan, caller: { ...caller, run: caller.run ?? { parentRequestId: session.plan.generationId, maxCost: null } } };
 }
 
