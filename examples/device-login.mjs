@@ -1,4 +1,4 @@
-// Gets this program a key that whoever uses it pays for, with the device flow (RFC 8628), and generates with it.
+// Gets a key from the user of this program with the device flow (RFC 8628), and generates at the user's expense.
 //
 //   npm install openid-client
 //   SLUICE_APP_KEY=pk_... node device-login.mjs "Why is the sky blue?"
@@ -37,7 +37,7 @@ for (const content of prompts.length > 0 ? prompts : ["Say hello."]) {
   const response = await fetch(`${SLUICE_URL}/v1/chat/completions`, {
     method: "POST",
     headers: { Authorization: `Bearer ${token.access_token}`, "Content-Type": "application/json" },
-    // What may be written is set aside of the budget until it is known what was.
+    // The maximum cost of the answer is held from the budget until the actual cost is known.
     body: JSON.stringify({ max_tokens: 1_000, messages: [{ role: "user", content }], ...(SLUICE_MODEL && { model: SLUICE_MODEL }) }),
   });
   const answer = await response.json();

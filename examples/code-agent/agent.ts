@@ -1,8 +1,8 @@
 /**
- * A code agent that explains anything in one sentence. Asked for "models", it lists what it could have asked instead.
+ * A code agent that explains anything in one sentence. For the input "models", it lists the available text models.
  *
- * It runs in a process of its own, anew for every request, without files, environment or network: all that it reaches is `sluice`
- * and `mcp`. What it imports are files of this repository.
+ * It runs in a new process for every request, without files, environment or network, except `sluice` and `mcp`. It can import files
+ * of this repository.
  */
 import { lastWords, say } from "./lib/responses.ts";
 import settings from "./settings.json" with { type: "json" };

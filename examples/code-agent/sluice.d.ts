@@ -1,10 +1,10 @@
-/** What a Sluice code agent is given. Copy this file beside your agent.ts; it is needed by editors only. */
+/** The arguments of a Sluice code agent. Copy this file beside your agent.ts; only editors need it. */
 
 export interface AgentInput {
-  /** What the agent was asked: a POST whose body is a request of OpenAI's Responses format. It has no Authorization and no Cookie. */
+  /** The request to the agent: a POST whose body is a request of OpenAI's Responses format. It has no Authorization and no Cookie. */
   readonly request: Request;
   /**
-   * A fetch that reaches this gateway alone, as whoever called the agent and at their expense: `sluice("/v1/responses", { ... })`.
+   * A fetch that reaches only this gateway, as the agent's caller and at their expense: `sluice("/v1/responses", { ... })`.
    * Generation and catalog routes; no account, and no agents.
    */
   readonly sluice: (path: string, init?: RequestInit) => Promise<Response>;
@@ -12,7 +12,7 @@ export interface AgentInput {
   readonly mcp: (server: McpServer, tool: string, args?: Readonly<Record<string, unknown>>) => Promise<ToolResult>;
 }
 
-/** `sluice` is the gateway itself; the others are there when its operator has set them up. */
+/** `sluice` is the gateway itself; the others are available when its operator has configured them. */
 export type McpServer = "ffmpeg" | "computer" | "sluice" | "search" | "integrations" | "ada";
 
 export interface ToolResult {
@@ -24,7 +24,7 @@ export interface ToolResult {
 /** The default export of agent.ts. Its answer is a response of OpenAI's Responses format, as JSON or as a stream of events. */
 export type Agent = (input: AgentInput) => Response | Promise<Response>;
 
-/** As much of the request's body as most agents read; whatever else the caller sent is there too. */
+/** The commonly used part of the request's body. All other fields that the caller sent are also present. */
 export interface ResponsesRequest {
   /** The agent's own id. */
   readonly model: string;

@@ -1,9 +1,8 @@
 /**
- * The schema builder: scalars, defaults and plugins that every file in types/ builds on.
- *
- * Nullability is stated per field and non-null unless a field says otherwise. Fields of the root types and fields that
- * need a permission of their own are nullable, so that a refusal of one leaves the rest of the answer standing: the
- * receipt of a paid generation must not vanish because its neighbour in the same document failed.
+ * The schema builder: scalars, defaults and plugins for every file in types/.
+ * Fields are non-null unless they state otherwise. Fields of the root types and fields with a permission of their own are nullable,
+ * so that a refusal does not affect the rest of the answer: the receipt of a paid generation must not vanish because another field of
+ * the same document failed.
  */
 import SchemaBuilder from "@pothos/core";
 import ComplexityPlugin from "@pothos/plugin-complexity";
@@ -30,14 +29,14 @@ export interface SchemaTypes {
   DefaultEdgesNullability: false;
   DefaultNodeNullability: false;
   PrismaTypes: PrismaTypes;
-  /** What every connection has beside its edges. */
+  /** Fields of every connection besides its edges. */
   Connection: { readonly count: () => Promise<number> };
   Scalars: {
     ID: { Input: string; Output: string };
     DateTime: { Input: Date; Output: Date };
-    /** Nanocredits in; decimal strings out, because only the resolver knows whether it has nanocredits or picocredits. */
+    /** Takes nanocredits and prints decimal strings. Only the resolver knows whether it has nanocredits or picocredits. */
     Credits: { Input: bigint; Output: string };
-    /** Picocredits in, decimal strings out. */
+    /** Takes picocredits and prints decimal strings. */
     Price: { Input: bigint; Output: string };
     JSON: { Input: unknown; Output: unknown };
     File: { Input: UploadedFile; Output: never };
@@ -49,7 +48,7 @@ export const builder = new SchemaBuilder<SchemaTypes>({
   defaultFieldNullability: false,
   prisma: {
     dmmf: getDatamodel(),
-    // Services read, with the selection that a resolver hands them. What would be read beside them is a defect.
+    // Services read rows with the selection of a resolver. A read outside of a service is a defect.
     client: () => {
       throw new Error("A field of a row was not selected: its resolver has not asked for the selection.");
     },
@@ -57,7 +56,7 @@ export const builder = new SchemaBuilder<SchemaTypes>({
   },
   relay: {
     cursorType: "String",
-    // A page's size is counted once, where it is asked for (pages.ts).
+    // The page size is counted once, in pages.ts.
     edgesFieldOptions: {
       nullable: false,
       complexity: { field: 1, multiplier: 1 },
@@ -75,7 +74,7 @@ export const builder = new SchemaBuilder<SchemaTypes>({
     nodeQueryOptions: false,
     nodesQueryOptions: false,
   },
-  // Costs are stated here and judged once per operation, before it begins, by cost.ts.
+  // Fields state their costs here. cost.ts checks them once per operation, before it starts.
   complexity: { disabled: true },
 });
 
@@ -115,7 +114,7 @@ builder.queryType({ description: "All queries." });
 builder.mutationType({ description: "All mutations." });
 builder.subscriptionType({ description: "All subscriptions." });
 
-/** `{ ok: "It went well." }` as the values of a GraphQL enum, each with its description. */
+/** Converts `{ ok: "It went well." }` to the values of a GraphQL enum with their descriptions. */
 export function describedValues<Value extends string>(
   descriptions: Readonly<Record<Value, string>>,
 ): Record<string, { readonly value: Value; readonly description: string }> {

@@ -1,18 +1,17 @@
 /**
- * The source of a subscription. An async generator's `return()` waits for the `next()` that is pending, which for a live
- * source may be never; here leaving takes effect at once: the source's signal is aborted, and whoever waits is told that
- * it is over.
+ * The source of a subscription. An async generator's `return()` waits for the pending `next()`, which may never settle for a live
+ * source. This wrapper ends at once: it aborts the source's signal, and resolves the pending read as done.
  */
 import { deriveContext, type RequestContext } from "../context.js";
 
-/** How long a source that never waits may keep the process from everybody else. */
+/** Milliseconds that a source without waits may occupy the process. */
 const TURN_MS = 10;
 
 const DONE = { done: true, value: undefined } as const;
 
 /**
- * Opens a source that ends when the caller leaves, by either way, the connection's signal or the iterator's `return()`,
- * and when `until` is aborted.
+ * Opens a source that ends when the caller leaves (the connection's signal or the iterator's `return()`), and when `until` is
+ * aborted.
  */
 export function cancellable<Item>(
   ctx: RequestContext,
@@ -33,7 +32,7 @@ export function cancellable<Item>(
   const close = () => {
     for (const ender of enders) ender.removeEventListener("abort", leave);
     endWait?.();
-    // The services see to their own failures while they clean up; nobody is left here to be told.
+    // The services handle their own failures during cleanup. No reader is left to receive them.
     source.return?.().catch(() => undefined);
   };
   if (signal.aborted) close();
@@ -82,16 +81,16 @@ export function cancellable<Item>(
   };
 }
 
-/** What a generation streams, and what it came to. */
+/** Events of a streamed generation, and its result. */
 export interface GenerationStream<Batch, Receipt> {
   readonly batches: AsyncIterableIterator<Batch>;
-  /** Null while there is none. */
+  /** Null while there is no result. */
   readonly receipt: () => Receipt | null;
 }
 
 /**
- * The events of a generation, then the one of its receipt: there is a receipt whenever something was charged, also when the stream then
- * fails. Leaving, which aborts the signal, closes the stream itself, also before anything has been read from it.
+ * Yields the events of a generation, then one with its receipt. There is a receipt whenever something was charged, even if the stream
+ * then fails. Aborting the signal closes the stream itself, also before the first read.
  */
 export function generationEvents<Batch, Receipt, Event>(
   { batches, receipt }: GenerationStream<Batch, Receipt>,

@@ -1,6 +1,6 @@
 /**
- * The cost of an operation (docs/decisions/graphql-cost.md): its fields, those of a list times its page; the values of arguments that it hands out
- * more than once; and its generations. Introspection is weighed apart (introspection.ts).
+ * The cost of an operation (docs/decisions/graphql-cost.md): its fields, multiplied by page sizes; argument values that it passes
+ * more than once; and its generations. Introspection is counted separately (introspection.ts).
  */
 import {
   type DirectiveNode,
@@ -36,17 +36,17 @@ export interface CostedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   readonly fragments: Fragments;
-  /** Coerced. */
+  /** Coerced variables. */
   readonly values: Values;
 }
 
 export interface Cost {
   readonly cost: number;
-  /** How many parts of the answer are deferred and streamed. */
+  /** The number of deferred and streamed parts of the answer. */
   readonly parts: number;
 }
 
-/** Of a document that is valid. */
+/** Computes the cost of a valid document. */
 export function costOf(operation: CostedOperation): Cost {
   const counting = new Counting(operation);
   const { fields, parts, values } = counting.countOperation();
@@ -55,7 +55,7 @@ export function costOf(operation: CostedOperation): Cost {
   return { cost: fields + repeated + generations, parts };
 }
 
-/** The costs that a field states: `complexity` in the builder. */
+/** The cost that a field states as `complexity` in the builder. */
 interface StatedCost {
   readonly field?: number;
   readonly multiplier?: number;
@@ -65,22 +65,22 @@ type AnyField = GraphQLField<unknown, unknown>;
 
 const INCREMENTAL: ReadonlySet<string> = new Set(["defer", "stream"]);
 
-/** Of a list that states nothing. */
+/** Multiplier of a list without a stated size. */
 const ITEMS_ASSUMED = 10;
-/** A text counts as a value for each so many characters, and as one at least. */
+/** Characters per value that a text counts as; at least one value. */
 const CHARS_PER_VALUE = 64;
 
 interface Sum {
   readonly fields: number;
   readonly parts: number;
-  /** Of arguments, as often as they are handed out. */
+  /** Values of arguments, counted each time they are passed. */
   readonly values: number;
 }
 
 const NOTHING: Sum = { fields: 0, parts: 0, values: 0 };
 
 class Counting {
-  /** Of arguments, each once. */
+  /** Values of arguments, counted once. */
   valuesOnce = 0;
   readonly #known = new Map<SelectionSetNode, Map<GraphQLNamedType, Sum>>();
   readonly #variables = new Map<string, number>();
@@ -141,7 +141,7 @@ class Counting {
     try {
       args = getArgumentValues(field, node, this.operation.values);
     } catch (error) {
-      // The executor refuses the field: an argument that it needs is missing.
+      // A required argument is missing: the executor refuses the field.
       if (error instanceof GraphQLError) return 1;
       throw error;
     }
@@ -180,7 +180,7 @@ function fieldOf(type: GraphQLNamedType, name: string): AnyField | undefined {
 
 const ROOT_META_FIELDS: ReadonlyMap<string, AnyField> = new Map([SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]));
 
-/** What introspection returns is weighed: here its fields count as often as they are written. */
+/** The result of introspection is counted elsewhere. Its fields count here as often as they are written. */
 function isOfSchema(field: AnyField): boolean {
   return getNamedType(field.type).name.startsWith("__");
 }
@@ -193,7 +193,7 @@ function valuesOfText(text: string): number {
   return 1 + Math.floor(text.length / CHARS_PER_VALUE);
 }
 
-/** Everything in a coerced value, which is at most as deep as the body of a request. A file is one. */
+/** Counts all values in a coerced value, which is at most as deep as a request body. A file counts as one. */
 function countValues(value: unknown): number {
   if (typeof value === "string") return valuesOfText(value);
   if (typeof value !== "object" || value === null || value instanceof UploadedFile) return 1;

@@ -1,7 +1,7 @@
 /**
- * GraphiQL for browsers that open /graphql: a page of a kilobyte, and the script, the style sheet and the schema that it loads from here.
- * These are named by what they hold, so browsers keep them and ask for the page alone (docs/decisions/graphiql-from-the-gateway.md).
- * Like the reference of the REST face it is open to all: no key is looked at before the page asks something.
+ * GraphiQL for browsers that open /graphql: a page of a kilobyte that loads a script, a style sheet and the schema. These are named
+ * by their content, so browsers cache them and refetch only the page (docs/decisions/graphiql-from-the-gateway.md). Like the
+ * reference of the REST face it is public: no key is checked before the page makes a request.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -13,10 +13,10 @@ import { type Asset, builtAsset, type Coding, sendAsset, sendHead } from "../htt
 import type { Exchange } from "../http/exchange.js";
 import { MARK_URL } from "../lib/design-tokens.js";
 
-/** Where the build has put its script and its style sheet. */
+/** The folder of the built script and style sheet. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./explorer/generated/" : "./explorer/", import.meta.url));
 
-/** What the build says of a file. */
+/** The build's entry of a file. */
 interface BuiltFile {
   readonly name: string;
   readonly integrity: string;
@@ -30,9 +30,9 @@ interface Loaded {
 }
 
 export interface ExplorerOptions {
-  /** The path of the GraphQL face, where the page is. */
+  /** The path of the GraphQL face, which serves the page. */
   readonly path: string;
-  /** Shown with the page; null: whoever asks for it over GraphQL sees what they may. */
+  /** The schema shown with the page. Null: it is read over GraphQL with the caller's rights. */
   readonly schema: GraphQLSchema | null;
 }
 
@@ -44,13 +44,13 @@ export class Explorer {
     this.#assetsPath = `${options.path}/assets/`;
   }
 
-  /** Whether a request for this path is for the explorer rather than for the graph. */
+  /** Whether a request for this path is for the explorer rather than for GraphQL. */
   answers({ method, headers }: IncomingMessage, path: string): boolean {
     if (path === this.options.path) return method === "GET" && (headers.accept?.includes("text/html") ?? false);
     return path.startsWith(this.#assetsPath) && (method === "GET" || method === "HEAD");
   }
 
-  /** Rejects with NOT_FOUND for a file that is none of this build. */
+  /** Rejects with NOT_FOUND for a file that is not of this build. */
   async answer(exchange: Exchange, path: string): Promise<void> {
     const loaded = await this.#load();
     if (path === this.options.path) return sendPage(exchange, loaded);
@@ -86,12 +86,12 @@ export class Explorer {
   }
 }
 
-/** Nothing may run but the one script whose digest the page states, and nothing comes from elsewhere or goes there. */
+/** Allows only the script whose digest the page states, and no other origin. */
 function policyOf(script: BuiltFile): string {
   return [
     "default-src 'none'",
     `script-src '${script.integrity}'`,
-    // The editor sets styles on its elements from its script, which a policy allows; it writes none into the page.
+    // The editor sets styles from its script, which the policy allows. It writes no style elements.
     "style-src 'self'",
     "img-src 'self' data:",
     "connect-src 'self'",
@@ -142,7 +142,7 @@ function sendPage(exchange: Exchange, { page, pageTag, policy }: Loaded): void {
   exchange.sendBytes(page, "text/html; charset=utf-8");
 }
 
-/** Compressed once for all: as an answer of the graph it would be a third of a megabyte for every visit. */
+/** Compressed once: as a GraphQL answer it would be a third of a megabyte at every visit. */
 function schemaAsset(schema: GraphQLSchema): readonly [name: string, asset: Asset] {
   const bytes = Buffer.from(JSON.stringify({ data: introspectionFromSchema(schema) }));
   const compressed = new Map<string, Promise<Uint8Array>>();

@@ -1,4 +1,4 @@
-/** What the inputs of generations have in common: `safe`, and `extra`, fields of a body that the schema does not name, by their wire names. */
+/** Common inputs of generations: `safe`, and `extra`, body fields that the schema does not name, with their wire names. */
 import { invalidInput, wrongField } from "../errors.js";
 import type { SafetyFeature } from "../services/catalog/model.js";
 
@@ -8,14 +8,13 @@ export const MAX_COST_DESCRIPTION =
   "The highest charge in credits, like `max_cost` in REST. Fails with MAX_COST_EXCEEDED when more must be held. For an agent, the limit covers all generations that it makes; it defaults to a tenth of what the caller can spend.";
 export const SAFE_DESCRIPTION = "Safety checks of the input, in addition to those that the model requires. Defaults to none.";
 
-/** As the services take it. */
 export function toSafeText(features: readonly SafetyFeature[] | null | undefined): string | undefined {
   return features && features.length > 0 ? features.join(",") : undefined;
 }
 
 /**
- * The fields that were stated, and the further ones. Throws BAD_REQUEST when `extra` is no object, or names one of `fields` or of those
- * that the operation decides by itself.
+ * Merges the stated fields with `extra`. Throws BAD_REQUEST when `extra` is not an object, or contains one of `fields` or of those
+ * that the operation sets itself.
  */
 export function withExtra(
   fields: Readonly<Record<string, unknown>>,

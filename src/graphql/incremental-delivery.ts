@@ -1,6 +1,6 @@
 /**
- * `@defer` and `@stream`: an answer in parts, for a caller whose `Accept` names a type that has parts (multipart/mixed, server-sent events), and on
- * a WebSocket. Every other answer, and one that is kept for an Idempotency-Key, comes whole.
+ * `@defer` and `@stream`: an answer in parts, for callers whose `Accept` names a type with parts (multipart/mixed, server-sent
+ * events), and on a WebSocket. All other answers, and answers stored for an Idempotency-Key, are whole.
  */
 import {
   DirectiveLocation,
@@ -19,7 +19,7 @@ import { names } from "./plugins/use-request-rules.js";
 const condition = (description: string) => ({ type: new GraphQLNonNull(GraphQLBoolean), defaultValue: true, description });
 const label = { type: GraphQLString, description: "A name that is unique in the document. Every part of the answer repeats it." };
 
-/** As the executor reads them; in the schema, so that clients know of them. */
+/** The directives as the executor reads them. They are in the schema for clients. */
 export const INCREMENTAL_DIRECTIVES: readonly GraphQLDirective[] = [
   new GraphQLDirective({
     name: "defer",
@@ -42,16 +42,16 @@ export const INCREMENTAL_DIRECTIVES: readonly GraphQLDirective[] = [
 
 const INCREMENTAL: ReadonlySet<string> = new Set(INCREMENTAL_DIRECTIVES.map(({ name }) => name));
 
-/** On a WebSocket there is no request. An answer that is to be repeated is kept in one piece. */
+/** On a WebSocket there is no request. An answer that may be replayed is stored whole. */
 export function readsParts({ request }: GraphQLContext & { readonly request?: Request }): boolean {
   if (!request) return true;
   return !request.headers.has(IDEMPOTENCY_HEADER) && (names(request, "multipart/mixed") || names(request, "text/event-stream"));
 }
 
-/** Documents are kept by Yoga, and looked through once each. */
+/** Yoga caches documents, so each is searched once. */
 const WHOLES = new WeakMap<DocumentNode, DocumentNode>();
 
-/** The document that answers everything at once; the same when it holds no such directive. */
+/** Returns the document without these directives, or the same one when it has none. */
 export function withoutDirectives(document: DocumentNode): DocumentNode {
   const known = WHOLES.get(document);
   if (known) return known;

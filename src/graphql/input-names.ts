@@ -1,7 +1,7 @@
 /**
- * Services are asked in the words of REST, and name the fields that they refuse by them (`max_tokens`). Here those names become the
- * schema's (`maxTokens`), in `param`, `details` and the message of an error, for every field that takes an `input`. A field of an input
- * is called on the wire what its extension `wireName` says; else its own name in snake case.
+ * Services use the names of REST, and name refused fields by them (`max_tokens`). This converts those names to the schema's
+ * (`maxTokens`), in `param`, `details` and the message of an error, for every field with an `input`. The wire name of an input field
+ * is its extension `wireName`, or else its own name in snake case.
  */
 import {
   type GraphQLField,
@@ -19,7 +19,7 @@ import { AppError, type ValidationDetails } from "../errors.js";
 type AnyField = GraphQLField<unknown, unknown>;
 type Rename = (error: unknown) => unknown;
 
-/** Every root field of the schema that takes an `input` names what it refuses in the schema's words from now on. */
+/** Wraps every root field with an `input`, so that its errors use the schema's names. */
 export function nameFieldsAsTheSchemaDoes(schema: GraphQLSchema): void {
   for (const root of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
@@ -31,7 +31,7 @@ export function nameFieldsAsTheSchemaDoes(schema: GraphQLSchema): void {
 
 function renameErrorsOf(field: AnyField, rename: Rename): void {
   const { resolve, subscribe } = field;
-  // What a subscription resolves are its events, which were asked for long ago.
+  // A subscription resolves its events, long after its input was checked.
   if (subscribe)
     field.subscribe = renaming(subscribe, rename, (source) => renamingSource(source as AsyncIterableIterator<unknown>, rename));
   else if (resolve) field.resolve = renaming(resolve, rename, (value) => value);
@@ -68,7 +68,7 @@ function renamingSource(source: AsyncIterableIterator<unknown>, rename: Rename):
   };
 }
 
-/** The same error with the input's own names of what it names; anything that names nothing as it is. */
+/** Converts the names in an error. Errors without field names are returned unchanged. */
 export function inTheWordsOf(input: GraphQLInputObjectType, error: unknown): unknown {
   if (!(error instanceof AppError)) return error;
   const { param, details, code, message, retryAfterSeconds, cause, isFinal } = error;
@@ -96,12 +96,15 @@ export function inTheWordsOf(input: GraphQLInputObjectType, error: unknown): unk
   });
 }
 
-/** A message begins with the field that it is about, or tells of several one after the other. */
+/** A message begins with the field that it concerns, or lists several one after the other. */
 function renameInMessage(message: string, [path, name]: readonly [string, string]): string {
   return ` ${message}`.replaceAll(` ${path}: `, ` ${name}: `).slice(1);
 }
 
-/** `messages.0.tool_calls` as `messages.0.toolCalls`. What is no field of the input, but can stand in its `extra`, stands there. */
+/**
+ * Converts `messages.0.tool_calls` to `messages.0.toolCalls`. A field that is not in the input but allowed in its `extra` is placed
+ * there.
+ */
 function toPath(input: GraphQLInputObjectType, path: string): string {
   const segments = path.split(".");
   const named: string[] = [];
@@ -123,7 +126,7 @@ function toPath(input: GraphQLInputObjectType, path: string): string {
   return named.join(".");
 }
 
-/** One name can be that of a list and that of a text: what follows it decides. An index alone is one of the only list that there is. */
+/** One name can be that of a list and that of a text; the next part decides. An index alone belongs to the only list. */
 function fieldOf(type: GraphQLInputObjectType, segment: string, next = ""): GraphQLInputField | undefined {
   const fields = Object.values(type.getFields());
   const isList = (field: GraphQLInputField) => isListType(getNullableType(field.type));
@@ -142,7 +145,7 @@ function wireNameOf({ name, extensions }: GraphQLInputField): string {
 
 const WORDS = new WeakMap<GraphQLInputObjectType, ReadonlyMap<string, string>>();
 
-/** The fields whose names on the wire are like no word of a sentence. */
+/** Fields whose wire names cannot be confused with words of a sentence. */
 function wordsOf(input: GraphQLInputObjectType): ReadonlyMap<string, string> {
   const known = WORDS.get(input);
   if (known) return known;

@@ -1,6 +1,6 @@
 /**
- * Introspection, answered without the executor. The schema is the same for every request and holds no promises, so a selection is copied out of
- * it, many times faster than it would be executed. The copy is weighed as it is made: its weight is its cost.
+ * Introspection without the executor. The schema is the same for every request and has no promises, so a selection is copied from it,
+ * many times faster than executing it. The size of the copy is counted on the way, as its cost.
  */
 import {
   type FieldNode,
@@ -32,14 +32,14 @@ type Field = GraphQLField<unknown, unknown>;
 const ROOT_FIELDS: ReadonlyMap<string, Field> = new Map([SchemaMetaFieldDef, TypeMetaFieldDef].map((field) => [field.name, field]));
 
 export interface Introspection {
-  /** By the names of their root fields; null where they cost more than any operation may. */
+  /** Results by the names of their root fields. Null when they cost more than any operation may. */
   readonly data: Values | null;
   readonly cost: number;
-  /** All root fields by their names, in the operation's order. */
+  /** All root fields by name, in the operation's order. */
   readonly fields: ReadonlyMap<string, readonly FieldNode[]>;
 }
 
-/** Whether the operation holds introspection, with or without directives that leave it out. */
+/** Whether the operation has introspection fields, including those that directives skip. */
 export function asksForSchema({ operation, selectionSet }: OperationDefinitionNode, fragments: Fragments): boolean {
   if (operation !== OperationTypeNode.QUERY) return false;
   const entered = new Set<string>();
@@ -55,7 +55,7 @@ export function asksForSchema({ operation, selectionSet }: OperationDefinitionNo
   return asks(selectionSet);
 }
 
-/** Of an operation that holds introspection, in a valid document, with coerced variables. */
+/** Answers introspection in a valid document, with coerced variables. */
 export function introspect(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments, values: Values): Introspection {
   const collector = new Collector(fragments, values);
   const fields = collector.fields([operation.selectionSet]);
@@ -68,7 +68,7 @@ export function isIntrospection(field: FieldNode | undefined): boolean {
   return field !== undefined && ROOT_FIELDS.has(field.name.value);
 }
 
-/** Fields by the names that they answer under, as an executor collects them. */
+/** Collects fields by response name, as an executor does. */
 class Collector {
   constructor(
     private readonly fragments: Fragments,
@@ -95,7 +95,7 @@ class Collector {
         }
       }
     };
-    // No introspection type is abstract: a fragment within it is one of its own type, which validation has seen to.
+    // No introspection type is abstract: validation has ensured that a fragment within it is of its own type.
     for (const selectionSet of selectionSets) enter(selectionSet);
     return found;
   }
@@ -108,8 +108,8 @@ class Collector {
 }
 
 /**
- * An object of the schema as introspection sees it: its fields by their keys, each read once. The schema's own resolvers find out what kind of
- * type they have before them for every field that they answer.
+ * An object of the schema as introspection shows it: its fields by key, each read once. The schema's own resolvers would determine
+ * the kind of their type for every field.
  */
 interface Mirror {
   readonly source: unknown;
@@ -127,25 +127,25 @@ function mirrorOf(source: object): Mirror {
   return made;
 }
 
-/** One field of a selection. */
+/** A field of a selection. */
 interface Step {
-  /** Under which it answers. */
+  /** The response name. */
   readonly name: string;
-  /** Of the same field with the same arguments. */
+  /** Selections of the same field with the same arguments. */
   readonly key: string;
   readonly resolve: (source: unknown) => unknown;
   /** Null for a text, a number or a list of these. */
   readonly inside: readonly Step[] | null;
 }
 
-/** Thrown where more has been copied than any operation may cost. */
+/** Thrown when more has been copied than any operation may cost. */
 const TOO_MUCH = Symbol("too much introspection");
 const CHARS_MAX = GRAPHQL_COST_MAX * GRAPHQL_INTROSPECTION_CHARS_PER_COST;
-/** Of each value beside its name and its own text: quotes, a comma, brackets, and the work of reading it. */
+/** Characters counted per value besides its name and text: quotes, a comma, brackets, and the work of reading it. */
 const CHARS_PER_VALUE = 16;
 
 class Copying {
-  /** About as many as the answer has. */
+  /** An estimate of the characters in the answer. */
   chars = 0;
   readonly #info: GraphQLResolveInfo;
 
@@ -153,7 +153,7 @@ class Copying {
     schema: GraphQLSchema,
     private readonly collector: Collector,
   ) {
-    // Nothing else of it is looked at by the resolvers of introspection.
+    // The resolvers of introspection read nothing else of it.
     this.#info = { schema } as GraphQLResolveInfo;
   }
 

@@ -1,4 +1,4 @@
-/** Reads that fields of many rows need are made together: one statement for what a tick has asked for. */
+/** Batches reads that fields of many rows need: one statement per tick. */
 import { createContextCache } from "@pothos/core";
 import DataLoader from "dataloader";
 import type { GraphQLResolveInfo } from "graphql";
@@ -7,8 +7,8 @@ import { byId } from "./nodes.js";
 import { type Select, selectionOf } from "./selection.js";
 
 /**
- * `batch` answers the values in the order of the keys; an Error in a value's place is that key's own. Nothing is remembered: a
- * subscription's context lives long, and what is read for one event must not be answered with the next.
+ * Batches calls per tick. `batch` returns the values in the order of the keys; an Error as a value fails only that key. Nothing is
+ * cached: a subscription's context lives long, and each event must be answered with fresh data.
  */
 export function batchedBy<Key, Value>(
   batch: (ctx: GraphQLContext, keys: readonly Key[]) => Promise<readonly (Value | Error)[]>,
@@ -17,7 +17,7 @@ export function batchedBy<Key, Value>(
   return (ctx, key) => loaders(ctx).load(key);
 }
 
-/** `batchedBy` over a service's read that answers a map. What is not in it is null. */
+/** `batchedBy` for a service's read that returns a map. Missing keys are null. */
 export function batchedByMap<Value>(
   batch: (ctx: GraphQLContext, keys: readonly string[]) => Promise<ReadonlyMap<string, Value>>,
 ): (ctx: GraphQLContext, key: string) => Promise<Value | null> {
@@ -34,8 +34,8 @@ interface Asked<Args> {
 }
 
 /**
- * What each of several things has, such as a list of its own: one read for all that a document asks for alike, by its arguments and by
- * what it selects. What is not there is null; an Error is that thing's own.
+ * Batches a list or value that each of several objects has: one read for all with the same arguments and selection. Missing keys are
+ * null; an Error fails only its key.
  */
 export function edgesBatchedBy<Args, Value>(
   read: (ctx: GraphQLContext, ids: readonly string[], args: Args, select: Select) => Promise<ReadonlyMap<string, Value | Error>>,
@@ -74,7 +74,7 @@ export function edgesBatchedBy<Args, Value>(
   return (ctx, id, args, select) => load(ctx, { id, args, select });
 }
 
-/** Rows that other things refer to, by their ids: one read for all of which a document selects alike. What is not there is null. */
+/** Batches rows that other objects refer to, by ID: one read for all with the same selection. Missing rows are null. */
 export function rowsBatchedBy<Row extends { readonly id: string }>(
   read: (ctx: GraphQLContext, ids: readonly string[], select: Select) => Promise<readonly Row[]>,
 ): (ctx: GraphQLContext, id: string, info: GraphQLResolveInfo) => Promise<Row | null> {

@@ -1,6 +1,6 @@
 /**
- * `Node`: whatever has an id of its own, and is found again by it. An object type joins by naming the interface, and says in its
- * extensions how its things are read, each with the permission that it takes anywhere else.
+ * `Node`: objects with a global ID, which `node` loads again. An object type joins by naming the interface, and states in its
+ * extensions how its objects are read, with the same permissions as elsewhere.
  */
 import { brandWithType } from "@pothos/core";
 import type { GraphQLResolveInfo, GraphQLSchema } from "graphql";
@@ -11,7 +11,7 @@ import { parseGlobalId, toGlobalId } from "./global-ids.js";
 
 const NODES_MAX = 100;
 
-/** The things with these ids (those that REST shows) that there are and that the caller may see, by id. */
+/** Returns the objects with these REST IDs that exist and that the caller may see, by ID. */
 export type ReadNodes = (
   ctx: GraphQLContext,
   ids: readonly string[],
@@ -23,7 +23,7 @@ export function nodesReadBy(readNodes: ReadNodes): { readonly readNodes: ReadNod
   return { readNodes };
 }
 
-/** The rows by their ids, as `ReadNodes` answers them. */
+/** Returns rows by ID, as `ReadNodes` does. */
 export function byId<Row extends { readonly id: string }>(rows: readonly Row[]): ReadonlyMap<string, Row> {
   return new Map(rows.map((row) => [row.id, row]));
 }
@@ -64,7 +64,7 @@ builder.queryField("nodes", (t) =>
   }),
 );
 
-/** Each type's are read together. */
+/** Objects of one type are read together. */
 async function readAll(
   ctx: GraphQLContext,
   texts: readonly string[],
@@ -88,7 +88,7 @@ async function readAll(
   return ids.map(({ typeName, id }) => {
     const shown = found.get(typeName)?.get(id);
     if (!shown) return null;
-    // The catalog's own are frozen, and everybody's.
+    // Catalog models are frozen and shared by all callers.
     const thing = Object.isExtensible(shown) ? shown : { ...shown };
     brandWithType(thing, typeName as never);
     return thing as { readonly id: string };

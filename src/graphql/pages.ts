@@ -1,4 +1,6 @@
-/** Relay connections over the services' keyset pages, read forwards and backwards; newest first, unless their cursors say otherwise. */
+/**
+ * Relay connections over the services' keyset pages, forwards and backwards; newest first, unless their cursors state another order.
+ */
 import { wrongField } from "../errors.js";
 import { COUNTED_MAX, type Cursors, NEWEST_FIRST, type Page, type PagePosition, type PageRequest } from "../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../limits.js";
@@ -33,7 +35,7 @@ export const OrderDirection = builder.enumType("OrderDirection", {
   } as const,
 });
 
-/** BAD_REQUEST with the argument as param when one is out of bounds, made by hand, or of another list. */
+/** Throws BAD_REQUEST with the argument as param when it is out of bounds, not a cursor, or a cursor of another list. */
 export function toPageRequest(args: PageArgs, list: string): PageRequest;
 export function toPageRequest<Position>(args: PageArgs, list: string, cursors: Cursors<Position>): PageRequest<Position>;
 export function toPageRequest(
@@ -65,7 +67,7 @@ interface Connection<Item> {
   };
 }
 
-/** `list` and `cursors` are those that `toPageRequest` was given. */
+/** `list` and `cursors` are those passed to `toPageRequest`. */
 export function toConnection<Item>(page: Page<Item>, list: string, positionOf: (item: Item) => PagePosition): Connection<Item>;
 export function toConnection<Item, Position>(
   page: Page<Item>,
@@ -87,12 +89,12 @@ export function toConnection<Item>(
   };
 }
 
-/** The place of a row in a list that is sorted by when its rows were made. */
+/** The position of a row in a list sorted by creation time. */
 export function createdPosition({ id, createdAt }: { readonly id: string; readonly createdAt: Date }): PagePosition {
   return { id, timestamp: createdAt };
 }
 
-/** What a page costs: each of its fields as often as the page can be long. An invalid size is refused by the resolver. */
+/** The cost of a page: each of its fields multiplied by the page size. The resolver refuses an invalid size. */
 export function pageCost({ first, last }: PageArgs): { field: number; multiplier: number } {
   return { field: 1, multiplier: Math.max(1, last ?? first ?? PAGE_SIZE_DEFAULT) };
 }

@@ -1,17 +1,20 @@
 /**
- * Errors as callers see them, the same on every transport: the platform's own with their code, everything that GraphQL
- * itself refuses as BAD_REQUEST, and anything else as INTERNAL_ERROR behind one fixed message, logged once.
+ * Errors as callers see them, the same on every transport: the platform's own with their code, refusals of GraphQL itself as
+ * BAD_REQUEST, and all others as INTERNAL_ERROR with a fixed message, logged once.
  */
 import { GraphQLError } from "graphql";
 import type { AppError } from "../errors.js";
 import { codeOfRefusal, type ErrorScope, explain, headersOf, statusOf } from "../http/errors.js";
 import { locationsOf } from "./documents/places.js";
 
-/** What graphql-js appends to its messages: it would spell out the schema to a guesser who may not ask for it. */
+/** Suggestions that graphql-js appends to messages. They would reveal the schema to callers who may not read it. */
 const SUGGESTION = "Did you mean ";
-/** graphql-js repeats what it refuses, whole. Of a longer message the beginning and the end are told, which say what and where. */
+/**
+ * graphql-js repeats refused values in full. Longer messages are shortened to their beginning and end, which state the problem and
+ * its place.
+ */
 const MESSAGE_CHARS_MAX = 1_000;
-/** Codes of Apollo's protocol for persisted queries, beside those of the platform: clients act on them. */
+/** Codes of Apollo's protocol for persisted queries, in addition to the platform's. Clients act on them. */
 export const PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND";
 export const PERSISTED_QUERY_NOT_IN_LIST = "PERSISTED_QUERY_NOT_IN_LIST";
 const PROTOCOL_CODES: ReadonlySet<unknown> = new Set([PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST]);
@@ -22,14 +25,14 @@ interface HttpExtension {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Unless it says so, the schema is closed to who is told. */
+/** By default the caller may not read the schema. */
 export interface PublicErrorScope extends ErrorScope {
   readonly isSchemaOpen?: boolean;
 }
 
 const publicErrors = new WeakSet<GraphQLError>();
 
-/** Maps an error once: what it has answered it answers again unchanged. */
+/** Maps an error once. A mapped error is returned unchanged. */
 export function toPublicError(error: unknown, scope: PublicErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
@@ -45,15 +48,15 @@ export function toPublicErrors(errors: readonly unknown[], scope: PublicErrorSco
 function map(error: unknown, scope: PublicErrorScope): GraphQLError {
   const root = rootOf(error);
   const path = pathOf(error);
-  // Wrong variables arrive with the scalar's own refusal inside; what fails in a resolver has a path.
+  // Invalid variables contain the scalar's own error; errors of resolvers have a path.
   if (error instanceof GraphQLError && root instanceof GraphQLError && path === undefined) return mapRefusal(error, scope);
   const told = explain(root, scope, "operation", { path });
-  // With a path there is an answer around it, whose other fields stand: the status is then 200.
+  // An error with a path is part of an answer whose other fields are valid, so the status is 200.
   const http = told !== root && path === undefined ? { status: statusOf(told.code) } : undefined;
   return build(error, told.message, toExtensions(told, scope.requestId), http);
 }
 
-/** An error before anything ran, on a transport that has a status for it. */
+/** An error before anything ran, on a transport with a status for it. */
 export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLError {
   const told = explain(error, scope, "operation");
   const http = { status: statusOf(told.code), headers: headersOf(told) };
@@ -62,7 +65,7 @@ export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLErro
   return refusal;
 }
 
-/** What is told of an error beside its message. */
+/** The extensions of an error. */
 export function toExtensions({ code, param, details, retryAfterSeconds }: ToldFields, requestId: string): Record<string, unknown> {
   const stated = Object.entries({ code, param, details, retryAfterSeconds }).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(stated), requestId, timestamp: new Date().toISOString() };
@@ -70,7 +73,7 @@ export function toExtensions({ code, param, details, retryAfterSeconds }: ToldFi
 
 type ToldFields = { readonly code: string } & Partial<Pick<AppError, "param" | "details" | "retryAfterSeconds">>;
 
-/** Of what is refused before there is an operation. */
+/** The extensions of an error that precedes the operation. */
 const BAD_REQUEST = statusOf("BAD_REQUEST");
 
 /** A document or request that was refused before anything ran. */
@@ -78,8 +81,8 @@ function mapRefusal(error: GraphQLError, scope: PublicErrorScope): GraphQLError 
   const { http = { status: BAD_REQUEST }, code: reason } = error.extensions as { http?: HttpExtension; code?: unknown };
   if (PROTOCOL_CODES.has(reason)) return build(error, error.message, toExtensions({ code: String(reason) }, scope.requestId), http);
   const code = codeOfRefusal(http.status ?? BAD_REQUEST) ?? "BAD_REQUEST";
-  // `spec`: 200 to those who accept plain application/json. As GraphQL over HTTP has it, that is for requests that are
-  // well-formed, whatever is wrong with their documents; those that are not, Yoga calls BAD_REQUEST too.
+  // `spec`: 200 for clients that accept plain application/json. GraphQL over HTTP prescribes it for well-formed requests with invalid
+  // documents; Yoga reports malformed requests as BAD_REQUEST too.
   const spec = code === "BAD_REQUEST" && reason !== "BAD_REQUEST" && http.status === BAD_REQUEST;
   const message = shortened((scope.isSchemaOpen ? error.message : withoutSuggestion(error.message)).trim());
   return build(error, message, toExtensions({ code }, scope.requestId), { ...http, spec });
@@ -99,7 +102,7 @@ function shortened(message: string): string {
 function build(error: unknown, message: string, extensions: Readonly<Record<string, unknown>>, http?: HttpExtension): GraphQLError {
   const place = error instanceof GraphQLError ? error : null;
   const built = new GraphQLError(message, { path: place?.path ?? null, extensions: { ...extensions, ...(http && { http }) } });
-  // Of an error in the syntax they are known; graphql-js would find them again, and those of nodes by their `loc` alone.
+  // Locations of syntax errors are known. graphql-js would compute them again, and those of nodes only from their `loc`.
   const locations = place?.locations ?? locationsOf(place?.nodes);
   if (locations) Object.defineProperty(built, "locations", { value: locations, enumerable: true });
   return built;
@@ -109,7 +112,7 @@ function pathOf(error: unknown): readonly (string | number)[] | undefined {
   return error instanceof GraphQLError ? error.path : undefined;
 }
 
-/** The error that was thrown, behind the locations that GraphQL wraps around it. */
+/** Unwraps the original error from GraphQL's located errors. */
 function rootOf(error: unknown): unknown {
   let root = error;
   while (root instanceof GraphQLError && root.originalError !== undefined) root = root.originalError;

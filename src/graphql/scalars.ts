@@ -1,4 +1,4 @@
-/** How the schema's own scalars are read and written. */
+/** Parsing and printing of the schema's own scalars. */
 import { GraphQLError } from "graphql";
 import { UploadedFile } from "../http/uploads.js";
 import { AMOUNT_CHARS_MAX, parseNanocredits, parsePicocredits } from "../lib/money.js";
@@ -24,7 +24,7 @@ export function serializeCredits(value: unknown): string {
   return value;
 }
 
-/** To nanocredits. Text only: a JSON number has been rounded to a double before anyone could look at it. */
+/** Parses nanocredits. Only from text: a JSON number has already been rounded to a double. */
 export function parseCredits(value: unknown): bigint {
   const nanocredits = typeof value === "string" ? parseNanocredits(value) : null;
   if (nanocredits === null)
@@ -34,7 +34,7 @@ export function parseCredits(value: unknown): bigint {
   return nanocredits;
 }
 
-/** To picocredits. Text only, as credits are. */
+/** Parses picocredits. Only from text, as credits are. */
 export function parsePrice(value: unknown): bigint {
   const picocredits = typeof value === "string" ? parsePicocredits(value) : null;
   if (picocredits === null)
@@ -44,7 +44,7 @@ export function parsePrice(value: unknown): bigint {
   return picocredits;
 }
 
-/** A variable's value that is coerced: the executor finds it where it looks for JSON, and takes it as it is. */
+/** A coerced value of a variable, in a form that the executor accepts as JSON without coercing it again. */
 export class CoercedValue {
   constructor(readonly value: unknown) {}
 }

@@ -1,4 +1,4 @@
-/** The schema: every domain, once. */
+/** The schema of all domains. */
 import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
 import { INCREMENTAL_DIRECTIVES } from "./incremental-delivery.js";
@@ -36,17 +36,17 @@ import "./types/usage-lists.js";
 import "./types/user-info.js";
 import "./types/webhooks.js";
 
-/** The same for every server of a process: what belongs to one is in the context of its requests. */
+/** Shared by all servers of a process. State of one server is in the context of its requests. */
 export const schema: GraphQLSchema = builder.toSchema({
   sortSchema: false,
   directives: [...specifiedDirectives, ...INCREMENTAL_DIRECTIVES],
 });
 
-// What is refused by the second is named by the first.
+// `storable-arguments` must run inside `input-names`, which converts the names in its errors.
 refuseUnstorableArguments(schema);
 nameFieldsAsTheSchemaDoes(schema);
 
-/** The contract as it is kept in schema/schema.graphql. */
+/** Prints the contract for schema/schema.graphql. */
 export function printSdl(): string {
   return `${printSchema(schema)}\n`;
 }

@@ -1,6 +1,6 @@
 /**
- * What a document selects of rows, as columns for the service that reads them. A resolver that answers rows asks for it, also when it
- * has the rows already: the fields of a row resolve only below a field that has asked.
+ * The selection of a document as columns, for the service that reads the rows. A resolver that returns rows must compute it, even
+ * when it already has the rows: fields of a row resolve only below a field with a selection.
  */
 import { queryFromInfo } from "@pothos/plugin-prisma";
 import { type GraphQLResolveInfo, Kind, type SelectionSetNode } from "graphql";
@@ -9,13 +9,13 @@ import type { GraphQLContext } from "./context.js";
 
 export type Select = Readonly<Record<string, unknown>>;
 
-/** What is deferred is read with the rest: a row is read once, by a service. */
+/** Deferred fields are read with the rest, so that a service reads a row once. */
 const WHOLE = { skipDeferredFragments: false } as const;
 
-/** Where the rows of a connection are. */
+/** The paths of the rows in a connection. */
 const CONNECTION_PATHS = [["nodes"], ["edges", "node"]];
 
-/** `path`: where below the field the row is, such as `["apiKey"]` in a payload. */
+/** `path`: the place of the row below the field, such as `["apiKey"]` in a payload. */
 export function selectionOf(ctx: GraphQLContext, info: GraphQLResolveInfo, path: readonly string[] = [], typeName?: string): Select {
   return columnsOf(queryFromInfo({ ...WHOLE, context: ctx, info, path: [...path], ...(typeName !== undefined && { typeName }) }));
 }
@@ -28,7 +28,10 @@ function columnsOf({ select }: { readonly select?: Select | undefined }): Select
   return select ?? {};
 }
 
-/** The names of the fields that are selected below the field, whatever directives and types say: of what is no row, and dear to read. */
+/**
+ * The names of the fields selected below the field, regardless of directives and types. For values that are not rows and expensive to
+ * read.
+ */
 export function fieldsOf({ fieldNodes, fragments }: GraphQLResolveInfo): ReadonlySet<string> {
   const names = new Set<string>();
   const entered = new Set<string>();

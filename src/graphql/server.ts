@@ -1,9 +1,8 @@
 /**
- * The GraphQL face: queries and mutations over HTTP, subscriptions as server-sent events, and all of them over a
- * WebSocket. Mount `handler` at /graphql before anything that reads bodies, and `upgrade` at the same path.
- *
- * 1. The credential is looked at before the body is, and decides how large that may be.
- * 2. Yoga answers. Its request signal is aborted when the connection closes, for whatever reason.
+ * The GraphQL face: queries and mutations over HTTP, subscriptions as server-sent events, and all of them over a WebSocket. Mount
+ * `handler` at /graphql before anything that reads bodies, and `upgrade` at the same path.
+ * 1. The credential is checked before the body is read, and determines the body's limit.
+ * 2. Yoga answers. Its request signal is aborted when the connection closes.
  * 3. The answer is written at the reader's pace.
  */
 import { createHash } from "node:crypto";
@@ -45,16 +44,16 @@ export interface GraphQLServerOptions {
   readonly log: Logger;
   readonly config: {
     readonly graphql: {
-      /** Whether those without a key may ask for the schema. */
+      /** Whether anonymous callers may read the schema. */
       readonly introspection: boolean;
-      /** Whether a browser is shown GraphiQL. */
+      /** Whether browsers get GraphiQL. */
       readonly graphiql: boolean;
     };
-    /** How many hops of X-Forwarded-For are our own. */
+    /** The number of trusted hops of X-Forwarded-For. */
     readonly trustProxyHops: number;
     readonly webSockets: KeepAlive;
   };
-  /** Told of each operation on a WebSocket when it is over; requests over HTTP are seen by the server. */
+  /** Called for each operation on a WebSocket when it ends. The server sees requests over HTTP itself. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
@@ -63,9 +62,9 @@ export interface GraphQLServer {
   readonly upgrade: UpgradeHandler;
   /** Answers a request that is refused before it is read. */
   readonly refuse: (req: HttpRequest, res: HttpResponse, error: AppError) => void;
-  /** How many WebSockets are open. */
+  /** The number of open WebSockets. */
   readonly socketCount: () => number;
-  /** Completes what would go on for ever, lets generations finish for a bounded time, and closes sockets with 1001. */
+  /** Completes endless subscriptions, lets generations finish for a bounded time, and closes sockets with 1001. */
   readonly close: () => Promise<void>;
 }
 
@@ -94,7 +93,7 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
     handler: (req, res, next) => {
       const path = pathOf(req.originalUrl);
       const isForExplorer = explorer?.answers(req, path) ?? false;
-      // Mounted with `use`, it is given everything below its path too.
+      // Mounted with `use`, it also gets all requests below its path.
       if (path !== GRAPHQL_PATH && path !== SCHEMA_PATH && !isForExplorer) return next();
       const exchange = new Exchange(req, res, log);
       if (path === SCHEMA_PATH) return void http.sendSchema(exchange);
@@ -118,14 +117,17 @@ export function createGraphQLServer({ services, log, config, onOver }: GraphQLSe
 }
 
 const METHODS = ["GET", "POST", "OPTIONS"];
-/** What single connection mode of GraphQL over server-sent events sends with its operations (docs/decisions/graphql-sse-distinct-connections.md). */
+/**
+ * Matches requests of the single connection mode of GraphQL over server-sent events
+ * (docs/decisions/graphql-sse-distinct-connections.md).
+ */
 const STREAM_TOKEN_HEADER = "x-graphql-event-stream-token";
 const DISTINCT_CONNECTIONS =
   "Each operation over server-sent events has a connection of its own here (distinct connections mode): set singleConnection to false, or use a WebSocket.";
 const SCHEMA_METHODS = ["GET", "HEAD", "OPTIONS"];
-/** Unspecified: how long a copy of the schema is believed. */
+/** Unspecified: seconds that a copy of the schema may be cached. */
 const SCHEMA_SECONDS = 300;
-/** Of every answer: who may keep it, and that no link tells where it came from. */
+/** Headers of every answer: caching, and no referrer. */
 const PRIVATE = { "Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer" };
 
 class HttpFace {
@@ -179,7 +181,7 @@ class HttpFace {
     }
   }
 
-  /** The schema changes with the gateway's version alone: it may be kept for a while, and is then asked for by its ETag. */
+  /** The schema changes only with the gateway's version: it may be cached for a while, and is then revalidated by its ETag. */
   async sendSchema(exchange: Exchange): Promise<void> {
     const { req } = exchange;
     exchange.note.route = SCHEMA_PATH;
@@ -224,7 +226,7 @@ class HttpFace {
     const address = `http://localhost${GRAPHQL_PATH}${mark === -1 ? "" : url.slice(mark)}`;
     const init = { method: req.method, headers: singleHeaders(req), signal };
     if (req.method !== "POST") return new this.face.yoga.fetchAPI.Request(address, init);
-    // What stands in the fields of such a form cannot be seen before they are decoded.
+    // The fields of such a form cannot be checked before they are decoded.
     const isSmall = caller.kind === "anonymous" || isOfMediaType(req, "application/x-www-form-urlencoded");
     const bytesMax = isSmall ? GRAPHQL_ANONYMOUS_BODY_BYTES_MAX : GRAPHQL_BODY_BYTES_MAX;
     const body = isForm(req.headers["content-type"])
@@ -246,13 +248,13 @@ class HttpFace {
     if (!isOfType(response, "text/event-stream") || response.body === null) {
       return sendRefusal(exchange, response.status, headers, Buffer.from(await response.arrayBuffer()));
     }
-    // What Yoga says about compression is not a coding that HTTP knows.
+    // Yoga's statement about compression is not a valid HTTP coding.
     delete headers["Content-Encoding"];
     exchange.writeHead(response.status, { ...headers, ...EVENT_STREAM_HEADERS });
     await this.sendLive(exchange, response.body, context, credential);
   }
 
-  /** Until it ends by itself, its reader leaves, or its key or session is revoked. */
+  /** Lasts until the subscription ends, its reader leaves, or its key or session is revoked. */
   private async sendLive(
     { res }: Exchange,
     body: ReadableStream<Uint8Array>,
@@ -291,7 +293,7 @@ function isOfType({ headers }: Response, type: string): boolean {
   return headers.get("content-type")?.startsWith(type) ?? false;
 }
 
-/** Without a slash at its end. */
+/** The path without a trailing slash. */
 function pathOf(url: string): string {
   const [path = ""] = url.split("?", 1);
   return path.endsWith("/") ? path.slice(0, -1) : path;
@@ -300,7 +302,7 @@ function pathOf(url: string): string {
 function methodNotAllowed({ method, res }: Exchange): AppError {
   const message = `GraphQL is asked with GET or POST, not ${method}.`;
   const isReservation = method === "PUT" || method === "DELETE";
-  // Its client drops the body unread, and tells this.
+  // Its client drops the body unread, and reports this message.
   if (isReservation) res.statusMessage = "Method Not Allowed: set singleConnection to false";
   return new AppError("METHOD_NOT_ALLOWED", isReservation ? `${message} ${DISTINCT_CONNECTIONS}` : message, { allow: METHODS });
 }
@@ -309,7 +311,7 @@ function singleHeaders(req: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(req.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])));
 }
 
-/** Yoga's names are in lower case; an answer's headers of the same name must be spelt alike to be one. */
+/** Yoga's header names are in lower case. Headers of the same name must be spelt alike to be merged. */
 function toHeaders(response: Response): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of response.headers)
@@ -326,7 +328,7 @@ function sendPreflight(exchange: Exchange, methods = METHODS): void {
   exchange.res.end();
 }
 
-/** What is refused before there is a GraphQL request: the answer holds nothing but the error, so its status is the error's. */
+/** A refusal before there is a GraphQL request: the answer contains only the error, so its status is the error's. */
 function sendFailure(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
   const told = explain(error, exchange);

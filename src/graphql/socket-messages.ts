@@ -1,6 +1,6 @@
 /**
- * The messages of one WebSocket, in order. A large one is looked through, decoded and parsed in turns of the event loop; until that is done nothing
- * more is read from its socket.
+ * The messages of one WebSocket, in order. A large one is scanned, decoded and parsed in turns of the event loop, while its socket is
+ * not read.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { WebSocket } from "ws";
@@ -11,16 +11,16 @@ import { GRAPHQL_JSON_BOUNDS } from "../limits.js";
 
 export interface MessageReader {
   readonly onText: (text: string) => void;
-  /** For a message that exceeds a bound of structure. */
+  /** Called for a message that exceeds a structural limit. */
   readonly onRefused: (reason: string) => void;
 }
 
 const NOUN = "The message";
 
 export class SocketMessages {
-  /** Large messages under way, and those behind them: a paused socket may have read some already. */
+  /** Large messages in progress, and those behind them: a paused socket may already have read some. */
   #waiting = 0;
-  /** Paused here: a socket whose answers are not read is paused elsewhere, and resumed there. */
+  /** Paused here. A socket whose answers are not read is paused and resumed elsewhere. */
   #isPausing = false;
   #last: Promise<void> = Promise.resolve();
 

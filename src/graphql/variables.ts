@@ -1,7 +1,7 @@
 /**
- * The variables of an operation, coerced once (GraphQL, 6.1.2 Coercing Variable Values). graphql-js prints the whole value into each error that it
- * finds in it, which grows with the square of the value. Here an error shows the wrong part in a few characters, and the first errors stand for
- * the rest.
+ * Coerces the variables of an operation once (GraphQL, 6.1.2 Coercing Variable Values). graphql-js prints the whole value into each
+ * error, which grows with the square of the value. Here an error shows only the invalid part, shortened, and only the first errors
+ * are reported.
  */
 import { distance } from "fastest-levenshtein";
 import {
@@ -27,7 +27,7 @@ import { GRAPHQL_ERRORS_MAX, GRAPHQL_SUGGESTIONS_MAX } from "./limits.js";
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** The values by the names of their variables, or the errors. A variable without a value is left out. */
+/** The values by variable name, or the errors. A variable without a value is left out. */
 export type Coerced = { readonly values: Values; readonly errors?: never } | { readonly errors: readonly GraphQLError[] };
 
 const NONE: Coerced = { values: {} };
@@ -63,10 +63,10 @@ function coerceVariable(definition: VariableDefinitionNode, type: GraphQLInputTy
   return coercerOf(type)(value, place);
 }
 
-/** Answers undefined for a value that it refuses. */
+/** Returns undefined for an invalid value. */
 type Coercer = (value: unknown, place: Place) => unknown;
 
-/** Of each type once: a list may hold hundreds of thousands of values. */
+/** Cached by type, because a list may have hundreds of thousands of values. */
 const COERCERS = new WeakMap<GraphQLInputType, Coercer>();
 
 function coercerOf(type: GraphQLInputType): Coercer {
@@ -95,7 +95,7 @@ function makeCoercerOfNonNull(type: GraphQLInputType): Coercer {
   return isEnumType(type) ? enumCoercer(type) : scalarCoercer(type as GraphQLScalarType);
 }
 
-/** A single value is a list of one. */
+/** A single value becomes a list of one. */
 function listCoercer(coerceItem: Coercer): Coercer {
   return (value, place) => {
     if (!Array.isArray(value)) return [coerceItem(value, place)];
@@ -172,11 +172,11 @@ function scalarCoercer(type: GraphQLScalarType): Coercer {
 
 /** Longer than any name of the schema. */
 const NAME_CHARS_MAX = 100;
-/** A name is suggested when at most this part of the sent one would have to change. */
+/** The highest share of a name that a suggestion may change. */
 const SIMILAR_PART = 0.4;
 const SHOWN_CHARS_MAX = 60;
 
-/** The place of a value in its variable, and the errors found so far. */
+/** The place of a value in its variable, and the errors so far. */
 class Place {
   readonly path: (string | number)[] = [];
 
@@ -198,11 +198,11 @@ class Place {
 
   add(message: string): void {
     if (this.isFull) return;
-    // As the executor says of its own: 400 where the type of the answer has a status for it.
+    // As in the executor's own errors: 400 where the answer's type has a status for it.
     this.errors.push(new GraphQLError(message, { nodes: this.definition, extensions: { http: { status: 400 } } }));
   }
 
-  /** A misspelt name is compared with every name that there is, so only the first are. */
+  /** A misspelt name is compared with every possible name, so only the first ones are. */
   didYouMean(names: readonly string[], wanted: string): string {
     if (this.errors.length >= GRAPHQL_SUGGESTIONS_MAX || wanted.length > NAME_CHARS_MAX) return "";
     const text = wanted.toLowerCase();
@@ -215,7 +215,7 @@ class Place {
   }
 }
 
-/** A value in a few characters. */
+/** Prints a value in a few characters. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "[]" : "[...]";
   if (typeof value === "object" && value !== null) return "{...}";

@@ -1,4 +1,4 @@
-/** The operations of one WebSocket: checked, bounded in number, and each with a signal of its own that ends it at once. */
+/** The operations of one WebSocket: checked, limited in number, each with a signal that ends it at once. */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -28,19 +28,19 @@ interface Operation {
   readonly note: RequestNote;
 }
 
-/** A `complete` message is short; longer ones are not looked into twice. */
+/** A `complete` message is short; longer messages are not parsed for it. */
 const COMPLETE_CHARS_MAX = 256;
 
 export class SocketOperations {
   readonly #running = new Map<SubscribePayload, Operation>();
   #credential: Credential = { key: null, sessionToken: null };
   #onStopped: (() => void) | null = null;
-  /** Length of the message that is being read: graphql-ws prepares its operation before the next message. */
+  /** The length of the current message: graphql-ws prepares its operation before the next message. */
   #messageChars = 0;
 
   constructor(
     private readonly face: Face,
-    /** Its upgrade: the headers count for each operation. */
+    /** The upgrade request, whose headers apply to each operation. */
     private readonly upgrade: IncomingMessage,
     private readonly clientAddress: string,
     private readonly onKeyRefused: (error: AppError) => void,
@@ -50,7 +50,7 @@ export class SocketOperations {
     this.#credential = credential;
   }
 
-  /** What graphql-ws is to execute, or the errors that it is to answer instead. */
+  /** The operation for graphql-ws to execute, or the errors to answer. */
   async prepare(id: string, payload: SubscribePayload): Promise<PreparedOperation | readonly GraphQLError[]> {
     const requestId = randomUUID();
     const leaving = new AbortController();
@@ -84,7 +84,7 @@ export class SocketOperations {
     }
   }
 
-  /** Yoga's own pipeline: parse, validate and run with every plugin. */
+  /** Runs Yoga's own pipeline: parse, validate and execute with every plugin. */
   private async envelop(context: GraphQLContext, payload: SubscribePayload): Promise<PreparedOperation | GraphQLError[]> {
     const params = {
       query: await textOf(payload, context),
@@ -108,7 +108,7 @@ export class SocketOperations {
     return { ...args, run: () => settle(() => run(args), context) };
   }
 
-  /** To be told when an operation is over, however it ended. */
+  /** Called when an operation ends, in any way. */
   finish(payload: SubscribePayload): void {
     const operation = this.#running.get(payload);
     if (operation) this.tell(operation);
@@ -116,15 +116,15 @@ export class SocketOperations {
     if (this.#running.size === 0) this.#onStopped?.();
   }
 
-  /** Takes no more operations and calls back when those that run are over. */
+  /** Accepts no more operations and calls back when the running ones have ended. */
   stop(onStopped: () => void): void {
     this.#onStopped = onStopped;
     if (this.#running.size === 0) onStopped();
   }
 
   /**
-   * Reads a message before graphql-ws does. A `complete` aborts the signal of its operation at once: graphql-ws would end a subscription, and let
-   * a query or mutation run on.
+   * Reads a message before graphql-ws does. A `complete` aborts the signal of its operation at once: graphql-ws would end a
+   * subscription, but let a query or mutation continue.
    */
   expect(text: string): void {
     this.#messageChars = text.length;
@@ -146,7 +146,7 @@ export class SocketOperations {
   }
 }
 
-/** An error as it is sent: what is meant for HTTP stays here. */
+/** An error as it is sent, without its HTTP extensions. */
 export function toMessageError(error: GraphQLError | GraphQLFormattedError): GraphQLFormattedError {
   const { extensions = {}, ...told } = error instanceof GraphQLError ? error.toJSON() : error;
   const { http: _, ...rest } = extensions;
@@ -173,7 +173,7 @@ function completedId(text: string): string | null {
     if (typeof message !== "object" || message === null || !("type" in message) || !("id" in message)) return null;
     return message.type === "complete" && typeof message.id === "string" ? message.id : null;
   } catch {
-    // graphql-ws closes the socket over it.
+    // graphql-ws closes the socket because of it.
     return null;
   }
 }

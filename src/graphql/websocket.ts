@@ -1,8 +1,8 @@
 /**
- * GraphQL over WebSocket: the graphql-ws protocol on ws, executed through Yoga's own envelope, so that every limit and the
- * error mapping apply here too (docs/spec/graphql.md#websocket). The key comes in `connectionParams.authorization` as `Bearer <key>`, in
- * the Authorization header of the upgrade, or in `?key=`; the first of these that is there counts. Without any, the cookie of a
- * signed-in browser does, on our own pages.
+ * GraphQL over WebSocket: the graphql-ws protocol on ws, executed through Yoga's own envelope, so that all limits and the error
+ * mapping apply (docs/spec/graphql.md#websocket). The key is taken from `connectionParams.authorization` as `Bearer <key>`, the
+ * Authorization header of the upgrade, or `?key=`, in this order. Without a key, the cookie of a signed-in browser is accepted on the
+ * gateway's own pages.
  */
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -23,25 +23,25 @@ import { type MessageReader, SocketMessages } from "./socket-messages.js";
 import { type PreparedOperation, SocketOperations, toMessageError } from "./websocket-operations.js";
 import type { Face } from "./yoga.js";
 
-/** Refusals that say nothing about the key. */
+/** Refusals that are not about the key. */
 const LATER: ReadonlySet<ErrorCode> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMITED"]);
 
 export interface WebSocketFace {
   readonly upgrade: UpgradeHandler;
   readonly socketCount: () => number;
-  /** Tells each client to go when its operations are done, and resolves when they have gone. */
+  /** Tells each client to close when its operations are done, and resolves when all have closed. */
   readonly close: () => Promise<void>;
 }
 
-/** One client's socket. */
+/** A client's socket. */
 interface Connection {
   readonly socket: WebSocket;
   readonly request: IncomingMessage;
   readonly clientAddress: string;
   readonly operations: SocketOperations;
-  /** What to undo when the socket closes. */
+  /** Cleanup when the socket closes. */
   readonly cleanups: (() => void)[];
-  /** Ends the bound on what a client without a key may send. */
+  /** Ends the limit for anonymous clients. */
   readonly trust: () => void;
 }
 
@@ -71,7 +71,7 @@ export function createWebSocketFace(face: Face, trustProxyHops: number): WebSock
   };
 }
 
-/** The protocol's state machine: who may connect, and what becomes of each operation. */
+/** The protocol's state machine: which clients may connect, and what happens to each operation. */
 function createProtocol({ services, connections }: Face): Server<Extra> {
   return makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: WEBSOCKET_INIT_TIMEOUT_MS,
@@ -86,7 +86,7 @@ function createProtocol({ services, connections }: Face): Server<Extra> {
   });
 }
 
-/** Answers graphql-ws's question whether this client may come in; a refusal closes the socket with 4403. */
+/** Decides for graphql-ws whether this client may connect. A refusal closes the socket with 4403. */
 async function admit(
   connection: Connection,
   connectionParams: Readonly<Record<string, unknown>> | undefined,
@@ -99,7 +99,7 @@ async function admit(
     const credential = { key, sessionToken: key === null ? services.access.sessionTokenOfUpgrade(request) : null };
     const caller = await authenticate(services.access, credential, clientAddress);
     if (socket.readyState !== socket.OPEN) return false;
-    // A session that was over before is nobody; one that ends later closes the socket.
+    // A session that has already ended is treated as anonymous. One that ends later closes the socket.
     if (caller.kind === "anonymous") return true;
     operations.authenticateAs(credential);
     try {
@@ -119,7 +119,7 @@ async function admit(
   }
 }
 
-/** The reason of a close is all that a client is told of it. */
+/** The close reason is all that a client learns. */
 function refuse(socket: WebSocket, { message }: AppError): void {
   socket.close(CloseCode.Forbidden, closeReason(message));
 }
@@ -137,7 +137,7 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
   const trust = boundAnonymousBytes(socket, request.socket);
   const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
   cleanups.push(keepAlive(socket, request.socket, face.keepAlive, () => socket.terminate()));
-  // Not before what the last operation has to say is on its way.
+  // Only after the last message of the operation is on its way.
   const goAway = () => operations.stop(() => setImmediate(() => socket.close(CLOSE_CODES.goingAway, "Going away")));
   closing.addEventListener("abort", goAway, { once: true });
   cleanups.push(() => closing.removeEventListener("abort", goAway));
@@ -163,7 +163,7 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
     },
     { connection },
   );
-  // ws has closed the socket by itself then: a frame that is too large or malformed, or a broken connection.
+  // ws has then closed the socket itself: a frame that is too large or malformed, or a broken connection.
   socket.on("error", () => undefined);
   socket.once("close", (code, reason) => {
     for (const cleanup of cleanups) cleanup();
@@ -180,7 +180,7 @@ function listen(socket: WebSocket, rawSocket: Duplex, reader: MessageReader): vo
   });
 }
 
-/** Nobody reads what is sent any more: whatever was to be sent next need not be made. */
+/** The client has gone, so no more messages need to be generated. */
 class SocketGone extends Error {
   override readonly name = "SocketGone";
 }
@@ -189,14 +189,14 @@ async function send(socket: WebSocket, text: string): Promise<void> {
   if (!(await deliver(socket, text))) throw new SocketGone();
 }
 
-/** A client that asks without reading the answers is not read from either until it does. */
+/** A client that sends without reading the answers is not read from until it does. */
 function slowDown(socket: WebSocket, rawSocket: Duplex): void {
   if (socket.bufferedAmount <= WEBSOCKET_UNREAD_BYTES_MAX || socket.isPaused) return;
   socket.pause();
   rawSocket.once("drain", () => socket.resume());
 }
 
-/** Until a key is accepted, a client may send what the public catalog needs and no more. */
+/** Until a key is accepted, a client may send only as much as the public catalog needs. */
 function boundAnonymousBytes(socket: WebSocket, rawSocket: Duplex): () => void {
   let bytes = 0;
   const count = (chunk: Buffer) => {

@@ -21,12 +21,12 @@ import { useUploads } from "./plugins/use-uploads.js";
 import { schema } from "./schema.js";
 
 export const GRAPHQL_PATH = "/graphql";
-/** The schema as text, for tools that read no introspection. */
+/** The schema as text, for tools that do not use introspection. */
 export const SCHEMA_PATH = "/schema.graphql";
 
 export type Yoga = YogaServerInstance<GraphQLContext, object>;
 
-/** What the transports share. */
+/** Shared by the transports. */
 export interface Face {
   readonly yoga: Yoga;
   readonly services: Services;
@@ -36,7 +36,7 @@ export interface Face {
   readonly closing: AbortSignal;
   readonly keepAlive: KeepAlive;
   readonly connections: LiveConnections;
-  /** Told of each operation on a WebSocket when it is over. */
+  /** Called for each operation on a WebSocket when it ends. */
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
 }
 
@@ -44,12 +44,12 @@ export function createYogaServer(): Yoga {
   return createYoga<GraphQLContext>({
     schema,
     graphqlEndpoint: GRAPHQL_PATH,
-    // What there is to log is logged by the error mapping, once and with its request id.
+    // The error mapping logs each error once, with its request ID.
     logging: false,
     maskedErrors: { maskError: maskRequestError },
     landingPage: false,
     graphiql: false,
-    // The handler in front of Yoga answers for origins and sizes.
+    // The handler in front of Yoga handles origins and sizes.
     cors: false,
     maxRequestBodySize: false,
     // useUploads reads forms.
@@ -72,25 +72,25 @@ export function createYogaServer(): Yoga {
   });
 }
 
-/** Unspecified: texts of documents that need not be parsed again, and the longest of them. Prompts stand in variables. */
+/** Unspecified: document texts that are cached after parsing, and the longest of them. Prompts are in variables. */
 const PARSED_DOCUMENTS_MAX = 1_024;
 const PARSED_CHARS_MAX = 16 * 1024 * 1024;
 const PARSED_DOCUMENT_CHARS_MAX = 64 * 1024;
 
-/** Yoga's own bound is their number: of documents with long texts in them a thousand would be more than a process has. */
+/** Yoga limits only their number: a thousand documents with long texts would exceed a process's memory. */
 function boundedByText<Value extends object>(): LRUCache<string, Value> {
   return new LRUCache({
     maxSize: PARSED_CHARS_MAX,
     maxEntrySize: PARSED_DOCUMENT_CHARS_MAX,
-    // Short ones are more in memory than their text.
+    // Short documents take more memory than their text.
     sizeCalculation: (_value, text) => Math.max(text.length, Math.ceil(PARSED_CHARS_MAX / PARSED_DOCUMENTS_MAX)),
   });
 }
 
-/** Clients choose the name: of a long one the beginning is told. GraphQL's grammar leaves it letters, digits and underscores. */
+/** Clients choose the name, so a long one is truncated. GraphQL's grammar allows letters, digits and underscores. */
 const NAME_CHARS_MAX = 64;
 
-/** Writes down what an operation is called, for the access log. Its document, and what stands in it, are its caller's alone. */
+/** Records the name of an operation for the access log. Its document is private to its caller. */
 function useRequestNote(): Plugin<GraphQLContext, GraphQLContext> {
   const note = ({
     args,

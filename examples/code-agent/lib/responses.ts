@@ -1,14 +1,14 @@
-/** The two ends of the Responses format: what was said, and an answer of one's own. */
+/** Helpers for the Responses format: reading the input, and writing an answer. */
 import type { ResponsesRequest } from "../sluice.d.ts";
 
-/** The text of the last thing that the user said. */
+/** Returns the text of the last user message. */
 export function lastWords({ input }: ResponsesRequest): string {
   if (typeof input === "string") return input;
   const content = input.filter(({ role }) => role === "user").at(-1)?.content ?? "";
   return typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 }
 
-/** An answer that no model was asked for. */
+/** Builds an answer without calling a model. */
 export function say(model: string, text: string): Response {
   return Response.json({
     id: `resp_${crypto.randomUUID()}`,

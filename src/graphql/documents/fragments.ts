@@ -1,4 +1,4 @@
-/** The fragments of a document by their names. */
+/** The fragments of a document by name. */
 import { type DocumentNode, type FragmentDefinitionNode, Kind, type SelectionSetNode } from "graphql";
 
 export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
@@ -9,7 +9,10 @@ export function fragmentsOf({ definitions }: DocumentNode): Fragments {
   return fragments;
 }
 
-/** Of an operation's selection, inside fragments too. A fragment counts once however often it is spread: its fields are answered once. */
+/**
+ * The fields of an operation's selection, including fragments. A fragment counts once however often it is spread, because its fields
+ * are answered once.
+ */
 export function rootFieldNames(
   { selections }: SelectionSetNode,
   fragmentOf: (name: string) => FragmentDefinitionNode | null | undefined,

@@ -1,7 +1,7 @@
 /**
- * Fields that answer under one name must be the same field, asked for the same thing (GraphQL, 5.3.2 Field Selection Merging). The rule of
- * graphql-js compares every pair of them; here each is compared with the first of its name, level by level as the executor merges them.
- * The document has passed every other rule and the bound of its expanded fields.
+ * Fields with one response name must be the same field with the same arguments (GraphQL, 5.3.2 Field Selection Merging). The rule of
+ * graphql-js compares every pair of them; here each is compared with the first of its name, level by level as the executor merges
+ * them. The document has passed every other rule and the limit of its expanded fields.
  */
 import {
   type ArgumentNode,
@@ -24,12 +24,12 @@ import {
 import { ownValue } from "../../lib/own-values.js";
 import { GRAPHQL_ERRORS_MAX, GRAPHQL_MERGED_FIELDS_MAX } from "../limits.js";
 
-/** A field in one of the places where it is selected. */
+/** A field at one of the places where it is selected. */
 interface Selected {
   readonly node: FieldNode;
   readonly parent: GraphQLNamedType | undefined;
   readonly type: GraphQLOutputType | undefined;
-  /** The field that it is selected of; null for a field of the root. */
+  /** The type that the field is selected of; null for a root field. */
   readonly above: Selected | null;
 }
 
@@ -39,7 +39,7 @@ interface Selections {
   readonly above: Selected | null;
 }
 
-/** Why two fields of one name cannot be merged; null when they can. */
+/** The reason why two fields of one name cannot be merged; null when they can. */
 type Compare = (one: Selected, other: Selected) => string | null;
 
 /** At most as many conflicts as are shown. */
@@ -56,7 +56,7 @@ class Merging {
   readonly errors: GraphQLError[] = [];
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
   readonly #argumentsOf = new WeakMap<readonly ArgumentNode[], number>();
-  /** Texts of arguments by number: however often two long ones meet, they are compared once. */
+  /** Texts of arguments by number, so that two long ones are compared once, however often they meet. */
   readonly #numbers = new Map<string, number>();
   #selected = 0;
 
@@ -78,7 +78,10 @@ class Merging {
     if (this.errors.length === 0) this.#compareLevel([root], (fields) => [fields], this.#shapeDifference);
   }
 
-  /** What answers under one path, and everything below. `split`: which fields of one name are compared, and merged, with each other. */
+  /**
+   * All fields with one response path, and everything below. `split`: which fields of one name are compared, and merged, with each
+   * other.
+   */
   #compareLevel(merged: readonly Selections[], split: (fields: Selected[]) => readonly Selected[][], difference: Compare): void {
     for (const fields of this.#collect(merged).values()) {
       for (const group of split(fields)) {
@@ -103,8 +106,9 @@ class Merging {
   }
 
   /**
-   * The fields by the names that they answer under. Each fragment is entered once: its fields are the same wherever it is spread. Fields of
-   * an interface beside those of several types are collected again for each type, which no bound of the document covers: they are counted.
+   * Groups the fields by response name. Each fragment is entered once, because its fields are the same wherever it is spread. Fields
+   * of an interface beside those of several types are collected again for each type. No limit of the document covers this, so they
+   * are counted.
    */
   #collect(merged: readonly Selections[]): ReadonlyMap<string, Selected[]> {
     const found = new Map<string, Selected[]>();
@@ -148,7 +152,7 @@ class Merging {
     return stream ? this.#numberOf(stream.arguments) : null;
   }
 
-  /** The same number for the same arguments, in any order. */
+  /** Returns the same number for the same arguments, in any order. */
   #numberOf(list: readonly ArgumentNode[] = []): number {
     if (list.length === 0) return -1;
     const known = this.#argumentsOf.get(list);
@@ -174,7 +178,7 @@ function selectionsOf(field: Selected): Selections[] {
   return selectionSet ? [{ selectionSet, type: field.type && getNamedType(field.type), above: field }] : [];
 }
 
-/** Fields of two object types never answer together; those of anything else may answer with either. */
+/** Fields of two object types never answer together; those of any other types may answer with either. */
 function byParent(fields: Selected[]): readonly Selected[][] {
   if (fields.length === 1) return [fields];
   const shared: Selected[] = [];

@@ -1,4 +1,4 @@
-/** Parses a document within its bounds: characters, tokens and comments are counted before anything else looks at it. */
+/** Parses a document within its limits: characters, tokens and comments are counted first. */
 import { type DocumentNode, GraphQLError, type Location, Source, type Token, TokenKind } from "graphql";
 import { Parser } from "graphql/language/parser.js";
 import { GRAPHQL_COMMENTS_MAX, GRAPHQL_DOCUMENT_CHARS_MAX, GRAPHQL_NAME_CHARS_MAX, GRAPHQL_TOKENS_MAX } from "../limits.js";
@@ -34,7 +34,7 @@ class BoundedParser extends Parser {
   }
 }
 
-/** Throws a GraphQLError for text that is not a document, or exceeds a bound. */
+/** Throws a GraphQLError for text that is not a document, or exceeds a limit. */
 export function parseDocument(text: string | Source): DocumentNode {
   const source = typeof text === "string" ? new Source(text) : text;
   if (source.body.length > GRAPHQL_DOCUMENT_CHARS_MAX) {

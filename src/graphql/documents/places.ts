@@ -1,6 +1,6 @@
 /**
- * Where the nodes of a document stand in its text. graphql-js finds the line of a node by reading the text up to it, once for every error:
- * of a long document with many errors that is the product of the two. Here the lines of a text are found once, when an error names a node.
+ * The places of nodes in the text of a document. graphql-js finds the line of a node by reading the text up to it, once for every
+ * error, so the work is the product of length and errors. Here the lines of a text are computed once, at the first error.
  */
 import type { ASTNode, SourceLocation } from "graphql";
 import { GRAPHQL_ERROR_LOCATIONS_MAX } from "../limits.js";
@@ -52,7 +52,7 @@ export function setPlace(node: object, text: DocumentText, start: number): void 
   (node as Placed)[PLACE] = { text, start };
 }
 
-/** Of the first nodes that have a place; undefined when none has. */
+/** The place of the first node that has one; undefined when none has. */
 export function locationsOf(nodes: readonly ASTNode[] = []): readonly SourceLocation[] | undefined {
   const locations: SourceLocation[] = [];
   for (const node of nodes) {

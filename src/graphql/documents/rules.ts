@@ -1,9 +1,9 @@
-/** Rules of the schema's own, beside those of graphql-js: for `@defer` and `@stream`, and for fields that stand once in an operation. */
+/** Validation rules in addition to those of graphql-js: for `@defer` and `@stream`, and for fields allowed once per operation. */
 import { type ASTVisitor, GraphQLError, type GraphQLObjectType, getNullableType, isListType, Kind, type ValidationContext } from "graphql";
 import { ownValue } from "../../lib/own-values.js";
 import { rootFieldNames } from "./fragments.js";
 
-/** Clients find the parts of an answer by their labels. */
+/** Clients identify the parts of an answer by their labels. */
 export function IncrementalLabelRule(context: ValidationContext): ASTVisitor {
   const known = new Set<string>();
   return {
@@ -25,7 +25,7 @@ export function IncrementalLabelRule(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** Fields of a mutation run one after the other, and a subscription answers in parts already. */
+/** Fields of a mutation run one after the other, and a subscription already answers in parts. */
 export function IncrementalRootRule(context: ValidationContext): ASTVisitor {
   return {
     Directive: (directive) => {
@@ -49,7 +49,7 @@ export function StreamedListRule(context: ValidationContext): ASTVisitor {
   };
 }
 
-/** Fields marked `isOnePerOperation` may appear once among the root fields: repeating them by alias would dodge rate limits. */
+/** Fields marked `isOnePerOperation` may appear once among the root fields: repeating them by alias would evade rate limits. */
 export function OnePerOperationRule(context: ValidationContext): ASTVisitor {
   return {
     OperationDefinition: (operation) => {

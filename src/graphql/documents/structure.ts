@@ -1,6 +1,6 @@
 /**
- * How large a document is when every fragment is counted as often as it is spread. One walk, in which each fragment is entered once, finds
- * it before any rule of validation runs: a rule never meets more than these bounds.
+ * The size of a document when every fragment is counted as often as it is spread. One walk, in which each fragment is entered once,
+ * computes it before any validation rule runs, so that rules never exceed these limits.
  */
 import {
   type DocumentNode,
@@ -23,10 +23,10 @@ interface Size {
 
 const NOTHING: Size = { depth: 0, aliases: 0, directives: 0, fields: 0 };
 
-/** Exempt from depth: their results are weighed (introspection.ts). */
+/** Exempt from depth: the size of their results is counted (introspection.ts). */
 const INTROSPECTION: ReadonlySet<string> = new Set(["__schema", "__type"]);
 
-/** The bound that the document exceeds; null when it exceeds none. */
+/** The limit that the document exceeds; null when it exceeds none. */
 export function structureError(document: DocumentNode): GraphQLError | null {
   const sizes = new Sizes(document);
   let fields = 0;
@@ -39,7 +39,7 @@ export function structureError(document: DocumentNode): GraphQLError | null {
     fields += size.fields;
   }
   if (fields <= GRAPHQL_COST_MAX) return null;
-  // Each field costs 1 at least, wherever it stands.
+  // Each field costs at least 1, at any place.
   return new GraphQLError(
     `The document costs more than ${GRAPHQL_COST_MAX}, which is the most that is allowed: ask for fewer fields, or spread fragments less often.`,
   );
@@ -96,7 +96,7 @@ class Sizes {
     };
   }
 
-  /** A fragment within itself counts as nothing: a rule of validation refuses it. */
+  /** A fragment within itself counts as nothing, because a validation rule refuses it. */
   #ofFragment(name: string): Size {
     const known = this.#known.get(name);
     if (known) return known;
@@ -104,7 +104,7 @@ class Sizes {
     if (!fragment) return NOTHING;
     this.#known.set(name, NOTHING);
     const inside = this.#ofSelections(fragment.selectionSet);
-    // A spread and the definition behind it are a level each.
+    // A spread and its definition are a level each.
     const size = { ...inside, depth: inside.depth + 1, directives: inside.directives + (fragment.directives?.length ?? 0) };
     this.#known.set(name, size);
     return size;

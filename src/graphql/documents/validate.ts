@@ -1,6 +1,6 @@
 /**
- * Validation in three steps, each within the bounds of the one before it: the document's size, rules whose work grows with it, and the
- * merging of its fields.
+ * Validation in three steps, each bounded by the one before it: the document's size, rules with linear work, and the merging of its
+ * fields.
  */
 import {
   type DocumentNode,
@@ -28,7 +28,7 @@ const RULES: readonly ValidationRule[] = [
   OnePerOperationRule,
 ];
 
-/** `more`: rules of one caller, such as that against introspection. */
+/** `more`: rules for one caller, such as that against introspection. */
 export function validateDocument(schema: GraphQLSchema, document: DocumentNode, more: readonly ValidationRule[]): readonly GraphQLError[] {
   const tooLarge = structureError(document);
   if (tooLarge) return [tooLarge];
@@ -36,7 +36,7 @@ export function validateDocument(schema: GraphQLSchema, document: DocumentNode, 
   return errors.length > 0 ? errors : mergingErrors(schema, document);
 }
 
-/** Thrown through graphql-js's visitor, which has no other way to end. */
+/** Thrown through graphql-js's visitor, which has no other way to stop. */
 const ENOUGH = Symbol("enough errors");
 
 function findErrors(schema: GraphQLSchema, document: DocumentNode, rules: readonly ValidationRule[]): readonly GraphQLError[] {
@@ -64,7 +64,7 @@ class BoundedContext extends ValidationContext {
     });
   }
 
-  /** A misspelt name is compared with every name of the schema, so only the first are. */
+  /** A misspelt name is compared with every name of the schema, so only the first ones are. */
   override get hideSuggestions(): boolean {
     return this.errors.length >= GRAPHQL_SUGGESTIONS_MAX;
   }

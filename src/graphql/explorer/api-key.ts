@@ -1,4 +1,4 @@
-/** The key that is typed in, remembered by this tab alone: it stands in no address, in no storage that other tabs see, and goes when the tab does. */
+/** The typed key, kept only in this tab: never in a URL or in storage that other tabs share, and dropped with the tab. */
 const STORED_AS = "sluice:api-key";
 
 export function readApiKey(): string {
@@ -10,7 +10,7 @@ export function rememberApiKey(key: string): void {
   else sessionStorage.setItem(STORED_AS, key);
 }
 
-/** The value of an Authorization header; null: the session's cookie, where there is one, says who asks. */
+/** The value of an Authorization header. Null: the session cookie authenticates, if there is one. */
 export function readAuthorization(): string | null {
   const key = readApiKey();
   return key === "" ? null : `Bearer ${key}`;

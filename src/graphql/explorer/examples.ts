@@ -1,4 +1,4 @@
-/** What the explorer opens with, each in a tab of its own. */
+/** Documents that the explorer opens with, each in a tab of its own. */
 import modelsWithPrices from "./examples/models-with-prices.graphql";
 import streamedChat from "./examples/streamed-chat.graphql";
 import whoAmI from "./examples/who-am-i.graphql";

@@ -1,6 +1,6 @@
 /**
- * How the explorer asks: queries and mutations over HTTP, subscriptions over a WebSocket, each as the key that is typed in or, without
- * one, as whoever is signed in. An Authorization header of the headers editor wins on both.
+ * Sends the explorer's requests: queries and mutations over HTTP, subscriptions over a WebSocket, with the typed key or, without one,
+ * with the session. An Authorization header of the headers editor takes precedence on both.
  */
 import { createGraphiQLFetcher, type Fetcher, type FetcherOpts, type FetcherParams } from "@graphiql/toolkit";
 import { type DocumentNode, type ExecutionResult, getOperationAST, type OperationDefinitionNode, parse } from "graphql";
@@ -8,10 +8,10 @@ import { createClient } from "graphql-ws";
 import { readAuthorization } from "./api-key.js";
 
 const ENDPOINT = "/graphql";
-/** How many events of a subscription are shown: the editor lays out all of them anew for each. */
+/** The number of subscription events shown: the editor lays out all of them again for each. */
 const EVENTS_SHOWN_MAX = 100;
 
-/** With `schemaUrl` the schema is a file that browsers keep; without it, it is asked for as whoever asks. */
+/** With `schemaUrl`, the schema is a file that browsers cache. Without it, it is read with the caller's credentials. */
 export function createFetcher(schemaUrl: string | null): Fetcher {
   const askOverHttp = createGraphiQLFetcher({
     url: ENDPOINT,
@@ -29,16 +29,16 @@ export function createFetcher(schemaUrl: string | null): Fetcher {
   };
 }
 
-/** What GraphiQL calls its own question for the schema. */
+/** The name of GraphiQL's own schema query. */
 const INTROSPECTION = "IntrospectionQuery";
 
-/** GraphiQL looks at what is typed with a delay: the name that it sends may be that of the operation which stood there before. */
+/** GraphiQL reads the editor with a delay, so the name that it sends may be that of the previous operation. */
 function withOperation(params: FetcherParams): FetcherParams & { readonly operation?: OperationDefinitionNode | null | undefined } {
   let document: DocumentNode;
   try {
     document = parse(params.query);
   } catch {
-    // The gateway says what is wrong with it.
+    // The gateway reports the error.
     return params;
   }
   const named = getOperationAST(document, params.operationName);
@@ -46,7 +46,7 @@ function withOperation(params: FetcherParams): FetcherParams & { readonly operat
   return { ...params, operationName: null, operation: getOperationAST(document) };
 }
 
-/** What there has been of a subscription, the newest first: GraphiQL shows one result, and of a streamed text that would be the last word. */
+/** The events of a subscription, newest first. GraphiQL shows one result, which would be only the last chunk of a streamed text. */
 interface Shown extends ExecutionResult {
   readonly events: readonly unknown[];
 }
@@ -60,7 +60,7 @@ function subscribe({ query, variables, operationName }: FetcherParams, options: 
   });
   const results = client.iterate({ query, variables, operationName: operationName ?? null });
   let events: readonly unknown[] = [];
-  // No generator: to leave one that waits takes effect when it has waited.
+  // Not a generator, because leaving one that waits takes effect only after the wait.
   return {
     [Symbol.asyncIterator]() {
       return this;

@@ -1,4 +1,4 @@
-/** What the bundler turns into text, and the style sheets that it takes along. */
+/** Files that the bundler imports as text, and style sheets. */
 declare module "*.graphql" {
   const text: string;
   export default text;

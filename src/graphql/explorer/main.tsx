@@ -17,7 +17,7 @@ function Explorer() {
   return (
     <GraphiQLProvider
       fetcher={fetcher}
-      // What other tabs and later days can read holds nothing of what is typed here.
+      // Typed data is never stored where other tabs or later sessions can read it.
       storage={sessionStorage}
       shouldPersistHeaders={false}
       defaultTabs={EXAMPLES.map(({ query }) => ({ query }))}
@@ -29,7 +29,7 @@ function Explorer() {
   );
 }
 
-/** What a link may hold: the operation to begin with. */
+/** The data that a link may contain: the initial operation. */
 function askedFor(): { readonly query?: string; readonly variables?: string } {
   const asked = new URLSearchParams(location.search);
   const query = asked.get("query");
@@ -49,7 +49,7 @@ function Bar() {
   );
 }
 
-/** No password field: browsers offer to keep what is typed into one. */
+/** Not a password field, because browsers offer to save those. */
 function ApiKey() {
   const [key, setKey] = useState(readApiKey);
   const { introspect } = useSchemaContext({ nonNull: true });
@@ -64,7 +64,7 @@ function ApiKey() {
       placeholder="API key, for this tab only"
       value={key}
       onChange={({ target }) => remember(target.value)}
-      // Where only those with a key may see the schema.
+      // For gateways where only callers with a key may read the schema.
       onBlur={introspect}
       autoComplete="off"
       autoCapitalize="off"
@@ -76,7 +76,7 @@ function ApiKey() {
 function Examples() {
   const { queryEditor, tabs, activeTabIndex, addTab, changeTab } = useEditorContext({ nonNull: true });
   const [opening, setOpening] = useState<{ readonly query: string; readonly tabCount: number } | null>(null);
-  // The tab that was asked for is there from the next rendering on.
+  // The requested tab exists from the next rendering on.
   useEffect(() => {
     if (opening === null || tabs.length <= opening.tabCount || activeTabIndex !== tabs.length - 1) return;
     queryEditor?.setValue(opening.query);

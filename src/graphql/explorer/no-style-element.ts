@@ -1,5 +1,5 @@
 /**
- * In place of `react-style-singleton`: Radix's menus and dialogs keep the page behind them from scrolling by a style element, which the
- * page's policy forbids. This page does not scroll, so there is nothing to keep.
+ * Replaces `react-style-singleton`: Radix's menus and dialogs prevent the page behind them from scrolling with a style element, which
+ * the page's policy forbids. This page does not scroll, so it is not needed.
  */
 export const styleSingleton = () => () => null;

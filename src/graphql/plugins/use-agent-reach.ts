@@ -1,6 +1,6 @@
 /**
- * What an agent at work may ask for over GraphQL (docs/spec/agents.md#run-tokens): root fields that are marked `isForAgents`, and no other.
- * An operation that holds another is refused as a whole, before any of it runs.
+ * Limits a running agent (docs/spec/agents.md#run-tokens) to root fields marked `isForAgents`. An operation with any other field is
+ * refused as a whole, before any of it runs.
  */
 import { type ExecutionArgs, type GraphQLObjectType, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -29,7 +29,7 @@ export function useAgentReach(): Plugin<GraphQLContext, GraphQLContext> {
   return { onExecute: refuse, onSubscribe: refuse };
 }
 
-/** Fields that a directive leaves out count like the others. */
+/** Fields that a directive skips count like the others. */
 function isBeyond({ schema, document, operationName }: Args): boolean {
   const operation = getOperationAST(document, operationName);
   const root = operation && schema.getRootType(operation.operation);

@@ -1,6 +1,6 @@
 /**
- * Maps every error of an operation before Yoga's masking sees it, so that expected failures do not reach the error log
- * and unexpected ones never reach a caller. It works on the execution itself, which WebSocket and HTTP share.
+ * Maps every error of an operation before Yoga masks it, so that expected failures do not reach the error log and unexpected ones
+ * never reach a caller. It wraps the execution itself, which WebSocket and HTTP share.
  */
 import { type ExecutionResult, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -23,10 +23,10 @@ export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
         setResult(withPublicErrors(result, args.contextValue));
         return undefined;
       },
-      // A source that fails in mid-stream: the transports pass on whatever is thrown here.
+      // A source that fails in mid-stream: the transports pass on errors thrown here.
       onSubscribeError: ({ error, setError }) => setError(toPublicError(error, args.contextValue)),
     }),
-    // What was refused before there was an operation: the request, its syntax, its validation.
+    // Refused before there was an operation: the request, its syntax, its validation.
     onResultProcess: ({ result, setResult, serverContext }) => {
       if (!Array.isArray(result) && !isStream(result)) setResult(withPublicErrors(result, serverContext));
     },
@@ -34,8 +34,8 @@ export function useAppErrors(): Plugin<GraphQLContext, GraphQLContext> {
 }
 
 /**
- * For Yoga's own masking, which knows no request: it only has to keep what was thrown out of sight, because
- * `onResultProcess` above maps it. Malformed parameters in a query string surface as a SyntaxError of JSON.parse.
+ * For Yoga's own masking, which does not know the request: it only has to hide the thrown error, because `onResultProcess` above maps
+ * it. Malformed parameters in a query string surface as a SyntaxError of JSON.parse.
  */
 export function maskRequestError(error: unknown): Error {
   if (error instanceof GraphQLError) return error;
@@ -43,7 +43,7 @@ export function maskRequestError(error: unknown): Error {
   return new GraphQLError("Unexpected error.", { originalError: error instanceof Error ? error : new Error(String(error)) });
 }
 
-/** Of an answer in parts each part has errors of its own. */
+/** Each part of an answer in parts has its own errors. */
 interface Answered {
   readonly errors?: readonly unknown[] | undefined;
   readonly incremental?: readonly Answered[];
@@ -60,7 +60,7 @@ function withPublicErrors<Answer extends Answered>(answer: Answer, scope: Public
   };
 }
 
-/** Yoga writes each error as another, made of its nodes: where these stand is lost. */
+/** Yoga copies each error with its nodes, which loses their places. */
 function stringify(written: ExecutionResult, told: readonly GraphQLError[]): string {
   const errors = written.errors?.map((error, index) => {
     const { message, ...more } = error.toJSON();

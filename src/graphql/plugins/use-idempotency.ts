@@ -1,7 +1,7 @@
 /**
- * Idempotency-Key on GraphQL (docs/spec/generation.md#idempotency): the HTTP header, for an operation whose only root field is a mutation
- * that generates. Its result is stored before it is answered. On any other operation the header has no meaning, as on other REST
- * routes; beside further root fields a generation is refused, because a replay would have to repeat those, too.
+ * Idempotency-Key in GraphQL (docs/spec/generation.md#idempotency): the HTTP header, for an operation whose only root field is a
+ * mutation that generates. Its result is stored before it is answered. On other operations the header has no effect, as on other REST
+ * routes. A generation beside other root fields is refused, because a replay would have to repeat those, too.
  */
 import {
   type DocumentNode,
@@ -19,7 +19,7 @@ import type { IdempotentRun, StoredAnswer } from "../../services/idempotency/ide
 import type { GraphQLContext } from "../context.js";
 import { toPublicError, toPublicErrors } from "../public-errors.js";
 
-/** A contract test holds it against the schema. */
+/** A contract test compares it with the schema. */
 export const GENERATION_MUTATIONS: ReadonlySet<string> = new Set([
   "createChatCompletion",
   "createEmbeddings",
@@ -45,7 +45,7 @@ interface Operation {
   readonly contextValue: GraphQLContext & { readonly request?: Request };
 }
 
-/** What is kept of a result; `failure` of one that was charged and failed all the same. */
+/** The stored part of a result; `failure` when it was charged and still failed. */
 type StoredResult = { readonly data: ExecutionResult["data"] } | { readonly failure: string };
 
 export function useIdempotency(): Plugin<GraphQLContext, GraphQLContext> {
@@ -94,13 +94,13 @@ function toReplay({ body }: StoredAnswer): ExecutionResult {
   return { data: result.data ?? null, extensions: { idempotentReplay: true } };
 }
 
-/** How many generations an operation makes. */
+/** Counts the generations of an operation. */
 export function countGenerations(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): number {
   if (operation !== OperationTypeNode.MUTATION) return 0;
   return [...rootFields(document, selectionSet).values()].filter((name) => GENERATION_MUTATIONS.has(name)).length;
 }
 
-/** True for a generation alone. Throws BAD_REQUEST for one that is not alone. */
+/** True for a single generation. Throws BAD_REQUEST for a generation beside other fields. */
 function generates({ document, operationName }: Operation): boolean {
   const operation = getOperationAST(document, operationName);
   if (!operation || countGenerations(document, operation) === 0) return false;
@@ -108,7 +108,10 @@ function generates({ document, operationName }: Operation): boolean {
   throw invalidInput("With an Idempotency-Key a generation must be the operation's only field.", "Idempotency-Key");
 }
 
-/** The fields' names by the keys that they answer under: what is asked for twice under one key is done once. Each fragment is entered once, however often it is spread. */
+/**
+ * The field names by response key: fields requested twice under one key run once. Each fragment is entered once, however often it is
+ * spread.
+ */
 export function rootFields(
   document: DocumentNode,
   { selections }: SelectionSetNode,

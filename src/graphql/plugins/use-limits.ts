@@ -1,6 +1,6 @@
 /**
- * What a document may ask for, on every transport (docs/spec/graphql.md#limits). Its size is bounded while it is parsed, then depth, aliases,
- * directives and fields, then come the rules; its cost is counted when the variables are known.
+ * Limits of documents, on every transport (docs/spec/graphql.md#limits). The size is limited during parsing, then depth, aliases,
+ * directives and fields, then validation rules run; the cost is counted when the variables are known.
  */
 import { NoSchemaIntrospectionCustomRule } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -8,7 +8,7 @@ import type { GraphQLContext } from "../context.js";
 import { parseDocument } from "../documents/parse.js";
 import { validateDocument } from "../documents/validate.js";
 
-/** Yoga keeps parsed documents by their text, and whether they are valid by the names of the rules that were added. */
+/** Yoga caches parsed documents by their text, and their validity by the names of the added rules. */
 export function useDocumentLimits(): Plugin<GraphQLContext, GraphQLContext> {
   return {
     onParse: ({ setParseFn }) => setParseFn(parseDocument),

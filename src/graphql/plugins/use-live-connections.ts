@@ -1,6 +1,6 @@
 /**
- * Subscriptions over server-sent events count as live connections, as WebSockets do: each has a connection of its own. Fields whose extensions say
- * that they end by themselves are not counted; they are generations, which are paid for.
+ * Counts subscriptions over server-sent events as live connections, like WebSockets, because each has a connection of its own. Fields
+ * whose extensions state that they end by themselves are not counted: these are generations, which are paid for.
  */
 import { type ExecutionArgs, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -29,7 +29,7 @@ function endsByItself({ schema, document, operationName }: ExecutionArgs): boole
   const operation = getOperationAST(document, operationName);
   const fields = schema.getSubscriptionType()?.getFields();
   if (!operation || !fields) return false;
-  // Validation has made sure of one root field.
+  // Validation has ensured a single root field.
   const [name = ""] = rootFields(document, operation.selectionSet).values();
   return ownValue(fields, name)?.extensions.endsByItself === true;
 }

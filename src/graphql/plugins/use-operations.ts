@@ -1,6 +1,6 @@
 /**
- * Prepares an operation on every transport: coerces its variables, counts its cost, answers its introspection, and refuses it beyond a bound before
- * anything runs. The cost goes with the answer as `extensions.cost`.
+ * Prepares an operation on every transport: coerces its variables, counts its cost, answers its introspection, and refuses it beyond
+ * a limit before anything runs. The answer has the cost as `extensions.cost`.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -36,7 +36,7 @@ interface Prepared {
   readonly introspection: Introspection | null;
 }
 
-/** One that may not. Its cost is null where its variables are wrong. */
+/** A refused operation. Its cost is null when its variables are invalid. */
 interface Refused {
   readonly cost: number | null;
   readonly errors: readonly GraphQLError[];
@@ -69,7 +69,7 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       };
     },
     onSubscribe: ({ args, subscribeFn, setSubscribeFn, setResultAndStopExecution }) => {
-      // Its answers are parts already.
+      // Its answers are already parts.
       const prepared = prepare(args, false);
       if (!prepared) return undefined;
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
@@ -91,7 +91,7 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
   };
 }
 
-/** Of an answer in several parts the first tells it. */
+/** The first of several parts has it. */
 function tellOnce(requested: number | null): Tell {
   let isTold = requested === null;
   return (result, setResult) => {
@@ -102,7 +102,7 @@ function tellOnce(requested: number | null): Tell {
   };
 }
 
-/** Null without such an operation, which execution refuses in its own words. */
+/** Null without such an operation, which execution refuses with its own message. */
 function prepare({ schema, document, operationName, variableValues }: Args, mayBeInParts: boolean): Prepared | Refused | null {
   const operation = getOperationAST(document, operationName);
   if (!operation) return null;
@@ -129,7 +129,7 @@ function withIntrospection(
   const operation = operationOf(prepared.document, operationName);
   const introspection = introspect(schema, operation, knownOf(prepared.document, operation).fragments, values);
   const cost = costOfOthers + introspection.cost;
-  // What would have cost even more was left uncounted.
+  // Counting stopped at the limit.
   if (cost > GRAPHQL_COST_MAX) return { cost, errors: [tooDear(`costs ${introspection.data ? cost : `more than ${GRAPHQL_COST_MAX}`}`)] };
   return { ...prepared, cost, introspection };
 }
@@ -150,7 +150,7 @@ function tooManyParts(parts: number): GraphQLError {
   );
 }
 
-/** Found once for each operation: Yoga keeps documents by their text. */
+/** Computed once per operation: Yoga caches documents by their text. */
 interface Known {
   readonly fragments: Fragments;
   readonly isAboutSchema: boolean;
@@ -170,7 +170,7 @@ function knownOf(document: DocumentNode, operation: OperationDefinitionNode): Kn
 const ANY: NamedTypeNode = { kind: Kind.NAMED_TYPE, name: { kind: Kind.NAME, value: "JSON" } };
 const RUNNABLE = new WeakMap<OperationDefinitionNode, DocumentNode>();
 
-/** The document with variables of any type: their values are coerced by now, and the executor would coerce them again. */
+/** The document with variables of any type: their values are already coerced, and the executor would coerce them again. */
 function runnable(document: DocumentNode, operationName: string | null | undefined): DocumentNode {
   const operation = operationOf(document, operationName);
   if (!operation.variableDefinitions || operation.variableDefinitions.length === 0) return document;
@@ -190,7 +190,7 @@ function wrapped(values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value === null ? null : new CoercedValue(value)]));
 }
 
-/** The root fields that are no introspection are executed, and all are answered in the operation's order. */
+/** Root fields other than introspection are executed, and all are answered in the operation's order. */
 async function runBesideIntrospection(
   { document, variableValues }: Prepared,
   { data: ofSchema, fields }: Introspection,

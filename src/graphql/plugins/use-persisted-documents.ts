@@ -1,7 +1,7 @@
 /**
- * Documents that are asked for by their SHA-256 in `extensions.persistedQuery`, as Apollo's automatic persisted queries have it: the digest
- * alone, and where that is not known the digest with the text, which is then kept once it is known to be valid. The service decides
- * what is kept and what is allowed (services/requests/persisted-documents.ts).
+ * Documents requested by their SHA-256 in `extensions.persistedQuery`, as in Apollo's automatic persisted queries: first the digest
+ * alone, and if it is unknown, the digest with the text, which is stored once it is valid. The service decides which documents are
+ * stored and allowed (services/requests/persisted-documents.ts).
  */
 import { GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -19,13 +19,13 @@ interface Asked {
   readonly extensions?: unknown;
 }
 
-/** Texts that are registered when their operation begins, which only valid ones do. */
+/** Texts to register when their operation starts, which only valid ones do. */
 const registering = new WeakMap<GraphQLContext, { readonly digest: string; readonly text: string }>();
 
 export function usePersistedDocuments(): Plugin<GraphQLContext, GraphQLContext> {
   const register = ({ args: { contextValue: ctx } }: { readonly args: { readonly contextValue: GraphQLContext } }) => {
     const asked = registering.get(ctx);
-    // Nobody waits for it, and it never rejects.
+    // Not awaited. It never rejects.
     if (asked) void ctx.services.persistedDocuments.register(ctx, asked.digest, asked.text);
   };
   return {
@@ -38,7 +38,10 @@ export function usePersistedDocuments(): Plugin<GraphQLContext, GraphQLContext> 
   };
 }
 
-/** The text of the document that is meant; what is no text at all is for others to refuse. Throws when it is not known, or not allowed. */
+/**
+ * Returns the text of the requested document. Values that are not text are left for others to refuse. Throws when the document is
+ * unknown, or not allowed.
+ */
 export async function textOf<Query>(params: Asked & { readonly query?: Query }, ctx: GraphQLContext): Promise<Query | string> {
   const documents = ctx.services.persistedDocuments;
   const digest = digestIn(params.extensions);
@@ -73,7 +76,7 @@ function member(holder: unknown, name: string): unknown {
   return typeof holder === "object" && holder !== null ? ownValue(holder as Readonly<Record<string, unknown>>, name) : undefined;
 }
 
-/** Message, code and status are the protocol's own: clients then send the text. */
+/** Message, code and status are those of the protocol: clients then send the text. */
 function notFound(): GraphQLError {
   return new GraphQLError("PersistedQueryNotFound", { extensions: { code: PERSISTED_QUERY_NOT_FOUND, http: { status: 200 } } });
 }

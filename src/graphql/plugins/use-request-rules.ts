@@ -1,6 +1,6 @@
 /**
- * What a request over HTTP must bring beside its document, refused before anything runs and with the name of the header that is missing:
- * a mutation that is charged and answered with nothing would be paid for by nobody's fault but ours.
+ * Requirements of an HTTP request besides its document. They are checked before anything runs, and the error names the missing
+ * header: a mutation that is charged but cannot be answered would be our fault.
  */
 import { useCSRFPrevention } from "@graphql-yoga/plugin-csrf-prevention";
 import { GraphQLError, getOperationAST, OperationTypeNode } from "graphql";
@@ -8,19 +8,19 @@ import type { Plugin } from "graphql-yoga";
 import { statusOf } from "../../http/errors.js";
 import type { GraphQLContext } from "../context.js";
 
-/** Any of these makes a browser ask first, which a form or an image on somebody else's page cannot. */
+/** Any of these makes a browser send a preflight. Forms and images of other sites cannot send them. */
 const CSRF_HEADERS = ["x-graphql-yoga-csrf", "apollo-require-preflight", "x-apollo-operation-name", "graphql-preflight"];
 
 const EVENT_STREAM = "text/event-stream";
-/** In what an answer can be given. */
+/** The media types of answers. */
 const ANSWER_TYPES = ["application/json", "application/graphql-response+json", EVENT_STREAM, "multipart/mixed"];
 
-/** Yoga answers without a body where nothing that it could write is accepted. */
+/** Yoga answers without a body when the client accepts none of its types. */
 export const NOT_ACCEPTABLE = `Send an Accept header with ${ANSWER_TYPES.slice(0, -1).join(", ")} or ${ANSWER_TYPES.at(-1)}, in UTF-8.`;
 
 /**
- * Cross-site request forgery lives on what a browser adds by itself: the cookie of a session, and an address inside of a network. It never
- * adds `Authorization: Bearer`, so a GET that brings a key there (which has been read and believed by now) need prove nothing else.
+ * Cross-site request forgery relies on credentials that a browser adds by itself: a session cookie, and an address inside of a
+ * network. It never adds `Authorization: Bearer`, so a GET with a key there (which has already been verified) needs no further proof.
  */
 export function useCsrfRule(): Plugin {
   const { onRequestParse } = useCSRFPrevention({ requestHeaders: CSRF_HEADERS });
@@ -77,13 +77,13 @@ export function useRequestRules(): Plugin<GraphQLContext, GraphQLContext> {
   };
 }
 
-/** Whether an answer of this type may be given. As Yoga reads the header: in any order, without regard to preferences, and in UTF-8. */
+/** Whether the client accepts this type, as Yoga reads the header: in any order, without regard to preferences, and in UTF-8. */
 function accepts(request: Pick<Request, "headers">, type: string): boolean {
   const [family] = type.split("/", 1);
   return rangesOf(request).some((range) => range === type || range === "*/*" || range === `${family}/*`);
 }
 
-/** Whether an answer of this type is asked for in so many words. */
+/** Whether the client explicitly requests this type. */
 export function names(request: Pick<Request, "headers">, type: string): boolean {
   return rangesOf(request).includes(type);
 }

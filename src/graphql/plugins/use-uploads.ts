@@ -1,7 +1,7 @@
 /**
- * Files in variables, as the GraphQL multipart request specification has it: a form with `operations` (the request as JSON, null
- * where a file belongs), `map` (the paths of each file) and the files. Only HTTP brings files; that a page of somebody else cannot
- * send such a form is the CSRF prevention's business, which comes first.
+ * Files in variables, according to the GraphQL multipart request specification: a form with `operations` (the request as JSON, null
+ * where a file belongs), `map` (the paths of each file) and the files. Only HTTP supports files. The CSRF prevention, which runs
+ * first, keeps pages of other sites from sending such forms.
  */
 import { GraphQLError } from "graphql";
 import type { GraphQLParams, Plugin } from "graphql-yoga";
@@ -20,7 +20,7 @@ const FORM_LIMITS = {
   headerSize: 8 * 1024,
 } as const;
 
-/** Requests as Yoga makes them: what their forms may hold can be bounded. */
+/** The request class that Yoga uses, with limits for its forms. */
 interface FormRequest extends Request {
   formData(options?: { readonly formDataLimits: typeof FORM_LIMITS }): Promise<FormData>;
 }
@@ -72,7 +72,7 @@ function parseObject(form: FormData, field: "operations" | "map"): JsonObject {
   return value as JsonObject;
 }
 
-/** Only in place of a null that is there, and only in the variables. */
+/** Only replaces an existing null, and only in the variables. */
 function place(operations: JsonObject, target: unknown, file: UploadedFile): void {
   const keys = typeof target === "string" ? target.split(".") : [];
   const last = keys.pop();

@@ -288,7 +288,7 @@ builder.mutationField("updateProfile", (t) =>
   }),
 );
 
-/** As `answering`, for what signs the browser in. */
+/** As `answering`, for operations that sign the browser in. */
 function opening(ctx: GraphQLContext, work: (browser: BrowserAnswer) => Promise<SignedIn>): Promise<SignedIn> {
   return answering(ctx, async (browser) => {
     const signedIn = await work(browser);
@@ -297,7 +297,7 @@ function opening(ctx: GraphQLContext, work: (browser: BrowserAnswer) => Promise<
   });
 }
 
-/** Sets what `work` answers with as cookies of the HTTP answer. Rejects with BAD_REQUEST where there is none. */
+/** Sets the cookies that `work` returns on the HTTP answer. Rejects with BAD_REQUEST where there is none. */
 export async function answering<Result extends { readonly cookies: readonly string[] }>(
   { browser }: GraphQLContext,
   work: (browser: BrowserAnswer) => Promise<Result>,
