@@ -1,6 +1,6 @@
 /**
- * What is on its way into a blob store: files of this process's own, each whole before it is given a name. Both kinds of store take
- * bytes in this way, so that nothing of what is refused ever reaches them.
+ * Drafts of blobs: files of this process that are complete before they get a name. Both kinds of store use them, so that refused bytes
+ * never reach a store.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -13,20 +13,20 @@ export interface Draft {
   readonly sizeBytes: number;
 }
 
-/** A draft without where it is saved to. */
+/** A draft without its `save`. */
 export type ReceivedDraft = Omit<BlobDraft, "save">;
 
 export class BlobDrafts {
   private constructor(private readonly folder: string) {}
 
-  /** The folder is this process's alone: what an earlier one left there is removed. */
+  /** The folder belongs to this process only: files of an earlier one are deleted. */
   static async open(folder: string): Promise<BlobDrafts> {
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return new BlobDrafts(folder);
   }
 
-  /** A file with all of `content`; none when that fails on the way. It is on disk when `isDurable`. */
+  /** Writes `content` to a file; none remains after a failure. It is synced to disk when `isDurable`. */
   async write(content: Uint8Array | AsyncIterable<Uint8Array>, isDurable: boolean): Promise<Draft> {
     return this.writeFile(async (file) => {
       let sizeBytes = 0;
@@ -39,7 +39,7 @@ export class BlobDrafts {
     });
   }
 
-  /** As `BlobStore.receive` takes bytes in. */
+  /** As `BlobStore.receive`. */
   async receive(content: AsyncIterable<Uint8Array>, sizeBytesMax: number): Promise<ReceivedDraft> {
     const { path, sizeBytes, sha256 } = await this.writeFile(async (file) => {
       const hash = createHash("sha256");
@@ -75,12 +75,12 @@ export class BlobDrafts {
   }
 }
 
-/** A file without a byte has no range either. */
+/** An empty file has no range. */
 export function readableRange(range: ByteRange | undefined): ByteRange | Record<string, never> {
   return range && range.end >= range.start ? range : {};
 }
 
-/** A single write may take less than it is given. */
+/** A single write may take only a part. */
 async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   let written = 0;
   while (written < bytes.byteLength) written += (await file.write(bytes, written)).bytesWritten;

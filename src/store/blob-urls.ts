@@ -1,9 +1,9 @@
 /**
- * Addresses at the gateway itself that stand in for an object store's presigned ones, where blobs are files: whoever has one may do
- * the one thing that it was signed for, until it expires. The signature covers every part but the host.
+ * Signed addresses at the gateway for blobs on disk, like an object store's presigned ones: an address allows one kind of request until it
+ * expires. The signature covers everything but the host.
  *
- *   <media host>/blobs/<folder>/<name>?expires=<seconds since 1970>&type=...&size=...&signature=...              PUT
- *   <media host>/blobs/<folder>/<name>?expires=...&type=...&disposition=...&cache=...&signature=...     GET and HEAD
+ *   <media host>/blobs/<folder>/<name>?expires=<seconds since 1970>&type=...&size=...&signature=... PUT
+ *   <media host>/blobs/<folder>/<name>?expires=...&type=...&disposition=...&cache=...&signature=... GET and HEAD
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../lib/clock.js";
@@ -20,17 +20,17 @@ export interface SignedDownload {
   readonly cacheControl: string | null;
 }
 
-/** What is wrong with an address: it was good once, or never. */
+/** Why an address is refused: expired, or never valid. */
 export type BadBlobUrl = "expired" | "forged";
 
-/** Of the parameters that are signed, in this order; one that is not there is signed as such. */
+/** The signed parameters, in this order; absent ones are signed as absent. */
 const SIGNED_PARAMETERS = ["expires", "type", "size", "disposition", "cache"] as const;
 const SIGNATURE_BYTES = 32;
 
 export class BlobUrls {
   constructor(
     private readonly secret: Buffer,
-    /** Where the media host is reached, without a slash at its end; asked when an address is made. */
+    /** Address of the media host, without a trailing slash; read for each address. */
     private readonly mediaUrl: () => string,
     private readonly clock: Clock,
   ) {}
@@ -45,12 +45,12 @@ export class BlobUrls {
     return this.sign("GET", key, expiresInSeconds, parameters);
   }
 
-  /** What a PUT at this address may bring. */
+  /** The upload that a PUT at this address allows. */
   readUpload(key: string, query: URLSearchParams): SignedUpload | BadBlobUrl {
     return this.check("PUT", key, query) ?? { contentType: query.get("type") ?? "", sizeBytes: Number(query.get("size")) };
   }
 
-  /** What a GET at this address is answered with. */
+  /** The answer to a GET at this address. */
   readDownload(key: string, query: URLSearchParams): SignedDownload | BadBlobUrl {
     const bad = this.check("GET", key, query);
     if (bad) return bad;
@@ -71,7 +71,7 @@ export class BlobUrls {
     return Number(query.get("expires")) * 1000 > this.clock.now().getTime() ? null : "expired";
   }
 
-  /** JSON keeps the parts apart: no two lists of them read the same. */
+  /** JSON separates the parts unambiguously. */
   private signatureOf(method: "PUT" | "GET", key: string, query: URLSearchParams): Buffer {
     const parts = [method, key, ...SIGNED_PARAMETERS.map((name) => query.get(name))];
     return createHmac("sha256", this.secret).update(JSON.stringify(parts)).digest();

@@ -1,67 +1,64 @@
-/**
- * Counters behind the rate limits: windows and buckets by name, of one process or shared by many. They may forget: no money
- * depends on them.
- */
+/** Counters of rate limits: windows and buckets by name, of one process or shared. They may forget: no money depends on them. */
 import { LRUCache } from "lru-cache";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { entriesMax } from "../lib/bounded.js";
 import type { Clock } from "../lib/clock.js";
 import { COUNTERS_MAX } from "../limits.js";
 
-/** So many in so long, counted from the first. */
+/** A limit per window, which starts with the first count. */
 export interface WindowRule {
-  /** Names are counted apart under each of these. */
+  /** Names are counted separately under each of these. */
   readonly name: string;
   readonly max: number;
   readonly seconds: number;
 }
 
-/** A store that refills evenly up to its capacity, and starts full. Units are whole numbers. */
+/** A bucket that refills evenly to its capacity, and starts full. Units are whole numbers. */
 export interface BucketRule {
-  /** Of 0 or more, at most `BUCKET_UNITS_MAX`. */
+  /** At least 0, at most `BUCKET_UNITS_MAX`. */
   readonly capacity: number;
-  /** Units that come back in an hour, of 1 or more, at most `BUCKET_PER_HOUR_MAX`. */
+  /** Units refilled per hour, at least 1, at most `BUCKET_PER_HOUR_MAX`. */
   readonly perHour: number;
 }
 
-/** What was taken for something that is under way. */
+/** Units held for work under way. */
 export interface BucketHold {
-  /** What an earlier call has taken under this id is given back first. */
+  /** Units that an earlier call took under this id are given back first. */
   readonly id: string;
-  /** The units are given back by themselves after so long: the process that took them may have died. 0: they are spent. */
+  /** Units are given back after this long, as their process may have died. 0: spent. */
   readonly ttlMs: number;
 }
 
 export interface Counters {
-  /** Counts one. Resolves with 0 when the window holds it, else with the milliseconds until the window is over. */
+  /** Counts one. Resolves with 0 within the limit, else with the milliseconds until the window ends. */
   count(rule: WindowRule, name: string): Promise<number>;
   /**
-   * Takes `units` if the bucket has `needed` or more, although less than zero may be left; `needed` null takes them in any case.
-   * Resolves with 0 when they were taken, else with the milliseconds until the bucket has what is needed, or until it may have it where
-   * only holds stand in the way. Calls are reckoned in their order, without waiting for the promise.
+   * Takes `units` if the bucket has at least `needed`, even if that leaves less than zero; with `needed` null takes them in any case.
+   * Resolves with 0 when taken, else with the milliseconds until enough is refilled, or may be released where only holds are in the way.
+   * Calls take effect in their order, without waiting for the promise.
    */
   take(rule: BucketRule, name: string, units: number, needed: number | null, hold?: BucketHold): Promise<number>;
   close(): void;
 }
 
-// The arithmetic of a bucket, in whole numbers: nothing is lost to rounding, however often it is looked at.
+// Bucket arithmetic in whole numbers, so that frequent reads lose nothing to rounding.
 
 export const HOUR_MS = 3_600_000;
 /** Both keep every product below 2^53. */
 export const BUCKET_PER_HOUR_MAX = 900_000_000_000_000;
 export const BUCKET_UNITS_MAX = 9_000_000_000_000_000;
-/** As long as a refill is reckoned exactly: 28 days. */
+/** The longest exact refill: 28 days. */
 export const REFILL_MS_MAX = 28 * 24 * HOUR_MS;
 
-/** A bucket lacks what its holds hold: who has to wait for one of them tries again after so long. */
+/** Retry time when only holds are in the way. */
 export const HELD_RETRY_MS = 1_000;
 
 interface Bucket {
-  /** Without what is held. */
+  /** Without holds. */
   level: number;
-  /** What has come back and is not yet a unit, in units of 1/3,600,000. */
+  /** The refilled fraction of a unit, in 1/3,600,000. */
   carry: number;
-  /** Milliseconds at which the two above were right. */
+  /** Time in milliseconds of the two above. */
   at: number;
   /** Made with the first hold. */
   holds?: BucketHolds;
@@ -82,7 +79,7 @@ export function refill(bucket: Bucket, rule: BucketRule, now: number): void {
   bucket.at = Math.max(bucket.at, now);
 }
 
-/** As `Counters.take`, of a bucket that has been refilled until now. */
+/** As `Counters.take`, for a bucket refilled until now. */
 export function take(bucket: Bucket, rule: BucketRule, units: number, needed: number | null, hold?: BucketHold): number {
   const { holds, at } = bucket;
   if (holds) giveBack(bucket, rule, holds.endExpired(at) + (hold ? holds.end(hold.id) : 0));
@@ -103,12 +100,12 @@ function giveBack(bucket: Bucket, rule: BucketRule, units: number): void {
   bucket.level = Math.min(rule.capacity, bucket.level + units);
 }
 
-/** What is held of a bucket, by the id of each hold. */
+/** Holds of a bucket, by id. */
 class BucketHolds {
   /** In all. */
   units = 0;
   private readonly byId = new Map<string, { readonly units: number; readonly expiresAt: number }>();
-  /** Nothing expires sooner. */
+  /** The earliest expiry. */
   private nextExpiry = Number.POSITIVE_INFINITY;
 
   begin(id: string, units: number, expiresAt: number): void {
@@ -117,7 +114,7 @@ class BucketHolds {
     this.nextExpiry = Math.min(this.nextExpiry, expiresAt);
   }
 
-  /** Units to give back: 0 for a hold that is unknown. */
+  /** Units to give back; 0 for an unknown hold. */
   end(id: string): number {
     const { units = 0 } = this.byId.get(id) ?? {};
     this.byId.delete(id);
@@ -138,7 +135,7 @@ class BucketHolds {
   }
 }
 
-// Counters of one process, bounded in number: the one that was not asked for longest goes first.
+// Counters of one process, bounded in number: the least recently used are evicted.
 
 export class MemoryCounters implements Counters {
   private readonly windows = new Map<string, MemoryWindow>();
@@ -166,7 +163,7 @@ export class MemoryCounters implements Counters {
     return take(bucket, rule, units, needed, hold);
   }
 
-  /** How many names are remembered of each window, in all. */
+  /** Names remembered per window rule. */
   get windowSize(): number {
     return [...this.windows.values()].reduce((sum, { size }) => sum + size, 0);
   }
@@ -177,7 +174,7 @@ export class MemoryCounters implements Counters {
   }
 }
 
-/** The library forgets a name when its window is over; the list beside it bounds how many there are until then. */
+/** The library drops a name when its window ends; the list beside it bounds their number until then. */
 class MemoryWindow {
   private readonly limiter: RateLimiterMemory;
   private readonly names = new LRUCache<string, true>({
@@ -196,7 +193,7 @@ class MemoryWindow {
     return toWait(this.limiter.consume(name));
   }
 
-  /** Of the library's own memory: the list beside it is to bound that. */
+  /** Of the library's own memory, which the list is to bound. */
   get size(): number {
     return Object.keys(this.limiter.dump().storage).length;
   }
@@ -206,7 +203,7 @@ class MemoryWindow {
   }
 }
 
-/** The library rejects with its findings when there were too many, and with an Error when it could not count. */
+/** The library rejects with its result over the limit, and with an Error when it could not count. */
 export async function toWait(counted: Promise<RateLimiterRes>): Promise<number> {
   try {
     await counted;

@@ -1,13 +1,13 @@
 /**
- * DATA_DIR: one process at a time, an identity that outlives the process, and the secrets that were made for it. Held
- * with a shared database too, because the settlement spool lives here.
+ * DATA_DIR: locked by one process at a time, with an identity that outlives it and generated secrets. Locked with a shared database too,
+ * because the settlement spool is here.
  *
- * Of a gateway with several workers their primary holds it, and each worker holds a directory of its own below it for what one process
- * alone may write (docs/decisions/workers.md):
+ * With several workers their primary holds the lock, and each worker locks a directory below for files of one process
+ * (docs/decisions/workers.md):
  *
  *   workers/<n>/instance-id, workers/<n>/spool
  *
- * A worker takes the first that no living process has, so that a dead one's successor finds what it has left.
+ * A worker takes the first directory that no living process has locked, so that a dead one's successor finds its files.
  */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
@@ -23,21 +23,21 @@ import { syncToDisk } from "./sync-to-disk.js";
 const SECRET_BYTES = 32;
 const OWNER_ANSWER_TIMEOUT_MS = 500;
 const WORKERS_FOLDER = "workers";
-/** Twice as many as there are workers: those of a primary that has died may still be draining. */
+/** Twice the number of workers: those of a dead primary may still be draining. */
 const WORKER_DIRS_MAX = 2 * WORKERS_MAX;
 
 export interface DataDir {
   /** Absolute, with symbolic links resolved. */
   readonly path: string;
-  /** What this process alone writes to: the same, or of a worker the directory that it holds below it. */
+  /** The directory that only this process writes to: the same, or a worker's directory below it. */
   readonly ownPath: string;
-  /** A UUID made with `ownPath`. Whoever holds that knows that every earlier process on it is dead. */
+  /** A UUID made with `ownPath`. The holder of its lock knows that every earlier process on it is dead. */
   readonly instanceId: string;
   /** Null, or the number of the worker's directory. */
   readonly workerNumber: number | null;
-  /** The named secret, 32 random bytes as base64; made and kept in `secrets.json` when it is not there yet. */
+  /** The named secret, 32 random bytes as base64; generated and stored in `secrets.json` if missing. */
   secret(name: string): string;
-  /** Lets another process have the directory. */
+  /** Releases the lock. */
   release(): Promise<void>;
 }
 
@@ -46,12 +46,12 @@ export class DataDirInUse extends PassingStartError {
   override readonly name: string = "DataDirInUse";
 }
 
-/** The named secret of a directory that another process may have; null when none was made yet. */
+/** Reads a named secret of a directory that another process may have locked; null when it does not exist. */
 export function findSecret(dataDir: string, name: string): string | null {
   return new Map(Object.entries(readSecrets(join(dataDir, "secrets.json")))).get(name) ?? null;
 }
 
-/** Takes the directory for this process, making it when absent. Fails when another living process has it. */
+/** Locks the directory, making it when absent. Throws when another living process has it. */
 export async function openDataDir(dataDir: string): Promise<DataDir> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const path = await realpath(dataDir);
@@ -63,7 +63,7 @@ export async function openDataDir(dataDir: string): Promise<DataDir> {
   return openLocked(lock, path, path, null);
 }
 
-/** Takes a directory for a worker: that of its number, or the first that is free when a worker whose primary has died still has that. */
+/** Locks a worker's directory: that of its number, or the first free one while a worker of a dead primary still has that. */
 export async function openWorkerDir(dataDir: string, number: number): Promise<DataDir> {
   const path = await realpath(dataDir);
   const numbers = Array.from({ length: WORKER_DIRS_MAX }, (_, index) => index + 1);
@@ -77,8 +77,8 @@ export async function openWorkerDir(dataDir: string, number: number): Promise<Da
 }
 
 /**
- * Calls `take` with each directory that is `wanted` and in which only processes have written that are no more: of a worker the directory
- * above its own, which nobody writes to while there are workers, and those of workers that nobody holds. These are held meanwhile.
+ * Calls `take` with each `wanted` directory that only dead processes have written to: for a worker the directory above its own, which has
+ * no writers while there are workers, and unlocked directories of workers. Locks them meanwhile.
  */
 export async function visitLeftBehind(
   { path, ownPath }: Pick<DataDir, "path" | "ownPath">,
@@ -106,9 +106,8 @@ async function openLocked(lock: Server, path: string, ownPath: string, workerNum
 }
 
 /**
- * The lock is a listening socket, which the operating system takes away with the process, however that ends; a file
- * would have to be judged stale. Its name is made from the directory's device and inode, so that every path to the
- * directory leads to the same lock.
+ * The lock is a listening socket, which the operating system closes with the process, however it ends; a file could be stale. Its name
+ * derives from the directory's device and inode, so that every path to the directory gives the same lock.
  */
 async function tryLock(path: string): Promise<Server | { readonly owner: string | null }> {
   const address = lockAddress(path);
@@ -117,7 +116,7 @@ async function tryLock(path: string): Promise<Server | { readonly owner: string 
 
   const owner = await askOwner(address);
   if (owner === null && !isKernelName(address)) {
-    // A socket file that nobody answers on was left behind by a process that died.
+    // An unanswered socket file was left by a dead process.
     await rm(address, { force: true });
     const retaken = await listen(address);
     if (retaken) return retaken;
@@ -156,7 +155,7 @@ function listen(address: string): Promise<Server | null> {
   });
 }
 
-/** The process id that the lock's holder answers with; null when there is no answer. */
+/** The process id of the lock's holder; null without an answer. */
 function askOwner(address: string): Promise<string | null> {
   return new Promise((resolve) => {
     let answer = "";
@@ -203,7 +202,7 @@ function openSecrets(file: string): (name: string) => string {
   };
 }
 
-/** A damaged file stops the start: new secrets in its place would make everything that the old ones sealed unreadable. */
+/** A damaged file stops the start: new secrets would make everything sealed with the old ones unreadable. */
 function readSecrets(file: string): Record<string, string> {
   const text = readIfPresent(file);
   if (text === null) return {};
@@ -225,7 +224,7 @@ function readIfPresent(file: string): string | null {
   }
 }
 
-/** Writes beside the file and renames, so that a crash leaves the old text or the new one. Only the owner may read it. */
+/** Writes a temporary file and renames it, so that a crash leaves the old or the new text. Readable only by the owner. */
 function writeDurably(file: string, text: string): void {
   const draft = `${file}.draft`;
   const handle = openSync(draft, "w", 0o600);
@@ -239,7 +238,7 @@ function writeDurably(file: string, text: string): void {
   syncToDisk(dirname(file));
 }
 
-// What is free on the disk that a directory is on, for this process: what only the superuser may take is not.
+// Free disk space of a directory for this process, without the superuser's reserve.
 
 /** In bytes. */
 export async function freeBytesOf(directory: string): Promise<number> {

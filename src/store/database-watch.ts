@@ -1,19 +1,19 @@
 /**
- * Tells a database that has fallen silent (stopped, swapped out, behind a dead network) from one that is slow.
+ * Distinguishes a silent database (stopped, swapped out, behind a dead network) from a slow one.
  *
- * 1. A statement that has no answer after a second has the database pinged, on a connection of its own. Answered, even by an error, the
- * statement may go on: reports and locks take their time.
- * 2. Unanswered, the database counts as silent: what waits for it fails, and further statements fail at once, so that a request that needs
- * it several times waits once.
+ * 1. When a statement has no answer after a second, the database is pinged on a separate connection. If it answers, even with an error, the
+ *    statement may continue: reports and locks take their time.
+ * 2. Without an answer the database counts as silent: waiting statements fail, and further ones fail at once, so that a request with
+ *    several statements waits once.
  * 3. A silent database is pinged until it answers.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** Milliseconds that a statement waits before the database is pinged, and again after each answer. */
+/** Milliseconds that a statement waits before a ping, and again after each answer. */
 export const DATABASE_LOOK_MS = 1_000;
-/** Milliseconds that the answer to a ping may take. */
+/** Milliseconds to wait for the answer to a ping. */
 export const DATABASE_PING_MS = 2_000;
-/** Milliseconds from one ping of a silent database to the next. */
+/** Milliseconds between two pings of a silent database. */
 export const DATABASE_PROBE_MS = 500;
 
 export class DatabaseSilent extends Error {
@@ -25,7 +25,7 @@ export class DatabaseSilent extends Error {
 }
 
 export interface DatabaseWatchOptions {
-  /** Settles with the database's answer, whether it is an error or not. */
+  /** Settles with the database's answer, also an error. */
   readonly ping: () => Promise<unknown>;
   readonly lookMs?: number;
   readonly pingMs?: number;
@@ -53,7 +53,7 @@ export class DatabaseWatch {
     return this.isAway;
   }
 
-  /** Rejects with DatabaseSilent, or as `work` does, which goes on all the same. */
+  /** Rejects with DatabaseSilent, while `work` continues, or as `work` does. */
   async call<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.isAway) throw new DatabaseSilent();
     let end: () => void = () => undefined;
@@ -88,7 +88,7 @@ export class DatabaseWatch {
     clearTimeout(this.probeTimer);
   }
 
-  /** One ping for all who look meanwhile. */
+  /** One ping for all concurrent looks. */
   private look(): Promise<void> {
     if (this.isAway || this.isClosed) return Promise.resolve();
     this.looking ??= this.answers().then((isHeard) => {
@@ -123,7 +123,7 @@ export class DatabaseWatch {
     });
     await Promise.race([this.options.ping().then(hear, hear), timeUp]);
     clearTimeout(timer);
-    // A process that was busy may not have read yet what has arrived in time.
+    // A busy process may not have read an answer that arrived in time.
     await nextTurn();
     await nextTurn();
     return isHeard;

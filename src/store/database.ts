@@ -1,6 +1,6 @@
 /**
- * The database: PostgreSQL at DATABASE_URL, or an embedded one below DATA_DIR. Both are spoken to through `pg`, so there
- * is one SQL dialect, one driver and one migration history.
+ * The database: PostgreSQL at DATABASE_URL, or an embedded one below DATA_DIR. Both are accessed through `pg`, so there is one SQL dialect,
+ * one driver and one migration history.
  */
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
@@ -14,20 +14,20 @@ import { PrismaClient } from "./generated/prisma/client.js";
 import { MONEY_CONNECTIONS_MAX, sharedConnectionsOf, WATCH_CONNECTIONS } from "./pool-sizes.js";
 import { assertSameDatabase, findMissingTimeouts, Sessions, toStartError } from "./pooler.js";
 
-/** The embedded database answers one query at a time: more connections only hide the way there and back. */
+/** The embedded database answers one query at a time: more connections only hide latency. */
 const EMBEDDED_CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** The embedded database greets between two statements: one that is busy is not away, and one that hangs is started again. */
+/** The embedded database accepts connections between statements, so a late answer means that it is busy; one that hangs is restarted. */
 const EMBEDDED_CONNECT_TIMEOUT_MS = 30_000;
 const IDLE_CONNECTION_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
 const PING_TIMEOUT_MS = 2_000;
 const WATCH_TIMEOUT_MS = 2 * DATABASE_PING_MS;
-/** A connection whose answer takes longer is given up, with those who wait on it. A database that does not answer at all is noticed sooner: see DatabaseWatch. */
+/** A connection without an answer for this long is closed, and its queries fail. DatabaseWatch notices an unresponsive database sooner. */
 const QUERY_TIMEOUT_MS = 20_000;
-/** How long a transaction of several statements may wait for a connection: a moment at which much else is written must not cost anybody a key or an upload. */
+/** How long a transaction of several statements may wait for a connection: long enough that a burst of writes fails no key or upload. */
 const TRANSACTION_WAIT_MS = 10_000;
-/** Below the session's own bound on idling in one. */
+/** Below the session's own bound on idle transactions. */
 const TRANSACTION_TIMEOUT_MS = 10_000;
 
 export interface Database {
@@ -37,42 +37,44 @@ export interface Database {
   readonly isExclusive: boolean;
   /** DATABASE_URL leads through a connection pooler. */
   readonly isPooled: boolean;
-  /** A connection that has a session of the server to itself keeps what it prepares there. */
+  /** Whether the connection has its own session of the server, so that prepared statements stay. */
   hasOwnSession(client: pg.ClientBase): boolean;
-  /** For the settler's one statement and for maintenance; Prisma has connections of its own. */
+  /** For the settler's statement and for maintenance; Prisma has its own connections. */
   readonly pool: pg.Pool;
-  /** How the connections of each pool are used. */
+  /** Use of each pool's connections. */
   connections(): readonly PoolUse[];
-  /** A pool of one connection, for work that needs a session to itself, such as one that listens. It is direct where DATABASE_DIRECT_URL is set. The caller ends it. */
+  /**
+   * A pool of one connection for work that needs a session, such as LISTEN. Direct where DATABASE_DIRECT_URL is set. The caller ends it.
+   */
   openSession(): pg.Pool;
   /** Resolves when the database answers; rejects within seconds when it does not. */
   ping(): Promise<void>;
-  /** Notices a server that has fallen silent. Null: embedded, where a busy one cannot be told from one that hangs. */
+  /** Notices a silent server. Null: embedded, where busy and hanging cannot be distinguished. */
   readonly watch: DatabaseWatch | null;
   close(): Promise<void>;
 }
 
 export interface PoolUse {
-  /** money: the settler's and maintenance. shared: everybody else's. */
+  /** money: the settler and maintenance. shared: everything else. */
   readonly name: "money" | "shared";
   readonly open: number;
   readonly idle: number;
-  /** Queries that wait for a connection. */
+  /** Queries waiting for a connection. */
   readonly waiting: number;
 }
 
 export interface DatabaseOptions {
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
-  /** Past the pooler that DATABASE_URL leads through; null: the same way as all else. */
+  /** Address past the pooler of DATABASE_URL; null: the same address. */
   readonly directUrl?: string | null;
-  /** An existing directory that this process has to itself; the embedded database is its `database` folder. */
+  /** An existing directory locked by this process; the embedded database is its `database` folder. */
   readonly dataDir: string;
   readonly log: Logger;
   readonly poolConnectionsMax?: number;
 }
 
-/** Opens the database and waits until it answers. It may still lack migrations: see `migrate`. */
+/** Opens the database and waits until it answers. Migrations may be missing: see `migrate`. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   setFlagsFromString(WASM_TIERING);
   return options.databaseUrl === null ? openEmbedded(options) : openShared(options, options.databaseUrl);
@@ -80,7 +82,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 
 async function openEmbedded({ dataDir, log, poolConnectionsMax = EMBEDDED_CONNECTIONS_MAX }: DatabaseOptions): Promise<Database> {
   const server = await startEmbedded(join(dataDir, "database"), log);
-  // Named statements are the session's, which all connections share: queries must not be given names.
+  // All connections share one session, and named statements belong to it: queries must not be named.
   const config: pg.PoolConfig = {
     user: "postgres",
     database: "postgres",
@@ -158,7 +160,7 @@ function createPrisma(pool: pg.Pool, watch: DatabaseWatch | null) {
   }).$extends({
     query: { $allOperations: ({ args, query }) => watched(() => query(args)) },
   });
-  // Its beginning and its end are no operations.
+  // Begin and end of a transaction are not operations.
   const transact = client.$transaction.bind(client) as unknown as (work: unknown, options: unknown) => Promise<unknown>;
   const $transaction = (work: unknown, options: unknown) => watched(() => transact(work, options));
   return new Proxy(client, {
@@ -167,9 +169,9 @@ function createPrisma(pool: pg.Pool, watch: DatabaseWatch | null) {
 }
 
 /**
- * Prisma's codes for a database that is not there or goes away: all of P1000-P1017 but those for a wrong name or password, and
- * the time-outs of its pool; and PostgreSQL's own, where Prisma has none, such as a pooler gives for a server that it cannot reach.
- * What the driver cannot name at all is a connection that broke, too.
+ * Prisma's codes for a missing or failing database: all of P1000-P1017 but those for a wrong name or password, and the timeouts of its
+ * pool; and PostgreSQL's codes where Prisma has none, such as a pooler's for an unreachable server. An error unknown to the driver is a
+ * broken connection too.
  */
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -187,7 +189,7 @@ function isAway(error: unknown): boolean {
 }
 const AWAY_CODE = /^(?:P10(?:01|02|08|11|17)|P2024|P2028|P2037|57P0[123]|08\w{3}|E[A-Z]+)$/;
 
-/** Prisma's code for a value that must be unique and is not. */
+/** Prisma's code for a violated unique constraint. */
 export function isUniqueViolation(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "P2002";
 }
@@ -196,9 +198,9 @@ interface ConnectOptions {
   readonly isExclusive: boolean;
   readonly connectionsMax: number;
   readonly log: Logger;
-  /** None has a session of its own where it is left out. */
+  /** Absent: no connection has its own session. */
   readonly sessions?: Sessions;
-  /** For sessions; like all others unless stated. */
+  /** For sessions; default: as all others. */
   readonly direct?: pg.PoolConfig;
 }
 
@@ -231,8 +233,8 @@ async function ping(pool: pg.Pool, timeoutMs = PING_TIMEOUT_MS): Promise<void> {
 }
 
 /**
- * Its connection is opened when a statement has waited for a while, and nothing of the session is prepared: that would have to be waited for,
- * too. Its own time-outs, which are no answers of the database, come after the watch's.
+ * Opens its connection when a statement has waited for a while, and prepares no session, which would also have to be awaited. Its own
+ * timeouts, which are no answers, are longer than the watch's.
  */
 function createWatch({ onConnect: _, ...config }: pg.PoolConfig, log: Logger): { readonly watch: DatabaseWatch; readonly pool: pg.Pool } {
   const pool = createPool({ ...config, max: WATCH_CONNECTIONS, connectionTimeoutMillis: WATCH_TIMEOUT_MS }, log);
@@ -247,11 +249,11 @@ function useOf(name: PoolUse["name"], { totalCount: open, idleCount: idle, waiti
   return { name, open, idle, waiting };
 }
 
-/** A pool drops a connection that breaks and opens another when one is asked for; all that is left to do is not to crash. */
+/** A pool replaces broken connections by itself; the listener only prevents a crash. */
 function createPool(config: pg.PoolConfig, log: Logger): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config, idleTimeoutMillis: IDLE_CONNECTION_MS });
   const onError = (error: Error) => log.warn({ err: error }, "a database connection broke");
-  // The pool reports its idle connections; one that is in use reports on itself, and crashes the process when unheard.
+  // The pool reports idle connections; one in use reports its own errors, which crash the process without a listener.
   pool.on("error", () => undefined);
   pool.on("connect", (client) => client.on("error", onError));
   return pool;

@@ -1,10 +1,10 @@
 /**
- * Blobs as files below DATA_DIR. A file is written under another name and renamed when all of it is on disk, so that a name never
- * leads to half a file, whenever the process ends. What was being written then is removed at the next start.
+ * Blobs as files below DATA_DIR. A file is written under another name and renamed when it is synced, so that a name never leads to a
+ * truncated file. Unfinished files are deleted at the next start.
  *
- *   blobs/id                      the store's UUID
- *   blobs/.drafts/<uuid>          what is being written; of a worker, in a folder of its number
- *   blobs/<folder>/<aa>/<name>    a blob; aa is the beginning of the name's hash, which keeps folders small
+ *   blobs/id the store's UUID
+ *   blobs/.drafts/<uuid> unfinished files; of a worker, in a folder of its number
+ *   blobs/<folder>/<aa>/<name> a blob; aa is the start of the name's hash, which keeps folders small
  */
 import { createHash, randomUUID } from "node:crypto";
 import { link, mkdir, open, opendir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -27,8 +27,8 @@ import {
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * Opens the store of a data directory that this gateway has to itself, making it when absent. `urls` are the addresses at which the
- * gateway itself takes and gives blobs; without them none can be made. `draftsFolder` is this process's own, on the same disk.
+ * Opens the store of a data directory locked by this gateway, making it when absent. `urls` signs the gateway's own addresses of blobs;
+ * without it there are none. `draftsFolder` belongs to this process, on the same disk.
  */
 export async function openDirectoryBlobs(
   dataDir: string,
@@ -106,11 +106,11 @@ class DirectoryBlobs implements BlobStore {
     return this.urls;
   }
 
-  /** The draft's file under its own name; the draft is gone afterwards, whatever happens. */
+  /** Moves the draft to its name; the draft is gone afterwards in any case. */
   private async moveIn(draft: string, key: string, { isDurable, isNew }: { isDurable: boolean; isNew: boolean }): Promise<void> {
     const { folder, path } = this.locate(key);
     try {
-      // Unlike a rename, a link fails when the name is taken, however many try at once.
+      // Unlike a rename, a link fails for an existing name, also with concurrent writers.
       const name = () => (isNew ? link(draft, path) : rename(draft, path));
       if ((await unlessAbsent(name().then(() => true))) === null) {
         await this.makeFolder(folder);
@@ -138,7 +138,7 @@ class DirectoryBlobs implements BlobStore {
   }
 }
 
-/** Waits until a file or a folder's list of names is on disk, without keeping others waiting. */
+/** Syncs a file or a directory asynchronously. */
 async function syncPath(path: string): Promise<void> {
   const handle = await open(path, "r");
   try {
@@ -157,7 +157,7 @@ async function readStoreId(root: string): Promise<string> {
   const path = join(root, "id");
   const known = await unlessAbsent(readFile(path, "utf8"));
   if (known !== null && /^[0-9a-f-]{36}\n$/.test(known)) return known.trim();
-  // Of a new directory, or of one whose id was lost: what the database knows of the old store it then finds missing, and makes anew.
+  // For a new directory, or one whose id was lost: blobs of the old store are then missing, and cached ones are generated again.
   const id = randomUUID();
   const draft = `${path}.draft`;
   await writeFile(draft, `${id}\n`, { mode: 0o600, flush: true });

@@ -1,30 +1,30 @@
 /**
- * Documents that clients have registered under their digests, of one process or shared through Redis. They may be forgotten: whoever asks
- * for one that is gone sends it again. That a text has the digest that it is kept under is for whoever keeps it to see to.
+ * Documents that clients registered by digest, of one process or shared through Redis. They may be evicted: clients then send them again.
+ * The caller checks that a text has its digest.
  */
 import { LRUCache } from "lru-cache";
 
-/** Unspecified: how many a process keeps in memory, and how large together. */
+/** Unspecified: number and total size in a process's memory. */
 const DOCUMENTS_MAX = 10_000;
 const DOCUMENTS_BYTES_MAX = 64 * 1024 * 1024;
-/** Unspecified: how long Redis keeps each. */
+/** Unspecified: lifetime in Redis. */
 export const DOCUMENT_SECONDS = 24 * 60 * 60;
 
 export interface DocumentStore {
-  /** Null when it is not known. Never rejects. */
+  /** Null when unknown. Never rejects. */
   find(digest: string): Promise<string | null>;
-  /** True without asking anybody else. */
+  /** True if this process has it. */
   has(digest: string): boolean;
   /** Never rejects. */
   keep(digest: string, text: string): Promise<void>;
   close(): void;
 }
 
-/** The one that was not asked for longest goes first. */
+/** Evicts the least recently used. */
 export class MemoryDocuments implements DocumentStore {
   private readonly texts = new LRUCache<string, string>({
     maxSize: DOCUMENTS_BYTES_MAX,
-    // Short ones count for more than they have, which bounds their number.
+    // Short documents count as longer, which bounds their number.
     sizeCalculation: (text) => Math.max(Buffer.byteLength(text), Math.ceil(DOCUMENTS_BYTES_MAX / DOCUMENTS_MAX)),
   });
 

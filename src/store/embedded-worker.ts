@@ -1,7 +1,6 @@
 /**
- * The embedded database's thread: PGlite, and a queue before it. PGlite is one PostgreSQL session; every client here is a
- * message port that speaks PostgreSQL's protocol, and the queue gives them the session in turns, a pipeline at a time and
- * a transaction to its end.
+ * The embedded database's thread: PGlite, and a queue in front of it. PGlite is one PostgreSQL session; each client is a message port that
+ * speaks PostgreSQL's protocol, and the queue gives clients the session in turn, by pipeline, and by whole transaction.
  */
 import { closeSync, fdatasyncSync, fstatSync, openSync, readSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,17 +10,17 @@ import { PGlite, protocol } from "@electric-sql/pglite";
 import { syncToDisk } from "./sync-to-disk.js";
 import { type Pipeline, PipelineReader } from "./wire-pipelines.js";
 
-/** What the main thread sends. */
+/** Messages from the main thread. */
 export type WorkerRequest = { readonly connect: MessagePort } | "ping" | "close";
-/** What it hears back. */
+/** Messages to the main thread. */
 export type WorkerReply = "ready" | "pong";
 
 const SERVER_SETTINGS = {
-  // PGlite's default is 160 MB, and all of it is taken at the start. What is not in here is in the system's cache.
+  // PGlite's default is 160 MB, allocated at the start. Other pages are in the system's cache.
   shared_buffers: "16MB",
-  // The one method that reaches the file system below PGlite.
+  // The only method that reaches the file system below PGlite.
   wal_sync_method: "fsync",
-  // Log segments that are kept for reuse.
+  // Log segments kept for reuse.
   max_wal_size: "32MB",
   min_wal_size: "16MB",
 } as const;
@@ -38,7 +37,7 @@ interface Turn {
 class SessionQueue {
   readonly #db: PGlite;
   #waiting: Turn[] = [];
-  /** The client whose transaction or pipeline is open: nobody else gets a turn. */
+  /** The client with an open transaction or pipeline: no other client gets a turn. */
   #owner: MessagePort | null = null;
   #isRunning = false;
   #run: Promise<void> = Promise.resolve();
@@ -52,7 +51,7 @@ class SessionQueue {
     if (!this.#isRunning) this.#run = this.#takeTurns();
   }
 
-  /** A client that went away in mid-transaction leaves nothing of it behind. */
+  /** Rolls back the open transaction of a client that has gone. */
   drop(client: MessagePort): void {
     this.#waiting = this.#waiting.filter((turn) => turn.client !== client);
     if (this.#owner !== client) return;
@@ -60,12 +59,12 @@ class SessionQueue {
     this.add(client, { state: "complete", bytes: rollback });
   }
 
-  /** Resolves when nothing that could have a turn is waiting for one. */
+  /** Resolves when no client that could have a turn waits. */
   async idle(): Promise<void> {
     while (this.#isRunning) await this.#run;
   }
 
-  /** A failure in here is PGlite's, not a statement's: it ends the thread, and the main thread starts another. */
+  /** A failure here is PGlite's, not a statement's: it ends the thread, and the main thread starts another. */
   async #takeTurns(): Promise<void> {
     this.#isRunning = true;
     for (let turn = this.#next(); turn; turn = this.#next()) await this.#take(turn);
@@ -80,7 +79,7 @@ class SessionQueue {
 
   async #take({ client, pipeline }: Turn): Promise<void> {
     const answer = await execute(this.#db, pipeline.bytes);
-    // PGlite swallows what PostgreSQL cannot recover from, such as a stack that overflows, and goes on with a session that is in ruins.
+    // PGlite ignores PostgreSQL's fatal errors, such as a stack overflow, and continues with a broken session.
     if (pipeline.state === "complete" && answer.at(-READY_FOR_QUERY_BYTES) !== READY_FOR_QUERY) {
       throw new Error("The embedded database broke off in the middle of an answer.");
     }
@@ -105,7 +104,7 @@ async function execute(db: PGlite, bytes: Uint8Array): Promise<Uint8Array<ArrayB
   return answer;
 }
 
-/** Takes up a client. The empty greeting tells it that this worker lives. */
+/** Serves a client. The empty message tells it that this worker is alive. */
 function serve(client: MessagePort, queue: SessionQueue): void {
   client.postMessage(new Uint8Array());
   const reader = new PipelineReader();
@@ -121,7 +120,7 @@ async function openDatabase(directory: string): Promise<PGlite> {
   return PGlite.create(directory, {
     pgliteWasmModule: await compileProgram(),
     startParams: [
-      // -F turns fsync off, which would lose acknowledged commits with the power.
+      // -F turns fsync off, which would lose acknowledged commits in a power failure.
       ...PGlite.defaultStartParams.filter((parameter) => parameter !== "-F"),
       ...Object.entries(SERVER_SETTINGS).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     ],
@@ -131,8 +130,8 @@ async function openDatabase(directory: string): Promise<PGlite> {
 const PAGE_BYTES = 65_536;
 
 /**
- * PGlite's program. The file is read into pages of WebAssembly's: nine megabytes that malloc had given and got back would make it keep as
- * much of everything else that is freed, such as what V8 needs to optimise.
+ * PGlite's program. The file is read into WebAssembly's own pages: nine megabytes allocated and freed by malloc would raise its threshold,
+ * so that it would keep more of all other freed memory, such as V8's for optimising.
  */
 async function compileProgram(): Promise<WebAssembly.Module> {
   const file = openSync(join(dirname(createRequire(import.meta.url).resolve("@electric-sql/pglite")), "pglite.wasm"), "r");
@@ -146,11 +145,11 @@ async function compileProgram(): Promise<WebAssembly.Module> {
 
 interface MountedFile {
   readonly node: unknown;
-  /** Absent on a directory. */
+  /** Absent for a directory. */
   readonly nfd?: number;
 }
 
-/** Gives PostgreSQL's fsync its meaning: the file system that PGlite mounts the directory with leaves it out. */
+/** Makes PostgreSQL's fsync effective, which PGlite's file system omits. */
 function syncFilesToDisk(db: PGlite): void {
   const nodeFs = db.Module.FS.filesystems?.NODEFS;
   if (!nodeFs?.stream_ops || !nodeFs.realPath) throw new Error("This release of PGlite has no NODEFS whose writes could be made durable.");
@@ -173,7 +172,7 @@ mainThread.on("message", async (request: WorkerRequest) => {
   await queue.idle();
   await execute(db, protocol.serialize.query("CHECKPOINT"));
   await db.close();
-  // Ends this thread only; clients that are still connected would keep it.
+  // Ends this thread only; connected clients would keep it alive.
   process.exit();
 });
 mainThread.postMessage("ready" satisfies WorkerReply);

@@ -1,7 +1,6 @@
 /**
- * The embedded database, seen from the main thread: a worker that runs PGlite, and connections to it in the shape of the
- * socket that `pg` would open. A connection is a message channel between the two threads, so no other process and no
- * other user of the machine can reach the database.
+ * The embedded database from the main thread: a worker that runs PGlite, and connections to it in the form of the socket that `pg` would
+ * open. A connection is a message channel between the threads, so no other process and no other user of the machine can reach the database.
  */
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -20,27 +19,27 @@ import type { WorkerReply, WorkerRequest } from "./embedded-worker.js";
 import { syncToDisk } from "./sync-to-disk.js";
 
 /**
- * How much a WebAssembly function runs before V8 optimises it. At its default, a thousandth of this, V8 spends the start on functions of
- * the embedded database and of Prisma's query compiler that run at no other time: a second of processor time for each, and 80 MB for
- * what it makes of them. What a load asks for again and again has run so much after some hundred statements.
+ * How much a WebAssembly function runs before V8 optimises it. With the default, a thousandth of this, V8 optimises functions of the
+ * embedded database and of Prisma's query compiler that only run at the start: a second of processor time for each, and 80 MB of code.
+ * Functions of a load reach this after some hundred statements.
  */
 export const WASM_TIERING = "--wasm-tiering-budget=2000000000";
-/** Deep recursion in a statement should meet PostgreSQL's own limit before it meets the thread's. */
+/** Enough stack that deep recursion in a statement meets PostgreSQL's own limit first. */
 const WORKER_STACK_MEGABYTES = 64;
-/** Of the database's thread, whose own objects are the messages that it passes on. */
+/** For the database's thread, whose own objects are the messages that it passes on. */
 const WORKER_YOUNG_GENERATION_MEGABYTES = 12;
-/** A statement that runs for longer hangs: nothing else ends it, because the embedded PostgreSQL has no timers. */
+/** A longer statement hangs: the embedded PostgreSQL has no timers to end it. */
 const HANG_TIMEOUT_MS = 120_000;
 const PINGS_UNTIL_HANG = 4;
-/** How long to wait before a worker that died is started again, when that failed too. */
+/** Delay before a worker is restarted when the last restart failed. */
 const RESTART_DELAY_MS = 1_000;
-/** How long the worker may take to write everything to its place. */
+/** How long the worker may take to write everything to disk. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 export interface EmbeddedServer {
   /** A connection for `pg`'s `stream` option. */
   connect(): Duplex;
-  /** Finishes what is queued, writes everything to its place and stops the worker. */
+  /** Finishes queued work, writes everything to disk and stops the worker. */
   close(): Promise<void>;
 }
 
@@ -73,7 +72,7 @@ export async function startEmbedded(directory: string, log: Logger, hangTimeoutM
     return { worker, exited };
   }
 
-  /** Its clients see their connections break and open new ones, which wait for this. */
+  /** Its clients' connections break; new ones wait for the restart. */
   async function relaunch(): Promise<RunningWorker> {
     log.error("the embedded database stopped; starting it again");
     for (;;) {
@@ -87,7 +86,7 @@ export async function startEmbedded(directory: string, log: Logger, hangTimeoutM
     }
   }
 
-  /** A port that a worker has taken up. One that dies before it did is awaited, and its successor asked. */
+  /** A port that a worker serves. If the worker dies before, its successor is used. */
   async function openPort(): Promise<MessagePort> {
     for (;;) {
       const { worker, exited } = await running;
@@ -108,16 +107,13 @@ export async function startEmbedded(directory: string, log: Logger, hangTimeoutM
       if (!last) return;
       last.worker.postMessage("close" satisfies WorkerRequest);
       const hasExited = await Promise.race([last.exited.then(() => true), delay(CLOSE_TIMEOUT_MS, false, { ref: false })]);
-      // What is committed is in the log on disk; stopping hard only costs the next start a replay.
+      // Commits are in the log on disk; a hard stop only costs the next start a replay.
       if (!hasExited) await last.worker.terminate();
     },
   };
 }
 
-/**
- * Makes the database's files when there are none: under another name first, so that a start that is killed half-way leaves
- * nothing that looks like a database.
- */
+/** Makes missing database files, first under another name, so that an interrupted start leaves nothing that looks like a database. */
 async function initialize(directory: string, log: Logger): Promise<void> {
   const parent = dirname(directory);
   const draftPrefix = `${basename(directory)}.initializing-`;
@@ -148,7 +144,7 @@ function waitUntilReady(worker: Worker): Promise<void> {
   });
 }
 
-/** Stops a worker that has not answered for `hangTimeoutMs`. Counts pings, not time, which jumps when the machine was suspended. */
+/** Stops a worker that has not answered for `hangTimeoutMs`. Counts pings instead of time, which jumps after a suspension. */
 function watch(worker: Worker, hangTimeoutMs: number, log: Logger): () => void {
   let unanswered = 0;
   worker.on("message", (reply: WorkerReply) => {
@@ -166,22 +162,22 @@ function watch(worker: Worker, hangTimeoutMs: number, log: Logger): () => void {
   return () => clearInterval(timer);
 }
 
-// Where the code of the database's thread and of its first start is.
+// Paths of the code of the database's thread and of its first start.
 
 /** The file of `src/store/<name>.ts` that Node can load. */
 function resolveWorkerFile(name: "embedded-worker" | "embedded-initialize"): Promise<string> {
   return resolveFile(`store/${name}`);
 }
 
-// A message port in the shape of a socket.
+// A message port as a socket.
 
-/** What `pg` uses of a `net.Socket`, over a message port. */
+/** The part of `net.Socket` that `pg` uses, over a message port. */
 class ChannelStream extends Duplex {
   readonly #open: () => Promise<MessagePort>;
   #port: MessagePort | null = null;
 
   constructor(open: () => Promise<MessagePort>) {
-    // As a socket's: when the other side ends, this one does too.
+    // As for a socket: this side ends when the other one does.
     super({ allowHalfOpen: false });
     this.#open = open;
   }
@@ -224,7 +220,7 @@ class ChannelStream extends Duplex {
   }
 
   override _read(): void {
-    // Answers are pushed as they come: each is whole, and its query has asked for it.
+    // Answers are pushed as they arrive: each is complete and was requested.
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -248,21 +244,21 @@ class ChannelStream extends Duplex {
   }
 }
 
-// The housekeeping that PostgreSQL's background processes do, and that the embedded database, being one process, lacks.
+// Maintenance that PostgreSQL does in background processes, which the embedded database lacks.
 
-/** Rewritten by nearly every flush: without VACUUM their dead versions pile up. */
+/** Nearly every flush rewrites these: without VACUUM dead rows accumulate. */
 const HOT_TABLES = ["hold", "account", "api_key", "usage_daily"] as const;
 /** PostgreSQL's own autovacuum_freeze_max_age: beyond it every table is vacuumed, because transaction ids run out at 2^31. */
 const TRANSACTION_AGE_MAX = 200_000_000;
 
 interface MaintenanceSchedule {
-  /** How often to look whether something is due. */
+  /** Interval of looking for due work. */
   readonly lookMs: number;
-  /** Hot tables are vacuumed this long after something was written. */
+  /** Hot tables are vacuumed this long after a write. */
   readonly vacuumMs: number;
-  /** Statistics of the tables that only grow are brought up to date this often. */
+  /** Interval of analyzing append-only tables. */
   readonly analyzeMs: number;
-  /** Log that is not in the tables' files yet. A start after a crash replays it, at 20 to 50 ms a megabyte. */
+  /** Log not yet in the tables' files. A start after a crash replays it, at 20 to 50 ms a megabyte. */
   readonly logBytesMax: number;
 }
 
@@ -273,7 +269,7 @@ const SCHEDULE: MaintenanceSchedule = {
   logBytesMax: 32 * 1024 * 1024,
 };
 
-/** Keeps the database in order while something is written. Returns how to stop, which waits for what is under way. */
+/** Maintains the database while there are writes. Returns how to stop, which waits for work under way. */
 export function startMaintenance(pool: pg.Pool, log: Logger, schedule = SCHEDULE): () => Promise<void> {
   let checkpointAt = 0;
   let vacuumedAt = Date.now();
@@ -303,7 +299,7 @@ export function startMaintenance(pool: pg.Pool, log: Logger, schedule = SCHEDULE
   return () => looks.close();
 }
 
-/** A statement for each table, so that flushes get their turns in between. */
+/** One statement per table, so that flushes get turns in between. */
 async function vacuumHotTables(pool: pg.Pool): Promise<void> {
   for (const table of HOT_TABLES) await pool.query(`VACUUM (ANALYZE) "${table}"`);
 }
@@ -313,7 +309,7 @@ async function vacuumWhenOld(pool: pg.Pool): Promise<void> {
   if (Number(rows[0]?.age) > TRANSACTION_AGE_MAX) await pool.query("VACUUM");
 }
 
-/** Where the write-ahead log ends, in bytes since the database was made. */
+/** The end of the write-ahead log, in bytes since the database was made. */
 async function logPosition(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query("SELECT pg_current_wal_insert_lsn() - '0/0' AS position");
   return Number(rows[0]?.position);

@@ -1,72 +1,71 @@
 /**
- * Events: what has just happened, told to whoever listens in any process (docs/architecture.md#stores). An event is a hint to
- * look or a copy for display; nothing that must not be lost travels here. `openEvents` chooses how they reach other processes.
+ * Events for listeners in any process (docs/architecture.md#stores). An event is a hint to look or a copy for display; it may be lost.
+ * `openEvents` chooses the transport to other processes.
  */
 import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 
-/** Every channel and what it carries. Payloads are JSON values, because they are sent to other processes. */
+/** Every channel and its payload, a JSON value, because it is sent to other processes. */
 export interface EventChannels {
-  /** A key was made (created), changed (updated) or revoked: caches drop it. */
+  /** A key was created, updated or revoked: caches drop it. */
   "api-key-changed": { readonly accountId: string; readonly apiKeyId: string; readonly change: string };
   /** A session ended: caches drop it. */
   "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
-  /** A bucket or what is held of it changed. */
+  /** A bucket or its holds changed. */
   "balance-changed": { readonly accountId: string };
-  /** A hold is refused because of what processes have leased of the account: each gives back what it does not need. */
+  /** A hold was refused because of leases of the account: each process releases unused credits. */
   "lease-wanted": { readonly accountId: string };
-  /** Somebody decided on a device, or it fetched its key. */
+  /** A person decided on a device, or the device fetched its key. */
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
-  /** A balance fell below what its account wants to be told of. Amounts in nanocredits, `since` as ISO 8601. */
+  /** A balance fell below its account's threshold. Amounts in nanocredits, `since` as ISO 8601. */
   "balance-low": { readonly accountId: string; readonly balance: string; readonly threshold: string; readonly since: string };
-  /** Somebody has begun or ended to listen to an account's webhooks. */
+  /** An account's webhook endpoints changed. */
   "webhooks-changed": { readonly accountId: string };
-  /** An account has another handle: what it has registered has other ids. */
+  /** An account has another handle, so its registered models have other ids. */
   "account-renamed": { readonly accountId: string };
-  /** A registered model was created, changed or deleted: whoever keeps it in memory looks again. */
+  /** A registered model was created, changed or deleted: caches reread it. */
   "community-model-changed": { readonly accountId: string; readonly modelId: string; readonly change: string };
-  /** The health of a registered model was counted anew; the account is its owner's. */
+  /** The health of a registered model changed; the account is its owner's. */
   "model-health-changed": { readonly accountId: string; readonly modelId: string };
-  /** Somebody gave up a call of one of the gateway's own MCP tools. */
+  /** A client cancelled a call of one of the gateway's MCP tools. */
   "tool-call-cancelled": { readonly accountId: string; readonly call: string };
-  /** A generation job got further or came to its end. */
+  /** A generation job progressed or ended. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }
 
 export type EventChannel = keyof EventChannels;
-/** Those that tell of one account. */
+/** Channels about one account. */
 export type AccountChannel = { [C in EventChannel]: EventChannels[C] extends { readonly accountId: string } ? C : never }[EventChannel];
 
 export interface Events {
-  /** Never throws and never waits: this process's listeners have been called when it returns, other processes hear soon. */
+  /** Never throws and never waits: this process's listeners were called on return, other processes follow. */
   publish<C extends EventChannel>(channel: C, payload: EventChannels[C]): void;
   /** Calls `listener` for each event until the returned function is called. */
   listen<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void;
-  /** As `listen`, for the events of one account: costs the others nothing, however many listen. */
+  /** As `listen`, for events of one account: other accounts' events cost nothing, however many listeners there are. */
   listenToAccount<C extends AccountChannel>(channel: C, accountId: string, listener: (payload: EventChannels[C]) => void): () => void;
-  /** As `listen`, for what other processes publish alone: what this one does it knows better itself. */
+  /** As `listen`, for events of other processes only. */
   listenToOthers<C extends EventChannel>(channel: C, listener: (payload: EventChannels[C]) => void): () => void;
   /**
-   * Calls `listener` each time that this process hears the others again after it may have missed some of what they said,
-   * until the returned function is called. Whatever is kept up to date by events must then be looked up anew.
+   * Calls `listener` each time that this process is connected again after it may have missed events, until the returned function is called.
+   * Everything that events keep up to date must then be refetched.
    */
   onGap(listener: () => void): () => void;
   /**
-   * Calls `listener` whenever others may have said something that this process has not been told: at once when they are not heard any
-   * more, several times in two seconds as long as that lasts, and when they are heard again. Whatever grants a right and is kept up
-   * to date by events (keys, sessions, what is registered) is dropped or looked up anew then, so that a right that is
-   * taken away ends within a second although nobody hears of it.
+   * Calls `listener` whenever events may have been missed: at once when the connection is lost, several times in two seconds during an
+   * outage, and when it is back. Everything that grants a right and relies on events (keys, sessions, registered models) is then dropped or
+   * refetched, so that a revoked right ends within a second even if its event is lost.
    */
   onDoubt(listener: () => void): () => void;
-  /** Tells other processes what they have not been told yet, for a bounded time; nobody is called any more. */
+  /** Sends the pending events for a bounded time; listeners are no longer called. */
   close(): Promise<void>;
 }
 
 /**
- * For whoever relies on a right that an event takes away: calls `listener` for each event that `concerns` it, and whenever one may have
- * been unheard, until the returned function is called.
+ * For holders of a revocable right: calls `listener` for each event that `concerns` it, and whenever one may have been missed, until the
+ * returned function is called.
  */
 export function listenOrDoubt<C extends EventChannel>(
   events: Events,
@@ -84,7 +83,7 @@ export function listenOrDoubt<C extends EventChannel>(
   };
 }
 
-/** Events of one process: nobody else publishes, so there are no gaps. */
+/** Events of one process, without other publishers and gaps. */
 export function createMemoryEvents(log: Logger): Events {
   return new LocalEvents(log);
 }
@@ -92,7 +91,7 @@ export function createMemoryEvents(log: Logger): Events {
 const GAP = Symbol("gap");
 const DOUBT = Symbol("doubt");
 
-/** The listeners of this process, to whom every implementation delivers. */
+/** The listeners of this process; every implementation delivers to them. */
 export class LocalEvents implements Events {
   private readonly emitter = new EventEmitter().setMaxListeners(0);
 
@@ -111,7 +110,7 @@ export class LocalEvents implements Events {
     return this.add(accountEvent(channel, accountId), listener);
   }
 
-  /** There are none. */
+  /** There are no other processes. */
   listenToOthers(): () => void {
     return () => undefined;
   }
@@ -136,7 +135,7 @@ export class LocalEvents implements Events {
     this.emitter.removeAllListeners();
   }
 
-  /** What goes wrong in a listener is not the publisher's fault, nor the next listener's. */
+  /** An error in a listener must not affect the publisher or other listeners. */
   private add<Payload extends readonly unknown[]>(name: string | symbol, listener: (...payload: Payload) => void): () => void {
     const guarded = (...payload: Payload) => {
       try {

@@ -1,12 +1,12 @@
 /**
- * A statement of the ledger, which answers in time or counts as asked of a database that is away; and its parameters, column by column, as
- * PostgreSQL's array literals: the driver takes longer to write them.
+ * Runs a statement of the ledger with a time limit, after which the database counts as unavailable; and writes its parameters by column as
+ * PostgreSQL array literals, faster than the driver does.
  */
 import pg from "pg";
 import { NO_USAGE, USAGE_KINDS, type UsageQuantities } from "../lib/usage.js";
 import { type LedgerOptions, LedgerUnavailable } from "./ledger.js";
 
-/** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps, and what `quote` has made. */
+/** For values without quotes: numbers, booleans, UUIDs, enum labels, timestamps, and results of `quote`. */
 export function toArray<Item>(items: readonly Item[], element: (item: Item) => string | number | boolean | bigint | null): string {
   let literal = "{";
   for (const item of items) literal += (literal.length === 1 ? "" : ",") + (element(item) ?? "NULL");
@@ -28,15 +28,15 @@ export const NO_QUANTITIES = quantities(NO_USAGE);
 export interface LedgerStatement {
   readonly text: string;
   readonly values: unknown[];
-  /** Under which a connection that keeps statements prepares it once. */
+  /** The name under which a connection that keeps statements prepares it. */
   readonly name?: string;
 }
 
 const SILENT = "The database does not answer";
 
 /**
- * A connection that does not answer in time is destroyed, not returned: the statement may still be running on it, and a
- * late answer must not reach the next flush.
+ * Destroys a connection without an answer in time: the statement may still be running on it, and a late answer must not reach the next
+ * flush.
  */
 export async function queryWithin<Row extends pg.QueryResultRow>(
   pool: pg.Pool,
@@ -71,8 +71,8 @@ export async function queryWithin<Row extends pg.QueryResultRow>(
 }
 
 /**
- * SQLSTATE classes that condemn the statement itself. Everything else (connections 08, shutdown 57, resources 53,
- * serialisation 40, system 58, and errors without a SQLSTATE) passes when the database is back.
+ * SQLSTATE classes of faulty statements. All others (connections 08, shutdown 57, resources 53, serialisation 40, system 58, and errors
+ * without a SQLSTATE) pass when the database is available again.
  */
 function isBatchFault(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(?:22|23|42|P0|XX)/.test(error.code ?? "");

@@ -1,6 +1,6 @@
 /**
- * The ledger's one door: a batch of money operations in, their outcomes out, committed together; beside it what fills buckets, and the
- * leases that processes grant holds out of. sql-ledger.ts is what is behind it. Amounts are bigint nanocredits of 0 or more.
+ * The ledger's interface: a batch of money operations in, their outcomes out, committed together; also refills and grants, and the leases
+ * from which processes grant holds. sql-ledger.ts implements it. Amounts are bigint nanocredits of 0 or more.
  */
 import type pg from "pg";
 import { smaller } from "../lib/money.js";
@@ -10,17 +10,17 @@ import type { Modality } from "./generated/prisma/enums.js";
 
 export type BucketName = "tier" | "crypto" | "pack";
 
-/** So much of each bucket. */
+/** An amount per bucket. */
 export type Buckets = Readonly<Record<BucketName, bigint>>;
 
-/** So much of each bucket, out of a lease. */
+/** An amount per bucket, from a lease. */
 export interface LeasedAmount extends Buckets {
   readonly leaseId: string;
 }
 
 /**
- * A usage row but for what `credit_flush` fills in: ids, cost and meter source. A hold keeps it as JSON, so that a dead
- * process's generation can be settled from it.
+ * A usage row without the columns that `credit_flush` fills in: ids, cost and meter source. A hold stores it as JSON, so that a dead
+ * process's generation can be settled.
  */
 export interface LedgerRecord {
   readonly timestamp: string;
@@ -35,13 +35,13 @@ export interface LedgerRecord {
   readonly status: "ok" | "cancelled";
   readonly usageSource: "provider" | "estimated" | "partial" | "bounded";
   readonly parentRequestId: string | null;
-  /** Absent while it is under way, and of what a dead process has left. */
+  /** Absent while it is under way, and after its process died. */
   readonly course?: RecordedCourse | undefined;
 }
 
-/** How a generation went, as its receipt tells it. */
+/** The course of a generation, as in its receipt. */
 export interface RecordedCourse {
-  /** What was set aside in all, as a decimal number: a record is kept as JSON. */
+  /** The total hold as a decimal number, because a record is stored as JSON. */
   readonly heldNanocredits: string;
   /** Whole microseconds. */
   readonly upstreamUs: number;
@@ -64,10 +64,10 @@ export interface HoldOperation extends OperationBase {
 
 export interface ExtendOperation extends OperationBase {
   readonly kind: "extend";
-  /** How much more to set aside; 0 only notes what has been metered. */
+  /** The extension; 0 only stores the meter. */
   readonly amount: bigint;
   readonly paidOnly: boolean;
-  /** The cost of what has been delivered so far. */
+  /** The cost delivered so far. */
   readonly metered: bigint;
   readonly record: LedgerRecord;
 }
@@ -77,23 +77,23 @@ export interface SettleOperation extends OperationBase {
   readonly amount: bigint;
   readonly paidOnly: boolean;
   readonly record: LedgerRecord;
-  /** What pays for it; together they are the amount. Absent: its hold, or what is free. */
+  /** Payment from a lease; the sum is the amount. Absent: from its hold, or available credits. */
   readonly lease?: LeasedAmount | undefined;
 }
 
-/** What a generation has of a lease becomes a hold of its own. */
+/** Converts a generation's reservation in a lease to a hold of its own. */
 export interface MoveOperation extends OperationBase {
   readonly kind: "move";
   /** All of `lease`. */
   readonly amount: bigint;
   readonly paidOnly: boolean;
   readonly lease: LeasedAmount;
-  /** The cost of what has been delivered so far. */
+  /** The cost delivered so far. */
   readonly metered: bigint;
   readonly record: LedgerRecord;
 }
 
-/** Settles what a dead process had noted of a generation. The real settlement corrects it, should it turn up. */
+/** Settles at a dead process's stored meter. The real settlement corrects it, if it turns up. */
 export interface RecoverOperation extends OperationBase {
   readonly kind: "recover";
   readonly amount: bigint;
@@ -107,14 +107,14 @@ export interface ReleaseOperation extends OperationBase {
 
 export type LedgerOperation = HoldOperation | MoveOperation | ExtendOperation | SettleOperation | RecoverOperation | ReleaseOperation;
 
-/** What writes a usage row. */
+/** Operations that write a usage row. */
 export type SettlementOperation = SettleOperation | RecoverOperation;
 
 export function isSettlement(operation: LedgerOperation): operation is SettlementOperation {
   return operation.kind === "settle" || operation.kind === "recover";
 }
 
-/** corrected: a settlement of what recovery had settled. free_spend_exhausted: the balance would do, but for the cap on all tiers. */
+/** corrected: a settlement after recovery had settled. free_spend_exhausted: the balance suffices, but not under the cap on all tiers. */
 export type LedgerOutcomeName =
   | "ok"
   | "corrected"
@@ -124,36 +124,36 @@ export type LedgerOutcomeName =
   | "key_budget_exhausted"
   | "free_spend_exhausted";
 
-/** What account and key can still hold; null of the key: no budget. */
+/** Available credits of account and key; null for a key without a budget. */
 export interface Available {
   readonly available: bigint;
   readonly keyAvailable: bigint | null;
 }
 
-/** What both can still hold. */
+/** The amount available to both. */
 export function holdable({ available, keyAvailable }: Available): bigint {
   return keyAvailable === null ? available : smaller(available, keyAvailable);
 }
 
 export interface LedgerOutcome extends Available {
   readonly outcome: LedgerOutcomeName;
-  /** A refusal that the release of other open holds could turn. */
+  /** A refusal that releases of other holds could change. */
   readonly isContended: boolean;
-  /** What a settlement charged in all, now or the first time. */
+  /** The total charge, now or the first time. */
   readonly charged: bigint;
-  /** What it could not charge; of a correction how much more of that there is, or less when it is negative. */
+  /** The part that could not be charged; for a correction its change, which may be negative. */
   readonly writtenOff: bigint;
   readonly meterSource: BucketName | null;
-  /** It is what a caller is told while the database is away; nothing is known of balances. */
+  /** Assumed while the database is unavailable; balances are unknown. */
   readonly isUncommitted?: true;
-  /** It was paid out of a lease, or moved from it; nothing is told of balances. */
+  /** Paid from a lease, or moved from it; balances are not reported. */
   readonly isLeased?: true;
-  /** The lease that was to pay is gone; what could be had without it was. */
+  /** The paying lease is gone; the operation was done without it as far as possible. */
   readonly isLeaseLost?: true;
 }
 
 export interface Grant {
-  /** Makes the grant happen once, however often it is asked for. */
+  /** Makes the grant idempotent. */
   readonly id: string;
   readonly accountId: string;
   readonly bucket: BucketName;
@@ -162,85 +162,85 @@ export interface Grant {
 }
 
 export interface TierChange {
-  /** The transaction's, should anything be written. */
+  /** The transaction's id, if anything is written. */
   readonly id: string;
   readonly accountId: string;
   /** Null: none. */
   readonly tier: string | null;
-  /** What the tier gives. */
+  /** The tier's credits. */
   readonly amount: bigint;
-  /** The tier's next boundary; null: it refills nothing. */
+  /** The tier's next boundary; null: no refills. */
   readonly nextReset: Date | null;
 }
 
-/** `tier` is the one that the account is thought to have. */
+/** `tier` is the account's assumed tier. */
 export interface TierRefill extends TierChange {
   readonly asOf: Date;
 }
 
 export interface TierOutcome {
-  /** refilled and set: written. tier_changed: the account has another tier than was thought. Otherwise there was nothing to do. */
+  /** refilled and set: written. tier_changed: the account has another tier than assumed. Otherwise nothing was due. */
   readonly outcome: "refilled" | "set" | "not_due" | "unchanged" | "tier_changed" | "missing";
-  /** What came into the tier bucket, or went when it is negative. */
+  /** Change of the tier bucket, which may be negative. */
   readonly change: bigint;
-  /** As they are now. */
+  /** The current tier and boundary. */
   readonly tier: string | null;
   readonly resetsAt: Date | null;
-  /** What the account can still hold. */
+  /** Available credits of the account. */
   readonly available: bigint;
 }
 
 export interface LeaseRequest {
-  /** The lease's, which is enlarged where it is there. */
+  /** The lease's id; an existing lease is enlarged. */
   readonly id: string;
   readonly accountId: string;
   readonly apiKeyId: string | null;
-  /** What is to be in it. */
+  /** The amount that it should have. */
   readonly target: bigint;
-  /** It is not made or enlarged so that it has less. */
+  /** It is not made or enlarged to less than this. */
   readonly least: bigint;
-  /** It is thought to be there: where it is not, it is lost and not made again. */
+  /** It should exist: if not, it is lost and not made again. */
   readonly isReliedOn: boolean;
 }
 
-/** See docs/decisions/leases.md. All reject with LedgerUnavailable while the database is away. */
+/** See docs/decisions/leases.md. All reject with LedgerUnavailable while the database is unavailable. */
 export interface LeaseLedger {
-  /** Makes or enlarges a lease. `granted` is what came into it, perhaps nothing. Null: it is lost. */
+  /** Makes or enlarges a lease. `granted` is the added amount, which may be 0. Null: it is lost. */
   take(request: LeaseRequest): Promise<(Available & { readonly granted: Buckets }) | null>;
-  /** Gives back all of it but what is needed; with nothing needed the lease is gone. Null: there is no such lease. */
+  /** Releases all but the needed amount; with none needed, the lease ends. Null: there is no such lease. */
   give(leaseId: string, needed: Buckets): Promise<Available | null>;
-  /** Ends the leases of processes that have been silent for so long, and those of this one that it does not know. How many. */
+  /** Ends leases of processes that are silent for this long, and leases of this process that it does not know. Returns their number. */
   reclaim(known: readonly string[], deadAfterSeconds: number): Promise<number>;
 }
 
 export interface Ledger {
-  /** One transaction. The outcomes stand in the order of the operations; ids must not repeat in a batch. */
+  /** One transaction. Outcomes are in the order of the operations; ids must not repeat in a batch. */
   flush(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]>;
-  /** True when it was added now, false when it had been before. */
+  /** True when it was added now, false when it existed. */
   grant(grant: Grant): Promise<boolean>;
-  /** Sets the tier bucket, when its boundary has come; once for each, however many processes ask. */
+  /** Sets the tier bucket when its boundary has passed; once per boundary across processes. */
   refill(refill: TierRefill): Promise<TierOutcome>;
-  /** Fills the bucket up to what the new tier gives, at once; what is there beyond that stays until the next boundary. */
+  /** Fills the bucket up to the new tier's amount at once; more than that stays until the next boundary. */
   setTier(change: TierChange): Promise<TierOutcome>;
   readonly leases: LeaseLedger;
 }
 
 export interface LedgerOptions {
-  /** The statements of charges are prepared once on each connection that keeps them; unstated, on none. */
+  /** Whether the statements of charges are prepared once per connection; default: never. */
   readonly keepsStatements?: (client: pg.ClientBase) => boolean;
-  /** Whose holds these are. */
+  /** The process of these holds. */
   readonly processId: string;
-  /** A hold that is not extended for this long has expired. */
+  /** A hold that is not extended for this long expires. */
   readonly holdSeconds: number;
-  /** After it the database counts as away. */
+  /** After this time the database counts as unavailable. */
   readonly timeoutMs: number;
-  /** Notices sooner a database that answers nothing at all. */
+  /** Notices an unresponsive database sooner. */
   readonly watch?: Pick<DatabaseWatch, "isSilent" | "begin"> | null;
-  /** What all tier buckets together may spend in a day (UTC), in nanocredits; null: no cap, and nothing is counted. */
+  /** Nanocredits that all tier buckets together may spend in a day (UTC); null: no cap, and nothing is counted. */
   readonly freeSpendCap: bigint | null;
 }
 
-/** The database is away: nothing is known of whether the batch was applied. Anything else is the batch's own fault. */
+/** The database is unavailable, and the batch may or may not be applied. Any other error is the batch's own fault. */
 export class LedgerUnavailable extends Error {
   override readonly name = "LedgerUnavailable";
 }

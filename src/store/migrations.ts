@@ -1,4 +1,4 @@
-/** Migrations: `prisma/migrations` applied in order by Prisma's schema engine, and booked in its ordinary `_prisma_migrations` table. */
+/** Migrations: Prisma's schema engine applies `prisma/migrations` in order, recorded in the usual `_prisma_migrations` table. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,16 +9,16 @@ import type { Logger } from "pino";
 import { PassingStartError, StartError } from "../lib/start-error.js";
 import type { Database } from "./database.js";
 
-/** The key of the lock that Prisma's own tools take, so that they and every starting process wait for each other. */
+/** The key of the lock of Prisma's own tools, so that they and starting processes wait for each other. */
 const MIGRATION_LOCK = 72_707_369;
-/** SQLSTATE classes of what has nothing to do with the migration: connections, deadlocks, resources, locks, shutdowns. */
+/** SQLSTATE classes unrelated to the migration: connections, deadlocks, resources, locks, shutdowns. */
 const PASSING_CODE = /^(?:08|40|53|55|57)/;
 
-/** No table and no enum is managed by somebody else. */
+/** All tables and enums are managed here. */
 export const NO_FILTERS = { externalTables: [], externalEnums: [] };
 
 export interface Migration {
-  /** The folder's name, which begins with a timestamp: the order is the names' order. */
+  /** The folder's name, which begins with a timestamp: names sort by age. */
   readonly name: string;
   readonly sql: string;
 }
@@ -30,7 +30,7 @@ interface AppliedMigration {
   readonly rolled_back_at: Date | null;
 }
 
-/** Brings the database to the newest migration. Cheap when it is there already: the engine is then not loaded. */
+/** Applies missing migrations. Cheap without any: the engine is then not loaded. */
 export async function migrate(database: Pick<Database, "openSession">, log: Logger, directory = migrationsDirectory()): Promise<void> {
   const migrations = readMigrations(directory);
   const session = database.openSession();
@@ -51,7 +51,7 @@ export function readMigrations(directory = migrationsDirectory()): Migration[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** `prisma/migrations` of the project that this module is part of, bundled or not. */
+/** `prisma/migrations` of this project, bundled or not. */
 export function migrationsDirectory(): string {
   const start = dirname(fileURLToPath(import.meta.url));
   for (let folder = start; folder !== dirname(folder); folder = dirname(folder)) {
@@ -61,7 +61,7 @@ export function migrationsDirectory(): string {
   throw new Error(`There is no prisma/migrations folder above ${start}.`);
 }
 
-/** What the schema engine takes. */
+/** The schema engine's input. */
 export function toMigrationList(migrations: readonly Migration[], directory: string): MigrationList {
   return {
     baseDir: directory,
@@ -74,7 +74,7 @@ export function toMigrationList(migrations: readonly Migration[], directory: str
   };
 }
 
-/** An error would end the transaction that it is asked in. */
+/** Checks that the table exists first, as an error would end the transaction. */
 async function readApplied(session: pg.Pool): Promise<AppliedMigration[]> {
   const { rows: tables } = await session.query<{ is_there: boolean }>("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS is_there");
   if (!tables[0]?.is_there) return [];
@@ -84,7 +84,7 @@ async function readApplied(session: pg.Pool): Promise<AppliedMigration[]> {
   return rows;
 }
 
-/** The migrations that the database lacks. Throws when its history is not a beginning of ours. */
+/** The missing migrations. Throws when the history is not a prefix of ours. */
 function findPending(migrations: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
   const ours = new Map(migrations.map((migration) => [migration.name, migration]));
   const finished = new Set<string>();
@@ -112,17 +112,17 @@ function findPending(migrations: readonly Migration[], applied: readonly Applied
   return migrations.filter(({ name }) => !finished.has(name));
 }
 
-/** As Prisma books it. */
+/** As Prisma computes it. */
 function checksum(sql: string): string {
   return createHash("sha256").update(sql).digest("hex");
 }
 
 /**
- * Applies each migration in a transaction that books it too: a start that fails or is killed in between has changed
- * nothing, and the next one tries again. Resolves with the names of those that it applied.
+ * Applies each migration in a transaction that also records it: a failed or killed start has changed nothing, and the next one tries again.
+ * Resolves with the applied names.
  */
 async function applyAll(session: pg.Pool, migrations: readonly Migration[], directory: string): Promise<string[]> {
-  // Loaded here only, because a start that has nothing to apply should not wait for it.
+  // Loaded only here, because a start without migrations should not wait for it.
   const { createSchemaEngine } = await import("./schema-engine.js");
   const { engine, explain } = await createSchemaEngine(session);
   const applied: string[] = [];
@@ -136,9 +136,9 @@ async function applyAll(session: pg.Pool, migrations: readonly Migration[], dire
   async function applyNext(): Promise<string | null> {
     await session.query("BEGIN");
     try {
-      // Of the transaction, not of the session, which a connection pooler gives to others in between.
+      // A transaction's lock, because a pooler gives sessions to others between transactions.
       await session.query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
-      // Another process may have applied it, which had the lock before.
+      // Another process may have applied it while holding the lock.
       const [next] = findPending(migrations, await readApplied(session));
       if (next) await applyOne(next);
       await session.query("COMMIT");

@@ -1,4 +1,4 @@
-/** The blob store that is configured: a bucket that processes share, or a directory of this one's own. */
+/** Opens the configured blob store: a shared bucket, or a directory of this process. */
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { S3Settings } from "../lib/settings.js";
@@ -10,14 +10,14 @@ import { openDirectoryBlobs } from "./directory-blobs.js";
 
 export interface OpenedBlobs {
   readonly blobs: BlobStore;
-  /** The addresses at which the gateway itself takes and gives blobs; null when the store has its own. */
+  /** Signs the gateway's own addresses of blobs; null when the store has its own. */
   readonly urls: BlobUrls | null;
-  /** Where browsers bring and fetch what is in a store that has addresses of its own, as an origin; null where the gateway's are used. */
+  /** Origin of a store with its own addresses, for browsers; null where the gateway's are used. */
   readonly origin: string | null;
   close(): void;
 }
 
-/** Throws a StartError for a store that cannot be used. */
+/** Throws a StartError for an unusable store. */
 export async function openBlobs(
   s3: S3Settings | null,
   dataDir: Pick<DataDir, "path" | "workerNumber">,
@@ -25,7 +25,7 @@ export async function openBlobs(
   log: Logger,
 ): Promise<OpenedBlobs> {
   const { path, workerNumber } = dataDir;
-  // Drafts are one process's own. What a gateway of one process has left goes at the start of the next.
+  // Drafts belong to one process. Those of a gateway of one process are deleted at its next start.
   const drafts = join(path, "blobs", ".drafts", ...(workerNumber === null ? [] : [String(workerNumber)]));
   if (s3 === null) return { blobs: await openDirectoryBlobs(path, urls, drafts), urls, origin: null, close: () => undefined };
   const { openS3Blobs } = await import("./s3-blobs.js");
@@ -33,7 +33,7 @@ export async function openBlobs(
   return { blobs, urls: null, origin: bucketOrigin(s3), close: () => blobs.close() };
 }
 
-/** As the client addresses it: AWS has a host for each bucket, others have it in the path. */
+/** As the client addresses it: AWS has a host per bucket, others have it in the path. */
 export function bucketOrigin({ endpoint, bucket, region }: S3Settings): string {
   if (endpoint !== null) return new URL(endpoint).origin;
   // A name with a dot has no certificate of its own.

@@ -1,25 +1,25 @@
 /**
- * How many connections to the database a process opens at most. Processes of one gateway on one machine share what one process has, as
- * far as that goes, so that their number does not exhaust the server unnoticed.
+ * Bounds on a process's database connections. Processes of one gateway on one machine share the bound of one as far as possible, so that
+ * they do not exhaust the server.
  */
 
-/** For everything but money. More than this many queries wait in the process. */
+/** For everything but money. Further queries wait in the process. */
 const SHARED_CONNECTIONS_MAX = 10;
-/** Of them, what each of several processes has at least: reports that hold some leave room for the others. */
+/** The least for each of several processes: reports on some leave room for others. */
 const SHARED_CONNECTIONS_MIN = 4;
-/** One for the settler's flush, one beside it. Reports that hold every other connection never delay a charge. */
+/** One for the settler's flush, one more. Reports on all other connections never delay a charge. */
 export const MONEY_CONNECTIONS_MAX = 2;
-/** On which a process hears the others. */
+/** For receiving events of other processes. */
 const LISTENING_CONNECTIONS = 1;
 
-/** On which a database that is slow is asked whether it answers at all; open only then. */
+/** For pinging a slow database; opened only then. */
 export const WATCH_CONNECTIONS = 1;
 
 export function sharedConnectionsOf(processes: number): number {
   return Math.max(SHARED_CONNECTIONS_MIN, Math.ceil(SHARED_CONNECTIONS_MAX / processes));
 }
 
-/** Of so many processes together. */
+/** Of that many processes together. */
 export function connectionsOf(processes: number): number {
   return processes * (sharedConnectionsOf(processes) + MONEY_CONNECTIONS_MAX + LISTENING_CONNECTIONS + WATCH_CONNECTIONS);
 }

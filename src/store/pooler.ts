@@ -1,32 +1,32 @@
 /**
- * A connection pooler between a gateway and PostgreSQL, such as PgBouncer in transaction mode (docs/decisions/poolers.md): each transaction
- * may meet another session of the server, so that nothing of a session can be relied on beyond it.
+ * A connection pooler in front of PostgreSQL, such as PgBouncer in transaction mode (docs/decisions/poolers.md): each transaction may use
+ * another session, so session state cannot be relied on.
  */
 import type pg from "pg";
 import { PassingStartError, StartError } from "../lib/start-error.js";
 
 /**
- * jit: every statement here is short, compiling it costs more than it saves. The time-outs free the locks of a process that hangs in
- * mid-transaction, and end a query that nobody can be waiting for any more.
+ * jit: statements are short, so compiling costs more than it saves. The timeouts free the locks of a process that hangs within a
+ * transaction, and end queries that no client can still await.
  */
 const SETTINGS = { jit: "off", statement_timeout: "60s", idle_in_transaction_session_timeout: "15s" };
 
 /**
- * A pooler makes up the number under which it can be asked to cancel, PostgreSQL gives its process's. Days are UTC days, and Prisma's
- * adapter takes every time for UTC: poolers keep this one setting for each of their clients. The others would be left to strangers.
+ * A pooler invents the number for cancel requests, PostgreSQL uses its process's. Days are UTC days, and Prisma's adapter takes every time
+ * for UTC: poolers keep this one setting per client. Other settings would leak to other clients.
  */
 const PREPARE = `SELECT pg_backend_pid() = $1::integer AS is_own, set_config('TimeZone', 'UTC', false),
   CASE WHEN pg_backend_pid() = $1::integer THEN (${Object.entries(SETTINGS)
     .map(([name, value]) => `set_config('${name}', '${value}', false)`)
     .join(", ")}) END`;
 
-/** The pool's own time-out ends with the connecting. */
+/** The pool's own timeout only covers connecting. */
 const PREPARE_TIMEOUT_MS = 5_000;
 
-/** What the types of `pg` leave out. */
+/** Fields that the types of `pg` lack. */
 type Connection = pg.ClientBase & { readonly processID: number | null };
 
-/** Prepares connections, and knows which of them have a session of the server to themselves. */
+/** Prepares connections, and knows which have a session of their own. */
 export class Sessions {
   private readonly own = new WeakSet<pg.ClientBase>();
 
@@ -46,7 +46,7 @@ export class Sessions {
   }
 }
 
-/** Behind a pooler settings are the role's. The sentence for the log when the role has no time-outs; null when it has. */
+/** Behind a pooler settings belong to the role. The log message when the role has no timeouts; null when it has. */
 export async function findMissingTimeouts(pool: pg.Pool): Promise<string | null> {
   const { rows } = await pool.query<{ role: string; statement: string; idle: string }>(
     `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS statement,
@@ -58,7 +58,7 @@ export async function findMissingTimeouts(pool: pg.Pool): Promise<string | null>
   return `DATABASE_URL leads through a connection pooler, where settings are the role's, and this role ends no statement that hangs. Run once: ${changes.join(" ")}`;
 }
 
-/** Rejects with a StartError when what a direct connection reaches is another database than the one that the pool is connected to. */
+/** Rejects with a StartError when the direct connection reaches another database than the pool. */
 export async function assertSameDatabase(pool: pg.Pool, direct: pg.Pool): Promise<void> {
   const client = await direct.connect().catch((error: Error) => {
     throw toStartError("DATABASE_DIRECT_URL", error);
@@ -72,7 +72,7 @@ export async function assertSameDatabase(pool: pg.Pool, direct: pg.Pool): Promis
   }
 }
 
-/** SQLSTATE of a name, a password or a database that is wrong. */
+/** SQLSTATE of a wrong name, password or database. */
 const REFUSED_CODE = /^(?:28...|3D000)$/;
 
 export function toStartError(variable: string, error: Error & { readonly code?: string }): StartError {

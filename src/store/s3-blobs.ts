@@ -1,6 +1,6 @@
 /**
- * Blobs as objects of a bucket, which any number of processes share. The key of a blob is that of its object; `store-id` beside them
- * holds the store's UUID. An object is there whole or not at all, so what is on its way in waits on this process's disk.
+ * Blobs as objects of a bucket, shared by any number of processes. A blob's key is its object's; `store-id` beside them has the store's
+ * UUID. An object appears whole or not at all, so drafts are on this process's disk.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -39,31 +39,31 @@ import { StoreSilence, StoreSilent } from "./store-silence.js";
 
 const ID_KEY = "store-id";
 const ID_PATTERN = /^[0-9a-f-]{36}$/;
-/** A condition that must be met, and sent: the object is the first of its name. */
+/** A condition to send: the object must be the first of its name. */
 const NEW_ONLY = { IfNoneMatch: "*" } as const;
 
-/** Bytes that are in memory are sent in pieces of this size, so that their progress is seen. */
+/** Bytes in memory are sent in pieces of this size, so that progress is noticed. */
 const PIECE_BYTES = 256 * 1024;
 
 interface Upload extends PutOptions {
   readonly isNew?: boolean;
 }
 
-/** What an object is to hold, from its beginning as often as it is opened. */
+/** Content that can be read from its start repeatedly. */
 interface Content {
   readonly sizeBytes: number;
-  /** In hexadecimal, where it is known: the store then refuses bytes that changed on the way. */
+  /** In hexadecimal, if known: the store then refuses corrupted bytes. */
   readonly sha256?: string;
   open(): Readable;
 }
 
 export interface S3Options {
   readonly log?: Logger;
-  /** Milliseconds that the store may be silent while it is waited for. */
+  /** Milliseconds of silence before the store counts as unresponsive. */
   readonly silenceMs?: number;
 }
 
-/** Opens the store. Throws a StartError when the bucket is not there, not ours, or not answering. */
+/** Opens the store. Throws a StartError when the bucket is missing, forbidden or does not answer. */
 export async function openS3Blobs(
   settings: S3Settings,
   drafts: BlobDrafts,
@@ -78,7 +78,7 @@ export async function openS3Blobs(
     await start.call(probe);
     const id = await start.call((signal) => readStoreId(s3, client, settings.bucket, signal));
     const silence = new StoreSilence({ probe, silenceMs, probeMs: S3_PROBE_MS, onChange: (isAway) => tellOfSilence(log, isAway) });
-    // Connections of their own: downloads whose readers take their time keep nothing else waiting.
+    // Separate connections, so that downloads with slow readers delay nothing else.
     return new S3Blobs(s3, client, await createS3Client(settings), settings.bucket, drafts, id, silence);
   } catch (error) {
     client.destroy();
@@ -147,7 +147,7 @@ class S3Blobs implements BlobStore {
     const { start, end } = readableRange(range);
     const part = start === undefined ? {} : { Range: `bytes=${start}-${end}` };
     const command = () => new this.s3.GetObjectCommand({ ...this.named(key), ...part });
-    // What ends the call must not end the body that it has given.
+    // Ending the call must not end the body that it returned.
     const found = await this.find((abortSignal) => this.downloads.send(command(), { abortSignal }));
     return found?.Body ? this.silence.watch(found.Body as Readable) : null;
   }
@@ -191,7 +191,7 @@ class S3Blobs implements BlobStore {
     const object = { ...this.named(key), ...NEW_ONLY, ContentType: contentType, ContentLength: sizeBytes };
     const url = await getSignedUrl(this.client, new PutObjectCommand(object), {
       expiresIn: expiresInSeconds,
-      // Left to itself the presigner does not sign the type.
+      // By default the presigner does not sign the type.
       signableHeaders: new Set(["host", "content-type", "content-length", "if-none-match"]),
     });
     return { url, method: "PUT", headers: { "Content-Type": contentType, "If-None-Match": NEW_ONLY.IfNoneMatch } };
@@ -214,7 +214,7 @@ class S3Blobs implements BlobStore {
     this.downloads.destroy();
   }
 
-  /** The SDK cannot repeat what it reads from a stream, so that is done here, from the content's beginning. */
+  /** The SDK cannot retry a stream, so retries are made here, from the content's start. */
   private async send(key: string, content: Content, upload: Upload): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -266,7 +266,7 @@ class S3Blobs implements BlobStore {
     return { Bucket: this.bucket, Key: key };
   }
 
-  /** Null for an object that is not there. */
+  /** Null for a missing object. */
   private find<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result | null> {
     return this.ask((signal) => send(signal).catch((error: unknown) => (isMissing(error) ? null : Promise.reject(error))));
   }
@@ -291,7 +291,7 @@ async function* noting(chunks: AsyncIterable<Uint8Array>, note: () => void): Asy
   }
 }
 
-/** Of processes that open an empty bucket at once, one writes the id; every one reads what was written. */
+/** Of processes that open an empty bucket at once, one writes the id; all read the written one. */
 async function readStoreId(s3: S3Module, client: S3Client, bucket: string, abortSignal: AbortSignal): Promise<string> {
   const read = async () => {
     try {

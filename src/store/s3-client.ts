@@ -1,4 +1,4 @@
-/** The client of an S3 store, loaded when one is configured, and what its errors mean. */
+/** The client of an S3 store, loaded when configured, and the classification of its errors. */
 import type { S3Client } from "@aws-sdk/client-s3";
 import { type AppError, serviceUnavailable } from "../errors.js";
 import type { S3Settings } from "../lib/settings.js";
@@ -6,7 +6,7 @@ import { PassingStartError, StartError } from "../lib/start-error.js";
 import { S3_ATTEMPTS_MAX, S3_CONNECTIONS_MAX, S3_IDLE_TIMEOUT_MS, S3_RETRY_AFTER_SECONDS } from "./limits.js";
 import { StoreSilent } from "./store-silence.js";
 
-/** As much of an SDK's error as is looked at. */
+/** The fields of an SDK error that are read. */
 interface S3Failure {
   readonly name?: string;
   readonly code?: string;
@@ -26,7 +26,7 @@ export async function loadPresigner(): Promise<typeof import("@aws-sdk/s3-reques
   return exportsOf(await import("@aws-sdk/s3-request-presigner"));
 }
 
-/** The SDK is CommonJS: inside of a bundle all that it exports is its default. */
+/** The SDK is CommonJS: in a bundle its exports are the default export. */
 function exportsOf<Module extends object>(loaded: Module): Module {
   return "default" in loaded ? (loaded.default as Module) : loaded;
 }
@@ -37,13 +37,13 @@ export async function createS3Client({ endpoint, region, credentials }: S3Settin
   return new S3Client({
     region,
     ...(credentials && { credentials }),
-    // Stores other than AWS are seldom reached by a host name for each bucket.
+    // Stores other than AWS seldom have a host name per bucket.
     ...(endpoint !== null && { endpoint, forcePathStyle: true }),
     logger: SILENT,
     maxAttempts: S3_ATTEMPTS_MAX,
-    // A store that ignores it would be waited for in vain before each upload.
+    // A store that ignores the header would delay each upload.
     expectContinueHeader: false,
-    // Trailing checksums are AWS's own; a presigned upload would be signed for the checksum of nothing.
+    // Trailing checksums are specific to AWS; a presigned upload would be signed for the checksum of an empty body.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: {
@@ -55,19 +55,19 @@ export async function createS3Client({ endpoint, region, credentials }: S3Settin
   });
 }
 
-/** The object is not there. A bucket that is gone is a failure of another kind. */
+/** The object does not exist. A missing bucket is another error. */
 export function isMissing(error: unknown): boolean {
   const { name, $metadata } = error as S3Failure;
   return name === "NoSuchKey" || name === "NotFound" || ($metadata?.httpStatusCode === 404 && name !== "NoSuchBucket");
 }
 
-/** A write that must be the first under its name was not. */
+/** A write that had to be the first of its name was not. */
 export function isTaken(error: unknown): boolean {
   const { name, $metadata } = error as S3Failure;
   return name === "PreconditionFailed" || $metadata?.httpStatusCode === 412;
 }
 
-/** The store, or the way to it, is at fault, and may do better the next time. */
+/** The store or the network is at fault, and a retry may succeed. */
 export function isTransient(error: unknown): boolean {
   const { name, code, $metadata } = error as S3Failure;
   const status = $metadata?.httpStatusCode;
@@ -76,7 +76,7 @@ export function isTransient(error: unknown): boolean {
   return name === "TimeoutError" || /^(?:ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)/.test(code ?? "");
 }
 
-/** What a caller of the gateway is told: a store that is away is no fault of the gateway's. */
+/** The error for callers: an unavailable store is not the gateway's fault. */
 export function toCallersError(error: unknown): unknown {
   return isTransient(error) ? storeIsAway(error) : error;
 }
@@ -85,7 +85,7 @@ function storeIsAway(cause: unknown): AppError {
   return serviceUnavailable("The file store does not answer.", { retryAfterSeconds: S3_RETRY_AFTER_SECONDS, cause });
 }
 
-/** What the operator is told when the first request fails; null when it is none of the operator's doing. */
+/** The operator's error when the first request fails; null when the operator is not at fault. */
 export function toStartError(error: unknown, { bucket, endpoint, region }: S3Settings): StartError | null {
   const { name, code, $metadata } = error as S3Failure;
   const where = endpoint ?? `AWS in ${region}`;

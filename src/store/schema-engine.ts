@@ -1,6 +1,6 @@
 /**
- * Prisma's schema engine, run in this process: its native build is a download that a deployment may not be able to make,
- * its WebAssembly build is in the package.
+ * Prisma's schema engine in this process: its native build is a download that may be impossible in a deployment, its WebAssembly build is
+ * in the package.
  */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -22,7 +22,7 @@ const SESSION_LOCK = "pg_advisory_lock(";
 const EXTERNAL_ERROR = /External error id#(\d+)/;
 
 declare global {
-  // Node has it, its types only name it.
+  // Node has it, but its types lack it.
   namespace WebAssembly {
     function instantiate(code: Uint8Array, imports: object): Promise<{ readonly instance: { readonly exports: Record<string, unknown> } }>;
   }
@@ -32,7 +32,7 @@ let engineReady: Promise<void> | null = null;
 
 export interface EngineOnDatabase {
   readonly engine: SchemaEngine;
-  /** The database's own error behind one of the engine's, which only names it by number. */
+  /** The database's error behind an engine error, which only refers to it by number. */
   explain(error: unknown): unknown;
 }
 
@@ -56,16 +56,16 @@ export async function createSchemaEngine(pool: pg.Pool): Promise<EngineOnDatabas
   };
 }
 
-/** Three things that the adapter, made for queries of an application, does not do for the engine. */
+/** Three changes for the engine to an adapter made for application queries. */
 function adaptForEngine(adapter: SqlDriverAdapter, pool: pg.Pool): SqlDriverAdapter {
-  // It would cut a script at every semicolon, inside function bodies too. PostgreSQL takes the script as it is.
+  // It would split a script at every semicolon, also in function bodies. PostgreSQL takes the script as it is.
   adapter.executeScript = async (script) => {
     await pool.query(script);
   };
-  // The engine locks for its session, which a connection pooler gives to others in between: a transaction is around each migration.
+  // The engine locks per session, which a pooler gives to others in between: each migration is in a transaction.
   const executeRaw = adapter.executeRaw.bind(adapter);
   adapter.executeRaw = (query) => executeRaw({ ...query, sql: query.sql.replace(SESSION_LOCK, "pg_advisory_xact_lock(") });
-  // It does not know the type "char", in which the catalogs tell kinds of constraints.
+  // It lacks the type "char", which the catalogs use for kinds of constraints.
   const queryRaw = adapter.queryRaw.bind(adapter);
   adapter.queryRaw = async (query) => {
     const result = await queryRaw({ ...query, sql: query.sql.replace(CHAR_EXPRESSIONS, "$&::text") });

@@ -1,9 +1,9 @@
 /**
- * The settlement spool: settlements that the database could not take, on disk under DATA_DIR, one JSON document a line.
- * A line that was not written whole (the process died in it, the disk was full) was never acknowledged and is passed over;
- * each line begins with a line break of its own, so that it does not take the next one along.
+ * The settlement spool: settlements that the database could not take, on disk under DATA_DIR, one JSON document a line. An incomplete line
+ * (the process died, the disk was full) was never acknowledged and is skipped; each line starts with its own line break, so that it does
+ * not corrupt the next.
  *
- * Beside it, in a file of their own, settlements that the database refuses: each is tried again until it is booked.
+ * A separate file has settlements that the database refuses, which are retried until committed.
  */
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,24 +15,24 @@ export interface RefusedSettlement {
   readonly operation: SettlementOperation;
   /** ISO 8601. */
   readonly refusedAt: string;
-  /** In the database's words. */
+  /** The database's message. */
   readonly reason: string;
 }
 
 export interface SettlementSpool {
-  /** Every settlement that was appended since the last clear, in order. */
+  /** Settlements appended since the last clear, in order. */
   read(): Promise<SettleOperation[]>;
-  /** Resolves once it is on the disk. */
+  /** Resolves once it is on disk. */
   append(operation: SettleOperation): Promise<void>;
-  /** Empties the spool, unless `isAllowed` says no when it comes to it: an append may have slipped in. */
+  /** Empties the spool, unless `isAllowed` then returns false, because of a concurrent append. */
   clear(isAllowed: () => boolean): Promise<void>;
-  /** Every settlement that is kept as refused; of two with one id the later. */
+  /** All refused settlements; of two with one id the later. */
   readRefused(): Promise<RefusedSettlement[]>;
-  /** Resolves once it is on the disk. */
+  /** Resolves once it is on disk. */
   keepRefused(refused: RefusedSettlement): Promise<void>;
-  /** Puts what `left` says when it comes to it in the place of all that were kept. */
+  /** Replaces all refused settlements by the result of `left`, called when it is written. */
   replaceRefused(left: () => readonly RefusedSettlement[]): Promise<void>;
-  /** What the two files have on the disk, in bytes. */
+  /** Bytes of the two files on disk. */
   sizes(): Promise<{ readonly settlements: number; readonly refused: number }>;
   close(): Promise<void>;
 }
@@ -41,15 +41,15 @@ const FOLDER = "spool";
 const SETTLEMENTS = "settlements.ndjson";
 const REFUSED = "refused.ndjson";
 
-/** Whether a process that is no more has left something in the spool of its directory. */
+/** Whether a dead process left settlements in its directory's spool. */
 export async function hasSettlements(ownPath: string): Promise<boolean> {
   const sizes = await Promise.all([SETTLEMENTS, REFUSED].map((name) => sizeIfThere(join(ownPath, FOLDER, name))));
   return sizes.some((bytes) => bytes > 0);
 }
 
 /**
- * Moves what a process that is no more has left in the spool of `from` to that of `into`, which must not be open. Broken off in between,
- * both have it: repeating a settlement changes nothing.
+ * Moves a dead process's spool from `from` to `into`, which must not be open. Interrupted, both have it: repeating a settlement changes
+ * nothing.
  */
 export async function adoptSettlements(from: string, into: string): Promise<void> {
   for (const name of [SETTLEMENTS, REFUSED]) {
@@ -77,7 +77,7 @@ export async function openSettlementSpool(ownPath: string): Promise<SettlementSp
   const file = await open(path, "a", 0o600);
   syncToDisk(directory);
   let bytes = (await file.stat()).size;
-  // Writers take turns: each waits for the one before, so that a clear never cuts a line that is being written.
+  // Writes run one after another, so that a clear never cuts a line being written.
   let turn: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = turn.then(work, work);
@@ -150,7 +150,7 @@ type StoredLine = Omit<SettleOperation, "kind" | "amount" | "lease"> & {
   readonly kind: SettlementOperation["kind"];
   readonly amount: string;
   readonly lease?: Readonly<Record<"leaseId" | BucketName, string>>;
-  /** Only of a refused one; the first ones that were kept had neither. */
+  /** Refused ones only; the earliest had neither. */
   readonly refusedAt?: string;
   readonly reason?: string;
 };

@@ -1,4 +1,4 @@
-/** Leases in the database (docs/decisions/leases.md). What is paid out of one is decided by the process whose lease it is. */
+/** Leases in the database (docs/decisions/leases.md). The process that has a lease decides about payments from it. */
 import type pg from "pg";
 import type {
   Available,
@@ -13,22 +13,22 @@ import type {
 } from "./ledger.js";
 import { quantities, queryWithin, quote, toArray } from "./ledger-statement.js";
 
-/** A settlement that a lease pays for. */
+/** A settlement paid from a lease. */
 export type LeasedSettlement = SettleOperation & { readonly lease: NonNullable<SettleOperation["lease"]> };
 
 export function isLeasedSettlement(operation: LedgerOperation): operation is LeasedSettlement {
   return operation.kind === "settle" && operation.lease !== undefined;
 }
 
-/** Why a settlement was not written: its lease is gone, or it was written before, as this. */
+/** Why a settlement was not written: its lease is gone, or it was written before, with this result. */
 export type Unspent =
   | { readonly isLeaseLost: true }
   | { readonly isLeaseLost: false; readonly charged: bigint; readonly meterSource: BucketName };
 
 export interface SqlLeases extends LeaseLedger {
-  /** One transaction. Those that were not written, by their generation's id. */
+  /** One transaction. Returns those that were not written, by generation id. */
   spend(settlements: readonly LeasedSettlement[]): Promise<ReadonlyMap<string, Unspent>>;
-  /** One transaction. The ids of those whose lease is gone. */
+  /** One transaction. Returns the ids of those whose lease is gone. */
   move(operations: readonly MoveOperation[]): Promise<ReadonlySet<string>>;
 }
 

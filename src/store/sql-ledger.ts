@@ -1,6 +1,6 @@
 /**
- * The ledger in the database: each method is one of the migrations' SQL functions. A batch is committed by at most three of them side by side:
- * `credit_spend` settles what leases pay for, `credit_move` makes holds of what is leased, `credit_flush` does everything else.
+ * The ledger in the database: each method is one of the migrations' SQL functions. At most three of them commit a batch in parallel:
+ * `credit_spend` settles from leases, `credit_move` makes holds from leases, `credit_flush` does everything else.
  */
 import type pg from "pg";
 import {
@@ -88,7 +88,7 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
         exact.length === 0 ? [] : flushExact(exact),
       ]);
       const [ofSpent = [], ofMoved = [], ofExact = []] = parts.map((part) => {
-        // Whatever of it was committed is a duplicate when the batch is repeated.
+        // Committed parts are duplicates when the batch is repeated.
         if (part.status === "rejected") throw part.reason;
         return part.value;
       });
@@ -114,9 +114,9 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
   };
 }
 
-/** Column by column, in the order of the function's parameters. */
+/** By column, in the order of the function's parameters. */
 function toParameters(operations: readonly LedgerOperation[], options: LedgerOptions): unknown[] {
-  /** Of values that need no quotes: numbers, booleans, UUIDs, enum labels, timestamps. */
+  /** For values without quotes: numbers, booleans, UUIDs, enum labels, timestamps. */
   const plain = (read: (operation: LedgerOperation) => string | number | boolean | null) => toArray(operations, read);
   const text = (read: (operation: LedgerOperation) => string | null) => toArray(operations, (operation) => quote(read(operation)));
   const settled = (read: (record: LedgerRecord) => string | number | null) =>
@@ -154,7 +154,7 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
 }
 
 const MOVED = ofLease("ok", 0n, null);
-/** Stands for what is found out without the lease. */
+/** Placeholder until the operation was retried without its lease. */
 const LEASE_LOST: LedgerOutcome = { ...MOVED, isLeaseLost: true };
 
 function leasedOutcome({ amount, lease }: LeasedSettlement, unspent: Unspent | undefined): LedgerOutcome {
@@ -162,12 +162,12 @@ function leasedOutcome({ amount, lease }: LeasedSettlement, unspent: Unspent | u
   return unspent.isLeaseLost ? LEASE_LOST : ofLease("duplicate", unspent.charged, unspent.meterSource);
 }
 
-/** Nothing is told of balances. */
+/** Balances are not reported. */
 function ofLease(outcome: LedgerOutcomeName, charged: bigint, meterSource: BucketName | null): LedgerOutcome {
   return { outcome, isContended: false, charged, writtenOff: 0n, meterSource, available: 0n, keyAvailable: null, isLeased: true };
 }
 
-/** The outcomes, and in the place of those whose lease is gone what comes of `retry`. */
+/** The outcomes, with those of lost leases replaced by the results of `retry`. */
 async function withoutLease<Operation extends LedgerOperation>(
   operations: readonly Operation[],
   outcomes: readonly LedgerOutcome[],

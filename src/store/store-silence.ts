@@ -1,10 +1,10 @@
 /**
- * Bounds how long a remote store is waited for that takes connections and says nothing, such as one that is stopped or swaps.
+ * Bounds the wait for a remote store that accepts connections but does not answer, because it is stopped or swaps.
  *
- * 1. A call fails with StoreSilent when the store has been silent for too long. What it sends or takes meanwhile begins that time again.
- * 2. When nothing else was heard from the store since the call began, the store counts as away: further calls fail at once, so that a
- * request that needs it several times waits once.
- * 3. A store that is away is probed until it answers, whatever it answers.
+ * 1. A call fails with StoreSilent when the store has been silent for too long. Any progress of the call restarts that time.
+ * 2. When nothing else was received from the store since the call began, the store counts as unavailable: further calls fail at once, so
+ *    that a request with several calls waits once.
+ * 3. An unavailable store is probed until it answers anything.
  */
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -14,17 +14,17 @@ export class StoreSilent extends Error {
 }
 
 export interface StoreSilenceOptions {
-  /** A request that costs the store little. */
+  /** A cheap request. */
   readonly probe: (signal: AbortSignal) => Promise<unknown>;
-  /** Milliseconds of silence that a call may take, in all of its attempts together. */
+  /** Milliseconds of silence allowed for a call, in all attempts together. */
   readonly silenceMs: number;
-  /** Milliseconds from one probe to the next. */
+  /** Milliseconds between two probes. */
   readonly probeMs: number;
-  /** Called when the store is away, and when it is back. */
+  /** Called when the store becomes unavailable, and when it is back. */
   readonly onChange?: ((isAway: boolean) => void) | undefined;
 }
 
-/** `noteProgress` begins the time of silence again. */
+/** `noteProgress` restarts the time of silence. */
 export type StoreCall<Result> = (signal: AbortSignal, noteProgress: () => void) => Promise<Result>;
 
 export class StoreSilence {
@@ -35,7 +35,7 @@ export class StoreSilence {
 
   constructor(private readonly options: StoreSilenceOptions) {}
 
-  /** Rejects with StoreSilent, or as `call` does. Attempts after the first follow a silence alone. */
+  /** Rejects with StoreSilent, or as `call` does. Only silence leads to another attempt. */
   async call<Result>(call: StoreCall<Result>, attempts = 1): Promise<Result> {
     const startedAt = performance.now();
     for (let attempt = 1; ; attempt += 1) {
@@ -52,7 +52,7 @@ export class StoreSilence {
     }
   }
 
-  /** The bytes of a body, which fails when the store is silent while more of it is waited for. A reader may take any time. */
+  /** The bytes of a body, which fails when the store is silent while more is awaited. A reader may take any time. */
   watch(body: Readable): Readable {
     const watched = Readable.from(this.chunksOf(body), { objectMode: false });
     watched.once("close", () => body.destroy());
@@ -79,7 +79,7 @@ export class StoreSilence {
   private async attempt<Result>(call: StoreCall<Result>, controller: AbortController, silenceMs: number): Promise<Result> {
     let isOver = false;
     const onSilence = async () => {
-      // A process that was busy may not have read yet what has arrived in time.
+      // A busy process may not have read data that arrived in time.
       await nextTurn();
       await nextTurn();
       if (!isOver) controller.abort(new StoreSilent(`The store said nothing for ${silenceMs} ms.`));

@@ -1,7 +1,7 @@
-/** Durability below the database: what a rename or a new file needs besides its own writes. */
+/** Syncs files and directories: renames and new files need it besides their own writes. */
 import { closeSync, fsyncSync, openSync } from "node:fs";
 
-/** Waits until a file or a folder's list of names is on disk. */
+/** Syncs a file or a directory. */
 export function syncToDisk(path: string): void {
   const handle = openSync(path, "r");
   try {

@@ -1,6 +1,6 @@
 /**
- * Cuts what a PostgreSQL client sends into pipelines: runs of messages that the server answers as one. All clients of the
- * embedded database share one session, and one's Parse must never meet another's Bind, so only whole pipelines reach it.
+ * Cuts a PostgreSQL client's messages into pipelines: runs that the server answers as one. All clients of the embedded database share one
+ * session, and one client's Parse must not meet another's Bind, so only whole pipelines reach it.
  */
 
 /** Message types of the PostgreSQL protocol 3.0 ("Message Formats"). */
@@ -12,10 +12,7 @@ const TERMINATE = 0x58;
 const TYPE_BYTES = 1;
 const LENGTH_BYTES = 4;
 
-/**
- * complete: the server is ready for anybody's next command. open: it waits for the rest of this client's. end: the client
- * says goodbye.
- */
+/** complete: the server is ready for any client. open: it waits for the rest of this client's. end: the client terminates. */
 export interface Pipeline {
   readonly state: "complete" | "open" | "end";
   readonly bytes: Uint8Array;
@@ -23,11 +20,11 @@ export interface Pipeline {
 
 export class PipelineReader {
   #pending: Buffer = Buffer.alloc(0);
-  /** How far `#pending` is known to hold whole messages of the pipeline that is being read. */
+  /** Offset up to which `#pending` has complete messages of the current pipeline. */
   #scanned = 0;
   #isStarted = false;
 
-  /** Takes what arrived and returns the pipelines that it completes. */
+  /** Takes received bytes and returns the pipelines that they complete. */
   push(chunk: Uint8Array): Pipeline[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#pending = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
@@ -40,9 +37,9 @@ export class PipelineReader {
     return pipelines;
   }
 
-  /** Steps over one whole message and tells its type; null when there is none. */
+  /** Skips one complete message and returns its type; null when there is none. */
   #nextMessage(): number | "startup" | null {
-    // The first message of a connection is the only one without a type.
+    // Only the first message of a connection has no type.
     const typeBytes = this.#isStarted ? TYPE_BYTES : 0;
     const start = this.#scanned;
     if (this.#pending.length < start + typeBytes + LENGTH_BYTES) return null;

@@ -1,6 +1,6 @@
 /**
- * Counters that processes share through Redis. While Redis does not answer, each process counts by itself: limits are then
- * as many times as wide as there are processes, and no request fails or waits for it.
+ * Counters shared through Redis. During an outage each process counts by itself: limits are then multiplied by the number of processes, and
+ * no request fails or waits.
  */
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
@@ -18,18 +18,17 @@ import {
 } from "../counters.js";
 import { reconnectDelayMs } from "../events/transport.js";
 
-/** A request does not wait longer than this for a count. */
+/** Longest wait of a request for a count. */
 const ANSWER_TIMEOUT_MS = 250;
-/** After an answer that did not come, Redis is left alone for this long. */
+/** Redis is not called for this long after a missing answer. */
 const PAUSE_MS = 1_000;
 
-/** Unspecified: holds that have expired and are ended by one call. */
+/** Unspecified: expired holds ended by one call. */
 const EXPIRED_A_CALL_MAX = 100;
 
 /**
- * `take` of store/counters.ts, in one step and by Redis's clock, so that processes agree. The first key is the bucket, with what is held
- * under each id; the second sorts the ids by when they expire. Lua's numbers are doubles, and what it writes without a format has 14
- * digits only.
+ * `take` of store/counters.ts, in one step and by Redis's clock, so that processes agree. The first key is the bucket, with its holds by
+ * id; the second sorts the ids by expiry. Lua's numbers are doubles, which it writes with only 14 digits unless formatted.
  */
 const TAKE_SCRIPT = `
 local capacity, perHour, units = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -138,7 +137,7 @@ export class RedisCounters implements Counters {
     this.memory.close();
   }
 
-  /** What is counted is counted for all processes at the moment. */
+  /** Counts are currently shared by all processes. */
   get isShared(): boolean {
     return this.redis.status === "ready" && Date.now() >= this.pausedUntil;
   }
@@ -169,7 +168,7 @@ export class RedisCounters implements Counters {
     return window;
   }
 
-  /** Said once for each time that it is lost. */
+  /** Logged once per outage. */
   private onTrouble(error: unknown): void {
     if (this.isAway || this.isClosed) return;
     this.isAway = true;

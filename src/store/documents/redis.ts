@@ -1,12 +1,12 @@
-/** Registered documents that processes share through Redis, behind those that each has in its own memory. */
+/** Registered documents shared through Redis, behind each process's own memory. */
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { DOCUMENT_SECONDS, type DocumentStore, type MemoryDocuments } from "../documents.js";
 import { reconnectDelayMs } from "../events/transport.js";
 
-/** A request does not wait longer than this for Redis. */
+/** Longest wait of a request for Redis. */
 const ANSWER_TIMEOUT_MS = 250;
-/** After an answer that did not come, Redis is left alone for this long. */
+/** Redis is not called for this long after a missing answer. */
 const PAUSE_MS = 1_000;
 
 export function openSharedDocuments(redisUrl: string, memory: MemoryDocuments, log: Logger): DocumentStore {
@@ -74,7 +74,7 @@ class SharedDocuments implements DocumentStore {
     }
   }
 
-  /** Said once for each time that it is lost. */
+  /** Logged once per outage. */
   private onTrouble(error: unknown): void {
     if (this.isAway || this.isClosed) return;
     this.isAway = true;

@@ -1,6 +1,6 @@
 /**
- * Events for one process or many: in memory where no other process can use the database, else through Redis where there is one,
- * else through the database's own notifications (docs/decisions/events-between-processes.md).
+ * Opens events for one process or many: in memory where no other process can use the database, else through Redis if configured, else
+ * through the database's notifications (docs/decisions/events-between-processes.md).
  */
 import type { Logger } from "pino";
 import type { Database } from "../database.js";
@@ -16,13 +16,12 @@ export interface EventsOptions {
 }
 
 /**
- * Resolves when other processes are heard, or after some seconds in which they could not be: that is logged, this process's own
- * events are delivered all the same, and the connection is tried until it stands. Rejects with a StartError when a connection pooler keeps
- * notifications from ever arriving. Close it before the database.
+ * Resolves when the transport is connected, or after some seconds without: that is logged, this process's own events are delivered, and it
+ * keeps connecting. Rejects with a StartError when a connection pooler blocks notifications. Close it before the database.
  */
 export async function openEvents({ redisUrl, database, log }: EventsOptions): Promise<Events> {
   if (redisUrl !== null) {
-    // Loaded where it is used: it costs a start 60 ms.
+    // Loaded on demand: it costs a start 60 ms.
     const { redisTransport } = await import("./redis.js");
     return openSharedEvents(redisTransport(redisUrl), log);
   }

@@ -1,28 +1,28 @@
 /**
- * Events that other processes have not been told of yet. Those of some milliseconds share a message, and at most one sending is
- * under way, so that a busy gateway sends no more often than a quiet one. Nothing here waits, throws or grows without bound.
+ * Events waiting to be sent to other processes. Those of some milliseconds share a message, and at most one send is under way, so that a
+ * busy gateway sends no more often than a quiet one. Never waits, throws or grows without bound.
  */
 import { z } from "zod";
 import type { EventChannel, EventChannels, Events } from "../events.js";
 
-/** How long live events are collected. Nobody who watches notices, and a thousand charges a second become fifty messages. */
+/** How long live events are collected. Viewers do not notice, and a thousand charges a second become fifty messages. */
 const COLLECT_MS = 20;
-/** Live events that wait while more happens than can be sent. */
+/** Bound on waiting live events. */
 const LIVE_EVENTS_MAX = 10_000;
 /** Dropped together, because finding the oldest of a large set costs more than dropping it. */
 const LIVE_EVENTS_DROPPED_AT_ONCE = 1_000;
-/** As much as one statement or pipeline carries: about 900 usage rows. */
+/** The size of one statement or pipeline: about 900 usage rows. */
 const MESSAGES_PER_SENDING_MAX = 16;
-/** What cannot be sent although the connection stands is tried again this much later. */
+/** Retry delay when sending fails while connected. */
 const RETRY_MS = 250;
-/** How long a process that stops goes on telling. */
+/** How long a stopping process continues to send. */
 const DRAIN_MS = 1_000;
 
-/** `send` has resolved when the messages are out, and rejects within seconds otherwise. */
+/** `send` resolves when the messages are sent, and rejects within seconds otherwise. */
 export class EventOutbox {
-  /** Must arrive: kept until sent, however long that takes. Equal events wait once, so there are no more than keys that changed. */
+  /** Must arrive: kept until sent. Equal events wait once, so there are no more than changed keys. */
   private readonly kept = new Set<string>();
-  /** For display: sent at most once, the oldest go first when there are too many. */
+  /** For display: sent at most once, dropped oldest first when there are too many. */
   private readonly live = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
   private isSending = false;
@@ -50,18 +50,18 @@ export class EventOutbox {
     }
   }
 
-  /** Nothing is sent before the first call: the connection stands. */
+  /** The transport is connected. Nothing is sent before the first call. */
   resume(): void {
     this.canSend = true;
     this.scheduleNow();
   }
 
-  /** The connection is lost. What happens until `resume` waits. */
+  /** The connection is lost. Events wait until `resume`. */
   pause(): void {
     this.canSend = false;
   }
 
-  /** Sends what there is, if that is possible in time, and takes nothing more. */
+  /** Sends the pending events if possible in time, and accepts no more. */
   async close(): Promise<void> {
     this.isClosed = true;
     if (!this.isSending && (this.isEmpty || !this.canSend)) return;
@@ -104,7 +104,7 @@ export class EventOutbox {
       if (this.isEmpty) this.becomeIdle();
       else this.schedule(this.isClosed || this.kept.size > 0 ? 0 : COLLECT_MS);
     } catch {
-      // They may have been heard all the same: what must arrive may arrive twice, a live event would show twice.
+      // They may have arrived all the same: must-arrive events may arrive twice, live events would be shown twice.
       this.isSending = false;
       for (const event of mustArrive) this.kept.add(event);
       this.schedule(RETRY_MS);
@@ -138,15 +138,15 @@ export class EventOutbox {
   }
 }
 
-// Events as they travel between processes: JSON texts that hold several each. Processes of different versions hear each
-// other while a deployment is under way, so a reader takes what it understands and passes over the rest.
+// The format of events between processes: JSON texts with several events each. During a deployment processes of different versions
+// communicate, so a reader ignores unknown content.
 
 /** PostgreSQL: a notification's payload must be shorter than 8000 bytes ("NOTIFY"). */
 const EVENT_MESSAGE_BYTES_MAX = 7_999;
 
-/** Fields that are not listed are from a newer version and are left out. */
+/** Fields that are not listed are from a newer version and are dropped. */
 const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]> } = {
-  // Processes of earlier versions say no more than which key it is: caches drop it all the same.
+  // Earlier versions only send the key's id, which is enough for caches.
   "api-key-changed": z.object({ accountId: z.string().default(""), apiKeyId: z.string(), change: z.string().default("updated") }),
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
@@ -166,7 +166,7 @@ const messageSchema = z.object({ events: z.array(z.unknown()) });
 
 type Publisher = Pick<Events, "publish">;
 
-/** One event, ready to be packed. Equal events have equal texts. */
+/** One event in text form. Equal events have equal texts. */
 export function encodeEvent<C extends EventChannel>(channel: C, payload: EventChannels[C]): string {
   return JSON.stringify([channel, payload]);
 }
@@ -175,12 +175,12 @@ export function encodeEvent<C extends EventChannel>(channel: C, payload: EventCh
 export class EventMessages {
   private readonly head: string;
 
-  /** `sender` must differ from that of every other process, and be plain letters, digits and dashes. */
+  /** `sender` must be unique among processes, and consist of letters, digits and dashes. */
   constructor(sender: string) {
     this.head = `{"from":"${sender}","events":[`;
   }
 
-  /** Takes as many events off the front of `queue` as one message holds, at least one; undefined when it is empty. */
+  /** Takes as many events off the front of `queue` as fit into a message, at least one; undefined when it is empty. */
   pack(queue: Set<string>): string | undefined {
     const taken: string[] = [];
     let bytes = Buffer.byteLength(this.head) + TAIL.length;
@@ -194,7 +194,7 @@ export class EventMessages {
     return taken.length === 0 ? undefined : this.head + taken.join(SEPARATOR) + TAIL;
   }
 
-  /** Publishes another process's events to `events`; this one's own have been delivered. False when it is no message at all. */
+  /** Publishes another process's events to `events`; this one's own were delivered before. False for a malformed message. */
   deliver(message: string, events: Publisher): boolean {
     if (message.startsWith(this.head)) return true;
     const parsed = messageSchema.safeParse(parseJson(message));

@@ -1,6 +1,6 @@
 /**
- * Events through PostgreSQL's LISTEN and NOTIFY, on a connection of their own: no statement that moves money ever notifies, so
- * the lock that orders notifications stands in no charge's way.
+ * Events through PostgreSQL's LISTEN and NOTIFY, on a separate connection: no statement that moves money notifies, so the lock that orders
+ * notifications delays no charge.
  */
 import pg from "pg";
 import { StartError } from "../../lib/start-error.js";
@@ -19,12 +19,12 @@ const NOTIFY = `SELECT pg_notify('${CHANNEL}', message) FROM unnest($1::text[]) 
 /** To connect, authenticate and prepare the session. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** A message of no events. */
+/** A message without events. */
 const PROBE = '{"from":"start","events":[]}';
 
 /**
- * A pooler gives a listening session to others as soon as it is idle. So it is asked from a connection beside it, while it is silent:
- * what arrives then can have come to its own session alone.
+ * A pooler gives an idle session to other clients. So the probe is sent from another connection while the listening one is silent: only a
+ * session of its own receives it.
  */
 export async function assertNotificationsArrive(database: Pick<Database, "openSession">): Promise<void> {
   const [listening, speaking] = [database.openSession(), database.openSession()];
@@ -113,17 +113,17 @@ class PostgresTransport implements EventTransport {
 interface SessionListener {
   onMessage(text: string): void;
   onAlive(askedAt: number): void;
-  /** Called once, and not when `end` was. */
+  /** Called once, and not after `end`. */
   onLost(error: unknown): void;
 }
 
-/** One connection, from its beginning to its end. */
+/** One connection, from open to close. */
 class Session {
   isOver = false;
   private client: pg.PoolClient | null = null;
   private heartbeat: NodeJS.Timeout | undefined;
   private isAsking = false;
-  /** The statement that was sent last: the next waits for it. */
+  /** The last statement sent; the next waits for it. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -143,7 +143,7 @@ class Session {
     this.heartbeat = setInterval(() => void this.ask(), HEARTBEAT_MS);
   }
 
-  /** Its notifications come before the answer to what was asked after them. */
+  /** Notifications arrive before the answer to a later statement. */
   private async ask(): Promise<void> {
     if (this.isAsking) return;
     this.isAsking = true;
@@ -155,7 +155,7 @@ class Session {
     this.isAsking = false;
   }
 
-  /** A statement that the server refuses rejects; anything else that goes wrong ends the connection too. */
+  /** Rejects for a statement that the server refuses; any other failure also ends the connection. */
   async query(text: string, values: unknown[] = []): Promise<void> {
     const { client } = this;
     if (!client) throw new Error("the connection to the database is closed");
@@ -170,7 +170,7 @@ class Session {
     }
   }
 
-  /** Gives the connection up; whether it stands does not matter. */
+  /** Drops the connection in any state. */
   abandon(error: unknown): void {
     if (this.isOver) return;
     void this.end();
@@ -185,7 +185,7 @@ class Session {
     await settledWithin(ANSWER_TIMEOUT_MS, this.pool.end());
   }
 
-  /** The pool's own time-out does not cover the statements that prepare a session. */
+  /** The pool's own timeout does not cover the statements that prepare a session. */
   private async takeClient(): Promise<pg.PoolClient> {
     const connecting = this.pool.connect();
     if (await settledWithin(CONNECT_TIMEOUT_MS, connecting)) return connecting;
@@ -194,7 +194,7 @@ class Session {
   }
 }
 
-/** False when the time was up first. */
+/** False on a timeout. */
 async function settledWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<boolean>((resolve) => {

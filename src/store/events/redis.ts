@@ -18,12 +18,12 @@ class RedisTransport implements EventTransport {
   private readonly subscriber: Redis;
   private readonly channel: string;
   private readonly heartbeat: NodeJS.Timeout;
-  /** Those that have yet to answer. */
+  /** Clients with an unanswered ping. */
   private readonly pinged = new Set<Redis>();
   private isSubscribed = false;
   private isUp = false;
   private isClosed = false;
-  /** Errors come before the closing that they cause. */
+  /** Errors precede the close that they cause. */
   private lastError = new Error("the connection to Redis is closed");
 
   constructor(
@@ -32,7 +32,7 @@ class RedisTransport implements EventTransport {
   ) {
     this.publisher = connect(redisUrl);
     this.subscriber = connect(redisUrl);
-    // Redis's databases share its channels; with the number in the name, deployments stay apart as their keys do.
+    // Redis's databases share channels; the number in the name separates deployments, as for keys.
     this.channel = `sluice:${this.subscriber.options.db ?? 0}:events`;
     for (const client of [this.publisher, this.subscriber]) {
       client.on("error", (error) => {
@@ -60,7 +60,7 @@ class RedisTransport implements EventTransport {
     this.publisher.disconnect();
   }
 
-  /** By hand, because what was published before the server has confirmed it may have been missed. */
+  /** By hand, because messages before the server's confirmation may have been missed. */
   private subscribe(): void {
     this.subscriber.subscribe(this.channel).then(
       () => {
@@ -86,7 +86,7 @@ class RedisTransport implements EventTransport {
     this.listener.onDown(this.lastError);
   }
 
-  /** One that is not answered in time destroys its connection. The answer comes after every message that was published before it. */
+  /** Destroys the connection without an answer in time. The answer follows every message published before the ping. */
   private ping(): void {
     for (const client of [this.publisher, this.subscriber]) {
       if (client.status !== "ready" || this.pinged.has(client)) continue;
@@ -107,7 +107,7 @@ function connect(redisUrl: string): Redis {
     connectTimeout: ANSWER_TIMEOUT_MS,
     socketTimeout: ANSWER_TIMEOUT_MS,
     retryStrategy: reconnectDelayMs,
-    // A command that cannot be sent now fails now: what is worth repeating is repeated by the outbox.
+    // Commands fail at once while disconnected: the outbox repeats the important ones.
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResubscribe: false,

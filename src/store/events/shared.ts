@@ -1,6 +1,6 @@
 /**
- * Events of many processes. A process's own listeners are called when it publishes, without the way out and back; what other
- * processes publish comes over a transport, which may be away for a while.
+ * Events of several processes. A process's own listeners are called directly when it publishes; events of other processes arrive over a
+ * transport, which may be interrupted.
  */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
@@ -8,19 +8,19 @@ import { type AccountChannel, type EventChannel, type EventChannels, type Events
 import { EventMessages, EventOutbox, encodeEvent } from "./outbox.js";
 import type { EventTransport, OpenTransport } from "./transport.js";
 
-/** A cache that misses one of these goes on believing what is no longer true. Everything else is for display. */
+/** Events that caches rely on: a missed one leaves stale data. All others are for display. */
 const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>([
   "api-key-changed",
   "session-changed",
   "community-model-changed",
   "account-renamed",
 ]);
-/** How old the proof may be that others are heard: a server that answers does so several times in this time. */
+/** Greatest age of the proof of a connection: a responsive server gives several in this time. */
 const PROOF_MS = 500;
-/** How often that is looked at, and how often listeners are told while there is none: together below a second. */
+/** Interval of checking that, and of calling listeners during an outage: together below a second. */
 const DOUBT_LOOK_MS = 200;
 const DOUBT_MS = 700;
-/** How long a start waits for other processes to be heard before it goes on without them. */
+/** How long a start waits for the transport before it continues without it. */
 const START_WAIT_MS = 1_000;
 
 /** See `openEvents`. */
@@ -32,12 +32,12 @@ export async function openSharedEvents(openTransport: OpenTransport, log: Logger
 
 class SharedEvents implements Events {
   private readonly local: LocalEvents;
-  /** Of what is delivered to `local`, the events of other processes. */
+  /** The part of `local`'s events that came from other processes. */
   private readonly others: LocalEvents;
   private readonly messages = new EventMessages(randomUUID());
   private readonly outbox: EventOutbox;
   private readonly transport: EventTransport;
-  /** Caches first, so that whoever is told of a change no longer meets what was known before it. */
+  /** Caches first, so that other listeners find no stale data. */
   private readonly foreign: Pick<Events, "publish"> = {
     publish: (channel, payload) => {
       this.others.publish(channel, payload);
@@ -45,7 +45,7 @@ class SharedEvents implements Events {
     },
   };
   private readonly doubtTimer: NodeJS.Timeout;
-  /** All that others said before it has been heard. */
+  /** All events of others before this time were received. */
   private heardUpTo = performance.now();
   private doubtedAt = Number.NEGATIVE_INFINITY;
   private isDown = false;
@@ -151,7 +151,7 @@ class SharedEvents implements Events {
     this.doubt();
   }
 
-  /** A connection that has fallen silent is not down yet. */
+  /** A silent connection is not reported as down at once. */
   private lookForDoubt(): void {
     const now = performance.now();
     if (!this.isDown && now - this.heardUpTo <= PROOF_MS) return;
@@ -168,7 +168,7 @@ class SharedEvents implements Events {
   }
 }
 
-/** The message alone: what else a client's error carries may hold the password that it was sent. */
+/** The message only: other fields of a client's error may contain its password. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
