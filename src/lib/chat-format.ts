@@ -1,4 +1,5 @@
 /** OpenAI's chat-completions format, as lenient as upstreams are: only fields that we read are named. */
+import { isRecord } from "./json.js";
 
 /** A validated chat-completions request; unknown fields are the client's and are passed on. */
 export type ChatBody = Readonly<Record<string, unknown>>;
@@ -24,6 +25,9 @@ export interface ChatDelta {
   readonly content?: unknown;
   readonly reasoning_content?: unknown;
   readonly reasoning?: unknown;
+  readonly reasoning_text?: unknown;
+  readonly thinking?: unknown;
+  readonly reasoning_details?: unknown;
   readonly refusal?: unknown;
   readonly tool_calls?:
     | readonly {
@@ -31,6 +35,8 @@ export interface ChatDelta {
         readonly custom?: { readonly name?: string; readonly input?: string };
       }[]
     | null;
+  /** OpenAI's tool call before there were several. */
+  readonly function_call?: unknown;
   readonly [field: string]: unknown;
 }
 
@@ -46,4 +52,19 @@ export interface ChatChunkChoice {
   readonly delta?: ChatDelta | null;
   readonly finish_reason?: string | null;
   readonly [field: string]: unknown;
+}
+
+/** The names of reasoning: DeepSeek's, OpenRouter's, GitHub's, and that of servers that translate Anthropic's. */
+export const REASONING_NAMES = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
+
+/** The reasoning, by the first name with any: some servers send two names, alike or one of them empty. Null when there is none. */
+export function reasoningIn(delta: ChatDelta): string | readonly unknown[] | null {
+  for (const name of REASONING_NAMES) {
+    const reasoning = delta[name];
+    if ((typeof reasoning === "string" || Array.isArray(reasoning)) && reasoning.length > 0) return reasoning;
+  }
+  const { reasoning_details: details } = delta;
+  if (!Array.isArray(details)) return null;
+  const texts = details.map((detail) => (isRecord(detail) ? (detail.text ?? detail.summary) : null));
+  return texts.filter((text) => typeof text === "string").join("") || null;
 }

@@ -6,6 +6,7 @@
  * Bytes are kept as Latin-1 strings, one character for each, because V8 searches and compares strings faster than Node does buffers.
  */
 import { randomBytes } from "node:crypto";
+import { reasoningIn } from "./chat-format.js";
 import { isRecord } from "./json.js";
 import type { RawLine } from "./sse.js";
 
@@ -112,8 +113,8 @@ function saysOnlyText({ choices, usage, error }: Readonly<Record<string, unknown
   const [choice] = choices;
   if (!isRecord(choice) || !isRecord(choice.delta) || choice.finish_reason != null) return false;
   // It must have no other content.
-  const { content, refusal, reasoning_content: thought, reasoning, tool_calls: calls, audio, images } = choice.delta;
-  const others = [refusal, thought, reasoning, calls, audio, images];
+  const { content, refusal, tool_calls: calls, function_call: call, audio, images } = choice.delta;
+  const others = [refusal, reasoningIn(choice.delta), calls, call, audio, images];
   return typeof content === "string" && others.every((other) => other == null || other === "");
 }
 

@@ -10,6 +10,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { O200K_TOKEN_SPLIT_REGEX } from "gpt-tokenizer/encodingParams/constants";
 import { LRUCache } from "lru-cache";
 import { type BytePairs, loadBytePairs, type MergeAllowance } from "./byte-pairs.js";
+import { reasoningIn } from "./chat-format.js";
 import { type ChatReader, readChat } from "./chat-prompt.js";
 import { ownValue } from "./own-values.js";
 
@@ -182,9 +183,10 @@ function findSaid(message: Readonly<Record<string, unknown>>, found: Found): voi
   const { content } = message;
   if (Array.isArray(content)) for (const part of content) findInPart(part, found);
   else findText(content, found);
-  findText(message.reasoning_content ?? message.reasoning, found);
+  findText(reasoningIn(message), found);
   findText(message.refusal, found);
   if (Array.isArray(message.tool_calls)) for (const call of message.tool_calls) findInToolCall(call, found);
+  if (isRecord(message.function_call)) findInToolCall({ function: message.function_call }, found);
 }
 
 function findInPart(part: unknown, found: Found): void {

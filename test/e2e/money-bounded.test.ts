@@ -34,6 +34,14 @@ beforeAll(async () => {
       { ...plain, id: "fake/logged" },
       { ...plain, id: "fake/unlimited" },
       { ...plain, id: "fake/searching", contextLength: CONTEXT, capabilities: ["search"] },
+      {
+        modality: "moderation",
+        title: "Judge",
+        id: "fake/judge",
+        upstream: "acme",
+        upstreamModel: "judge",
+        prices: { promptTextPrice: "0.000001" },
+      },
       { ...speaks, id: "live/voice" },
       { ...speaks, id: "live/short", maxOutputTokens: 4_096 },
       {
@@ -214,6 +222,41 @@ describe("The report of embeddings", () => {
     expect(await response.json()).toMatchObject({ usage: { prompt_tokens: 2 * counted + 1_000 } });
     expect(response.headers.get("x-warnings")).toContain(WARNING);
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ inputTextTokens: 2 * counted + 1_000, usageSource: "bounded" }]);
+  });
+});
+
+describe("A report of zeros", () => {
+  it("is not of embeddings that came", async () => {
+    const payer = await createPayer(app, { pack: CREDIT });
+    app.upstream.replyNext(json({ data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 0, total_tokens: 0 } }));
+
+    const response = await post("/v1/embeddings", payer, { model: "acme/embedding", input: "hello world" });
+
+    expect(await response.json()).toMatchObject({ usage: { prompt_tokens: 2, total_tokens: 2 } });
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ inputTextTokens: 2, usageSource: "estimated", costNanocredits: 40n }]);
+  });
+
+  it("is not of texts that were moderated", async () => {
+    const payer = await createPayer(app, { pack: CREDIT });
+    app.upstream.replyNext(json({ results: [{ flagged: false, categories: {} }], usage: { prompt_tokens: 0, total_tokens: 0 } }));
+
+    await post("/v1/moderations", payer, { model: "fake/judge", input: "hello world" });
+
+    expect((await booksWith(app, payer, 1)).rows).toMatchObject([
+      { inputTextTokens: 2, usageSource: "estimated", costNanocredits: 2_000n },
+    ]);
+  });
+
+  it("is not of a picture that came", async () => {
+    const payer = await createPayer(app, { pack: 100n * CREDIT });
+    app.upstream.replyNext(json(imagesObject([await picture()], imageUsage(0, 0, 0))));
+
+    const response = await post("/v1/images/generations", payer, { model: "acme/image-tokens", prompt: "A fox", size: "1024x1024" });
+
+    const { rows } = await booksWith(app, payer, 1);
+    // 2 x 0.000005 + 1,056 x 0.00004
+    expect(rows).toMatchObject([{ outputImageTokens: 1_056, usageSource: "estimated", costNanocredits: 42_250_000n }]);
+    expect(await response.json()).toMatchObject({ usage: { output_tokens: 1_056 } });
   });
 });
 

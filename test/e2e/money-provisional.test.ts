@@ -143,6 +143,7 @@ describe("A stream that its upstream breaks off", () => {
       ),
     ],
     ["a choice that failed", sse([...chunksWith(() => ZEROS), chatChunk({}, "error")])],
+    ["a choice that failed, in Z.ai's word", sse([...chunksWith(() => ZEROS), chatChunk({}, "network_error")])],
   ])("is charged for what it delivered, whatever was reported before: %s", async (_, reply) => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(reply);
@@ -152,6 +153,43 @@ describe("A stream that its upstream breaks off", () => {
     expect({ content, error }).toMatchObject({ content: TEXT, error: { code: "UPSTREAM_ERROR" } });
     const { rows } = await booksWith(app, payer, 1);
     expect(rows).toMatchObject([{ costNanocredits: costOf(PROMPT_TOKENS, OUTPUT_TOKENS), usageSource: "partial", status: "cancelled" }]);
+  });
+});
+
+describe("What a stream delivered", () => {
+  const reasoning = { outputTextTokens: 0, outputReasoningTokens: OUTPUT_TOKENS };
+  const text = { outputTextTokens: OUTPUT_TOKENS, outputReasoningTokens: 0 };
+
+  it.each([
+    ["reasoning", { reasoning_content: PIECE }, reasoning],
+    ["reasoning beside an empty name", { content: "", reasoning_content: "", reasoning: PIECE }, reasoning],
+    ["reasoning under two names", { reasoning_content: PIECE, reasoning: PIECE }, reasoning],
+    ["reasoning in GitHub's name", { content: "", reasoning_text: PIECE }, reasoning],
+    ["reasoning in Anthropic's name", { thinking: PIECE }, reasoning],
+    ["reasoning in details alone", { content: "", reasoning_details: [{ type: "reasoning.text", text: PIECE }] }, reasoning],
+    ["a summary of reasoning in details", { content: "", reasoning_details: [{ type: "reasoning.summary", summary: PIECE }] }, reasoning],
+    ["a call of a function, as it was before tools", { function_call: { arguments: PIECE } }, text],
+  ])("is counted under whatever name it came: %s", async (_, delta, counted) => {
+    const payer = await createPayer(app, { pack: CREDIT });
+    const chunks = Array.from({ length: COUNT }, () => ({ ...chatChunk(delta), usage: ZEROS }));
+    app.upstream.replyNext(sse([...chunks, { error: { message: "out of memory" } }], { done: false }));
+
+    await (await chat(app, payer, { model: "fake/plain", stream: true, max_tokens: 5_000 })).text();
+
+    const { rows } = await booksWith(app, payer, 1);
+    expect(rows).toMatchObject([{ ...counted, costNanocredits: costOf(PROMPT_TOKENS, OUTPUT_TOKENS), usageSource: "partial" }]);
+  });
+
+  it("is cut at its hold under whatever name it came", async () => {
+    const payer = await createPayer(app, { pack: 100n * CREDIT });
+    const call = { function_call: { name: "write", arguments: TEXT } };
+    app.upstream.replyNext(sse([chatChunk(call), chatChunk({}, "function_call"), usageChunk(wireUsage(0, 500))]));
+
+    const written = await (await chat(app, payer, { model: "fake/dear", stream: true, max_tokens: 100 })).text();
+
+    expect(written).not.toContain(PIECE);
+    const { rows } = await booksWith(app, payer, 1);
+    expect(rows).toMatchObject([{ costNanocredits: 100n * CREDIT }]);
   });
 });
 

@@ -1,10 +1,11 @@
 /** Chat completions: a complete answer as a mutation, a streamed one as a subscription (docs/spec/chat.md#chat-completions). */
 
-import type {
-  ChatChoice as ChatChoiceObject,
-  ChatChunkObject,
-  ChatCompletion as ChatCompletionObject,
-  ChatDelta,
+import {
+  type ChatChoice as ChatChoiceObject,
+  type ChatChunkObject,
+  type ChatCompletion as ChatCompletionObject,
+  type ChatDelta,
+  reasoningIn,
 } from "../../lib/chat-format.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
@@ -374,9 +375,8 @@ function toDate(seconds: unknown): Date | null {
   return date === null || Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** Upstreams use two names for this field. */
 function toReasoning(message: ChatDelta): string | null {
-  return toText(message.reasoning_content) ?? toText(message.reasoning);
+  return toText(reasoningIn(message));
 }
 
 function toToolCalls(message: ChatDelta): ToolCallObject[] | null {

@@ -103,14 +103,14 @@ export function hasErrorContent(error: unknown, levels = CONTENT_LEVELS_MAX): bo
   return Object.values(error).some((value) => hasErrorContent(value, levels - 1));
 }
 
-/** The finish reason of a choice that the upstream gave up (OpenRouter and others). */
-const FAILED = "error";
+/** How a choice ends that the upstream gave up: OpenRouter's word and others', Z.ai's. */
+const FAILED: ReadonlySet<unknown> = new Set(["error", "network_error"]);
 
 /** Throws the failure in a choice of an answer or chunk, or Groq's note that it stopped a stream early. */
 export function assertNotFailed({ choices, x_groq: groq }: Readonly<Record<string, unknown>>, secrets: Secrets): void {
   if (Array.isArray(choices)) {
     for (const choice of choices) {
-      if (!isRecord(choice) || (choice.finish_reason !== FAILED && !hasErrorContent(choice.error))) continue;
+      if (!isRecord(choice) || (!FAILED.has(choice.finish_reason) && !hasErrorContent(choice.error))) continue;
       throw toEmbeddedError(
         hasErrorContent(choice.error) ? choice.error : { message: "The upstream gave up on its answer." },
         secrets,

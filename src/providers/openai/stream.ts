@@ -133,6 +133,11 @@ type PulledBatch = IteratorResult<ChatChunkBatch, undefined>;
 
 const END: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
+/** A chunk without choices is sent on, but has no content: it reports usage, or nothing. */
+function isOfChoices(chunk: ChatChunk | undefined): boolean {
+  return chunk !== undefined && (chunk.text !== undefined || (chunk.object.choices?.length ?? 0) > 0);
+}
+
 /** Iterable once. Reads from the socket only a small read-ahead unless it is pulled. */
 export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined>, PulledIterator<ChatChunkBatch> {
   private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
@@ -208,7 +213,7 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
       if (this.hasEnded) return;
       const said = batch.length;
       this.hasEnded = this.format.take(event, batch);
-      if (batch.length > said) this.silence.end();
+      if (batch.length > said && isOfChoices(batch[batch.length - 1])) this.silence.end();
       else this.silence.addEvent(event.data.length);
     }
   }

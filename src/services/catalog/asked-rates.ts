@@ -115,7 +115,7 @@ function findFields(model: Model, fields: AskedFields, found: Found[]): void {
 export function assertNoWishes(parameters: Readonly<Record<string, string>>): void {
   for (const param of Object.keys(parameters)) {
     const wish = MONEY_WISHES.get(canonicalName(param));
-    if (wish) throw unknownWish(wish.name, param);
+    if (wish) throw unknownWish(param);
   }
 }
 
@@ -124,12 +124,12 @@ function assertNoWish(model: Model, param: string, canonical: string, value: unk
   const wish = MONEY_WISHES.get(canonical);
   if (wish === undefined || value === undefined || value === null) return;
   if (wish.isHarmless(value, model) || model.passFields.has(param)) return;
-  throw unknownWish(wish.name, param);
+  throw unknownWish(param);
 }
 
-function unknownWish(name: string, param: string): AppError {
+function unknownWish(param: string): AppError {
   return invalidInput(
-    `This gateway knows no wish ${name} about money here. State max_cost, the credits that the request may be charged at most: ` +
+    `This gateway knows no wish ${param} about money here. State max_cost, the credits that the request may be charged at most: ` +
       "as a field of a body or a query, as maxCost of an input of GraphQL, or as the header X-Max-Cost.",
     param,
   );

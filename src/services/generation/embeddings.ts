@@ -78,7 +78,7 @@ export class Embeddings {
         }),
       meter: ({ usage }, model) => {
         if (!usage) return { quantities: counted, source: "estimated" };
-        return isJudged(plan, model) ? judgedPrompt(usage, counted.inputTextTokens, () => texts) : judged(usage, usage);
+        return isJudged(plan, model) ? judgedPrompt(usage, { counted, texts: () => texts }) : judged(usage, usage);
       },
       warnings: ({ warnings }) => warnings,
     });

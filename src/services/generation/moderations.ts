@@ -78,7 +78,7 @@ export class Moderations {
         if (!isJudged(plan, model)) return judged(usage, usage);
         const pictures = parts.filter(({ type }) => type !== "text").length;
         const written = () => inputs.map((input) => (typeof input === "string" ? input : String(input.text ?? "")));
-        return judgedPrompt(usage, counted.inputTextTokens + (pictures * PICTURE_TOKENS_MOST) / 2, written);
+        return judgedPrompt(usage, { counted, more: (pictures * PICTURE_TOKENS_MOST) / 2, texts: written });
       },
       warnings: ({ warnings }) => warnings,
     });

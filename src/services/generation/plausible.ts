@@ -2,7 +2,7 @@
  * The largest plausible usage for a request and its delivered output (docs/spec/credits.md#reported-usage). A larger report is charged up
  * to this bound.
  */
-import type { ReportedUsage } from "../../lib/usage.js";
+import type { ReportedUsage, UsageQuantities } from "../../lib/usage.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { GenerationTask } from "./admission.js";
@@ -95,13 +95,22 @@ function sumOf(usage: ReportedUsage, kinds: readonly TokenKind[]): number {
   return sum;
 }
 
-/** The charge of a report on a prompt, with its counted tokens and its texts. */
-export function judgedPrompt(reported: ReportedUsage, counted: number, texts: () => Iterable<string>): Judged {
+/** A prompt. `more`: tokens that its images may have beside `counted`. */
+interface CountedPrompt {
+  readonly counted: UsageQuantities;
+  readonly more?: number;
+  texts(): Iterable<string>;
+}
+
+/** The charge of a report on a prompt. Zeros are no report of one. */
+export function judgedPrompt(reported: ReportedUsage, { counted, more = 0, texts }: CountedPrompt): Judged {
   const total = inputTokensOf(reported);
-  if (total <= promptTokensMost(counted)) return judged(reported, reported);
-  let more = 0;
-  for (const text of texts()) more += vocabularyMargin(text);
-  return judged(reported, boundInput(reported, promptTokensMost(counted + more)));
+  if (total === 0) return { quantities: counted, source: "estimated" };
+  const tokens = counted.inputTextTokens + more;
+  if (total <= promptTokensMost(tokens)) return judged(reported, reported);
+  let margin = 0;
+  for (const text of texts()) margin += vocabularyMargin(text);
+  return judged(reported, boundInput(reported, promptTokensMost(tokens + margin)));
 }
 
 interface Judged {

@@ -323,6 +323,20 @@ describe("a broken stream", () => {
     expect(error).toMatchObject({ kind: "invalid-response", message: expect.stringContaining("1048576 bytes without content") });
   });
 
+  it.each([
+    ["chunks without choices", { choices: [] }],
+    ["reports of usage alone", { choices: [], usage: wireUsage(10, 0) }],
+  ])("is ended when it goes on with %s", async (_what, empty) => {
+    const flood = bytes(`data: ${JSON.stringify(empty)}\n\n`.repeat(5_000));
+    upstream.replyNext(sse([...begun, flood], { end: "hang" }));
+
+    const { chunks, error } = await drain(await open());
+    await (await upstream.nextRequest()).closedByClient;
+
+    expect(contentOf(chunks)).toBe("a");
+    expect(error).toMatchObject({ kind: "invalid-response", message: expect.stringContaining("1048576 bytes without content") });
+  });
+
   it("may say nothing for a long time in many comments, as often as it likes", async () => {
     const processing = bytes(": OPENROUTER PROCESSING\n\n".repeat(40_000));
     const sent = chatChunks(["a", "b", "c"]);

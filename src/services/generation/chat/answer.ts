@@ -3,7 +3,14 @@
  * name, cut to the hold, with usage.
  */
 import { AnswerName } from "../../../lib/answer-name.js";
-import type { ChatBody, ChatChunkObject, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
+import {
+  type ChatBody,
+  type ChatChunkObject,
+  type ChatCompletion,
+  type ChatDelta,
+  REASONING_NAMES,
+  reasoningIn,
+} from "../../../lib/chat-format.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { withFields } from "../../../lib/own-values.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
@@ -124,14 +131,15 @@ export function cutChunk(chunk: ChatChunkObject, tokens: number): ChatChunkObjec
 }
 
 /** Reasoning first. */
-const TEXTS = ["reasoning_content", "reasoning", "content", "refusal"] as const;
+const TEXTS = [...REASONING_NAMES, "content", "refusal"] as const;
 
 function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
   const written = JSON.stringify([
-    delta.reasoning_content ?? delta.reasoning,
+    reasoningIn(delta),
     delta.content,
     delta.refusal,
     delta.tool_calls,
+    delta.function_call,
     delta.audio,
     delta.images,
   ]);
@@ -141,7 +149,15 @@ function cutDelta(delta: ChatDelta, budget: { tokens: number }): ChatDelta {
     return delta;
   }
   // Fields that repeat the text, and fields that cannot be cut.
-  const { reasoning_details: _details, audio: _audio, images: _images, annotations: _annotations, tool_calls: _calls, ...said } = delta;
+  const {
+    reasoning_details: _details,
+    audio: _audio,
+    images: _images,
+    annotations: _annotations,
+    tool_calls: _calls,
+    function_call: _call,
+    ...said
+  } = delta;
   const texts = TEXTS.filter((name) => said[name] != null).map((name) => [name, cutText(plainText(said[name]), budget)]);
   return { ...said, ...Object.fromEntries(texts) };
 }

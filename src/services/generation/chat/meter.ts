@@ -1,5 +1,5 @@
 /** The chat meter reads an answer on its way to the client: delivered output, and the upstream's report (docs/architecture.md#meter). */
-import type { ChatBody, ChatCompletion, ChatDelta } from "../../../lib/chat-format.js";
+import { type ChatBody, type ChatCompletion, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
 import { isRecord } from "../../../lib/json.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer, ChatChunk } from "../../../providers/provider.js";
@@ -214,12 +214,15 @@ export class ChatMeter {
     this.text.add(delta.content);
     if (Array.isArray(delta.content)) for (const part of delta.content) if (isRecord(part)) this.reasoning.add(part.thinking);
     this.text.add(delta.refusal);
-    // Upstreams use either name; some send both.
-    this.reasoning.add(delta.reasoning_content ?? delta.reasoning);
+    this.reasoning.add(reasoningIn(delta));
     for (const call of delta.tool_calls ?? []) {
       this.text.add(call.function?.name);
       this.text.add(call.function?.arguments);
       this.text.add(call.custom?.input);
+    }
+    if (isRecord(delta.function_call)) {
+      this.text.add(delta.function_call.name);
+      this.text.add(delta.function_call.arguments);
     }
   }
 }

@@ -3,7 +3,7 @@
  * answer passes as one chunk.
  */
 
-import type { ChatChunkObject, ChatDelta } from "../../../lib/chat-format.js";
+import { type ChatChunkObject, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
 import { append } from "../../../lib/collections.js";
 import { plainText } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
@@ -90,7 +90,7 @@ export class ResponseEvents {
 
   private readDelta(delta: ChatDelta): ResponseEvent[] {
     const events: ResponseEvent[] = [];
-    const thought = plainText(delta.reasoning_content ?? delta.reasoning);
+    const thought = plainText(reasoningIn(delta));
     if (thought !== "") append(events, this.grow(this.thoughts, thought));
     const text = plainText(delta.content);
     if (text !== "") append(events, this.grow("text", text));

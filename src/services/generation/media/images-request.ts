@@ -8,7 +8,7 @@ import type { InputFile } from "../../../providers/media.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
 import { toSafeText } from "../../safety/features.js";
-import { boundInput, boundOutput, judged, promptTokensMost, vocabularyMargin } from "../plausible.js";
+import { boundInput, boundOutput, judged, outputTokensOf, promptTokensMost, vocabularyMargin } from "../plausible.js";
 import type { Metered } from "../run.js";
 import {
   IMAGE_SIZE_DEFAULT,
@@ -169,7 +169,9 @@ export function meterImages(
   usage: UsageQuantities | null,
   isReportJudged: boolean,
 ): Metered {
-  if (usage !== null) {
+  // Zeros are no report of an image.
+  const isBelieved = !isReportJudged || model.imagePricing !== "tokens" || (usage !== null && outputTokensOf(usage) > 0);
+  if (usage !== null && isBelieved) {
     const bound = isReportJudged && model.imagePricing === "tokens" ? boundImages(request, count, usage) : usage;
     const told = judged(usage, bound);
     return { ...told, quantities: { ...told.quantities, imageRequests: count } };

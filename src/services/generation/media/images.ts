@@ -145,7 +145,7 @@ export class Images {
     if (request.isPublished) await mediaQuotas.assertNotFull(ctx);
     const { answer, receipt } = await generations.run(ctx, plan, work);
     const { images, release } = answer;
-    const usage = receipt.usageSource === "bounded" ? receipt.usage : answer.usage;
+    const usage = answer.usage === null || receipt.usageSource === "provider" ? answer.usage : receipt.usage;
     return { createdAt: new Date(), images, usage, receipt, release };
   }
 
