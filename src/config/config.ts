@@ -49,7 +49,7 @@ export interface Config {
   readonly host: string;
   /** 0: the system chooses; `addressesOf` then has the real one. */
   readonly port: number;
-  /** Processes on the port. One with the embedded database, whatever is set. */
+  /** Processes on the port. One with the embedded database, regardless of this value. */
   readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;

@@ -136,29 +136,29 @@ const logged = new WeakSet<AppError>();
  */
 export function explain(error: unknown, scope: ErrorScope, what = "request", more: Readonly<Record<string, unknown>> = {}): AppError {
   const isOurs = error instanceof AppError && (error.code !== "INTERNAL_ERROR" || error.isExpected || logged.has(error));
-  const told = isOurs ? error : new AppError("INTERNAL_ERROR", INTERNAL_MESSAGE);
-  scope.note?.refused(told.code);
-  if (!isServerError(told.code) || logged.has(told) || scope.signal?.aborted === true) return told;
-  logged.add(told);
+  const reported = isOurs ? error : new AppError("INTERNAL_ERROR", INTERNAL_MESSAGE);
+  scope.note?.refused(reported.code);
+  if (!isServerError(reported.code) || logged.has(reported) || scope.signal?.aborted === true) return reported;
+  logged.add(reported);
   // Logs the route instead of the path, which can hold prompts and links.
   const line = { ...(scope.method !== undefined && { method: scope.method }), route: scope.note?.route, ...more, err: error };
-  if (isOurs) scope.log.warn({ ...line, code: told.code }, `${what} not served`);
+  if (isOurs) scope.log.warn({ ...line, code: reported.code }, `${what} not served`);
   else scope.log.error(line, `${what} failed`);
-  return told;
+  return reported;
 }
 
 /** Answers with the envelope; does nothing when the client is gone, and aborts an answer that has begun. */
 export function sendError(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
-  const told = explain(error, exchange);
+  const reported = explain(error, exchange);
   if (exchange.res.headersSent) {
     exchange.res.destroy();
     return;
   }
-  const body = Buffer.from(JSON.stringify(toErrorEnvelope(told, exchange.requestId)));
+  const body = Buffer.from(JSON.stringify(toErrorEnvelope(reported, exchange.requestId)));
   exchange.clearHeaders();
-  const headers = { ...headersOf(told), "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-store" };
-  sendRefusal(exchange, statusOf(told.code), headers, body);
+  const headers = { ...headersOf(reported), "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-store" };
+  sendRefusal(exchange, statusOf(reported.code), headers, body);
 }
 
 /** For answers sent before the request's body was read, or without reading it. */

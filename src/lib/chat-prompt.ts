@@ -18,7 +18,6 @@ export interface ChatReader {
   author(name: string, holder: Holder, key: string): void;
   /** Text of a message, or of a part of one. */
   text(text: string, holder: Holder, key: string): void;
-  /** A tool call begins. */
   beginCall(): void;
   /** A name by which parts of the request refer to each other. */
   name(name: string, holder: Holder, key: string): void;

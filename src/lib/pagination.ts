@@ -61,7 +61,6 @@ export function decodeCursor(cursor: string, list: string): PagePosition | null 
   return encodeCursor(position, list) === cursor ? position : null;
 }
 
-/** Encodes positions as cursors. */
 export interface Cursors<Position> {
   /** `list` names the list; another list refuses the cursor. */
   encode(position: Position, list: string): string;

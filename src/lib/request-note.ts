@@ -71,7 +71,6 @@ export function noteOf(req: IncomingMessage): RequestNote {
   return noted[NOTE];
 }
 
-/** The end of a request. */
 export interface RequestEnd {
   /** HTTP's method, or WEBSOCKET for an operation over a WebSocket. */
   readonly method: string;

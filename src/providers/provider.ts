@@ -175,7 +175,6 @@ export class ProviderError extends Error {
   }
 }
 
-/** Timeouts of requests to one upstream. */
 export interface UpstreamTimeouts {
   /** Until the connection is established. */
   readonly connectMs: number;

@@ -2,7 +2,6 @@
 
 const reachable = new WeakSet<object>();
 
-/** Marks a handler as reachable for agents. */
 export function letAgentsReach<Handler extends object>(handler: Handler): Handler {
   reachable.add(handler);
   return handler;

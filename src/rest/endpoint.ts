@@ -190,10 +190,12 @@ async function answerOnce(idempotency: Idempotency, request: IdempotentRequest, 
     await work();
   } catch (error) {
     recorder.stop();
-    const told = explain(error, exchange);
-    const reason = `The answer broke off: ${told.message}`;
-    await run.fail(() => (recorder.isBegun ? toCut(recorder.answer(), reason, run, exchange) : toErrorAnswer(told, exchange.requestId)));
-    throw told;
+    const reported = explain(error, exchange);
+    const reason = `The answer broke off: ${reported.message}`;
+    await run.fail(() =>
+      recorder.isBegun ? toCut(recorder.answer(), reason, run, exchange) : toErrorAnswer(reported, exchange.requestId),
+    );
+    throw reported;
   }
   // The client has disconnected.
   if (!recorder.isEnded) await run.fail(() => toCut(recorder.answer(), "The answer was cut when its reader left.", run, exchange));
@@ -218,9 +220,9 @@ function toCut(answer: RecordedAnswer | null, reason: string, { generationId }: 
   const message = `${reason} What was generated until then was charged as generation ${generationId}.`;
   const error = new AppError("CONFLICT", message, { details: { generationId } });
   if (!answer?.headers["content-type"]?.startsWith("text/event-stream")) return toErrorAnswer(error, requestId);
-  const told = toErrorObject(error, requestId);
-  const { code, param } = told;
+  const reported = toErrorObject(error, requestId);
+  const { code, param } = reported;
   // For readers of chat chunks and of response events alike.
-  const event = formatSseEvent(JSON.stringify({ type: "error", code, message, param, error: told }), "error");
+  const event = formatSseEvent(JSON.stringify({ type: "error", code, message, param, error: reported }), "error");
   return { ...answer, body: Buffer.concat([answer.body, event]) };
 }

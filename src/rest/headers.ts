@@ -57,7 +57,6 @@ export function streamHeaders(stream: HeadedStream, opened: Opened | null): Outg
 type HeadedStream = Pick<ChatCompletionStream, "generationId" | "isHit" | "notes" | "timing">;
 type Opened = Awaited<ChatCompletionStream["opened"]>;
 
-/** For an opened generation. */
 export function generationHeaders(generation: Opened, generationId: string, isHit = false): OutgoingHttpHeaders {
   const headers = startedHeaders(generationId, isHit);
   headers["X-Model-Used"] = generation.modelUsed;

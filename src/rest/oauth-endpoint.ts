@@ -59,11 +59,11 @@ export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: num
 
 function sendOAuthError(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
-  const told = explain(error, exchange);
-  const body = Buffer.from(JSON.stringify({ error: nameOf(told), error_description: told.message }));
+  const reported = explain(error, exchange);
+  const body = Buffer.from(JSON.stringify({ error: nameOf(reported), error_description: reported.message }));
   exchange.clearHeaders();
-  const headers = { ...headersOf(told), ...UNKEPT, "Content-Type": "application/json; charset=utf-8" };
-  sendRefusal(exchange, statusOf(told.code), headers, body);
+  const headers = { ...headersOf(reported), ...UNKEPT, "Content-Type": "application/json; charset=utf-8" };
+  sendRefusal(exchange, statusOf(reported.code), headers, body);
 }
 
 /** RFC 6749 has no names for server errors at this endpoint; these are from 4.1.2.1. */

@@ -77,7 +77,7 @@ export interface PresignPutOptions {
 
 export interface PresignGetOptions {
   readonly expiresInSeconds: number;
-  /** The served type, whatever the stored one. */
+  /** The served type, independent of the stored one. */
   readonly contentType: string;
   /** The whole header Content-Disposition, in ASCII. */
   readonly disposition: string;

@@ -41,7 +41,6 @@ export interface Database {
   hasOwnSession(client: pg.ClientBase): boolean;
   /** For the settler's statement and for maintenance; Prisma has its own connections. */
   readonly pool: pg.Pool;
-  /** Use of each pool's connections. */
   connections(): readonly PoolUse[];
   /**
    * A pool of one connection for work that needs a session, such as LISTEN. Direct where DATABASE_DIRECT_URL is set. The caller ends it.

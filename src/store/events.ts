@@ -21,7 +21,6 @@ export interface EventChannels {
   "device-authorization-changed": { readonly deviceAuthorizationId: string };
   /** A balance fell below its account's threshold. Amounts in nanocredits, `since` as ISO 8601. */
   "balance-low": { readonly accountId: string; readonly balance: string; readonly threshold: string; readonly since: string };
-  /** An account's webhook endpoints changed. */
   "webhooks-changed": { readonly accountId: string };
   /** An account has another handle, so its registered models have other ids. */
   "account-renamed": { readonly accountId: string };
@@ -36,7 +35,6 @@ export interface EventChannels {
 }
 
 export type EventChannel = keyof EventChannels;
-/** Channels about one account. */
 export type AccountChannel = { [C in EventChannel]: EventChannels[C] extends { readonly accountId: string } ? C : never }[EventChannel];
 
 export interface Events {

@@ -13,7 +13,6 @@ import type {
 } from "./ledger.js";
 import { quantities, queryWithin, quote, toArray } from "./ledger-statement.js";
 
-/** A settlement paid from a lease. */
 export type LeasedSettlement = SettleOperation & { readonly lease: NonNullable<SettleOperation["lease"]> };
 
 export function isLeasedSettlement(operation: LedgerOperation): operation is LeasedSettlement {

@@ -31,11 +31,9 @@ export interface WorkerEvents {
   onChange(): void;
   /** It got a signal. */
   onSignalled(): void;
-  /** Its requests to the primary. */
   onRequest(request: Extract<ToPrimary, { kind: "count" | "ask" }>): void;
   /** A connection that it will not serve, for another worker. */
   onReturned(socket: Socket): void;
-  /** Whole lines of its log. */
   onLog(lines: string): void;
   onEnd(end: WorkerEnd): void;
 }

@@ -72,7 +72,6 @@ export class AiSdkClient {
     return this.upstreamFetch.close();
   }
 
-  /** Receives unknown names in usage reports. */
   readonly noteUnknownUsage: NoteUnknown = (names) => {
     for (const name of names) this.noteUnknown("usage-name", name);
   };

@@ -15,7 +15,6 @@ export interface JobTraits {
   readonly fields: readonly string[];
   /** All words that the package knows. */
   readonly known: readonly string[];
-  /** A known word for each progress. */
   readonly words: Readonly<Record<JobProgress, string>>;
 }
 

@@ -12,7 +12,6 @@ import type { SpeechFormat } from "../media.js";
 import type { UsageTable } from "../openai/usage-dialects.js";
 import type { JobTraits } from "./job-words.js";
 
-/** The models of a vendor, by their names at the vendor. */
 export interface VendorModels {
   readonly languageModel?: (model: string) => LanguageModelV3;
   readonly imageModel?: (model: string) => ImageModelV3;
@@ -37,7 +36,6 @@ export interface ChatTraits {
   readonly thinkWithin?: (own: VendorOptions, tokens: number) => BoundThinking;
   /** The equivalent of `parallel_tool_calls: false`. */
   readonly serialTools?: VendorOptions;
-  /** The option for the client's user id. */
   readonly user?: (id: string) => VendorOptions;
   /** JSON without a schema must be requested in the prompt. */
   readonly asksForJson?: boolean;
@@ -76,7 +74,6 @@ export interface ImageTraits {
   readonly negativePrompt?: string;
   readonly quality?: { readonly option: string; readonly values: Readonly<Record<string, string>> };
   readonly format?: { readonly option: string; readonly values: Readonly<Partial<Record<"jpeg" | "png" | "webp", string>>> };
-  /** Options for several references. */
   readonly severalImages?: VendorOptions;
   readonly options?: VendorOptions;
 }

@@ -60,7 +60,6 @@ function jobWords(known: readonly string[], running: string, completed: string, 
 
 const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 
-/** Amazon's qualities, "standard" and "premium", by ours. */
 const AMAZON_QUALITIES = { low: "standard", medium: "standard", standard: "standard", high: "premium", hd: "premium" };
 
 export const VENDORS = {

@@ -26,7 +26,6 @@ export interface OpenAiEndpoint {
   readonly api: EndpointApi | null;
 }
 
-/** The address for a client of the endpoint. */
 export function toEndpointAddress({ url, modality }: OpenAiEndpoint): Pick<OpenAiUpstream, "baseUrl" | "isExact"> {
   const isExact = modality === "text" || modality === "video";
   return isExact ? { baseUrl: url, isExact } : { baseUrl: toBaseUrl(url, modality) };

@@ -32,7 +32,6 @@ export interface OpenAiUpstream {
   readonly fetchFile?: FetchFile;
 }
 
-/** Resource bounds of an upstream. */
 export interface UpstreamBounds {
   readonly pool: PoolBounds;
   /** Of a whole chat answer, and of a streamed one. */

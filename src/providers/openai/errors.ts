@@ -68,7 +68,7 @@ export function toStatusError(status: number, headers: ErrorHeaders, body: strin
 
 /**
  * An `error` in a stream, or in an answer with a success status. `error` is its value; 502 without a status. Beside or in choices it is the
- * upstream's failure, whatever status it names, because the upstream accepted the request and began to answer.
+ * upstream's failure, with any status, because the upstream accepted the request and began to answer.
  */
 export function toEmbeddedError(error: unknown, secrets: Secrets, isBesideChoices = false): ProviderError {
   const stated = embeddedStatus(error);

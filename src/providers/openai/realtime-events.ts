@@ -1,5 +1,5 @@
 /**
- * Reads usage from events of OpenAI's realtime format, in its general and its beta form. Any event that reports usage is read, whatever its
+ * Reads usage from events of OpenAI's realtime format, in its general and its beta form. Any event that reports usage is read under any
  * name, so that new billed events do not pass unmetered. Other events are passed on.
  */
 import { isRecord } from "../../lib/json.js";
@@ -25,7 +25,6 @@ export type RealtimeReading =
   | { readonly kind: "cleared" }
   /** A piece of an item's transcript has arrived. */
   | { readonly kind: "transcribing"; readonly itemId: string }
-  /** An item is transcribed. */
   | { readonly kind: "transcribed"; readonly itemId: string; readonly reportId: string | null; readonly usage: RealtimeUsage | null }
   | { readonly kind: "untranscribed"; readonly itemId: string }
   /** Another event with usage; with the response if it names one. */

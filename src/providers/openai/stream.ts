@@ -18,7 +18,6 @@ const DONE = "[DONE]";
 export class ChatChunkEvents implements StreamFormat {
   /** Choices that have begun, and whether each has its finish_reason. */
   private readonly isFinished = new Map<number, boolean>();
-  /** The frame of recent chunks. */
   private frame: ChunkFrame | null = null;
   private framesLeft = FRAMES_MAX;
 

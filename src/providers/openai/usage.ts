@@ -23,7 +23,6 @@ export function toInputUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedU
   return isRecord(raw) ? toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 }, noteUnknown) : null;
 }
 
-/** Names of a report that are not in the table. */
 export function unknownNames(raw: unknown, table: UsageTable): readonly string[] {
   const amounts = new Amounts();
   if (isRecord(raw)) amounts.read(raw, table, "");

@@ -26,7 +26,6 @@ import { parseObject } from "./json.js";
 
 /** Factor between two waits. */
 const POLL_BACKOFF = 1.5;
-/** OpenAI's header for the next poll. */
 const POLL_AFTER_HEADER = "openai-poll-after-ms";
 const ID_CHARS_MAX = 500;
 /** OpenAI's two orientations of 720p. */

@@ -21,23 +21,23 @@ export function sendErrorAsAsked(exchange: Exchange, error: unknown, home: strin
 
 export async function sendErrorPage(exchange: Exchange, error: unknown, home = "/"): Promise<void> {
   if (error instanceof BodyAborted || exchange.isGone) return;
-  const told = explain(error, exchange);
+  const reported = explain(error, exchange);
   if (exchange.res.headersSent) {
     exchange.res.destroy();
     return;
   }
-  const status = statusOf(told.code);
-  const title = titleOf(told, status);
+  const status = statusOf(reported.code);
+  const title = titleOf(reported, status);
   const again = pageBefore(exchange);
   const body = html`<h1>${title}</h1>
-<p class="error" role="alert">${told.message}</p>
+<p class="error" role="alert">${reported.message}</p>
 <div class="buttons">
 ${again === null ? "" : html`<a class="button" href="${again}">Open the page again</a>`}
 <a class="button" href="${home}">Go to the start</a>
 </div>
 <p class="soft">Error ${status} · request ${exchange.requestId}</p>`;
   exchange.clearHeaders();
-  await sendPageAnswer(exchange, { title, body, home, status, headers: headersOfPage(told) });
+  await sendPageAnswer(exchange, { title, body, home, status, headers: headersOfPage(reported) });
 }
 
 /** Pages send no challenge for a bearer token. */

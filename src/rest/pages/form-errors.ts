@@ -24,7 +24,6 @@ export function errorSummary(error: AppError, fields: FieldsByParam = new Map())
 <ul>${findings.map((finding) => html`<li>${toLine(finding)}</li>`)}</ul></div>`;
 }
 
-/** Attributes of a field with an error. */
 export function invalidMark(error: AppError | undefined, fields: FieldsByParam, id: string): Html | "" {
   if (!error || !findingsOf(error, fields).some(({ field }) => field?.id === id)) return "";
   return html` aria-invalid="true"`;

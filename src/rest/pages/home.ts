@@ -71,7 +71,6 @@ ${gatewayLinks(gateway)}
   return { title: "Your account", body };
 }
 
-/** All keys. */
 function keysPage({ base, formToken, keys, now }: SignedInPage & Pick<Home, "keys" | "now">): Page {
   const body = html`<h1>API keys</h1>
 ${keyList({ base, formToken, now }, keys)}

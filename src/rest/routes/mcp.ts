@@ -135,8 +135,12 @@ async function send(exchange: Exchange, { status, headers, body }: Response): Pr
 
 function toErrorResult(error: unknown, exchange: Exchange): McpToolResult & Record<string, unknown> {
   if (error instanceof ToolCallCancelled) return { isError: true, content: [{ type: "text", text: error.message }] };
-  const told = toErrorObject(explain(error, exchange), exchange.requestId);
-  return { isError: true, content: [{ type: "text", text: `${told.code}: ${told.message}` }], structuredContent: { error: told } };
+  const reported = toErrorObject(explain(error, exchange), exchange.requestId);
+  return {
+    isError: true,
+    content: [{ type: "text", text: `${reported.code}: ${reported.message}` }],
+    structuredContent: { error: reported },
+  };
 }
 
 function sessionIdOf({ req }: Exchange): string | null {

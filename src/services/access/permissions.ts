@@ -39,7 +39,6 @@ export function permissionOf(permission: AccountPermission): Requirement {
   return (ctx) => requirePermission(ctx, permission);
 }
 
-/** Requires a session, or a key with the permission. */
 export function requirePermission(ctx: RequestContext, permission: AccountPermission): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && !caller.permissions.has(permission)) throw permissionDenied(lackOf([permission]));

@@ -52,7 +52,6 @@ export interface DeletionPreview {
   readonly proof: DeletionProof;
   /** Number of each kind that ends, counted up to COUNTED_MAX + 1. */
   readonly ended: Readonly<Record<EndedKind, number>>;
-  /** Usage records kept for the books. */
   readonly keptUsageRecords: number;
 }
 

@@ -52,7 +52,7 @@ class KeyEnds {
   /** Looks run one after another. */
   private turn: Promise<void> = Promise.resolve();
   /** Expiries up to this time were reported, or were before the subscription. */
-  private toldUpTo: Date;
+  private reportedUpTo: Date;
 
   constructor(
     private readonly database: Database,
@@ -60,7 +60,7 @@ class KeyEnds {
     private readonly clock: Clock,
     private readonly tell: (apiKeyId: string) => void,
   ) {
-    this.toldUpTo = clock.now();
+    this.reportedUpTo = clock.now();
   }
 
   /** Looks for the next expiry, as there may be an earlier one. */
@@ -79,13 +79,13 @@ class KeyEnds {
     const next = await this.next();
     if (next === null || next > now) return this.lookIn(next === null ? WAIT_MS_MAX : next.getTime() - now.getTime());
     for (const id of await this.endedAt(next)) this.tell(id);
-    this.toldUpTo = next;
+    this.reportedUpTo = next;
     return this.tellAndWait();
   }
 
   private async next(): Promise<Date | null> {
     const { _min } = await this.database.prisma.apiKey.aggregate({
-      where: { accountId: this.accountId, revokedAt: null, expiresAt: { gt: this.toldUpTo } },
+      where: { accountId: this.accountId, revokedAt: null, expiresAt: { gt: this.reportedUpTo } },
       _min: { expiresAt: true },
     });
     return _min.expiresAt;

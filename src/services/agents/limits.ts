@@ -80,7 +80,6 @@ export const CODE_SCRIPTS_BYTES_MAX = 64 * 1024 * 1024;
 export const REPOSITORY_TIMEOUT_MS = 20_000;
 /** The latest commit as packed by its host. */
 export const REPOSITORY_PACK_BYTES_MAX = 20 * 1024 * 1024;
-/** All of it unpacked. */
 export const REPOSITORY_UNPACKED_BYTES_MAX = 64 * 1024 * 1024;
 /** One file, unless its host can leave large ones out: unpacking it blocks the event loop. */
 export const REPOSITORY_FILE_BYTES_MAX = 16 * 1024 * 1024;

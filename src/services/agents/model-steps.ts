@@ -111,7 +111,6 @@ function toToolCall(call: Readonly<Record<string, unknown>>, index: number): Too
   return { id, name: called.name, arguments: called.arguments, raw: { ...call, id, type: "function" } };
 }
 
-/** A string, or content parts of which some are text. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

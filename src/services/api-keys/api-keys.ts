@@ -120,7 +120,6 @@ export class ApiKeys {
     return { ...rest, items: await this.rows.all(this.database.prisma, items) };
   }
 
-  /** Lists keys with the selected columns. */
   async listSelected<Column extends keyof ApiKeyModel>(
     ctx: RequestContext,
     page: PageRequest,

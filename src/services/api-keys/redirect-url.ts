@@ -75,7 +75,6 @@ function withoutPort(text: string): string {
   return text.replace(/^(https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])):\d{1,5}(?=[/?]|$)/, "$1");
 }
 
-/** Adds parameters to the query. */
 export function withQuery(text: string, parameters: string): string {
   const mark = text.indexOf("?");
   // A second question mark is part of the query, and would become part of the added name.

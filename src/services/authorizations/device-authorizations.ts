@@ -226,13 +226,13 @@ export class DeviceAuthorizations {
     changes.closeWith(ctx.signal);
     look();
     try {
-      let told: DeviceStatus = "pending";
-      while (!TERMINAL.has(told) && (await changes.next())) {
+      let reported: DeviceStatus = "pending";
+      while (!TERMINAL.has(reported) && (await changes.next())) {
         const row = await codes.findByUserCode(userCode);
         if (row?.id !== id) return;
-        if (this.statusOf(row) === told) continue;
+        if (this.statusOf(row) === reported) continue;
         const view = await this.toView(row, accountId);
-        told = view.status;
+        reported = view.status;
         yield view;
       }
     } finally {

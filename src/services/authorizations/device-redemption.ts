@@ -22,7 +22,6 @@ export interface DeviceToken {
   readonly kind: "token";
   /** The key's text, shown only here. */
   readonly accessToken: string;
-  /** The granted permissions. */
   readonly scope: readonly GrantablePermission[];
   /** Seconds. */
   readonly expiresIn: number;

@@ -98,7 +98,7 @@ export function misspeltResponseFields(body: Fields): readonly string[] {
 
 /** On the path of every generation: known names cost one look-up. */
 function misspelt(known: Names, fields: Fields): readonly string[] {
-  let told: string[] | null = null;
+  let reported: string[] | null = null;
   let compared = 0;
   for (const field of Object.keys(fields)) {
     if (known.exact.has(field)) continue;
@@ -106,11 +106,11 @@ function misspelt(known: Names, fields: Fields): readonly string[] {
     if (compared > COMPARED_MAX) break;
     const meant = nameMeant(known, field);
     if (meant === null) continue;
-    told ??= [];
-    told.push(`${field}: unknown; did you mean ${meant}?`);
-    if (told.length === TOLD_MAX) break;
+    reported ??= [];
+    reported.push(`${field}: unknown; did you mean ${meant}?`);
+    if (reported.length === TOLD_MAX) break;
   }
-  return told ?? NONE;
+  return reported ?? NONE;
 }
 
 /** The known name that a field probably means; null without a close one. */

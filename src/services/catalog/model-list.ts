@@ -52,7 +52,6 @@ export function toCatalogFilter({ isCommunity, ...filter }: z.output<typeof mode
   return Object.fromEntries(stated) as CatalogFilter;
 }
 
-/** The test of a filter on a model. */
 export function toTest(filter: CatalogFilter, healthOf: (model: Model) => ModelHealth): (model: Model) => boolean {
   const { modalities, capability, capabilities, publishers, healthStatuses, isFree, maxInputPrice, maxOutputPrice } = filter;
   const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);

@@ -128,7 +128,6 @@ export class CommunityModels {
     return new Map([...own.map((id) => [id, nothing] as const), ...found]);
   }
 
-  /** The current terms of a row. */
   termsOf(row: TermsRow): ShownTerms {
     return toShownTerms(row, this.deps.clock.now());
   }

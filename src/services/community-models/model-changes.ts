@@ -48,7 +48,7 @@ class DueAlarm {
   private timer: NodeJS.Timeout | null = null;
   private isClosed = false;
   /** Changes that took effect until then have been reported. */
-  private toldUpTo: Date;
+  private reportedUpTo: Date;
   private looking: Promise<void> = Promise.resolve();
 
   constructor(
@@ -58,7 +58,7 @@ class DueAlarm {
     private readonly ctx: RequestContext,
     private readonly ring: (modelId: string) => void,
   ) {
-    this.toldUpTo = clock.now();
+    this.reportedUpTo = clock.now();
   }
 
   /** Looks for due changes and waits for the next one. Looks run one after another. */
@@ -75,9 +75,9 @@ class DueAlarm {
 
   private async look(): Promise<void> {
     if (this.isClosed) return;
-    const { accountId, toldUpTo } = this;
+    const { accountId, reportedUpTo } = this;
     const scheduled = await this.database.prisma.communityModel.findMany({
-      where: { accountId, pendingEffectiveAt: { gt: toldUpTo } },
+      where: { accountId, pendingEffectiveAt: { gt: reportedUpTo } },
       select: { id: true, pendingEffectiveAt: true },
       orderBy: { pendingEffectiveAt: "asc" },
     });
@@ -85,7 +85,7 @@ class DueAlarm {
     const now = this.clock.now();
     const times = scheduled.map(({ id, pendingEffectiveAt }) => ({ id, at: pendingEffectiveAt ?? now }));
     for (const { id, at } of times) if (at <= now) this.ring(id);
-    if (now > this.toldUpTo) this.toldUpTo = now;
+    if (now > this.reportedUpTo) this.reportedUpTo = now;
     const next = times.find(({ at }) => at > now);
     if (this.timer) clearTimeout(this.timer);
     this.timer = next ? setTimeout(() => this.set(), Math.min(next.at.getTime() - now.getTime(), TIMER_MS_MAX)).unref() : null;

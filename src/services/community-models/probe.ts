@@ -167,7 +167,6 @@ export class CommunityModelProbe {
     return { upstream: { ...upstream, isTrusted: false, endpoint }, endpoint, upstreamModel: upstreamModel ?? "" };
   }
 
-  /** Reads the registered upstream. */
   private async registered(accountId: string, id: string): Promise<ProbedUpstream> {
     const row = await this.deps.modelRepository.findOwned(accountId, id);
     if (row.url === null) throw invalidInput("This agent is run by the gateway: it has no upstream.", "id");

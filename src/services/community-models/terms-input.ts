@@ -38,7 +38,6 @@ const MEDIA_FIELDS: readonly UpdateField[] = ["baseUrl"];
 
 type PricesInput = Readonly<Partial<Record<PriceField, bigint | null | undefined>>>;
 
-/** The prices that are stated. */
 export function statedPrices(input: PricesInput): StatedPrices {
   return Object.fromEntries(PRICE_FIELDS.flatMap((field) => (typeof input[field] === "bigint" ? [[field, input[field]]] : [])));
 }

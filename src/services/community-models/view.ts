@@ -88,7 +88,6 @@ export interface FallbackCandidate {
 /** A row without the credential. */
 export type ShownModelRow = Omit<CommunityModelRow, "bearerToken">;
 
-/** The terms at one moment, as shown. */
 export interface ShownTerms extends Omit<CommunityModelTerms, "prices"> {
   readonly prices: ChargedPrices;
   /** Those of `prices` that the owner stated. */

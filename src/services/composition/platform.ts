@@ -46,7 +46,7 @@ export async function openPlatform(
   watchPlatform(metrics, infrastructure, created);
   metrics.expect(() => infrastructure.catalog.models);
   const { worker } = settings;
-  if (worker) tieIn(worker, metrics);
+  if (worker) shareMetrics(worker, metrics);
   await usageRoller.open();
   await infrastructure.recover();
   await services.jobs.open();
@@ -83,7 +83,7 @@ export async function openPlatform(
 }
 
 /** Lets every worker answer with the metrics of all. */
-function tieIn(worker: WorkerLink, metrics: Metrics): void {
+function shareMetrics(worker: WorkerLink, metrics: Metrics): void {
   metrics.watch(
     { name: "sluice_workers_ready", help: "Processes of the gateway that serve, of WORKERS.", aggregator: "max" },
     () => worker.ready,

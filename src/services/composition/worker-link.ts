@@ -6,7 +6,6 @@ export interface WorkerLink {
   readonly number: number;
   /** This worker logs messages that are the same for all workers. */
   readonly isSpokesman: boolean;
-  /** Configured number of workers. */
   readonly workers: number;
   /** Number that serve now. */
   readonly ready: number;

@@ -227,7 +227,7 @@ export class OpenCharge {
       await this.moveOut(amount, record);
       await this.settler.submit({ kind: "extend", ...this.identity, amount: more, paidOnly, metered: amount, record });
     } catch {
-      // Delivered work is charged whatever is held.
+      // Delivered work is charged even beyond the hold.
     }
   }
 
@@ -293,7 +293,7 @@ export class OpenCharge {
     this.bounded = 0n;
   }
 
-  /** Adds to the hold; releases what was taken of the limit beyond that. */
+  /** Adds to the hold; releases the part of the limit taken beyond that. */
   private grant(granted: bigint, taken: bigint): void {
     this.heldNanocredits += granted;
     if (!this.bound) return;

@@ -31,7 +31,7 @@ interface OwnMean {
 
 const UNHEARD: OwnMean = { mean: 0, answers: 0 };
 
-/** Models that have reported clearly more output than was visible: they have hidden reasoning, whatever their entries say. */
+/** Models that have reported clearly more output than was visible: they have hidden reasoning, even if their entries do not say so. */
 class HiddenOutputs {
   private readonly models = new LRUCache<string, true>(entriesMax(MODELS_MAX));
 

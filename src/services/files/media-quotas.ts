@@ -66,7 +66,7 @@ export class MediaQuotas {
     this.assertFits(await this.usedBy(accountId, this.database.prisma), sizeBytes);
   }
 
-  /** Call before generating a file of unknown size, which is then stored whatever its size. Throws as above and as below. */
+  /** Call before generating a file of unknown size, which is then stored at any size. Throws as above and as below. */
   async assertNotFull(ctx: RequestContext): Promise<void> {
     const { accountId } = requireCaller(ctx);
     await this.assertSpace(0);

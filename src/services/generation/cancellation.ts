@@ -61,7 +61,7 @@ export class Cancellation implements CallEnd, Listed {
     return this.hasLeft;
   }
 
-  /** The time limit has passed, whatever ended it before. */
+  /** The time limit has passed, even if something else ended it before. */
   get isTimeUp(): boolean {
     return this.isOver;
   }

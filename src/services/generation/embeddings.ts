@@ -106,7 +106,6 @@ function toInputs(input: EmbeddingsInput["input"]): readonly Input[] {
   return isList(input) ? input : [input];
 }
 
-/** A list of numbers is one input. */
 function isList(input: EmbeddingsInput["input"]): input is string[] | number[][] {
   return typeof input !== "string" && typeof input[0] !== "number";
 }

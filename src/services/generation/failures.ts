@@ -25,9 +25,9 @@ export function noteFailure(
 ): boolean {
   // An abort of ours is not the upstream's fault, except for a timeout.
   healthReporter.upstreamFailed(model, end.aborted ? end.reason : error);
-  const told = end.aborted ? end.reason : toCallerError(error, model);
-  if (!(told instanceof AppError)) return false;
-  const isFault = end.aborted ? told.code === "UPSTREAM_TIMEOUT" : FAULTS.has(told.code);
+  const reported = end.aborted ? end.reason : toCallerError(error, model);
+  if (!(reported instanceof AppError)) return false;
+  const isFault = end.aborted ? reported.code === "UPSTREAM_TIMEOUT" : FAULTS.has(reported.code);
   if (isFault) healthReporter.failed(caller, model);
   return isFault;
 }
@@ -40,9 +40,8 @@ export interface HealthReporter {
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
   /** A whole generation failed through no fault of the caller; it has no usage row. `model` is the requested one. */
   generationFailed(caller: KeyCaller | SessionCaller, model: Model): void;
-  /** Its upstream failed with that error, whoever is at fault. */
   upstreamFailed(model: Model, error: unknown): void;
-  /** Its upstream reported implausible usage. */
+  /** Its upstream failed with that error; the caller may be at fault. */
   usageBounded(model: Model, report: BoundedReport): void;
 }
 
@@ -99,11 +98,11 @@ function toStatusError(error: ProviderError, served: Served): AppError {
       ...(param !== undefined && { param }),
     });
   }
-  const told = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
-  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", told);
+  const reported = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", reported);
   return upstreamFailed(
     isCredentialRefused(error) ? `${REFUSED_CREDENTIAL} (status ${status}).` : `The upstream failed with status ${status}.`,
-    told,
+    reported,
   );
 }
 
@@ -149,18 +148,18 @@ export function inCallersWords(text: string, { id, upstreamModel: name, isCommun
   const mustBeQuoted = !isCommunity && LETTERS_ALONE.test(name);
   const [said, sought] = [toComparable(text), toComparable(name)];
   const offset = toComparable(id).indexOf(sought);
-  let told = "";
+  let reported = "";
   let from = 0;
   for (let at = said.indexOf(sought); at !== -1; at = said.indexOf(sought, from)) {
     const end = at + name.length;
     const isWord = !isWordCharacter(text[at - 1]) && !isWordCharacter(text[end]);
     const isQuoted = QUOTES.has(text[at - 1]) && QUOTES.has(text[end]);
     const isWithinId = offset !== -1 && text.startsWith(id, at - offset);
-    const isTold = !isWord || isWithinId || (mustBeQuoted && !isQuoted);
-    told += text.slice(from, at) + (isTold ? text.slice(at, end) : id);
+    const isKept = !isWord || isWithinId || (mustBeQuoted && !isQuoted);
+    reported += text.slice(from, at) + (isKept ? text.slice(at, end) : id);
     from = end;
   }
-  return told + text.slice(from);
+  return reported + text.slice(from);
 }
 
 export function allInCallersWords(texts: readonly string[], served: Served): readonly string[] {
@@ -181,7 +180,7 @@ function toComparable(text: string): string {
  * Logs refusals of the gateway's own credential for the operator: the first one, then at most one per interval for each upstream and
  * status, without the upstream's text and without the key. Owners of community models see theirs in calls and probes.
  */
-interface Told {
+interface RefusalLog {
   readonly at: number;
   /** Count since the last log line. */
   untold: number;
@@ -189,7 +188,7 @@ interface Told {
 
 export class RefusedCredentials {
   /** By upstream and status: at most three times the operator's upstreams. */
-  private readonly told = new Map<string, Told>();
+  private readonly lastLogged = new Map<string, RefusalLog>();
 
   constructor(
     private readonly log: Logger,
@@ -201,12 +200,12 @@ export class RefusedCredentials {
     if (isCommunity || !isCredentialRefused(error)) return;
     const name = `${upstreamId} ${error.status}`;
     const now = this.clock.now().getTime();
-    const last = this.told.get(name);
+    const last = this.lastLogged.get(name);
     if (last && now - last.at < REFUSED_CREDENTIAL_LOG_MS) {
       last.untold += 1;
       return;
     }
-    this.told.set(name, { at: now, untold: 0 });
+    this.lastLogged.set(name, { at: now, untold: 0 });
     const line = { event: "upstream-credential-refused", upstream: upstreamId, status: error.status, model: id };
     this.log.warn({ ...line, untold: last?.untold ?? 0 }, "an upstream refuses the credential that it is called with");
   }

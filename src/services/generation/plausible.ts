@@ -15,7 +15,6 @@ const PROMPT_TOKENS_MORE = 1_000;
 /** The most tokens of an image in a prompt: GPT-4o mini's, of 8 tiles of 5,667 and a base of 2,833, are twice any other model's. */
 export const PICTURE_TOKENS_MOST = 50_000;
 
-/** The most tokens of a prompt, by the gateway's count. */
 export function promptTokensMost(counted: number): number {
   return PROMPT_FACTOR * counted + PROMPT_TOKENS_MORE;
 }
@@ -120,7 +119,6 @@ interface Judged {
   readonly reported?: BillableQuantities;
 }
 
-/** The charge of a report, and its bound. */
 export function judged(reported: BillableQuantities, bound: BillableQuantities): Judged {
   return bound === reported ? { quantities: bound, source: "provider" } : { quantities: bound, source: "bounded", reported };
 }

@@ -98,15 +98,15 @@ export const NO_WARNINGS: readonly string[] = [];
 export function joinWarnings(...lists: readonly (readonly string[])[]): readonly string[] {
   if (lists.every(({ length }) => length === 0)) return NO_WARNINGS;
   const all = new Set(lists.flat());
-  const told: string[] = [];
+  const reported: string[] = [];
   let chars = 0;
   for (const warning of all) {
     const text = quoteStart(warning, WARNING_CHARS_MAX);
     chars += text.length;
-    if (told.length >= WARNINGS_MAX || chars > ALL_CHARS_MAX) break;
-    told.push(text);
+    if (reported.length >= WARNINGS_MAX || chars > ALL_CHARS_MAX) break;
+    reported.push(text);
   }
-  return told.length < all.size ? [...told, `There are ${all.size - told.length} more warnings.`] : told;
+  return reported.length < all.size ? [...reported, `There are ${all.size - reported.length} more warnings.`] : reported;
 }
 
 /** The start of a text from outside. */

@@ -240,7 +240,7 @@ export class GenerationRun {
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
 
-  /** Resolves when the charge is committed. A community model is never paid beyond the hold, whatever it reports. */
+  /** Resolves when the charge is committed. A community model is never paid beyond the hold, even if it reports more. */
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
     const { model, status, warnings, isCut = false, cancelPolicy } = outcome;

@@ -129,10 +129,10 @@ export class GenerationStream<Opened, Item> {
       return reader;
     } catch (error) {
       this.isEnded = true;
-      const told = run ? await withdraw(run, error) : error;
-      this.noteRefused(told);
+      const reported = run ? await withdraw(run, error) : error;
+      this.noteRefused(reported);
       this.noteAdmitted();
-      throw told;
+      throw reported;
     }
   }
 

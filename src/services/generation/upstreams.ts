@@ -42,7 +42,6 @@ interface ConnectedUpstream {
   close(): Promise<void>;
 }
 
-/** Bounds of users' upstreams. */
 const BOUNDS: UpstreamBounds = {
   pool: { connectionsMax: COMMUNITY_CONNECTIONS_MAX, waitingMax: COMMUNITY_WAITING_MAX, keepAliveMs: COMMUNITY_KEEP_ALIVE_MS },
   answerBytesMax: COMMUNITY_ANSWER_BYTES_MAX,
@@ -73,7 +72,7 @@ export function connectUpstream(
   if (endpoint)
     return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }, outbound);
   const fetchFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: timeouts.totalMs });
-  // Untrusted addresses are connected through the guard only, whatever their name resolves to.
+  // Untrusted addresses are connected through the guard only, which checks each resolution.
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, noteUnknown, ...(!isTrusted && { connect: outbound.connect }) };
   // The operator's own upstreams get the hops header only when it is not 0.
   return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
@@ -143,7 +142,6 @@ export interface AgentProviders {
   chat(model: Model, call: AgentCall): ChatProvider;
 }
 
-/** Abilities of a provider. */
 export type Ability = Exclude<keyof Provider, "close">;
 
 export class Upstreams {

@@ -18,7 +18,6 @@ interface Tally {
   added: number;
 }
 
-/** Room taken for one answer. */
 export interface TakenRoom {
   /** Bytes that the answer counts for. */
   readonly sizeBytes: number;

@@ -1,4 +1,4 @@
-/** Fingerprints a request: a digest of everything that decides the answer, whatever the order of its fields. */
+/** Fingerprints a request: a digest of everything that decides the answer, independent of the order of its fields. */
 import { createHash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ownValue } from "../../lib/own-values.js";

@@ -39,7 +39,6 @@ export interface ConnectionReturn {
   readonly connection?: string | undefined;
 }
 
-/** The outcome of a connection. */
 export interface ConnectionOutcome {
   readonly toolkit: string;
   /** The owner's handle. */

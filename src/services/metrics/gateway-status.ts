@@ -122,12 +122,11 @@ export class GatewayStatus {
     deps.workers?.answer(QUESTION, () => this.report());
   }
 
-  /** Shows this gateway with all of its workers. */
   async show(ctx: RequestContext): Promise<GatewayShown> {
     requireOperator(ctx);
     const { workers, clock, catalog } = this.deps;
-    const told = workers ? ((await workers.askAll(QUESTION, null, ANSWER_MS_MAX)) as ProcessReport[]) : [];
-    const reports = told.length === 0 ? [await this.report()] : told;
+    const answers = workers ? ((await workers.askAll(QUESTION, null, ANSWER_MS_MAX)) as ProcessReport[]) : [];
+    const reports = answers.length === 0 ? [await this.report()] : answers;
     const models = addUpModelCalls(reports.map((report) => report.models))
       .sort((one, other) => other.failed - one.failed || other.answered - one.answered)
       .slice(0, MODELS_SHOWN_MAX)

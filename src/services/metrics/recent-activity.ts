@@ -166,7 +166,6 @@ export class RecentModelCalls {
     counts.lastFailure = { at: new Date(this.time()), reason };
   }
 
-  /** Models that were called. */
   read(): ModelCalls[] {
     return [...this.models].flatMap(([modelId, counts]) => {
       counts.place();

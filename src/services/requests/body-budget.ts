@@ -78,7 +78,6 @@ const PACE: BodyPace = { graceMs: BODY_GRACE_MS, bytesPerSecondMin: BODY_BYTES_P
 export class BodyBudget {
   private bytes = 0;
   private readonly groups: Groups;
-  /** Bodies still arriving. */
   private readonly arriving = new Roster<BodyAllowance>();
   private timer: NodeJS.Timeout | null = null;
 

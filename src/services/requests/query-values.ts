@@ -11,7 +11,6 @@ export const queryFlag = z
   .transform((value) => value === "true" || value === "1")
   .meta({ enum: undefined, type: "boolean" });
 
-/** Days of a usage list. */
 export const queryUsageDays = () => queryInteger(inUnit(z.int().min(1).max(USAGE_DAYS_MAX), "days"));
 
 /** Digits with or without a minus: `1e3`, `5.0` and ` 5` are refused. Bounded and described by `number`. */

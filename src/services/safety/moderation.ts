@@ -37,7 +37,6 @@ export function isBlocking(feature: SafetyFeature): feature is BlockingFeature {
   return Object.hasOwn(BLOCKS, feature);
 }
 
-/** The features triggered by the flagged categories. */
 export function triggeredBy(categories: ReadonlySet<string>, features: readonly BlockingFeature[]): readonly BlockingFeature[] {
   return features.filter((feature) => [...categories].some(BLOCKS[feature]));
 }

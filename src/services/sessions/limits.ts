@@ -32,5 +32,4 @@ export const EMAIL_CHARS_MAX = 254;
 /** Unspecified: longer User-Agent headers are cut. */
 export const USER_AGENT_CHARS_MAX = 400;
 
-/** Timeout of one request to GitHub. */
 export const GITHUB_TIMEOUT_MS = 10_000;

@@ -181,7 +181,6 @@ function gitHubPlugin(settings: GitHubSettings, { database, isSignUpOpen }: Sign
   return { id: "github", init: () => ({ context: { socialProviders: [githubProvider(settings, database, isSignUpOpen)] } }) };
 }
 
-/** Headers that the library reads. */
 export function toLibraryHeaders(clientAddress: string, userAgent: string | undefined): Headers {
   return new Headers({ [CLIENT_ADDRESS_HEADER]: clientAddress, "user-agent": toStoredUserAgent(userAgent) });
 }

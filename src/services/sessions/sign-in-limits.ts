@@ -1,6 +1,6 @@
 /**
  * Limits of sign-in attempts (docs/spec/sessions.md#sign-in), counted before any look-up: by client address and by e-mail address. Attempts
- * beyond the limit are delayed, not refused, because anybody who knows an e-mail address could otherwise lock its owner out: each client
+ * beyond the limit are delayed, not refused, because a stranger who knows an e-mail address could otherwise lock its owner out: each client
  * address has its own turn every few seconds, which attempts from elsewhere do not take (docs/decisions/sign-in-slows-down.md).
  */
 import { createHash } from "node:crypto";

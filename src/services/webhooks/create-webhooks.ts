@@ -32,7 +32,7 @@ export interface WebhookWork {
   readonly dispatcher: WebhookDispatcher;
   readonly queue: Pick<WebhookQueue, "countPending">;
   open(): Promise<void>;
-  /** Queues what was noticed and waits a bounded time for sends under way. */
+  /** Queues noticed events and waits a bounded time for sends under way. */
   close(): Promise<void>;
 }
 

@@ -52,7 +52,6 @@ export class WebhookListeners {
     return this.byAccount.has(accountId);
   }
 
-  /** Listeners to this event of the account that already listened at its time. */
   of(accountId: string, event: WebhookEvent, timestamp: Date): readonly Listener[] {
     const listeners = this.byAccount.get(accountId) ?? [];
     return listeners.filter(({ events, listensSince }) => events.includes(event) && timestamp >= listensSince);

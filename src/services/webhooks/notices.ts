@@ -58,7 +58,7 @@ export class WebhookNotices {
     this.catchUp(WEBHOOK_CATCH_UP_START_MS);
   }
 
-  /** Queues what was noticed, and stops noticing. */
+  /** Queues noticed events, and stops noticing. */
   async close(): Promise<void> {
     for (const end of this.enders) end();
     if (this.timer) clearTimeout(this.timer);

@@ -301,7 +301,6 @@ function toDeliveryRow(row: WebhookDeliveryModel): WebhookDeliveryRow {
   };
 }
 
-/** The message of a delivery as sent. */
 export function toMessage(payload: WebhookDeliveryModel["payload"]): WebhookBody {
   const { type, timestamp, data } = payload as unknown as WebhookBody;
   return { type, timestamp, data };

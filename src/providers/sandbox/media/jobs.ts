@@ -71,7 +71,6 @@ export interface BytesResult {
   readonly durationMs: number;
 }
 
-/** Results by kind of job. */
 export interface JobResults {
   readonly image: ImageResult;
   readonly video: BytesResult;
@@ -84,7 +83,6 @@ export type Job = ImageJob | VideoJob | SpeechJob | MusicJob | TranscriptionJob;
 export type JobKind = Job["kind"];
 export type JobOf<Kind extends JobKind> = Extract<Job, { readonly kind: Kind }>;
 
-/** One step of a job that goes on. */
 export type JobStep = { readonly percent: number } | { readonly chunk: Uint8Array };
 
 /** Pauses after each step until the next one is requested. */

@@ -1,4 +1,7 @@
-/** MP3 for mediabunny: LAME as WebAssembly, in the thread itself. mediabunny's own encoder starts a thread for every file, which takes longer than a sentence. */
+/**
+ * MP3 for mediabunny: LAME as WebAssembly, in the thread itself. mediabunny's own encoder starts a thread for every file, which takes
+ * longer than a sentence.
+ */
 import { type AudioCodec, type AudioSample, CustomAudioEncoder, EncodedPacket, registerEncoder } from "mediabunny";
 import { createMp3Encoder } from "wasm-media-encoders";
 

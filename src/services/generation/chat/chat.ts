@@ -131,11 +131,10 @@ function endsAtLength({ completion }: ChatAnswer): boolean {
 /** Adds `usage` where the upstream sent none that was believed, because clients read it. Otherwise returns the bytes unchanged. */
 function withUsage({ bytes, completion }: ChatAnswer, receipt: Receipt): ChatCompletionResult {
   if (receipt.usageSource === "provider" && completion.usage != null) return { bytes, completion, receipt };
-  const told = { ...completion, usage: toReportedUsage(receipt.usage) };
-  return { bytes: Buffer.from(JSON.stringify(told)), completion: told, receipt };
+  const document = { ...completion, usage: toReportedUsage(receipt.usage) };
+  return { bytes: Buffer.from(JSON.stringify(document)), completion: document, receipt };
 }
 
-/** The content of a chat for the checks. */
 class ChatContent implements Content<ChatCompletionInput> {
   constructor(readonly body: ChatCompletionInput) {}
 

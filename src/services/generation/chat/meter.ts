@@ -263,7 +263,7 @@ export async function holdDelivered(
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
 }
 
-/** The visible output of an answer, whatever is reported. */
+/** The visible output of an answer, independent of reports. */
 function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswer): UsageQuantities {
   const meter = new ChatMeter(promptTokens, body);
   meter.readCompletion(completion, null);

@@ -25,7 +25,6 @@ export interface ChatPlan extends GenerationTask {
   readonly output: OutputEstimate;
   /** Expected output tokens of one choice. */
   readonly mean: number;
-  /** Number of requested choices. */
   readonly choices: number;
   /** The request's limit on output tokens of one choice; null: none. */
   readonly statedCap: number | null;
@@ -132,7 +131,6 @@ interface ChatHold {
 interface ChatLength {
   /** The requested model, whose prices apply. */
   readonly model: Model;
-  /** All candidates. */
   readonly candidates: readonly Model[];
   /** All output is visible as it comes. */
   readonly isReadAsItComes: boolean;

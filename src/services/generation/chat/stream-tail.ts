@@ -56,17 +56,18 @@ export class ChatTail {
 
   /** The last batch of a finished answer. `report`: the upstream's own, by which it was charged. */
   close(receipt: Receipt, report?: unknown): ChatStreamBatch {
-    const told = this.told(receipt, report);
+    const ending = this.usageAndReceipt(receipt, report);
     const { withheld } = this;
-    if (!this.includeUsage) return toBatch([rewritten(withFields(withheld ? this.name.inObject(withheld.object) : this.skeleton(), told))]);
+    if (!this.includeUsage)
+      return toBatch([rewritten(withFields(withheld ? this.name.inObject(withheld.object) : this.skeleton(), ending))]);
     const finishing = withheld ? [withoutUsage(this.named(withheld))] : [];
-    return toBatch([...finishing, rewritten(withFields(this.skeleton(), told))]);
+    return toBatch([...finishing, rewritten(withFields(this.skeleton(), ending))]);
   }
 
   /** The last batch of an answer that was stopped because its hold is used up, without the unpaid last tokens. */
   cutAtLength(passed: ChatStreamBatch | null, unpaidTokens: number, receipt: Receipt, report?: unknown): ChatStreamBatch {
     const choices = [{ index: 0, delta: {}, finish_reason: "length" }];
-    const cut = rewritten({ ...this.skeleton(), choices, ...this.told(receipt, report) });
+    const cut = rewritten({ ...this.skeleton(), choices, ...this.usageAndReceipt(receipt, report) });
     const paid = passed && unpaidTokens > 0 ? withoutLast(passed.chunks, unpaidTokens).map(rewritten) : null;
     if (paid) return toBatch([...paid, cut]);
     return {
@@ -75,8 +76,8 @@ export class ChatTail {
     };
   }
 
-  /** Usage and receipt of the last chunk. The upstream's report is passed on when it is what was charged. */
-  private told(receipt: Receipt, report: unknown): Pick<ChatChunkObject, "usage" | "receipt"> {
+  /** Usage and receipt of the last chunk. The upstream's report is passed on when the charge is based on it. */
+  private usageAndReceipt(receipt: Receipt, report: unknown): Pick<ChatChunkObject, "usage" | "receipt"> {
     const usage = withCost(receipt.usageSource === "provider" ? report : null, receipt);
     return { usage, receipt: toStreamReceipt(receipt) };
   }
@@ -144,7 +145,6 @@ class PassedBatch implements ChatStreamBatch {
   }
 }
 
-/** Cuts the chunks' last tokens. */
 function withoutLast(chunks: readonly ChatChunkObject[], tokens: number): ChatChunkObject[] {
   let unpaid = tokens;
   const paid: ChatChunkObject[] = [];

@@ -34,7 +34,7 @@ export interface ChatCompletionStream {
   readonly admitted?: Promise<void>;
   /**
    * The chunks. The last one has `usage` with `cost` and follows the committed charge. `[DONE]` is not included. Throws an AppError when
-   * the answer fails; `return()` closes the upstream and charges what was delivered. Lazy: the upstream is called on the first pull.
+   * the answer fails; `return()` closes the upstream and charges the delivered part. Lazy: the upstream is called on the first pull.
    */
   readonly events: AsyncIterableIterator<ChatStreamBatch> & PulledIterator<ChatStreamBatch>;
   /** After its end, if something was charged. */
@@ -290,8 +290,18 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const cutAt = tail.endsAtLength ? this.outputTokensMax : null;
     const isCut = cutAt !== null;
     const { quantities, source, reported, isCappedToHold = false } = charged;
-    const told = isCut ? [...warnings, cutWarning(cutAt)] : warnings;
-    return this.chat.run.settle({ model, quantities, source, reported, isCappedToHold, status, cancelPolicy, isCut, warnings: told });
+    const allWarnings = isCut ? [...warnings, cutWarning(cutAt)] : warnings;
+    return this.chat.run.settle({
+      model,
+      quantities,
+      source,
+      reported,
+      isCappedToHold,
+      status,
+      cancelPolicy,
+      isCut,
+      warnings: allWarnings,
+    });
   }
 }
 

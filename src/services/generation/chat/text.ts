@@ -51,7 +51,6 @@ export class TextGeneration {
     private readonly cache: ContentCache,
   ) {}
 
-  /** GET /text/{prompt}, not streamed. */
   async get(ctx: RequestContext, prompt: string, query: TextQuery): Promise<CachedText> {
     const input = this.fromQuery(prompt, query);
     const { file, receipt, isHit } = await this.cache.get(ctx, this.toCacheQuery(ctx, prompt, query), async (own) => {
@@ -89,7 +88,6 @@ export class TextGeneration {
     return { operation: "text", model: this.catalog.resolve(requireCaller(ctx), model, "text"), parameters, noCache };
   }
 
-  /** The chat of a text query. */
   fromQuery(prompt: string, query: TextQuery): ChatCompletionInput {
     const system = query.system === undefined ? [] : [{ role: "system" as const, content: query.system }];
     return chatCompletionInput.parse({

@@ -51,7 +51,6 @@ export interface StoredRequest {
   readonly input: object;
   /** The generation of the agent that started it; absent: the caller did. */
   readonly parentRequestId?: string | undefined;
-  /** Of a failure. */
   readonly failure?: Pick<JobError, "details">;
   /** Written when the answer is in the blob store and about to be charged: from then on the charge decides the job's state. */
   readonly made?: { readonly contentType: string; readonly storeId: string };

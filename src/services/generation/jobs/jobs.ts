@@ -151,14 +151,14 @@ export class GenerationJobs {
     changes.closeWith(ctx.signal);
     look();
     try {
-      let told = "";
+      let reported = "";
       while ((await changes.next()) !== undefined) {
         const job = await this.getSelected(ctx, id, select);
         const status = statusOf(job);
         const state = `${status} ${progressOf(job)}`;
-        if (state !== told) yield job;
+        if (state !== reported) yield job;
         if (status !== "running") return;
-        told = state;
+        reported = state;
       }
     } finally {
       changes.close();

@@ -68,7 +68,7 @@ export class JobRows {
     return changed > 0;
   }
 
-  /** Marks a charged job as succeeded. Final, whatever another process assumed meanwhile. */
+  /** Marks a charged job as succeeded. Final, even if another process assumed otherwise. */
   async succeed(id: string, contentType: string, receipt: Receipt): Promise<void> {
     const { now, expiresAt } = this.finishTimes();
     await this.database.prisma.$executeRaw`

@@ -176,10 +176,11 @@ export class JobRunner {
   }
 
   private async fail(ctx: RequestContext, { generationId: id, caller }: GenerationPlan, error: unknown): Promise<void> {
-    const told = toJobError(error);
-    if (told.code === "INTERNAL_ERROR" && !ctx.signal.aborted) ctx.log.error({ err: error, generationId: id }, "a generation job failed");
+    const reported = toJobError(error);
+    if (reported.code === "INTERNAL_ERROR" && !ctx.signal.aborted)
+      ctx.log.error({ err: error, generationId: id }, "a generation job failed");
     // A cancelled job stays cancelled.
-    const hasFailed = await this.insist(() => this.deps.rows.fail(id, told));
+    const hasFailed = await this.insist(() => this.deps.rows.fail(id, reported));
     await this.deps.blobs.delete(blobKeyOf(id)).catch(ignore);
     if (hasFailed) this.publish(caller.accountId, id, "failed");
   }

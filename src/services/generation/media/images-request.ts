@@ -173,8 +173,8 @@ export function meterImages(
   const isBelieved = !isReportJudged || model.imagePricing !== "tokens" || (usage !== null && outputTokensOf(usage) > 0);
   if (usage !== null && isBelieved) {
     const bound = isReportJudged && model.imagePricing === "tokens" ? boundImages(request, count, usage) : usage;
-    const told = judged(usage, bound);
-    return { ...told, quantities: { ...told.quantities, imageRequests: count } };
+    const reported = judged(usage, bound);
+    return { ...reported, quantities: { ...reported.quantities, imageRequests: count } };
   }
   // With a price per image no tokens are charged, so the usage row has none.
   const counted = model.imagePricing === "tokens" ? estimateImages(request, count) : { ...NO_USAGE, imageRequests: count };

@@ -72,7 +72,7 @@ export class Music {
   }
 }
 
-/** Checks that the output is audio, whatever the upstream's type, and measures it. */
+/** Checks that the output is audio, ignoring the upstream's type, and measures it. */
 async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: string, inspector: MediaInspector): Promise<MusicAnswer> {
   if (format === "pcm")
     return {

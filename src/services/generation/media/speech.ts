@@ -90,7 +90,6 @@ export const musicInput = z.looseObject({
 });
 export type MusicInput = z.output<typeof musicInput>;
 
-/** The path parameter of GET /audio/{text}. */
 export const audioPath = z.object({ text: spokenText });
 
 /** GET /audio/{text}. Validated again as input of speech or music. */

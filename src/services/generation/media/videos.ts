@@ -72,7 +72,6 @@ interface MeasuredVideo extends VideoAnswer {
   readonly isMeasured: boolean;
 }
 
-/** The request of a query. */
 export interface VideoQueryRequest {
   readonly input: VideoInput;
   readonly noCache: boolean;
@@ -151,7 +150,7 @@ export class Videos {
     return { images: [...files, ...named], prompt: input.enhance ? await enhancePrompt(chat, ctx, prompt, signal) : prompt };
   }
 
-  /** Checks that the output is video, whatever the upstream's type, and measures it. */
+  /** Checks that the output is video, ignoring the upstream's type, and measures it. */
   private async measure(answer: VideoAnswer, accountId: string): Promise<MeasuredVideo> {
     const facts = await this.deps.inspector.video({ accountId, bytes: answer.bytes, isAnswer: true });
     if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not a video.");

@@ -225,7 +225,7 @@ export class RealtimeMeter {
     // A response that begins again is another one, as some upstreams reuse ids.
     if (!isFirst && !answer) return;
     const hasFailed = status === "failed";
-    // A response that failed before any output is the upstream's error and free, whatever is reported.
+    // A response that failed before any output is the upstream's error and free, even with reported usage.
     if (hasFailed && !isDelivered(answer)) return;
     this.hasWork = true;
     const input = answer?.input ?? this.context.next();

@@ -156,11 +156,11 @@ interface RealtimeNames {
 
 /** Also removes the vendor's credential. */
 export function presentedEvent(event: Fields, names: RealtimeNames): Fields {
-  let told = event;
-  if (isRecord(event.session)) told = { ...told, session: presentedSession(event.session, names) };
-  if (isRecord(event.response)) told = { ...told, response: renamed(event.response, ["model"], names.modelId) };
-  if (isRecord(event.error)) told = { ...told, error: presentedError(event.error, names.served) };
-  return renamed(told, ["model"], names.modelId);
+  let reported = event;
+  if (isRecord(event.session)) reported = { ...reported, session: presentedSession(event.session, names) };
+  if (isRecord(event.response)) reported = { ...reported, response: renamed(event.response, ["model"], names.modelId) };
+  if (isRecord(event.error)) reported = { ...reported, error: presentedError(event.error, names.served) };
+  return renamed(reported, ["model"], names.modelId);
 }
 
 function presentedSession(session: Fields, { modelId, transcriberId }: RealtimeNames): Fields {
