@@ -31,6 +31,31 @@ async function lastBody(): Promise<Record<string, unknown>> {
 }
 
 describe("POST /v1/responses", () => {
+  it.each([
+    ["Moonshot", { prompt_tokens: 1000, completion_tokens: 50, total_tokens: 1050, cached_tokens: 400 }, 400, 0],
+    ["Anthropic", { input_tokens: 600, output_tokens: 50, cache_read_input_tokens: 400 }, 400, 0],
+    ["Gemini, which does not name its reasoning", { prompt_tokens: 1000, completion_tokens: 2, total_tokens: 1050 }, 0, 48],
+  ])("returns the usage that was charged, whole and streamed, in every dialect: %s", async (_, reported, cached, reasoning) => {
+    const completion = { ...chatCompletion({ content: "Hi." }), usage: reported };
+    const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: reported };
+    app.upstream.replyNext(json(completion), sse([...chatChunks(["Hi."], { usage: null }), chunk]));
+
+    const whole = await openai.responses.create({ model: "acme/chat", input: "Hello", max_output_tokens: 100 });
+    let streamed: OpenAI.Responses.ResponseUsage | undefined;
+    for await (const event of await openai.responses.create({ model: "acme/chat", input: "Hello", max_output_tokens: 100, stream: true })) {
+      if (event.type === "response.completed") streamed = event.response.usage;
+    }
+
+    expect(whole.usage).toMatchObject({
+      input_tokens: 1000,
+      input_tokens_details: { cached_tokens: cached },
+      output_tokens: 50,
+      output_tokens_details: { reasoning_tokens: reasoning },
+      total_tokens: 1050,
+    });
+    expect(streamed).toEqual(whole.usage);
+  });
+
   it("answers the official client with the text, its usage and what it cost", async () => {
     const usage = wireUsage(1000, 50, {
       prompt_tokens_details: { cached_tokens: 400 },

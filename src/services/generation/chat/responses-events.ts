@@ -5,7 +5,8 @@
 
 import { type ChatChunkObject, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
 import { append } from "../../../lib/collections.js";
-import { plainText } from "./answer.js";
+import type { Receipt } from "../receipt.js";
+import { plainText, withCost } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
 import {
   createItemId,
@@ -73,6 +74,11 @@ export class ResponseEvents {
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     if (choice?.finish_reason) this.finishReason = choice.finish_reason;
     return choice?.delta ? this.readDelta(choice.delta) : [];
+  }
+
+  /** Replaces the upstream's report, whose dialect is its own, with what was charged. */
+  tellUsage(receipt: Receipt | null): void {
+    if (receipt !== null) this.usage = withCost(null, receipt);
   }
 
   /** Ends the stream: closes the last item, and returns the response. */

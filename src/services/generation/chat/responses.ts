@@ -8,14 +8,12 @@ import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
-import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
 import type { ResponseInput } from "./responses-input.js";
 import { type ResponseObject, responseIdOf } from "./responses-object.js";
 import { type AskedAs, toChat } from "./responses-to-chat.js";
 import type { ChatCompletionStream } from "./stream.js";
-import type { ChatStreamBatch } from "./stream-tail.js";
 
 export interface ResponseStreamBatch {
   readonly events: readonly ResponseEvent[];
@@ -42,8 +40,8 @@ export class Responses {
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
     const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
-    const usage = withCost(completion.usage, receipt);
-    events.read({ ...asChunk(completion), usage });
+    events.read(asChunk(completion));
+    events.tellUsage(receipt);
     return { response: events.end().response, receipt };
   }
 
@@ -66,7 +64,7 @@ export class Responses {
       receipt: () => chat.receipt(),
       timing: () => chat.timing(),
       nextSequence: () => events?.nextSequence() ?? 0,
-      events: mapBatches(chat.events, begin),
+      events: mapBatches(chat, begin),
     };
   }
 
@@ -85,7 +83,7 @@ function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): bo
 
 /** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
 function mapBatches(
-  source: AsyncIterableIterator<ChatStreamBatch>,
+  { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
   begin: () => Promise<ResponseEvents>,
 ): AsyncIterableIterator<ResponseStreamBatch> {
   let events: ResponseEvents | null = null;
@@ -102,6 +100,7 @@ function mapBatches(
       }
       const reducer = events;
       isEnded = next.done === true;
+      if (isEnded) reducer.tellUsage(receipt());
       const made = next.done ? reducer.end().events : next.value.chunks.flatMap((chunk) => reducer.read(chunk));
       if (opening.length + made.length > 0) return { done: false, value: toBatch([...opening, ...made]) };
     }
