@@ -95,7 +95,7 @@ describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one Postg
       }
     };
     const tier = (n: number) => ({ id: randomUUID(), accountId: one().accountId, tier: `tier-${n % 2}`, amount: BigInt(randomInt(900)) });
-    const nextReset = () => new Date(Date.now() + randomInt(1_000));
+    const nextReset = () => new Date(Date.now() + randomInt(1, 1_000));
     const writers: readonly ((pool: TestDatabase["database"]["pool"], n: number) => Promise<unknown>)[] = [
       (pool) => setBudget(pool, one()),
       // As a key is updated: its budget first, then what else there is of it.
