@@ -8,7 +8,7 @@ import { createMember, registerModel } from "../support/community-models.js";
 import { type DashboardVisit, LOOKS, runGraphql, seriousFindings, visitDashboard } from "../support/dashboard.js";
 import { signedIn } from "../support/sign-in.js";
 
-const STRANGE_TITLE = "<img src=x> \u05e9\u05dc\u05d5\u05dd \u202elived\u202c <b>mill</b>";
+const STRANGE_TITLE = "<img src=x> \u05e9\u05dc\u05d5\u05dd lived <b>mill</b>";
 
 describe.skipIf(NO_BROWSER)("my models page", () => {
   let browser: Browser;

@@ -65,7 +65,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
       sse([
         ...first.map((content) => ({ do: "event" as const, data: JSON.stringify(chatChunk({ content })) })),
         { do: "wait", until: ended },
-        ...[chatChunk({ content: "```\n\n<b>raw</b> ![x](https://example.com/x.png)" }, "stop"), usageChunk(wireUsage(10, 20))].map(
+        ...[chatChunk({ content: "```\n\n<b>raw</b> ![x](https://example.com/x.png)" }, "stop"), usageChunk(wireUsage(10, 50))].map(
           (chunk) => ({
             do: "event" as const,
             data: JSON.stringify(chunk),
@@ -81,7 +81,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     expect(Number(await page.locator("[data-estimate]").getAttribute("data-estimate"))).toBeGreaterThan(0);
     await screenshot(page, "playground-chat-streaming");
     end();
-    await expect.poll(() => page.locator("[data-cost]").getAttribute("data-cost")).toBe("0.00005");
+    await expect.poll(() => page.locator("[data-cost]").getAttribute("data-cost")).toBe("0.00011");
     expect(await page.getByRole("link", { name: "here" }).getAttribute("rel")).toContain("noopener");
     expect(await answers().locator("img, b").count()).toBe(0);
     await page.getByText("<b>raw</b>").waitFor();
