@@ -351,6 +351,22 @@ describe("The reports of a realtime session", () => {
     expect(await end()).toMatchObject([{ outputTextTokens: 80, usageSource: "bounded" }]);
   });
 
+  it.each([
+    { what: "its only answer", before: [], most: 4_000 },
+    { what: "one of two answers", before: [{ type: "response.create" }], most: 9_000 },
+  ])("are charged as far as the caller has bound $what", async ({ before, most }) => {
+    const { caller, far, end } = await session("live/voice");
+    for (const event of [...before, { type: "response.create", response: { max_output_tokens: 4_000 } }]) {
+      caller.send(event);
+      await far.next("response.create");
+    }
+    far.send({ type: "response.created", response: { id: "r1" } });
+
+    far.sendDone({ input_tokens: 1, output_tokens: 9_000, total_tokens: 9_001 }, "r1");
+
+    expect((await end())[0]).toMatchObject({ outputTextTokens: most });
+  });
+
   it("do not cover what comes after them, and zeros cover nothing", async () => {
     const { caller, far, end } = await session("live/voice");
     far.send({ type: "response.created", response: { id: "r1" } });

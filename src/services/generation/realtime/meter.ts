@@ -68,6 +68,8 @@ export class RealtimeMeter {
   /** The client's limits on output tokens: that of the session, and the largest of single responses. */
   private sessionCap: number | null = null;
   private answerCap = 0;
+  /** A response may come without a limit of its own: it was requested so, or speech may begin one. */
+  private isUncapped = false;
 
   /** `bounds`: null where reports are believed. */
   constructor(private readonly bounds: RealtimeBounds | null = null) {}
@@ -271,12 +273,15 @@ export class RealtimeMeter {
 
   private get outputMost(): number {
     const own = this.bounds?.outputMost ?? Number.POSITIVE_INFINITY;
-    return this.sessionCap === null ? own : Math.min(own, Math.max(this.sessionCap, this.answerCap));
+    if (this.sessionCap === null && (this.isUncapped || this.answerCap === 0)) return own;
+    return Math.min(own, Math.max(this.sessionCap ?? 0, this.answerCap));
   }
 
-  private readCaps({ session, response }: Readonly<Record<string, unknown>>): void {
+  private readCaps({ type, session, response }: Readonly<Record<string, unknown>>): void {
     if (isRecord(session)) this.sessionCap = capIn(session) ?? this.sessionCap;
-    if (isRecord(response)) this.answerCap = Math.max(this.answerCap, capIn(response) ?? 0);
+    const cap = isRecord(response) ? capIn(response) : null;
+    this.answerCap = Math.max(this.answerCap, cap ?? 0);
+    if (type === "input_audio_buffer.append" || (type === "response.create" && cap === null)) this.isUncapped = true;
   }
 
   private counted(answer: AnswerUnderWay | null, count: TextCount): UsageQuantities {
