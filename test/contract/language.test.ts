@@ -9,7 +9,15 @@ const BANNED =
   /\b(?:whoever|whatever|nobody|somebody|anybody|anew|(?:of|for|by|than) what|what (?:is|was|are|were|has|had|comes|came|it|they)\b|is told|are told)/gi;
 
 /** Turns of phrase that a folder may have. The numbers only ever go down. */
-const ALLOWED: readonly (readonly [folder: string, count: number])[] = [["", 4_700]];
+const ALLOWED: readonly (readonly [folder: string, count: number])[] = [
+  ["src/", 12],
+  ["dashboard/", 0],
+  ["docs/", 20],
+  ["schema/", 37],
+  ["prisma/", 107],
+  ["test/", 1_119],
+  ["", 68],
+];
 
 it("leaves headless clauses out of comments, descriptions, test names and pages", () => {
   const found = new Map(ALLOWED.map(([folder]) => [folder, 0]));
