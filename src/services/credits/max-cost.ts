@@ -12,7 +12,7 @@ export const MAX_COST_HEADER = "X-Max-Cost";
 export const MAX_COST_FIELD = "max_cost";
 export const MAX_COST_DESCRIPTION =
   "The highest charge in credits, such as 0.25. Fails with 402 MAX_COST_EXCEEDED when more must be held. " +
-  "For an agent, the limit covers all generations that it makes; it defaults to a tenth of what the caller can spend.";
+  "For an agent, the limit covers all generations that it makes; it defaults to a tenth of the caller's available credits.";
 
 const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
 
