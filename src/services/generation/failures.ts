@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode, upstreamFailed, upstreamTimedOut } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { LogLimit } from "../../lib/log-limit.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
 import { type CallEnd, ProviderError } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
@@ -98,11 +99,11 @@ function toStatusError(error: ProviderError, served: Served): AppError {
       ...(param !== undefined && { param }),
     });
   }
-  const reported = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
-  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", reported);
+  const options = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+  if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", options);
   return upstreamFailed(
     isCredentialRefused(error) ? `${REFUSED_CREDENTIAL} (status ${status}).` : `The upstream failed with status ${status}.`,
-    reported,
+    options,
   );
 }
 
@@ -148,7 +149,7 @@ export function inCallersWords(text: string, { id, upstreamModel: name, isCommun
   const mustBeQuoted = !isCommunity && LETTERS_ALONE.test(name);
   const [said, sought] = [toComparable(text), toComparable(name)];
   const offset = toComparable(id).indexOf(sought);
-  let reported = "";
+  let translated = "";
   let from = 0;
   for (let at = said.indexOf(sought); at !== -1; at = said.indexOf(sought, from)) {
     const end = at + name.length;
@@ -156,10 +157,10 @@ export function inCallersWords(text: string, { id, upstreamModel: name, isCommun
     const isQuoted = QUOTES.has(text[at - 1]) && QUOTES.has(text[end]);
     const isWithinId = offset !== -1 && text.startsWith(id, at - offset);
     const isKept = !isWord || isWithinId || (mustBeQuoted && !isQuoted);
-    reported += text.slice(from, at) + (isKept ? text.slice(at, end) : id);
+    translated += text.slice(from, at) + (isKept ? text.slice(at, end) : id);
     from = end;
   }
-  return reported + text.slice(from);
+  return translated + text.slice(from);
 }
 
 export function allInCallersWords(texts: readonly string[], served: Served): readonly string[] {
@@ -180,33 +181,22 @@ function toComparable(text: string): string {
  * Logs refusals of the gateway's own credential for the operator: the first one, then at most one per interval for each upstream and
  * status, without the upstream's text and without the key. Owners of community models see theirs in calls and probes.
  */
-interface RefusalLog {
-  readonly at: number;
-  /** Count since the last log line. */
-  untold: number;
-}
-
 export class RefusedCredentials {
-  /** By upstream and status: at most three times the operator's upstreams. */
-  private readonly lastLogged = new Map<string, RefusalLog>();
+  private readonly limit: LogLimit;
 
   constructor(
     private readonly log: Logger,
-    private readonly clock: Clock,
-  ) {}
+    clock: Clock,
+  ) {
+    this.limit = new LogLimit(clock, REFUSED_CREDENTIAL_LOG_MS);
+  }
 
   /** For any failed call. */
   note({ id, upstreamId, isCommunity }: Pick<Model, "id" | "upstreamId" | "isCommunity">, error: unknown): void {
     if (isCommunity || !isCredentialRefused(error)) return;
-    const name = `${upstreamId} ${error.status}`;
-    const now = this.clock.now().getTime();
-    const last = this.lastLogged.get(name);
-    if (last && now - last.at < REFUSED_CREDENTIAL_LOG_MS) {
-      last.untold += 1;
-      return;
-    }
-    this.lastLogged.set(name, { at: now, untold: 0 });
+    const untold = this.limit.admit(`${upstreamId} ${error.status}`);
+    if (untold === null) return;
     const line = { event: "upstream-credential-refused", upstream: upstreamId, status: error.status, model: id };
-    this.log.warn({ ...line, untold: last?.untold ?? 0 }, "an upstream refuses the credential that it is called with");
+    this.log.warn({ ...line, untold }, "an upstream refuses the credential that it is called with");
   }
 }
