@@ -7,7 +7,7 @@
  *    several statements waits once.
  * 3. A silent database is pinged until it answers.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { Absence, readArrived } from "./absence.js";
 
 /** Milliseconds that a statement waits before a ping, and again after each answer. */
 export const DATABASE_LOOK_MS = 1_000;
@@ -34,28 +34,26 @@ export interface DatabaseWatchOptions {
 }
 
 export class DatabaseWatch {
-  private isAway = false;
+  private readonly absence: Absence;
   private isClosed = false;
   private looking: Promise<void> | null = null;
-  private probeTimer: NodeJS.Timeout | undefined;
   private readonly lookMs: number;
   private readonly pingMs: number;
-  private readonly probeMs: number;
 
   constructor(private readonly options: DatabaseWatchOptions) {
-    const { lookMs = DATABASE_LOOK_MS, pingMs = DATABASE_PING_MS, probeMs = DATABASE_PROBE_MS } = options;
+    const { lookMs = DATABASE_LOOK_MS, pingMs = DATABASE_PING_MS, probeMs = DATABASE_PROBE_MS, onChange } = options;
     this.lookMs = lookMs;
     this.pingMs = pingMs;
-    this.probeMs = probeMs;
+    this.absence = new Absence({ probe: () => this.answers(), probeMs, onChange });
   }
 
   get isSilent(): boolean {
-    return this.isAway;
+    return this.absence.isAway;
   }
 
   /** Rejects with DatabaseSilent, while `work` continues, or as `work` does. */
   async call<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.isAway) throw new DatabaseSilent();
+    if (this.isSilent) throw new DatabaseSilent();
     let end: () => void = () => undefined;
     const silence = new Promise<never>((_, reject) => {
       end = this.begin(() => reject(new DatabaseSilent()));
@@ -70,7 +68,7 @@ export class DatabaseWatch {
     const look = async () => {
       await this.look();
       if (isOver) return;
-      if (this.isAway) onSilence();
+      if (this.isSilent) onSilence();
       else wait();
     };
     const wait = () => {
@@ -85,31 +83,17 @@ export class DatabaseWatch {
 
   close(): void {
     this.isClosed = true;
-    clearTimeout(this.probeTimer);
+    this.absence.close();
   }
 
   /** One ping for all concurrent looks. */
   private look(): Promise<void> {
-    if (this.isAway || this.isClosed) return Promise.resolve();
+    if (this.isSilent || this.isClosed) return Promise.resolve();
     this.looking ??= this.answers().then((isHeard) => {
       this.looking = null;
-      if (isHeard || this.isClosed) return;
-      this.isAway = true;
-      this.options.onChange?.(true);
-      this.probeLater();
+      if (!isHeard) this.absence.begin();
     });
     return this.looking;
-  }
-
-  private probeLater(): void {
-    if (this.isClosed) return;
-    this.probeTimer = setTimeout(() => void this.probe(), this.probeMs).unref();
-  }
-
-  private async probe(): Promise<void> {
-    if (!(await this.answers())) return this.probeLater();
-    this.isAway = false;
-    if (!this.isClosed) this.options.onChange?.(false);
   }
 
   private async answers(): Promise<boolean> {
@@ -123,9 +107,7 @@ export class DatabaseWatch {
     });
     await Promise.race([this.options.ping().then(hear, hear), timeUp]);
     clearTimeout(timer);
-    // A busy process may not have read an answer that arrived in time.
-    await nextTurn();
-    await nextTurn();
+    await readArrived();
     return isHeard;
   }
 }

@@ -7,21 +7,17 @@
  * 3. An unavailable store is probed until it answers anything.
  */
 import { Readable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { Absence, type AbsenceOptions, readArrived } from "./absence.js";
 
 export class StoreSilent extends Error {
   override readonly name = "StoreSilent";
 }
 
-export interface StoreSilenceOptions {
+export interface StoreSilenceOptions extends Pick<AbsenceOptions, "probeMs" | "onChange"> {
   /** A cheap request. */
   readonly probe: (signal: AbortSignal) => Promise<unknown>;
   /** Milliseconds of silence allowed for a call, in all attempts together. */
   readonly silenceMs: number;
-  /** Milliseconds between two probes. */
-  readonly probeMs: number;
-  /** Called when the store becomes unavailable, and when it is back. */
-  readonly onChange?: ((isAway: boolean) => void) | undefined;
 }
 
 /** `noteProgress` restarts the time of silence. */
@@ -29,24 +25,25 @@ export type StoreCall<Result> = (signal: AbortSignal, noteProgress: () => void) 
 
 export class StoreSilence {
   private heardAt = Number.NEGATIVE_INFINITY;
-  private isAway = false;
-  private isClosed = false;
-  private probeTimer: NodeJS.Timeout | undefined;
+  private readonly absence: Absence;
 
-  constructor(private readonly options: StoreSilenceOptions) {}
+  constructor(private readonly options: StoreSilenceOptions) {
+    const { probeMs, onChange } = options;
+    this.absence = new Absence({ probe: () => this.answers(), probeMs, onChange });
+  }
 
   /** Rejects with StoreSilent, or as `call` does. Only silence leads to another attempt. */
   async call<Result>(call: StoreCall<Result>, attempts = 1): Promise<Result> {
     const startedAt = performance.now();
     for (let attempt = 1; ; attempt += 1) {
-      if (this.isAway) throw new StoreSilent("The store has not answered for a while.");
+      if (this.absence.isAway) throw new StoreSilent("The store has not answered for a while.");
       const controller = new AbortController();
       try {
         return await this.attempt(call, controller, this.options.silenceMs / attempts);
       } catch (error) {
         if (!controller.signal.aborted) throw error;
         if (attempt < attempts) continue;
-        this.noteSilence(startedAt);
+        if (this.heardAt < startedAt) this.absence.begin();
         throw controller.signal.reason;
       }
     }
@@ -60,8 +57,7 @@ export class StoreSilence {
   }
 
   close(): void {
-    this.isClosed = true;
-    clearTimeout(this.probeTimer);
+    this.absence.close();
   }
 
   private async *chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
@@ -79,9 +75,7 @@ export class StoreSilence {
   private async attempt<Result>(call: StoreCall<Result>, controller: AbortController, silenceMs: number): Promise<Result> {
     let isOver = false;
     const onSilence = async () => {
-      // A busy process may not have read data that arrived in time.
-      await nextTurn();
-      await nextTurn();
+      await readArrived();
       if (!isOver) controller.abort(new StoreSilent(`The store said nothing for ${silenceMs} ms.`));
     };
     const timer = setTimeout(() => void onSilence(), silenceMs);
@@ -94,24 +88,10 @@ export class StoreSilence {
     }
   }
 
-  private noteSilence(startedAt: number): void {
-    if (this.isAway || this.isClosed || this.heardAt >= startedAt) return;
-    this.isAway = true;
-    this.options.onChange?.(true);
-    this.probeLater();
-  }
-
-  private probeLater(): void {
-    if (this.isClosed) return;
-    this.probeTimer = setTimeout(() => void this.probe(), this.options.probeMs).unref();
-  }
-
-  private async probe(): Promise<void> {
+  private async answers(): Promise<boolean> {
     const controller = new AbortController();
     await this.attempt(this.options.probe, controller, this.options.silenceMs).catch(ignore);
-    if (controller.signal.aborted) return this.probeLater();
-    this.isAway = false;
-    if (!this.isClosed) this.options.onChange?.(false);
+    return !controller.signal.aborted;
   }
 }
 
