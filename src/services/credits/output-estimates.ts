@@ -53,7 +53,7 @@ export class OutputEstimates {
 
   /** The estimate for an account and a model. Account ids contain no space. */
   of(accountId: string, model: string): OutputEstimate {
-    return new OutputEstimate(`${accountId} ${model}`, model, this.own, this.voices, this.limits);
+    return new OutputEstimate(`${accountId} ${model}`, model, this.own, this.voices, this.limits, this.hidden);
   }
 }
 
@@ -65,6 +65,7 @@ export class OutputEstimate {
     private readonly own: LRUCache<string, OwnMean>,
     private readonly voices: LRUCache<string, LRUCache<string, number>>,
     private readonly limits: LRUCache<string, number>,
+    private readonly hidden: HiddenOutputs,
   ) {}
 
   /** Output tokens of one answer, rounded up. */
@@ -87,6 +88,11 @@ export class OutputEstimate {
     const voices = this.voices.get(this.model) ?? new LRUCache<string, number>({ max: VOICES_MAX });
     voices.set(this.key, mean);
     this.voices.set(this.model, voices);
+  }
+
+  /** `model`: the one that answered, which may be a fallback. */
+  learnHidden(model: string): void {
+    this.hidden.learn(model);
   }
 
   learnLimit(outputTokens: number): void {

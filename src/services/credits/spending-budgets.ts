@@ -13,13 +13,13 @@ import type { ChargeRequest } from "./charge-request.js";
 import type { SpendingBound } from "./refusals.js";
 
 /** Amounts are nanocredits. */
-export type SpendingBudget = Pick<RunBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
+export type SpendingBudget = Pick<CostBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
 
 export class SpendingBudgets {
   /** By the agent's generation, for the lifetime of its run token. */
-  private readonly runs = new LRUCache<string, RunBudget>({ ...entriesMax(RUN_BUDGETS_MAX), ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
+  private readonly runs = new LRUCache<string, CostBudget>({ ...entriesMax(RUN_BUDGETS_MAX), ttl: RUN_TOKEN_MS, updateAgeOnGet: true });
   /** By request with a limit, as long as it exists. */
-  private readonly requests = new WeakMap<MaxCost, RunBudget>();
+  private readonly requests = new WeakMap<MaxCost, CostBudget>();
 
   /** Null: no limit. */
   of({ payer: { run }, maxCost, isFree }: Pick<ChargeRequest, "payer" | "maxCost" | "isFree">): SpendingBudget | null {
@@ -29,19 +29,19 @@ export class SpendingBudgets {
     return ofRun && ofRequest ? new JointBudget(ofRequest, ofRun) : (ofRun ?? ofRequest);
   }
 
-  private ofRun({ parentRequestId, maxCost }: AgentRun): RunBudget | null {
+  private ofRun({ parentRequestId, maxCost }: AgentRun): CostBudget | null {
     if (maxCost === null) return null;
     const known = this.runs.get(parentRequestId);
     if (known) return known;
-    const budget = new RunBudget(maxCost, RUN);
+    const budget = new CostBudget(maxCost, RUN);
     this.runs.set(parentRequestId, budget);
     return budget;
   }
 
-  private ofRequest(maxCost: MaxCost): RunBudget {
+  private ofRequest(maxCost: MaxCost): CostBudget {
     const known = this.requests.get(maxCost);
     if (known) return known;
-    const budget = new RunBudget(maxCost.nanocredits, REQUEST);
+    const budget = new CostBudget(maxCost.nanocredits, REQUEST);
     this.requests.set(maxCost, budget);
     return budget;
   }
@@ -82,7 +82,7 @@ interface Waiter {
 }
 
 /** Amounts are nanocredits. */
-export class RunBudget {
+export class CostBudget {
   private spent = 0n;
   private held = 0n;
   private readonly waiting = new Set<Waiter>();
@@ -170,8 +170,8 @@ function decimal<Name extends string>(amounts: Readonly<Record<Name, bigint>>): 
 /** Two limits at once: an amount must fit into both, and the one that it exceeds refuses it. */
 class JointBudget implements SpendingBudget {
   constructor(
-    private readonly own: RunBudget,
-    private readonly run: RunBudget,
+    private readonly own: CostBudget,
+    private readonly run: CostBudget,
   ) {}
 
   get left(): bigint {

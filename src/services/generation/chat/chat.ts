@@ -18,7 +18,7 @@ import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
 import { type BoundAnswer, completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
-import { ChatMeter, holdDelivered, type MeteredUsage, tokensToLearn } from "./meter.js";
+import { ChatMeter, holdDelivered, learnFrom, type MeteredUsage } from "./meter.js";
 import { ChatPassages } from "./passages.js";
 import { type ChatCompletionInput, type ChatPlan, planChat } from "./plan.js";
 import { plausibleFor } from "./plausible.js";
@@ -57,12 +57,11 @@ export class ChatCompletions {
         return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
       },
       meter: ({ model, answer: { answer, cap } }, run) => {
-        const { promptTokens, body, output, statedCap } = plan;
+        const { promptTokens, body, statedCap } = plan;
         const meter = new ChatMeter(promptTokens, body);
         meter.readCompletion(answer.completion, answer.usage);
         const metered = meter.complete(plausibleFor(plan, model, statedCap ?? cap));
-        if (metered.source === "provider" && meter.hidesOutput) estimates.hidden.learn(model.id);
-        output.learn(tokensToLearn(model, meter, metered.usage));
+        learnFrom(plan, model, meter, metered.usage, metered.source);
         const pass = (tokens: number | null) => {
           if (tokens !== null) passed = cutAnswer(answer, tokens);
           return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null);
@@ -100,7 +99,6 @@ export class ChatCompletions {
           plan,
           includesUsage: input.stream_options?.include_usage === true,
           providerOf: (model) => deps.upstreams.chat(plan, model),
-          learnHidden: ({ id }) => deps.estimates.hidden.learn(id),
         }),
     });
     const { admitted, opened, events } = stream;

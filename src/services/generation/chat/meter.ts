@@ -1,6 +1,7 @@
 /** The chat meter reads an answer on its way to the client: delivered output, and the upstream's report (docs/architecture.md#meter). */
 import { type ChatBody, type ChatCompletion, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
 import { isRecord } from "../../../lib/json.js";
+import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer, ChatChunk } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
@@ -8,9 +9,11 @@ import { costOf, type RateCard } from "../../catalog/pricing.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";
 import type { UsageSource } from "../receipt.js";
 import type { GenerationRun } from "../run.js";
-import { DeliveredText } from "./delivered.js";
 import type { ChatPlan } from "./plan.js";
 import { type Plausible, UNBOUNDED } from "./plausible.js";
+
+/** Fewest average characters per token: dividing by it never counts too few tokens. */
+const CHARS_PER_TOKEN_MIN = 2;
 
 /** OpenAI's "Audio and speech": a generated audio token is 50 ms; streamed audio is 16-bit mono at 24 kHz. */
 const SOUND_TOKENS_PER_SECOND = 20;
@@ -227,6 +230,40 @@ export class ChatMeter {
   }
 }
 
+/** The pieces of one kind of output, and their tokens. */
+class DeliveredText {
+  chars = 0;
+  private readonly pieces: string[] = [];
+  private countedPieces = 0;
+  private countedChars = 0;
+  private countedTokens = 0;
+
+  get tokensMax(): number {
+    return this.countedTokens + Math.ceil((this.chars - this.countedChars) / CHARS_PER_TOKEN_MIN);
+  }
+
+  /** Adds a string, or content parts of which some have text. */
+  add(value: unknown): void {
+    if (typeof value === "string" && value !== "") {
+      this.pieces.push(value);
+      this.chars += value.length;
+    } else if (Array.isArray(value)) {
+      for (const part of value) if (part && typeof part === "object" && "text" in part) this.add(part.text);
+    }
+  }
+
+  countGrowth(): number {
+    if (this.countedPieces < this.pieces.length) this.countedTokens += countTextTokens(this.pieces.slice(this.countedPieces).join(""));
+    this.countedPieces = this.pieces.length;
+    this.countedChars = this.chars;
+    return this.countedTokens;
+  }
+
+  countWhole(): number {
+    return this.chars === 0 ? 0 : countTextTokens(this.pieces.join(""));
+  }
+}
+
 // How much of an answer may be passed on for its hold, which is extended for delivered output.
 
 /** Percentage of the hold beyond which an answer is checked: tokenizers differ by that much. */
@@ -270,10 +307,11 @@ function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswe
   return meter.delivered();
 }
 
-/** Output tokens for estimates; for community models only visible output counts. */
-export function tokensToLearn(model: Model, meter: ChatMeter, reported: UsageQuantities): number {
-  const { outputTextTokens, outputReasoningTokens } = model.isCommunity ? meter.soFar() : reported;
-  return outputTextTokens + outputReasoningTokens;
+/** Learns from a finished answer how much is written, and whether its model hides output. For community models only visible output counts. */
+export function learnFrom({ output }: ChatPlan, model: Model, meter: ChatMeter, usage: UsageQuantities, source: UsageSource): void {
+  if (source === "provider" && meter.hidesOutput) output.learnHidden(model.id);
+  const { outputTextTokens, outputReasoningTokens } = model.isCommunity ? meter.soFar() : usage;
+  output.learn(outputTextTokens + outputReasoningTokens);
 }
 
 /** How many delivered tokens exceed the hold. */

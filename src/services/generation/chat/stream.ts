@@ -18,7 +18,7 @@ import { type CancelPolicy, joinWarnings, type Receipt, type UsageStatus } from 
 import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
 import { type BegunStream, cutWarning, streamOf } from "./answer.js";
-import { ChatMeter, isFarBeyond, type MeteredUsage, tokensBeyond, tokensToLearn } from "./meter.js";
+import { ChatMeter, isFarBeyond, learnFrom, type MeteredUsage, tokensBeyond } from "./meter.js";
 import { type ChatPlan, nextCheck } from "./plan.js";
 import { type Plausible, plausibleFor } from "./plausible.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
@@ -54,8 +54,6 @@ interface StreamedChat {
   readonly includesUsage: boolean;
   /** The provider of a model: its upstream, or its agent. */
   readonly providerOf: (model: Model) => ChatProvider;
-  /** Called when a model reported clearly more output than was visible. */
-  readonly learnHidden: (model: Model) => void;
 }
 
 /** Calls the candidates until one sends its first batch. The run holds the expected cost. */
@@ -211,13 +209,12 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   };
 
   private async finish(): Promise<Delivery<ChatStreamBatch>> {
-    const { run, plan, learnHidden } = this.chat;
+    const { run, plan } = this.chat;
     const { model } = this.begun;
     run.noteSuccess(model);
     const { isCallerGone } = run.cancellation;
     const metered = isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.complete(this.plausible));
-    if (metered.source === "provider" && this.meter.hidesOutput) learnHidden(model);
-    plan.output.learn(tokensToLearn(model, this.meter, metered.quantities));
+    learnFrom(plan, model, this.meter, metered.quantities, metered.source);
     return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"), metered.report), isLast: true };
   }
 
