@@ -52,6 +52,11 @@ export interface SessionCaller {
 
 export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
 
+/** Whether the request comes from an agent run, which works for its caller. */
+export function isAgentAtWork(caller: Caller): boolean {
+  return caller.kind !== "anonymous" && caller.run !== undefined;
+}
+
 /** Reports that the client has disconnected. */
 export interface Leaving {
   /** Calls the listener once, or at once if the client has already disconnected. */

@@ -11,7 +11,7 @@ import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Request as HttpRequest, Response as HttpResponse, RequestHandler } from "express";
 import type { Logger } from "pino";
-import type { Caller } from "../context.js";
+import { type Caller, isAgentAtWork } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
 import { BodyAborted, readFormBody, readTextBody, TURN_BYTES } from "../http/body.js";
 import { authenticate, HttpRequestContext, isFromAgent, readCounted, readToken } from "../http/context.js";
@@ -191,7 +191,7 @@ class HttpFace {
         throw new AppError("METHOD_NOT_ALLOWED", `The schema is read with GET, not ${req.method}.`, { allow: SCHEMA_METHODS });
       }
       const { caller } = await this.identify(exchange);
-      if (caller.kind !== "anonymous" && caller.run) throw beyondAgents();
+      if (isAgentAtWork(caller)) throw beyondAgents();
       if (!this.face.isSchemaOpenTo(caller)) throw new AppError("UNAUTHORIZED", "Send a key as Authorization: Bearer to read the schema.");
       this.schemaFile ??= toSchemaFile();
       const { text, etag } = this.schemaFile;

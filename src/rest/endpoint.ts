@@ -22,7 +22,6 @@ import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idemp
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
-import { letAgentsReach } from "./agent-reach.js";
 import type { RouteHandler } from "./route.js";
 
 export interface EndpointOptions<Body, Query> {
@@ -121,7 +120,7 @@ export function createEndpoint(
         allowance?.release();
       }
     };
-    return isForAgents ? letAgentsReach(answer) : answer;
+    return isForAgents ? Object.assign(answer, { isForAgents: true as const }) : answer;
   };
 }
 

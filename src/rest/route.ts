@@ -7,10 +7,13 @@ import { preflightHeaders } from "../http/cors.js";
 import { codeOfRefusal } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
 import { beyondAgents } from "../services/access/permissions.js";
-import { isReachableByAgents } from "./agent-reach.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
 
-export type RouteHandler = (exchange: Exchange) => void | Promise<void>;
+export interface RouteHandler {
+  (exchange: Exchange): void | Promise<void>;
+  /** An agent run may call it (docs/spec/agents.md#run-tokens). Without this mark it may not. */
+  readonly isForAgents?: true;
+}
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
 
 export type Route = (path: string, methods: RouteMethods) => void;
@@ -38,13 +41,12 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
     if (get !== undefined && !handlers.has("HEAD")) handlers.set("HEAD", get);
     const allow = [...handlers.keys(), "OPTIONS"];
     const name = toTemplate(prefix + path);
-    const beyondReach = new Set([...handlers.values()].filter((handler) => !isReachableByAgents(handler)));
     const answer = (req: Request, res: Response) => {
       const exchange = new Exchange(req, res, log);
       exchange.note.route = name;
       const handler = handlers.get(req.method);
       if (handler !== undefined) {
-        if (beyondReach.has(handler) && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
+        if (!handler.isForAgents && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
         return handler(exchange);
       }
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);

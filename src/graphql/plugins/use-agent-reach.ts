@@ -4,6 +4,7 @@
  */
 import { type ExecutionArgs, type GraphQLObjectType, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
+import { isAgentAtWork } from "../../context.js";
 import { ownValue } from "../../lib/own-values.js";
 import { beyondAgents } from "../../services/access/permissions.js";
 import type { GraphQLContext } from "../context.js";
@@ -23,7 +24,7 @@ export function useAgentReach(): Plugin<GraphQLContext, GraphQLContext> {
     readonly setResultAndStopExecution: (result: { errors: ReturnType<typeof toPublicError>[] }) => void;
   }) => {
     const { caller } = args.contextValue;
-    if (caller.kind === "anonymous" || !caller.run || !isBeyond(args)) return;
+    if (!isAgentAtWork(caller) || !isBeyond(args)) return;
     setResultAndStopExecution({ errors: [toPublicError(beyondAgents(), args.contextValue)] });
   };
   return { onExecute: refuse, onSubscribe: refuse };

@@ -1,6 +1,13 @@
 /** Permission checks: the first line of every account method (docs/spec/keys.md#permissions). */
 import type * as z from "zod";
-import type { AccountPermission, Caller, KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import {
+  type AccountPermission,
+  type Caller,
+  isAgentAtWork,
+  type KeyCaller,
+  type RequestContext,
+  type SessionCaller,
+} from "../../context.js";
 import { type AppError, permissionDenied, unauthenticated } from "../../errors.js";
 import { parseInput } from "../requests/input.js";
 
@@ -76,7 +83,7 @@ export function beyondAgents(): AppError {
 
 /** An agent run generates for its caller and has no access to the account (docs/spec/agents.md#run-tokens). */
 function refuseAgents(caller: Caller): void {
-  if (caller.kind !== "anonymous" && caller.run) throw permissionDenied("An agent may not use the account that it works for.");
+  if (isAgentAtWork(caller)) throw permissionDenied("An agent may not use the account that it works for.");
 }
 
 export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller {

@@ -1,5 +1,5 @@
 /** The catalog (docs/spec/models.md): models, their names, and who may call them. */
-import type { Caller, RequestContext } from "../../context.js";
+import { type Caller, isAgentAtWork, type RequestContext } from "../../context.js";
 import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
@@ -316,10 +316,6 @@ function upstreamsOf(sources: readonly CatalogSource[]): ReadonlyMap<string, Ups
 function isOperatorHimself(caller: Caller): boolean {
   if (caller.kind === "anonymous" || caller.run !== undefined) return false;
   return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
-}
-
-function isAgentAtWork(caller: Caller): boolean {
-  return caller.kind !== "anonymous" && caller.run !== undefined;
 }
 
 // Merges the catalog's sources: decides contested names, and each modality's default.

@@ -1,5 +1,6 @@
 /** `list_models`: models for the other tools. */
 import * as z from "zod";
+import { isAgentAtWork } from "../../../context.js";
 import { CATALOG_SEARCH_CHARS_MAX } from "../../../limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { MODALITIES } from "../../catalog/modality.js";
@@ -43,7 +44,7 @@ function fitting<Entry>(entries: readonly Entry[]): readonly Entry[] {
 
 /** Agents cannot call agents. */
 function isForbidden(model: Model, caller: Parameters<Catalog["list"]>[0]["caller"]): boolean {
-  return model.isAgent && caller.kind !== "anonymous" && caller.run !== undefined;
+  return model.isAgent && isAgentAtWork(caller);
 }
 
 /** As GET /models, without fields that are only for display. */
