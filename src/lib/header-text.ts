@@ -6,18 +6,19 @@
 interface Alphabet {
   /** Characters that are not allowed there. */
   readonly foreign: RegExp;
-  readonly instead: string | ((characters: string) => string);
+  /** Returns their replacement. */
+  readonly instead: (characters: string) => string;
 }
 
 const ALPHABETS = {
   /** A whole value for people: printable ASCII (RFC 9110, 5.5). */
-  value: { foreign: /[^\x20-\x7e]/g, instead: "?" },
+  value: { foreign: /[^\x20-\x7e]/g, instead: () => "?" },
   /** The same, stored and compared later. */
-  userAgent: { foreign: /[^\x20-\x7e]/g, instead: "" },
+  userAgent: { foreign: /[^\x20-\x7e]/g, instead: () => "" },
   /** Between quotes: the same without quotes and backslashes, because some readers know no escapes (RFC 6750, 3). */
-  quoted: { foreign: /[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, instead: "'" },
+  quoted: { foreign: /[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, instead: () => "'" },
   /** `filename` between quotes: nor percent signs, which some readers decode, nor slashes, which would name a folder (RFC 6266, 4.3). */
-  fileName: { foreign: /[^\x20-\x7e]|["\\%/]/g, instead: "_" },
+  fileName: { foreign: /[^\x20-\x7e]|["\\%/]/g, instead: () => "_" },
   /** `filename*`: UTF-8, percent-encoded (RFC 8187, 3.2.1). */
   extended: { foreign: /[^A-Za-z0-9._~!-]+/g, instead: percentEncode },
 } as const satisfies Record<string, Alphabet>;
@@ -27,7 +28,7 @@ export type HeaderPlace = keyof typeof ALPHABETS;
 /** Replaces the characters that are not allowed at that place. */
 export function headerText(place: HeaderPlace, text: string): string {
   const { foreign, instead }: Alphabet = ALPHABETS[place];
-  return typeof instead === "string" ? text.replace(foreign, instead) : text.replace(foreign, instead);
+  return text.replace(foreign, instead);
 }
 
 /** The header Content-Disposition (RFC 6266) for any name: an ASCII form, and the exact name beside it where they differ. */

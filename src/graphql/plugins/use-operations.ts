@@ -53,11 +53,9 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       if (!prepared) return undefined;
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
       else {
-        const { document, variableValues, introspection } = prepared;
-        const { hasLargeInput } = args.contextValue;
+        const { introspection } = prepared;
         if (introspection) setExecuteFn((all) => runBesideIntrospection(prepared, introspection, all, executeFn));
-        else if (hasLargeInput) setExecuteFn((all) => nextTurn().then(() => executeFn({ ...all, document, variableValues })));
-        else setExecuteFn((all) => executeFn({ ...all, document, variableValues }));
+        else setExecuteFn(runPrepared(prepared, args.contextValue, executeFn));
       }
       const tell = tellOnce(prepared.cost);
       return {
@@ -73,12 +71,7 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       const prepared = prepare(args, false);
       if (!prepared) return undefined;
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
-      else {
-        const { document, variableValues } = prepared;
-        const { hasLargeInput } = args.contextValue;
-        if (hasLargeInput) setSubscribeFn((all) => nextTurn().then(() => subscribeFn({ ...all, document, variableValues })));
-        else setSubscribeFn((all) => subscribeFn({ ...all, document, variableValues }));
-      }
+      else setSubscribeFn(runPrepared(prepared, args.contextValue, subscribeFn));
       const tell = tellOnce(prepared.cost);
       return {
         onSubscribeResult: ({ result, setResult }) => {
@@ -89,6 +82,16 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       };
     },
   };
+}
+
+/** Runs the prepared document with its coerced variables; a large input runs in a turn of its own. */
+function runPrepared<Input extends object, Result>(
+  { document, variableValues }: Prepared,
+  { hasLargeInput }: GraphQLContext,
+  run: (all: Input) => Result | Promise<Result>,
+): (all: Input) => Result | Promise<Result> {
+  const start = (all: Input) => run({ ...all, document, variableValues });
+  return hasLargeInput ? (all) => nextTurn().then(() => start(all)) : start;
 }
 
 /** The first of several parts has it. */
