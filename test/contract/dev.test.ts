@@ -1,29 +1,20 @@
 /** `npm run dev`: one address for the gateway and the dashboard's modules. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { projectRoot } from "../../scripts/build.mjs";
 import { createTestDataDir } from "../support/database.js";
 import { eventually } from "../support/eventually.js";
+import { freePort } from "../support/free-port.js";
 
 let data: Awaited<ReturnType<typeof createTestDataDir>>;
 let port: number;
 
 beforeAll(async () => {
   data = await createTestDataDir();
-  port = await freePort();
+  port = await freePort("localhost");
 });
 afterAll(() => data.remove());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "localhost");
-  await once(server, "listening");
-  const { port: free } = server.address() as { readonly port: number };
-  server.close();
-  await once(server, "close");
-  return free;
-}
 
 it("serves the gateway, and dashboard pages with the modules of their sources", { timeout: 120_000 }, async () => {
   const address = `http://localhost:${port}`;

@@ -1,7 +1,6 @@
 /** What agents ask of tool servers: a real one from npm, and one that does what servers should not. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -9,6 +8,7 @@ import { LoopbackClient } from "../../../src/services/mcp/loopback-client.js";
 import type { McpServerId } from "../../../src/services/mcp/mcp-tools.js";
 import { McpServers } from "../../../src/services/mcp/servers.js";
 import { createMovableClock } from "../../support/clock.js";
+import { freePort } from "../../support/free-port.js";
 import { createEventStore, type McpRequestNote, startMcpServer, type TestMcpServer } from "../../support/mcp-server.js";
 
 const clock = createMovableClock();
@@ -251,13 +251,4 @@ function answerOddly({ tool, id }: McpRequestNote, _req: IncomingMessage, res: S
   res.writeHead(200, { "Content-Type": "text/event-stream" });
   res.write(": nothing yet\n\n", () => (tool === "ends-early" ? res.end() : res.destroy()));
   return true;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

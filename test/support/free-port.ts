@@ -1,0 +1,12 @@
+/** A port that was free a moment ago, for programs that take it as an option. */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+
+export async function freePort(host = "127.0.0.1"): Promise<number> {
+  const server = createServer().listen(0, host);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
