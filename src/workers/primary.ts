@@ -279,8 +279,8 @@ class Primary {
     );
     if (!isMetrics) return asked.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
     // Uses the last answer of a worker that is too busy, so that sums do not fall. Workers that ended meanwhile are in `ended`.
-    const reported = asked.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));
-    return [...reported, await this.ended];
+    const answers = asked.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));
+    return [...answers, await this.ended];
   }
 
   /** Keeps the last known counts of an ended worker. */

@@ -143,10 +143,10 @@ function toolsToCall(body: ChatBody, directives: Directives): readonly string[] 
   // A tool's answer to this prompt must not lead to the same call again.
   const messages = messagesOf(body);
   const isAnswered = messages.slice(messages.findLastIndex((message) => message.role === "user") + 1).some(isToolMessage);
-  const reported = isAnswered ? [] : directives.tools;
-  if (choice === "required" && reported.length === 0) return [firstToolName(body)];
-  if (reported.length > TOOL_CALLS_MAX) throw refuse(`The sandbox calls ${TOOL_CALLS_MAX} tools at most.`, "messages");
-  return body.parallel_tool_calls === false ? reported.slice(0, 1) : reported;
+  const tools = isAnswered ? [] : directives.tools;
+  if (choice === "required" && tools.length === 0) return [firstToolName(body)];
+  if (tools.length > TOOL_CALLS_MAX) throw refuse(`The sandbox calls ${TOOL_CALLS_MAX} tools at most.`, "messages");
+  return body.parallel_tool_calls === false ? tools.slice(0, 1) : tools;
 }
 
 function firstToolName(body: ChatBody): string {

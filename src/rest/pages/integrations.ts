@@ -72,10 +72,10 @@ const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</str
 
 /** The callback page. The link alone identifies the person. */
 function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
-  const reported = app ? STATES[app.status] : apps.length > 0 ? UNKNOWN : REMOVED;
-  const title = reported.title(app?.name ?? apps[0]?.name ?? toolkit);
+  const state = app ? STATES[app.status] : apps.length > 0 ? UNKNOWN : REMOVED;
+  const title = state.title(app?.name ?? apps[0]?.name ?? toolkit);
   const body = html`<h1>${title}</h1>
-<p role="status">${reported.text}</p>
+<p role="status">${state.text}</p>
 <dl><dt>Account</dt><dd>${handle}</dd>${app ? nameRow(app) : ""}</dl>
 ${app ? "" : listOf(apps)}
 ${

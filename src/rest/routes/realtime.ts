@@ -119,8 +119,8 @@ class Face implements RealtimeFace {
       const admitted = this.admitted.get(req);
       if (!admitted) return;
       const { generationId, model, modelUsed } = admitted.session;
-      const reported = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed }, generationId) };
-      for (const [name, value] of Object.entries(reported)) headers.push(`${name}: ${value}`);
+      const sessionHeaders = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed }, generationId) };
+      for (const [name, value] of Object.entries(sessionHeaders)) headers.push(`${name}: ${value}`);
     });
   }
 
@@ -158,9 +158,9 @@ class Face implements RealtimeFace {
       const client = await this.accept(req, socket, waiting.release(), admitted);
       if (client) await this.run(client, req.socket, admitted);
     } catch (error) {
-      const reported = explain(error, source, "realtime session");
-      refuseUpgrade(socket, reported, requestId);
-      status = statusOf(reported.code);
+      const failure = explain(error, source, "realtime session");
+      refuseUpgrade(socket, failure, requestId);
+      status = statusOf(failure.code);
     } finally {
       for (const cleanup of undo) cleanup();
       this.options.onOver(note, { method: "WEBSOCKET", status, isLeft: leaving.signal.aborted });
@@ -281,9 +281,9 @@ export async function relay(
     }
     hangUp(socket, CLOSE_CODES.normal, "");
   } catch (error) {
-    const reported = explain(error, ctx, "realtime session");
-    await deliver(socket, toErrorEvent(reported, ctx.requestId));
-    hangUp(socket, isServerError(reported.code) ? CLOSE_CODES.internalError : CLOSE_CODES.policyViolation, reported.code);
+    const failure = explain(error, ctx, "realtime session");
+    await deliver(socket, toErrorEvent(failure, ctx.requestId));
+    hangUp(socket, isServerError(failure.code) ? CLOSE_CODES.internalError : CLOSE_CODES.policyViolation, failure.code);
   } finally {
     stopPinging();
   }
@@ -303,8 +303,8 @@ function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext
     last = last
       .then(() => session.send(text))
       .catch(async (error: unknown) => {
-        const reported = explain(error, { requestId, log, signal }, "realtime event");
-        await deliver(socket, toErrorEvent(reported, requestId, text));
+        const failure = explain(error, { requestId, log, signal }, "realtime event");
+        await deliver(socket, toErrorEvent(failure, requestId, text));
       })
       .then(() => {
         waiting -= text.length;

@@ -189,10 +189,10 @@ export class Authorizations {
     const { decidedAt } = await this.decide(id, async () => undefined);
     const request = toRequest({ ...row, decidedAt }, checked, balance);
     const refusal = { error: "access_denied", state };
-    const reported = withFragment("", toParameters(refusal));
+    const fragment = withFragment("", toParameters(refusal));
     // The refusal goes into the fragment by decision, and for OAuth clients also into the query (RFC 6749 4.1.2.1).
-    if (codeChallenge === null) return { request, redirectTo: redirect.text + reported };
-    return { request, redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + reported };
+    if (codeChallenge === null) return { request, redirectTo: redirect.text + fragment };
+    return { request, redirectTo: withQuery(redirect.text, toParameters({ ...refusal, iss: this.issuer })) + fragment };
   }
 
   private balanceOf({ accountId }: Pick<AuthorizationRequestModel, "accountId">): Promise<bigint> {

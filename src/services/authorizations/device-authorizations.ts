@@ -226,13 +226,13 @@ export class DeviceAuthorizations {
     changes.closeWith(ctx.signal);
     look();
     try {
-      let reported: DeviceStatus = "pending";
-      while (!TERMINAL.has(reported) && (await changes.next())) {
+      let sent: DeviceStatus = "pending";
+      while (!TERMINAL.has(sent) && (await changes.next())) {
         const row = await codes.findByUserCode(userCode);
         if (row?.id !== id) return;
-        if (this.statusOf(row) === reported) continue;
+        if (this.statusOf(row) === sent) continue;
         const view = await this.toView(row, accountId);
-        reported = view.status;
+        sent = view.status;
         yield view;
       }
     } finally {

@@ -98,7 +98,7 @@ export function misspeltResponseFields(body: Fields): readonly string[] {
 
 /** On the path of every generation: known names cost one look-up. */
 function misspelt(known: Names, fields: Fields): readonly string[] {
-  let reported: string[] | null = null;
+  let warnings: string[] | null = null;
   let compared = 0;
   for (const field of Object.keys(fields)) {
     if (known.exact.has(field)) continue;
@@ -106,11 +106,11 @@ function misspelt(known: Names, fields: Fields): readonly string[] {
     if (compared > COMPARED_MAX) break;
     const meant = nameMeant(known, field);
     if (meant === null) continue;
-    reported ??= [];
-    reported.push(`${field}: unknown; did you mean ${meant}?`);
-    if (reported.length === TOLD_MAX) break;
+    warnings ??= [];
+    warnings.push(`${field}: unknown; did you mean ${meant}?`);
+    if (warnings.length === TOLD_MAX) break;
   }
-  return reported ?? NONE;
+  return warnings ?? NONE;
 }
 
 /** The known name that a field probably means; null without a close one. */

@@ -98,15 +98,15 @@ export const NO_WARNINGS: readonly string[] = [];
 export function joinWarnings(...lists: readonly (readonly string[])[]): readonly string[] {
   if (lists.every(({ length }) => length === 0)) return NO_WARNINGS;
   const all = new Set(lists.flat());
-  const reported: string[] = [];
+  const kept: string[] = [];
   let chars = 0;
   for (const warning of all) {
     const text = quoteStart(warning, WARNING_CHARS_MAX);
     chars += text.length;
-    if (reported.length >= WARNINGS_MAX || chars > ALL_CHARS_MAX) break;
-    reported.push(text);
+    if (kept.length >= WARNINGS_MAX || chars > ALL_CHARS_MAX) break;
+    kept.push(text);
   }
-  return reported.length < all.size ? [...reported, `There are ${all.size - reported.length} more warnings.`] : reported;
+  return kept.length < all.size ? [...kept, `There are ${all.size - kept.length} more warnings.`] : kept;
 }
 
 /** The start of a text from outside. */

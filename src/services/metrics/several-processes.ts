@@ -33,8 +33,8 @@ export async function toEnded(processes: readonly FamilyOfProcess[][]): Promise<
 async function registryOf(processes: readonly FamilyOfProcess[][]) {
   // Loaded on first use, as a whole: a CommonJS package in a bundle has no named exports.
   const { default: prometheus } = await import("prom-client");
-  const reported = processes.map((families) =>
+  const aggregated = processes.map((families) =>
     families.map((family) => ({ ...family, aggregator: AGGREGATORS.get(family.name) ?? family.aggregator })),
   );
-  return prometheus.AggregatorRegistry.aggregate(reported);
+  return prometheus.AggregatorRegistry.aggregate(aggregated);
 }

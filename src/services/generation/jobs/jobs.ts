@@ -151,14 +151,14 @@ export class GenerationJobs {
     changes.closeWith(ctx.signal);
     look();
     try {
-      let reported = "";
+      let sent = "";
       while ((await changes.next()) !== undefined) {
         const job = await this.getSelected(ctx, id, select);
         const status = statusOf(job);
         const state = `${status} ${progressOf(job)}`;
-        if (state !== reported) yield job;
+        if (state !== sent) yield job;
         if (status !== "running") return;
-        reported = state;
+        sent = state;
       }
     } finally {
       changes.close();

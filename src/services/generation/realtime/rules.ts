@@ -156,11 +156,11 @@ interface RealtimeNames {
 
 /** Also removes the vendor's credential. */
 export function presentedEvent(event: Fields, names: RealtimeNames): Fields {
-  let reported = event;
-  if (isRecord(event.session)) reported = { ...reported, session: presentedSession(event.session, names) };
-  if (isRecord(event.response)) reported = { ...reported, response: renamed(event.response, ["model"], names.modelId) };
-  if (isRecord(event.error)) reported = { ...reported, error: presentedError(event.error, names.served) };
-  return renamed(reported, ["model"], names.modelId);
+  let presented = event;
+  if (isRecord(event.session)) presented = { ...presented, session: presentedSession(event.session, names) };
+  if (isRecord(event.response)) presented = { ...presented, response: renamed(event.response, ["model"], names.modelId) };
+  if (isRecord(event.error)) presented = { ...presented, error: presentedError(event.error, names.served) };
+  return renamed(presented, ["model"], names.modelId);
 }
 
 function presentedSession(session: Fields, { modelId, transcriberId }: RealtimeNames): Fields {
