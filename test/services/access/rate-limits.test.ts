@@ -59,7 +59,7 @@ function admit(limits: RateLimits, { clientAddress }: RequestContext, caller: Ke
 
 let generations = 0;
 
-/** What a further generation has of its key's hourly credits, which takes at most a second; null for a key that nobody counts. */
+/** Takes a generation from its key's hourly credits within a second; null for a key without a limit. */
 function generationOf(limits: RateLimits, ctx: RequestContext, caller: KeyCaller): HourlyHold | null {
   const name = limits.nameOf(caller, ctx.clientAddress);
   generations += 1;
@@ -113,7 +113,7 @@ describe("limits by a moved clock", () => {
   });
 
   describe("an address without a good key", () => {
-    it("makes 100 requests in ten seconds and not one more, and is told when it may again", async () => {
+    it("makes 100 requests in ten seconds and not one more, and gets the time of the next", async () => {
       const limits = await createLimits();
 
       expect(await countAdmitted(100, () => limits.countAnonymous("203.0.113.1"))).toBe(100);
@@ -135,7 +135,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(limits.countAnonymous("2001:db8:1:3::1"))).toBe(0);
     });
 
-    it("is the same one however it is written", () => {
+    it("is the same in every notation", () => {
       expect(addressGroupOf("2001:DB8:0:0::1")).toBe(addressGroupOf("2001:db8::2"));
       expect(addressGroupOf("not:an address")).toBe("not:an address");
       expect(addressGroupOf("")).toBe("");
@@ -192,7 +192,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(admit(limits, HERE, agent, PLAIN))).toBeGreaterThan(0);
     });
 
-    it("is let in while a nanocredit is left of ten hours' worth, and pays what it cost although that is more", async () => {
+    it("is let in while a nanocredit is left of ten hours' worth, and pays its full cost, even more than that", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
 
@@ -221,7 +221,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(1);
     });
 
-    it("has a bucket for each address, and pays nothing for what is free", async () => {
+    it("has a bucket for each address, and pays nothing for free work", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
 
@@ -257,7 +257,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(721);
     });
 
-    it("are told apart from those that are spent: requests under way may soon make room", async () => {
+    it("differ from spent ones in the refusal: requests under way may soon free some", async () => {
       const limits = await createLimits();
       const key = keyOf("pk");
       const [hold] = await holdAtOnce([limits], key, 1, 11n * CREDIT);
@@ -311,12 +311,12 @@ describe("limits by a moved clock", () => {
       expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
       vi.advanceTimersByTime(1);
       expect((await holdAtOnce([limits], key, 1, 9n)).length).toBe(1);
-      // What comes of it after all is charged, and gives nothing back a second time.
+      // A late charge is charged, and frees nothing a second time.
       lost?.conclude(1n);
       expect((await holdAtOnce([limits], key, 1, 1n)).length).toBe(0);
     });
 
-    it("of one key at one address are nobody else's", async () => {
+    it("of one key at one address leave other addresses alone", async () => {
       const limits = await createLimits();
       await holdAtOnce([limits], keyOf("pk"), 1, 11n * CREDIT);
 
@@ -429,7 +429,7 @@ describe("a bucket", () => {
   });
 });
 
-/** What is merely slow on a busy machine is waited for. */
+/** Waits as long as a busy machine needs. */
 const PATIENCE_MS = 20_000;
 
 describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "installed" : REDIS_ABSENT})`, () => {
@@ -497,7 +497,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     for (const hold of holds) hold.conclude(sixTenths / 2n);
     await attempt(admit(a, HERE, key, PLAIN));
 
-    // 16 of 0.3 are spent and one of 0.6 is held: 4.6 are left, and what came back since.
+    // 16 of 0.3 are spent and one of 0.6 is held: 4.6 are left, and the refill since.
     expect((await holdAtOnce([a, b], key, 10, sixTenths)).length).toBe(8);
   });
 

@@ -28,13 +28,13 @@ afterAll(async () => {
   server.close();
 });
 
-it("keeps an answer that its agent reads late, whatever is collected as garbage meanwhile", async () => {
+it("keeps an answer that its agent reads late through garbage collections", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const ask = () => host.fetch({ method: "GET", path: "/", headers: [], body: new Uint8Array() }, new AbortController().signal);
   const { body } = await ask();
 
-  // The Response is let go of, and fetch is told of that a few turns later.
+  // The Response is dropped, and fetch notices that a few turns later.
   for (let round = 0; round < 5; round += 1) {
     collect();
     await turn();

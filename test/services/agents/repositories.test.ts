@@ -43,7 +43,7 @@ function deploy(url: string, options: RepositoriesOptions = {}): Promise<Deploye
   return new Repositories(guard, options).deploy(url, never);
 }
 
-/** What whoever names the repository is told; it is always the repository that is wrong. */
+/** The error for the person who names the repository; the repository is always the cause. */
 async function refusal(url: string, options: RepositoriesOptions = {}, outbound = guard): Promise<string> {
   const error = await new Repositories(outbound, options).deploy(url, never).then(
     () => null,
@@ -54,7 +54,7 @@ async function refusal(url: string, options: RepositoriesOptions = {}, outbound 
 }
 
 describe("a repository", () => {
-  it("gives the latest commit's agent.ts with what it imports, without types", async () => {
+  it("gives the latest commit's agent.ts with its imports, without types", async () => {
     const lines = Array.from({ length: 400 }, (_, index) => `line ${index} of a text that is much the same twice`);
     const sha = await repository.commit({
       "agent.ts":
@@ -484,7 +484,7 @@ describe("a pack", () => {
   });
 });
 
-/** What is listed for this reference. */
+/** The objects that the server lists for this reference. */
 function advertisement(line: string): string {
   return `001e# service=git-upload-pack\n0000${(line.length + 4).toString(16).padStart(4, "0")}${line}`;
 }

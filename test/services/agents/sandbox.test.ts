@@ -1,6 +1,6 @@
 /**
- * Code agents that mean harm, in both isolations: what they cannot reach, what they cannot use up, and that nothing of them is left.
- * The limits are the usual ones but for time, of which a test would wait for the end.
+ * Malicious code agents in both isolations: they reach nothing outside, exhaust nothing, and leave nothing behind. The
+ * limits are the usual ones, except the shorter time limits that a test waits for.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { pino } from "pino";
@@ -18,7 +18,7 @@ const ENDLESS = "return new Response(new ReadableStream({ start: (to) => to.enqu
 const PATIENT: Partial<GuestLimits> = { wallMs: 110_000 };
 const QUICK: Partial<GuestLimits> = { cpuMs: 300 };
 
-/** Answers with what it was asked, in two pieces. */
+/** Echoes its request in two pieces. */
 const host: GuestHost = {
   fetch: async ({ method, path, body }) => ({
     status: 200,
@@ -31,7 +31,7 @@ const host: GuestHost = {
   callTool: async (server, tool, args) => ({ server, tool, args }),
 };
 
-/** Each with the reason why it cannot be: what a guest is told by Deno's permissions, or by a namespace that has no such thing. */
+/** Each with the error that refuses it: from Deno's permissions, or from a namespace without such a thing. */
 const UNREACHABLE: Readonly<Record<string, string>> = {
   "a file": `fs.readFileSync("/etc/passwd")`,
   "its own memory": `fs.openSync("/proc/self/mem")`,
@@ -98,7 +98,7 @@ const PROBES = `
   }
   return Response.json(reached);`;
 
-/** What is written to standard output past the guest's program, in bytes as a script writes them. */
+/** Writes to standard output past the guest's program, in bytes as a script writes them. */
 const FORGERIES: Readonly<Record<string, string>> = {
   text: `"Hello\\n".repeat(10)`,
   "a header without end": `Uint8Array.of(255, 255, 255, 255, 0, 0, 0, 0)`,
@@ -341,7 +341,7 @@ describe("bubblewrap by itself", () => {
 
     const reached = JSON.parse((await answer.readAll(MIB)).toString()) as Record<string, string>;
     expect(reached).toMatchObject({ "a folder": "deno,guest.js,lib,lib64,prlimit,proc,usr", "the machine's name": "guest" });
-    // What is left is the box itself: its libraries, its empty environment, and a network of its own without any other machine.
+    // The box itself remains: its libraries, its empty environment, and a network of its own without any other machine.
     const harmless = ["library", "port", "variable", "datagram", "folder", "report", "process", "every", "more than", "addresses", "name"];
     expect(Object.keys(reached).filter((name) => !harmless.some((word) => name.includes(word)))).toEqual([]);
   });
@@ -368,7 +368,7 @@ describe("turns", () => {
     expect(order).toEqual(Array.from({ length: 16 }, (_, index) => index));
   });
 
-  it("are refused to everybody when too many wait, and nobody waits behind another owner's bound", async () => {
+  it("are refused to every owner when too many wait, and no owner waits behind the bound of another", async () => {
     const slots = new RunSlots({ ...full, waitingMax: 2 });
     const [first] = await Promise.all([take(slots, "a"), take(slots, "a"), take(slots, "b")]);
     const order: string[] = [];

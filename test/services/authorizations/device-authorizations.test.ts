@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 let addresses = 0;
-/** An address that nobody else in this file has. */
+/** An address that no other test of this file uses. */
 function createAddress(): string {
   addresses += 1;
   return `198.51.${addresses >> 8}.${addresses & 255}`;
@@ -58,7 +58,7 @@ function contextOf(
 
 const device = (address?: string) => contextOf({ kind: "anonymous" }, address);
 
-/** An account and somebody signed in to it, without the time that a password takes. */
+/** An account with a session, without the time of a password hash. */
 async function createPerson(address?: string): Promise<{ ctx: RequestContext; accountId: string }> {
   const accountId = randomUUID();
   await databaseOf(app).prisma.account.create({ data: { id: accountId, handle: `person-${accountId}`, packNanocredits: 100n * CREDIT } });
@@ -118,7 +118,7 @@ describe("user codes", () => {
   );
 });
 
-describe("a device that asks", () => {
+describe("a device authorization", () => {
   it("gets a code to keep and a code to show", async () => {
     const asked = await ask();
 
@@ -143,7 +143,7 @@ describe("a device that asks", () => {
     ).not.toContain(deviceCode);
   });
 
-  it("may ask for what apps may have, and for nothing else", async () => {
+  it("may request the permissions of apps, and no others", async () => {
     expect(await codeOf(ask({ scope: "profile balance usage" }))).toBe("ok");
     expect(await codeOf(ask({ scope: "account:profile,account:usage" }))).toBe("ok");
     expect(await codeOf(ask({ scope: "" }))).toBe("ok");
@@ -152,7 +152,7 @@ describe("a device that asks", () => {
     }
   });
 
-  it("names an app by a publishable key that is good, or none", async () => {
+  it("names an app by a valid publishable key, or none", async () => {
     const revoked = await createAppKey();
     await app.services.apiKeys.revoke(revoked.owner, revoked.id);
     const expired = await createAppKey(60);
@@ -197,8 +197,8 @@ describe("a device that asks", () => {
   });
 });
 
-describe("a device that polls", () => {
-  it("is told to wait, and then gets a key that is as was granted", async () => {
+describe("polling for a device's key", () => {
+  it("answers that the decision is pending, and then the key as granted", async () => {
     const { id: appKeyId, key: clientId } = await createAppKey();
     const { ctx, accountId } = await createPerson();
     const { deviceCode, userCode } = await ask({ clientId, scope: "balance usage" });
@@ -221,7 +221,7 @@ describe("a device that polls", () => {
     expect(await app.services.apiKeys.authenticate(token.accessToken)).toMatchObject({ accountId, apiKeyId: row.id });
   });
 
-  it("gets what was asked for when nothing was narrowed, with a small budget and thirty days", async () => {
+  it("answers the requested key when nothing was narrowed, with a small budget and thirty days", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask({ scope: "profile" });
 
@@ -236,7 +236,7 @@ describe("a device that polls", () => {
     expect((await app.services.apiKeys.list(ctx, { first: 10 })).items).toMatchObject([{ name: "Device", creditBudget: 5n * CREDIT }]);
   });
 
-  it("gets its key once", async () => {
+  it("answers the key once", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask();
     await devices.approve(ctx, { userCode });
@@ -246,7 +246,7 @@ describe("a device that polls", () => {
     expect((await devices.find(ctx, userCode)).status).toBe("used");
   });
 
-  it("gets one key, however many polls arrive at once", async () => {
+  it("answers one key, however many polls arrive at once", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask();
     await devices.approve(ctx, { userCode });
@@ -258,7 +258,7 @@ describe("a device that polls", () => {
     expect((await app.services.apiKeys.list(ctx, { first: 10 })).items).toHaveLength(1);
   });
 
-  it("is told to slow down when it polls sooner than it should, each time by five seconds more", async () => {
+  it("answers slow_down to each early poll, and adds five seconds each time", async () => {
     const { deviceCode } = await ask();
     const interval = async () => {
       const answer = await devices.poll(device(), { deviceCode });
@@ -278,7 +278,7 @@ describe("a device that polls", () => {
     expect(await interval()).toEqual(["authorization_pending", 20]);
   });
 
-  it("is told to slow down when it polls twice at once", async () => {
+  it("answers slow_down to the second of two polls at once", async () => {
     const { deviceCode } = await ask();
 
     const answers = await Promise.all([poll(deviceCode), poll(deviceCode), poll(deviceCode)]);
@@ -286,7 +286,7 @@ describe("a device that polls", () => {
     expect(answers.sort()).toEqual(["authorization_pending", "slow_down", "slow_down"]);
   });
 
-  it("gets its key as soon as there is one, even when it should have waited", async () => {
+  it("answers the key as soon as there is one, even to an early poll", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask();
     expect(await poll(deviceCode)).toBe("authorization_pending");
@@ -295,7 +295,7 @@ describe("a device that polls", () => {
     expect(await poll(deviceCode)).toMatch(/^sk_/);
   });
 
-  it("is told that it was denied, every time", async () => {
+  it("answers a denial at every poll", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask();
     await devices.deny(ctx, { userCode });
@@ -305,7 +305,7 @@ describe("a device that polls", () => {
     expect((await app.services.apiKeys.list(ctx, { first: 10 })).items).toEqual([]);
   });
 
-  it("is told that its code has expired, at the half hour and not before, approved or not", async () => {
+  it("answers that the code has expired from the half hour on and not before, approved or not", async () => {
     const { ctx } = await createPerson();
     const [waiting, approved] = [await ask(), await ask()];
     await devices.approve(ctx, { userCode: approved.userCode });
@@ -319,7 +319,7 @@ describe("a device that polls", () => {
     expect(await codeOf(devices.approve(ctx, { userCode: waiting.userCode }))).toBe("NOT_FOUND");
   });
 
-  it("is forgotten a while after its code expired", async () => {
+  it("forgets the code a while after it expired", async () => {
     const { deviceCode } = await ask();
     clock.advance(DEVICE_CODE_SECONDS + EXPIRED_DEVICE_CODE_KEPT_SECONDS);
     await ask();
@@ -331,7 +331,7 @@ describe("a device that polls", () => {
     expect(await poll(deviceCode)).toBe("invalid_grant");
   });
 
-  it("is forgotten though nobody asks any more", async () => {
+  it("forgets the code of a device that stopped polling", async () => {
     const { deviceCode } = await ask();
     clock.advance(DEVICE_CODE_SECONDS + EXPIRED_DEVICE_CODE_KEPT_SECONDS + 1);
 
@@ -341,7 +341,7 @@ describe("a device that polls", () => {
     expect(await devices.sweep()).toBe(0);
   });
 
-  it("must be the client that it said it was", async () => {
+  it("requires the client that the request named", async () => {
     const [mine, other] = [await createAppKey(), await createAppKey()];
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask({ clientId: mine.key });
@@ -355,7 +355,7 @@ describe("a device that polls", () => {
     expect(await poll(deviceCode, mine.key)).toMatch(/^sk_/);
   });
 
-  it("gets nothing once its app key is revoked, and nobody is shown it any more", async () => {
+  it("answers nothing once its app key is revoked, and hides the request from the account", async () => {
     const mine = await createAppKey();
     const { ctx } = await createPerson();
     const [approved, waiting] = [await ask({ clientId: mine.key }), await ask({ clientId: mine.key })];
@@ -367,7 +367,7 @@ describe("a device that polls", () => {
     expect(await codeOf(devices.find(ctx, waiting.userCode))).toBe("NOT_FOUND");
   });
 
-  it("gets nothing of an account that has as many keys as it may have, and its code is still good", async () => {
+  it("answers nothing when the account has its maximum of keys, and keeps the code valid", async () => {
     const { ctx, accountId } = await createPerson();
     const { deviceCode, userCode } = await ask();
     await devices.approve(ctx, { userCode });
@@ -389,7 +389,7 @@ describe("a device that polls", () => {
 });
 
 describe("a person", () => {
-  it("sees who asks, from where, when and for what", async () => {
+  it("sees the device, its address, the time and the requested permissions", async () => {
     const { key: clientId, id } = await createAppKey();
     const { ctx } = await createPerson();
     const asked = await ask({ clientId, scope: "profile" }, "::ffff:203.0.113.9");
@@ -449,7 +449,7 @@ describe("a person", () => {
     expect(await poll(deviceCode)).toMatch(/^sk_/);
   });
 
-  it("is told nothing of what somebody else decided", async () => {
+  it("sees nothing of another account's decision", async () => {
     const [decider, other] = [await createPerson(), await createPerson()];
     const { userCode } = await ask();
     await devices.approve(decider.ctx, { userCode });
@@ -459,7 +459,7 @@ describe("a person", () => {
     expect((await devices.find(decider.ctx, userCode)).status).toBe("approved");
   });
 
-  it("is a person: no key decides or looks, whatever it holds", async () => {
+  it("decides with a session: no key decides or looks, whichever permissions it has", async () => {
     const { userCode } = await ask();
     const owner = contextOf(await app.services.apiKeys.authenticate(app.key));
 
@@ -525,7 +525,7 @@ describe("guessing", () => {
     expect(await codeOf(devices.find(ctx, wrong()))).toBe("NOT_FOUND");
   });
 
-  it("is answered the same whatever is wrong with a code", async () => {
+  it("gets one answer for each kind of wrong code", async () => {
     const [person, other] = [await createPerson(), await createPerson()];
     const [decided, expired] = [await ask(), await ask()];
     await devices.deny(other.ctx, { userCode: decided.userCode });
@@ -564,7 +564,7 @@ describe("watching", () => {
     expect((await watched.next()).done).toBe(true);
   });
 
-  it("tells at once what was decided before", async () => {
+  it("tells a decision that was made before it began", async () => {
     const { ctx } = await createPerson();
     const { userCode } = await ask();
     await devices.deny(ctx, { userCode });
@@ -575,7 +575,7 @@ describe("watching", () => {
     expect(statuses).toEqual(["denied"]);
   });
 
-  it("tells that the half hour is over, though nobody says so", async () => {
+  it("tells the end of the half hour without an event", async () => {
     const { ctx } = await createPerson();
     const { userCode } = await ask();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -663,7 +663,7 @@ describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgres
   });
 });
 
-/** `watch` listens, and then looks; what is looked up after that is answered after that look. */
+/** `watch` listens first and then looks: a later look-up is answered after that look. */
 async function expectListening(userCode: string, ctx: RequestContext): Promise<void> {
   await expect.poll(() => listening("device-authorization-changed")).toBe(1);
   await devices.find(ctx, userCode);

@@ -12,7 +12,9 @@ import type { Modality } from "../../../src/services/catalog/modality.js";
 import { publisherOf } from "../../../src/services/catalog/model.js";
 import { BILLED_KINDS, type RateCard, toRateCard, usedPriceFields } from "../../../src/services/catalog/pricing.js";
 
-/** What the official clients, LangChain, LlamaIndex, LiteLLM, the AI SDK, Instructor and their guides call when nobody says what. */
+/**
+ * The default models of the official clients, LangChain, LlamaIndex, LiteLLM, the AI SDK, Instructor and their guides.
+ */
 const DEFAULTS_OF_LIBRARIES = [
   [
     "gpt-3.5-turbo",
@@ -45,7 +47,7 @@ function load(...vendors: BundledVendor[]): Promise<Catalog> {
   return loadCatalog({ modelsFile: null, hasSandboxModels: true, vendors: configured, readEnv: () => null }, clock);
 }
 
-it("has a price list that is what the price library says", () => {
+it("has the prices of the price library", () => {
   const file = readFileSync(new URL("../../../src/services/catalog/bundled-prices.json", import.meta.url), "utf8");
 
   expect(file, "run npm run prices").toBe(toPriceListText());
@@ -133,7 +135,7 @@ describe("the media models of the bundled catalog", () => {
   });
 });
 
-/** Names that their vendor itself had answered by this model before it retired them: the library's price is that of what they stood for. */
+/** Retired names that the vendor itself redirected to this model: the library's price is that of the retired model. */
 const MOVED_BY_THEIR_VENDOR = new Set(["mistral-small-latest", "deepseek-chat", "deepseek-reasoner"]);
 
 function ratesAt(card: RateCard, promptTokens: number) {
@@ -148,7 +150,7 @@ describe("the other names of bundled models", () => {
     return found && pricesInForce(found.model.prices as ListedModel["prices"], clock.now(), modality);
   };
 
-  it("cost what the model costs when they are dated, and never less than it when it succeeds what they were", async () => {
+  it("cost as much as the model when they are dated, and never less when it is their successor", async () => {
     const catalog = await load(...BUNDLED_VENDORS);
     const entries = [...BUNDLED_MODELS.map((entry) => ({ ...entry, modality: "text" as const })), ...BUNDLED_MEDIA_MODELS];
     let compared = 0;

@@ -150,7 +150,7 @@ describe("the catalog with nothing configured", () => {
     expect(errorOf(() => catalog.resolve(ANONYMOUS, undefined, "realtime"))).toMatchObject({ code: "BAD_REQUEST", param: "model" });
   });
 
-  it("says what to set for a modality that has no model, to whoever runs the gateway", async () => {
+  it("names the missing setting to the operator for a modality without a model", async () => {
     const { vendors } = parseConfig({});
     const catalog = await loadCatalog({ ...WITHOUT_FILE, vendors, hasSandboxModels: false, isForThisMachineOnly: true }, clock);
     const messageOf = (name: string | undefined, modality: Modality) => errorOf(() => catalog.resolve(ANONYMOUS, name, modality)).message;

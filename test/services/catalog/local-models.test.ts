@@ -70,7 +70,7 @@ describe("the catalog of a local server", () => {
     await upstream.close();
   });
 
-  it("lists whatever the server has, free, by what it can do", async () => {
+  it("lists all models of the server, free, by their capabilities", async () => {
     upstream.replyAlways(
       ollama({
         "llama3.2:latest": { ...LLAMA, capabilities: ["completion", "tools", "vision", "thinking"] },
@@ -178,7 +178,7 @@ describe("a gateway with OLLAMA_BASE_URL", () => {
   beforeAll(async () => {
     server = await startFakeUpstream();
     const lists = ollama({ "llama3.2:latest": LLAMA });
-    // It is asked for its lists again and again, whatever else it is asked meanwhile.
+    // It is polled for its lists beside the other requests.
     server.replyAlways(
       handler((request, response) => {
         if (request.path !== "/v1/chat/completions") return lists.handle(request, response);

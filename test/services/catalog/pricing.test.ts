@@ -105,7 +105,7 @@ describe("costOf, worked out by hand", () => {
   it("charges an image once for each generation", () => {
     const card = toRateCard({ completionImagePrice: 40_000_000_000n }, { modality: "image", imagePricing: "request" });
 
-    // One generation at 0.04 credits, whatever tokens its upstream reports.
+    // One generation costs 0.04 credits, independent of the tokens that its upstream reports.
     expect(costOf({ ...NO_USAGE, imageRequests: 1, inputTextTokens: 20, outputImageTokens: 4_160 }, card)).toBe(40_000_000n);
   });
 

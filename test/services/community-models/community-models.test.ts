@@ -277,7 +277,7 @@ describe("a fallback", () => {
     expect(fallbackRefusal(of, { ...ROW, ...row }, NOW)).toContain(reason);
   });
 
-  it("may not be what is not there", () => {
+  it("may not be a missing model", () => {
     expect(fallbackRefusal(holder, undefined, NOW)).toContain("no such model");
   });
 });
@@ -349,8 +349,8 @@ describe("the prices that a model may state", () => {
   });
 });
 
-describe("what is shown of a scheduled change", () => {
-  it("is what changes: a price that falls back to the changed one changes with it", () => {
+describe("the preview of a scheduled change", () => {
+  it("includes the effects: a price that falls back to the changed one changes with it", () => {
     const row = { ...ROW, promptTextPrice: 1n, pending: { paidOnly: true, prices: { promptTextPrice: "2" } }, pendingEffectiveAt: LATER };
 
     const [before, after] = [toView(row, "somebody", NOW), toView(row, "somebody", LATER)];

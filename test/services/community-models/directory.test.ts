@@ -1,4 +1,4 @@
-/** The registered models in memory: who finds which, what comes due, and how processes agree. */
+/** The registered models in memory: look-up, scheduled changes, and agreement between processes. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Caller, KeyCaller } from "../../../src/context.js";
@@ -96,7 +96,7 @@ afterAll(async () => {
 });
 
 describe("a registered model", () => {
-  it("says what its row says", async () => {
+  it("matches its row", async () => {
     const { id, modelId } = await add({
       visibility: "public",
       description: "Sees and thinks.",
@@ -121,7 +121,7 @@ describe("a registered model", () => {
     });
   });
 
-  it("is its owner's alone while it is private: free, and without what is stated for others", async () => {
+  it("belongs to its owner alone while it is private: free, and without public terms", async () => {
     const { modelId } = await add({ promptTextPrice: 2n, paidOnly: true, fallbacks: ["community/a/b"] });
 
     expect(find(modelId)).toBeNull();
@@ -151,10 +151,10 @@ describe("a registered model", () => {
   });
 });
 
-describe("what comes due", () => {
+describe("a scheduled change", () => {
   const inThreeHours = () => new Date(clock.now().getTime() + PENDING_CHANGE_MS);
 
-  it("is public from its moment on, while nothing is written or announced", async () => {
+  it("makes a model public from its moment on, before anything is written or announced", async () => {
     const prices = { promptTextPrice: 7n, completionTextPrice: 9n };
     const { modelId } = await add({ ...prices, pending: { visibility: "public" }, pendingEffectiveAt: inThreeHours() });
     const before = find(modelId, owner.caller);
@@ -174,7 +174,7 @@ describe("what comes due", () => {
     expect(find(modelId)).toBe(find(modelId));
   });
 
-  it("is dearer from its moment on, and only paid credits buy it", async () => {
+  it("raises a price from its moment on, and lets paid credits alone buy the model", async () => {
     const pending = { paidOnly: true, prices: { promptTextPrice: "5", completionTextPrice: null } };
     const prices = { promptTextPrice: 1n, completionTextPrice: 4n };
     const { modelId } = await add({ visibility: "public", ...prices, pending, pendingEffectiveAt: inThreeHours() });
@@ -215,7 +215,7 @@ describe("a change", () => {
     expect(find(`community/${handle}/mine`)).toMatchObject({ communityModelId: id, owner: handle });
   });
 
-  it("that was not announced is found when somebody looks", async () => {
+  it("without an announcement is found at the next look-up", async () => {
     const late = await openProcess(test.database);
     const [kept, gone] = [await add({ visibility: "public" }), await add({ visibility: "public" })];
     await late.directory.look();
@@ -271,7 +271,7 @@ describe("an upstream", () => {
     expect(find(modelId, owner.caller)?.communityModelId).toBe(id);
   });
 
-  it("of a model that was deleted, or that nobody has registered, is none", async () => {
+  it("of a deleted or unknown model is none", async () => {
     expect(process.directory.upstream(`community:${randomUUID()}:0123456789abcdef`)).toBeNull();
     expect(process.directory.upstream("acme")).toBeNull();
     const gone = () => process.catalog.upstream(`community:${randomUUID()}:0123456789abcdef`);
@@ -386,7 +386,7 @@ describe("health", () => {
     expect(find(model.id)).toBe(model);
   });
 
-  it("leaves out what the owner calls, and models of the catalog's own", async () => {
+  it("leaves out the owner's own calls, and models of the catalog", async () => {
     const { id, model } = await called(1, 0);
     const builtIn = process.catalog.resolve(other.caller, undefined, "text");
 
@@ -402,7 +402,7 @@ describe("health", () => {
     expect(process.catalog.healthOf(builtIn)).toEqual({ status: "unknown", successRate: null, requests: 0 });
   });
 
-  it("forgets what is a day old", async () => {
+  it("forgets calls after a day", async () => {
     clock.advance(HOUR_SECONDS - ((clock.now().getTime() / 1000) % HOUR_SECONDS));
     const { id, model } = await called(1, 9);
     clock.advance(23 * HOUR_SECONDS + HOUR_SECONDS - 0.001);
@@ -415,7 +415,7 @@ describe("health", () => {
     expect(await test.database.prisma.communityModelHealth.count({ where: { modelId: id } })).toBe(0);
   });
 
-  it("keeps what could not be written down", async () => {
+  it("keeps calls that could not be stored", async () => {
     const { id, model } = await called(1, 0);
     const { pool } = test.database;
     await pool.query("ALTER TABLE community_model_health RENAME TO moved_away");
@@ -432,7 +432,7 @@ describe("health", () => {
 });
 
 describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
-  it("agree on what is registered and how it does", async () => {
+  it("agree on the registered models and their health", async () => {
     const shared = await createPostgresDatabase();
     const databases = await Promise.all([openSharedTestDatabase(shared.url), openSharedTestDatabase(shared.url)]);
     const events = await Promise.all(databases.map(({ database }) => openEvents({ redisUrl: null, database, log: silentLog })));
@@ -465,8 +465,8 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
   });
 });
 
-describe("a queue of what is to be read again", () => {
-  it("reads what was announced while it read, and again what could not be read", async () => {
+describe("the queue of models to read again", () => {
+  it("reads models that were announced during a read, and repeats failed reads", async () => {
     const read: (readonly string[])[] = [];
     const failures: unknown[] = [];
     let isAway = true;
@@ -491,7 +491,7 @@ describe("a queue of what is to be read again", () => {
     await queue.close();
   });
 
-  it("reads nothing while something else is done, and what was announced meanwhile after it", async () => {
+  it("reads nothing during other work, and reads the models announced meanwhile after it", async () => {
     const steps: string[] = [];
     const queue = new RereadQueue(
       async (ids) => void steps.push(...ids),

@@ -31,7 +31,7 @@ let leases: Leases;
 let credits: Credits;
 let events: Events;
 let dataDir: string;
-/** What a charge is told of its account's tier: that nothing is due, unless a test says otherwise. */
+/** The refill check of a charge's account: nothing is due, unless a test says otherwise. */
 let refillIfDue: () => Promise<void> | null;
 
 beforeAll(async () => {
@@ -89,7 +89,7 @@ async function extended(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe("A charge", () => {
+describe("a charge", () => {
   it("holds its estimate, then charges its cost", async () => {
     const payer = await payerWith(100n);
     const generationId = randomUUID();
@@ -144,7 +144,7 @@ describe("A charge", () => {
     await charge.release();
   });
 
-  it("is refused as its refill is, and leaves nothing behind", async () => {
+  it("fails with its refill, and leaves nothing behind", async () => {
     const payer = await payerWith(100n);
     refillIfDue = () => Promise.reject(new AppError("SERVICE_UNAVAILABLE", "not now"));
 
@@ -155,7 +155,7 @@ describe("A charge", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
   });
 
-  it("asks for no refill while the database is known to be away", async () => {
+  it("requests no refill while the database is known to be away", async () => {
     const payer = await payerWith(100n);
     ledger.lose("network");
     await expect(open(payer, 1n).held).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE" });
@@ -172,7 +172,7 @@ describe("A charge", () => {
     await backInService();
   });
 
-  it("is refused in the words of what is lacking", async () => {
+  it("names the lacking balance, budget or database in its refusal", async () => {
     const poor = await payerWith(5n);
     const limited = await payerWith(100n, 5n);
 
@@ -184,7 +184,7 @@ describe("A charge", () => {
     await backInService();
   });
 
-  it("has nothing to release when its hold was refused", async () => {
+  it("has nothing to release after its hold was refused", async () => {
     const payer = await payerWith(5n);
     const charge = open(payer, 6n);
     await expect(charge.held).rejects.toThrow();
@@ -208,7 +208,7 @@ describe("A charge", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 95n }, held: { pack: 0n } });
   });
 
-  it("takes an absurd estimate for one that nobody can pay, and an absurd cost for all that there is", async () => {
+  it("refuses an absurd estimate, and charges the whole balance for an absurd cost", async () => {
     const payer = await payerWith(100n);
 
     await expect(open(payer, 10n ** 40n).held).rejects.toMatchObject({ code: "INSUFFICIENT_BALANCE" });
@@ -241,8 +241,8 @@ describe("A charge", () => {
   });
 });
 
-describe("What is known of a balance", () => {
-  it("is not believed after another process has changed it, until a commit of this one", () => {
+describe("a balance read earlier", () => {
+  it("is ignored after a change by another process, until this one commits", () => {
     const known = new KnownBalances();
     for (const id of ["account", "key"]) known.learn(id, 1_000n);
     expect(known.freeOf(["account", "key"])).toBe(1_000n);
@@ -257,14 +257,14 @@ describe("What is known of a balance", () => {
     expect(known.freeOf(["account", "key"])).toBe(900n);
   });
 
-  it("is not believed when the last commit is too long ago", async () => {
+  it("is ignored when the last commit is too long ago", async () => {
     const known = new KnownBalances(1);
     known.learn("account", 1_000n);
 
     await eventually(() => expect(known.freeOf(["account"])).toBeNull());
   });
 
-  it("counts holds that have not been committed yet", async () => {
+  it("includes holds that are not committed yet", async () => {
     const known = new KnownBalances();
     known.learn("account", 1_000n);
 
@@ -276,8 +276,8 @@ describe("What is known of a balance", () => {
   });
 });
 
-describe("A hold of its own", () => {
-  it("is committed before the answer is charged, however soon that comes", async () => {
+describe("a separate hold", () => {
+  it("is committed before its charge, even when the answer comes at once", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
     const before = ledger.batches.length;
@@ -291,7 +291,7 @@ describe("A hold of its own", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 960n }, held: { pack: 0n } });
   });
 
-  it("is reckoned with by those of others who come at the same time, so that nothing is written off", async () => {
+  it("leaves room for concurrent holds, so that nothing is written off", async () => {
     const payer = await payerWith(1_000n);
     await learnBalance(payer);
     const charges = Array.from({ length: 30 }, () => open(payer, 50n));
@@ -309,8 +309,8 @@ describe("A hold of its own", () => {
   });
 });
 
-describe("The meter", () => {
-  it("asks for as much again at 80% of the hold", async () => {
+describe("the meter", () => {
+  it("extends the hold by its size at 80% of use", async () => {
     const payer = await payerWith(1_000n);
     const charge = open(payer, 100n);
     await charge.held;
@@ -329,7 +329,7 @@ describe("The meter", () => {
     expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 170n });
   });
 
-  it("asks for what has been delivered when that is more than the hold", async () => {
+  it("extends the hold to the delivered amount when that is more", async () => {
     const payer = await payerWith(1_000n);
     const charge = open(payer, 10n);
     await charge.held;
@@ -340,7 +340,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("asks for nothing when the hold covers all that can come", async () => {
+  it("extends nothing when the hold covers the most that can come", async () => {
     const payer = await payerWith(1_000n);
     const charge = open(payer, 100n);
     await charge.held;
@@ -352,7 +352,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("answers at once while the hold is not used up, and then waits to know whether there is more", async () => {
+  it("answers at once while the hold has room, and then waits for the extension", async () => {
     const payer = await payerWith(1_000n);
     const charge = open(payer, 100n);
     await charge.held;
@@ -375,7 +375,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("writes down where the stream stands, once a second", async () => {
+  it("notes the position of the stream once a second", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const payer = await payerWith(1_000n);
     const generationId = randomUUID();
@@ -400,7 +400,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("takes what is left when there is less than it asks for, and stops the stream when that is used up", async () => {
+  it("takes the rest when less is left than it requests, and stops the stream when that is used up", async () => {
     const payer = await payerWith(150n);
     const charge = open(payer, 100n);
     await charge.held;
@@ -429,7 +429,7 @@ describe("The meter", () => {
     expect(await charge.settle(155n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
   });
 
-  it("asks once more after a second, and lets the stream go on when there is money again", async () => {
+  it("tries again after a second, and continues the stream when there is money again", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const payer = await payerWith(100n);
     const charge = open(payer, 100n);
@@ -463,7 +463,7 @@ describe("The meter", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 30n }, held: { pack: 0n } });
   });
 
-  it("asks again for what was granted while the database was away, and stops the stream where that is refused", async () => {
+  it("requests again the extensions that were granted without the database, and stops the stream on a refusal", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const payer = await payerWith(150n);
     const charge = open(payer, 100n);
@@ -484,7 +484,7 @@ describe("The meter", () => {
     expect(await charge.settle(170n, usageRecord())).toMatchObject({ chargedNanocredits: 150n });
   });
 
-  it("keeps what was granted while the database was away where the balance covers it", async () => {
+  it("keeps the extensions that were granted without the database when the balance covers them", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const payer = await payerWith(300n);
     const charge = open(payer, 100n);
@@ -503,7 +503,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("stops the stream at the first refusal, however long the database takes for it", async () => {
+  it("stops the stream at the first refusal, however late the database answers", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const payer = await payerWith(100n);
     const charge = open(payer, 100n);
@@ -518,7 +518,7 @@ describe("The meter", () => {
     await charge.release();
   });
 
-  it("does not keep the charge from being made when the ledger cannot take a note", async () => {
+  it("still charges when the ledger cannot store a note", async () => {
     const payer = await payerWith(150n);
     const charge = open(payer, 100n);
     await charge.held;
@@ -534,8 +534,8 @@ describe("The meter", () => {
   });
 });
 
-describe("What is committed", () => {
-  it("is told to those who listen: the row once, the balance when it changed", async () => {
+describe("events after a commit", () => {
+  it("reach their listeners: the row once, the balance when it changed", async () => {
     const payer = await payerWith(100n);
     const told: [string, unknown][] = [];
     events.listen("usage-recorded", (event) => told.push(["usage", event]));
@@ -555,8 +555,8 @@ describe("What is committed", () => {
   });
 });
 
-describe("The estimate of a request that states no limit", () => {
-  it("is assumed at first, then the mean of what the account was answered, the newest counting most", () => {
+describe("the output estimate of a request without a limit", () => {
+  it("is a constant at first, then a mean of the account's answers that weighs the newest most", () => {
     const estimates = new OutputEstimates();
     expect(estimates.of("me", "acme/chat").mean).toBe(OUTPUT_TOKENS_ASSUMED);
 
@@ -569,7 +569,7 @@ describe("The estimate of a request that states no limit", () => {
     expect(estimates.of("me", "acme/other").mean).toBe(OUTPUT_TOKENS_ASSUMED);
   });
 
-  it("begins where others are, each of them one voice, and within bounds", () => {
+  it("starts at the mean of other accounts, one vote each, within bounds", () => {
     const estimates = new OutputEstimates();
     for (let answer = 0; answer < 1_000; answer += 1) estimates.of("steering", "acme/chat").learn(1);
     expect(estimates.of("me", "acme/chat").mean).toBe(OUTPUT_TOKENS_ASSUMED / 4);
@@ -584,14 +584,14 @@ describe("The estimate of a request that states no limit", () => {
   });
 });
 
-describe("Charges of one request that states what it may cost", () => {
-  /** As a generation is settled: at what it costs, as far as its request allows. */
+describe("charges under one cost limit", () => {
+  /** Settles at the cost, up to the request's limit, as a generation does. */
   const settle = (charge: OpenCharge, cost: bigint) => {
     const most = charge.chargeMost ?? cost;
     return charge.settle(cost < most ? cost : most, usageRecord());
   };
 
-  it("cost no more together, when they are settled at once", async () => {
+  it("stay within the limit when they are settled at once", async () => {
     const payer = await payerWith(1_000n);
     const maxCost = { nanocredits: 100n };
     const charges = [open(payer, 40n, { maxCost }), open(payer, 40n, { maxCost })];
@@ -604,7 +604,7 @@ describe("Charges of one request that states what it may cost", () => {
     await expect(open(payer, 1n, { maxCost }).held).rejects.toMatchObject({ code: "MAX_COST_EXCEEDED" });
   });
 
-  it("cost all that they have used while more is being set aside for them", async () => {
+  it("cost all that they used while their hold is being extended", async () => {
     const payer = await payerWith(1_000n);
     const charge = open(payer, 50n, { maxCost: { nanocredits: 100n } });
     await charge.held;

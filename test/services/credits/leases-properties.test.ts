@@ -1,8 +1,8 @@
 /**
- * Leases beside exact holds: whatever three processes open, settle, release, outgrow and leave behind, nothing is overdrawn, nothing is charged
- * twice or lost, and nobody is refused what nobody has. More runs than the usual ones:
- * `LEASE_RUNS=2000 npx vitest run test/services/credits/leases-properties`; a failure prints its seed and path, which `LEASE_SEED` and
- * `LEASE_PATH` repeat.
+ * Leases beside exact holds: three processes open, settle, release, extend and abandon charges. Nothing is overdrawn,
+ * charged twice or lost, and a hold is refused exactly when the money is not there. More runs than usual:
+ * `LEASE_RUNS=2000 npx vitest run test/services/credits/leases-properties`; a failure prints its seed and path, which
+ * `LEASE_SEED` and `LEASE_PATH` repeat.
  */
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
@@ -210,7 +210,7 @@ async function live({ balances, budgets, steps }: World): Promise<void> {
     const process = at(processes, one.process);
     const payer = at(payers, one.payer);
     const fits = estimate <= (await freeOf(one.payer, paidOnly));
-    // It would wait for what others have open, in vain.
+    // It would wait in vain for the open holds of others.
     if (!fits && open.some(({ accountId }) => accountId === payer.accountId)) return;
     const id = randomUUID();
     const record = usageRecord({ status: "cancelled", usageSource: "partial" });
@@ -219,7 +219,7 @@ async function live({ balances, budgets, steps }: World): Promise<void> {
       () => null,
       (error: unknown) => error,
     );
-    // Nobody is refused what nobody has, and nobody is granted what is not there.
+    // A hold is refused exactly when the payer cannot cover it.
     expect(refusal === null).toBe(fits);
     if (refusal === null) open.push({ id, charge, process, accountId: payer.accountId, payer: one.payer });
     else expect(refusal).toBeInstanceOf(AppError);

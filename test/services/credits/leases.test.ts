@@ -1,4 +1,4 @@
-/** What is set aside at once and granted in memory: who has it, what it pays, and when it is given back. */
+/** Leases: their owner, the charges that they pay, and their release. */
 import { randomUUID } from "node:crypto";
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -75,8 +75,8 @@ async function leasesOf(accountId: string | null = null): Promise<{ id: string; 
   return rows;
 }
 
-describe("A lease", () => {
-  it("has room for 64 like the first, and grants them without a write", async () => {
+describe("a lease", () => {
+  it("has room for 64 holds like the first, and grants them without a write", async () => {
     const one = await start();
     const payer = await payerWith(100_000n);
     await spend(one, payer, 10n);
@@ -91,7 +91,7 @@ describe("A lease", () => {
     expect((await readAccount(pool, payer.accountId)).buckets.pack).toBe(100_000n - 150n);
   });
 
-  it("is a quarter of what is free at most, and is not made of less than four estimates", async () => {
+  it("takes at most a quarter of the available balance, and at least four estimates", async () => {
     const one = await start();
     const enough = await payerWith(4n * LEASE_ESTIMATES_LEAST * 10n);
     const less = await payerWith(4n * LEASE_ESTIMATES_LEAST * 10n - 1n);
@@ -102,7 +102,7 @@ describe("A lease", () => {
     expect(await leasesOf(less.accountId)).toEqual([]);
   });
 
-  it("is within the budgets of the key and of those above it", async () => {
+  it("stays within the budgets of the key and of its parent keys", async () => {
     const one = await start();
     const payer = await payerWith(100_000n, 400n);
     const child = { ...payer, apiKeyId: await createKey(pool, payer.accountId, null, randomUUID(), null, payer.apiKeyId) };
@@ -112,7 +112,7 @@ describe("A lease", () => {
     expect(await leasesOf(payer.accountId)).toMatchObject([{ pack: "90", paid: "10" }]);
   });
 
-  it("is made larger beside the traffic while it is used up", async () => {
+  it("is extended in the background while it is used up", async () => {
     const one = await start();
     const payer = await payerWith(1_000_000n);
     await spend(one, payer, 10n);
@@ -125,7 +125,7 @@ describe("A lease", () => {
     await Promise.all(charges.map((charge) => charge.release()));
   });
 
-  it("asks for no more than twice what it was granted, however soon it is used up again", async () => {
+  it("is extended to at most twice its last size, however fast it is used up", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const one = await start();
     // A quarter of it, which a lease has at most, is less than is asked for.
@@ -140,7 +140,7 @@ describe("A lease", () => {
     expect(one.logged).toEqual([]);
   });
 
-  it("is asked for in numbers that the database has, whatever one answer may cost", async () => {
+  it("requests amounts within the database's range, even for an unbounded answer", async () => {
     const one = await start();
     const payer = await payerWith(200n);
     const charge = open(one, payer, 2n ** 61n);
@@ -151,7 +151,7 @@ describe("A lease", () => {
     expect(one.logged).toEqual([]);
   });
 
-  it("pays as buckets are drawn: tier, crypto, pack", async () => {
+  it("pays from buckets in their order: tier, crypto, pack", async () => {
     const one = await start();
     const payer = await createPayer(pool, ledger, { tier: 5n, crypto: 3n, pack: 1_000n });
     const generationId = randomUUID();
@@ -167,7 +167,7 @@ describe("A lease", () => {
     expect(await readUsage(pool, generationId)).toMatchObject({ cost: 12n, source: "tier" });
   });
 
-  it("is not made of credits of a tier where all of them are capped", async () => {
+  it("takes no tier credits of a tier that caps all holds", async () => {
     const one = await start(1_000_000n);
     const payer = await createPayer(pool, ledger, { tier: 5n, pack: 10_000n });
 
@@ -181,7 +181,7 @@ describe("A lease", () => {
     expect(await leasesOf(payer.accountId)).toMatchObject([{ paid: "2" }]);
   });
 
-  it("does not hide that a balance falls below what its account wants to be told of", async () => {
+  it("still reports a balance below the account's threshold", async () => {
     const one = await start();
     const payer = await payerWith(1_000n);
     await pool.query("UPDATE account SET low_balance_nanocredits = 990 WHERE id = $1", [payer.accountId]);
@@ -197,7 +197,7 @@ describe("A lease", () => {
   });
 });
 
-describe("Leases are given back", () => {
+describe("a process releases its lease", () => {
   it("after five seconds without use", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
@@ -209,7 +209,7 @@ describe("Leases are given back", () => {
     await expect.poll(() => leasesOf(payer.accountId)).toEqual([]);
   });
 
-  it("to a hold in another process that they stand in the way of", async () => {
+  it("for a hold in another process that needs its credits", async () => {
     const [one, other] = [await start(), await start()];
     const payer = await payerWith(1_000n);
     await spend(one, payer, 10n);
@@ -224,7 +224,7 @@ describe("Leases are given back", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 0n } });
   });
 
-  it("to a stream in another process that needs more than it holds", async () => {
+  it("for a stream in another process that needs more than it holds", async () => {
     const [one, other] = [await start(), await start()];
     const payer = await payerWith(1_000n);
     const stream = open(other, payer, 400n);
@@ -235,7 +235,7 @@ describe("Leases are given back", () => {
     expect(await stream.settle(990n, usageRecord())).toMatchObject({ chargedNanocredits: 990n });
   });
 
-  it("before a charge is written off", async () => {
+  it("before another process writes off a charge", async () => {
     const [one, other] = [await start(), await start()];
     const payer = await payerWith(1_000n);
     await spend(one, payer, 10n);
@@ -247,7 +247,7 @@ describe("Leases are given back", () => {
     expect((await readEntries(pool, generationId)).map(([book]) => book)).not.toContain("write_off");
   });
 
-  it("before a budget is set, so that it means what it says", async () => {
+  it("before a budget is set, so that the budget is exact", async () => {
     const [one, other] = [await start(), await start()];
     const payer = await payerWith(10_000n, 5_000n);
     const withBudget = { payer: { ...payer, hasBudget: true } };
@@ -262,7 +262,7 @@ describe("Leases are given back", () => {
   });
 });
 
-describe("Two processes that empty one account", () => {
+describe("two processes that empty one account", () => {
   it("spend it to the last estimate, and no more", async () => {
     const both = [await start(), await start()];
     const payer = await payerWith(1_000n);
@@ -287,8 +287,8 @@ describe("Two processes that empty one account", () => {
   });
 });
 
-describe("A lease that somebody deletes", () => {
-  it("loses nothing: its work is charged without it, the loss is logged, and another is taken", async () => {
+describe("a deleted lease", () => {
+  it("loses nothing: its work is charged without it, the loss is logged, and a new lease is taken", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);
@@ -309,8 +309,8 @@ describe("A lease that somebody deletes", () => {
   });
 });
 
-describe("A lease that somebody deletes before it is made larger", () => {
-  it("is not made again with less than its process relies on", async () => {
+describe("a lease that is deleted before it is extended", () => {
+  it("is not taken again with less than its process has granted", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);
@@ -327,8 +327,8 @@ describe("A lease that somebody deletes before it is made larger", () => {
   });
 });
 
-describe("While the database is away", () => {
-  it("a lease grants nothing, and what is under way is paid out of it afterwards", async () => {
+describe("while the database is away", () => {
+  it("a lease grants nothing, and pays the work under way afterwards", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);
@@ -358,8 +358,8 @@ describe("While the database is away", () => {
   });
 });
 
-describe("A process that dies", () => {
-  it("loses its leases, and what a stream had noted is charged", async () => {
+describe("a process that dies", () => {
+  it("loses its leases, and the noted progress of its streams is charged", async () => {
     const [one, other] = [await start(), await start()];
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);
@@ -379,7 +379,7 @@ describe("A process that dies", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 9_950n }, held: { pack: 0n } });
   });
 
-  it("grants nothing out of a lease when it only was silent for long", async () => {
+  it("grants nothing from a lease after a long silence", async () => {
     const one = await start();
     const payer = await payerWith(10_000n);
     await spend(one, payer, 10n);

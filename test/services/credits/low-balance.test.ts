@@ -1,4 +1,4 @@
-/** A balance that falls below what its account wants to be told of is told of once for each fall. */
+/** Reports a balance below the account's threshold once for each fall. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createMemoryEvents, type EventChannels, type Events } from "../../../src/store/events.js";
@@ -62,7 +62,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
   }
 
   const untold = () => test.database.prisma.account.count({ where: { isLowBalanceTold: false } });
-  /** Nothing is left to tell: whatever will be told has been. */
+  /** Waits until every due report is sent. */
   const allTold = () => expect.poll(untold, { timeout: 10_000 }).toBe(0);
   const toldOnes = () => expect.poll(() => told.map(({ balance, threshold }) => [BigInt(balance), BigInt(threshold)]), { timeout: 10_000 });
 

@@ -1,4 +1,4 @@
-/** What is done about holds that nobody answers for any more. */
+/** Recovery of holds that their process has abandoned. */
 import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -111,7 +111,7 @@ const lastHeardOf = (processId: string, millisecondsAgo: number) =>
     millisecondsAgo / 1000,
   ]);
 
-it("settles at once what its predecessor on the same directory had metered, however lately that one was alive", async () => {
+it("settles at once the metered work of a predecessor on the same directory, even one seen a moment ago", async () => {
   const dead = await createProcess();
   await dead.recovery.start();
   const payer = await createPayerWith(100n);
@@ -128,7 +128,7 @@ it("settles at once what its predecessor on the same directory had metered, howe
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 93n }, held: { pack: 0n } });
 });
 
-it("releases what had delivered nothing, and records nothing of it", async () => {
+it("releases holds without a delivery, and records no usage", async () => {
   const dead = await createProcess();
   await dead.recovery.start();
   const payer = await createPayerWith(100n);
@@ -140,7 +140,7 @@ it("releases what had delivered nothing, and records nothing of it", async () =>
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 0n } });
 });
 
-it("leaves alone what a living process on another directory has open, and what is its own", async () => {
+it("leaves alone the holds of a living process on another directory, and its own", async () => {
   const living = await createProcess();
   await living.recovery.start();
   const payer = await createPayerWith(100n);
@@ -155,7 +155,7 @@ it("leaves alone what a living process on another directory has open, and what i
   expect(await countHolds(pool, payer.accountId)).toBe(2);
 });
 
-it("takes a process on another directory for dead when it has not been heard of for long enough", async () => {
+it("takes over from a process on another directory after a long silence", async () => {
   const quiet = await createProcess();
   await quiet.recovery.start();
   const payer = await createPayerWith(100n);
@@ -171,7 +171,7 @@ it("takes a process on another directory for dead when it has not been heard of 
   expect(await readUsage(pool, id)).toMatchObject({ cost: 7n, status: "cancelled" });
 });
 
-it("recovers what a process left that has said goodbye", async () => {
+it("recovers the holds of a process that has signed off", async () => {
   const leaving = await createProcess();
   await leaving.recovery.start();
   const payer = await createPayerWith(100n);
@@ -185,7 +185,7 @@ it("recovers what a process left that has said goodbye", async () => {
   expect(await readUsage(pool, id)).toMatchObject({ cost: 7n });
 });
 
-it("settles holds that have expired, its own too", async () => {
+it("settles expired holds, its own included", async () => {
   const process = await createProcess();
   await process.recovery.start();
   const payer = await createPayerWith(100n);
@@ -197,7 +197,7 @@ it("settles holds that have expired, its own too", async () => {
   expect(await readUsage(pool, id)).toMatchObject({ cost: 7n });
 });
 
-it("releases a hold of its own that was committed after everyone had given it up", async () => {
+it("releases its own hold that was committed after all processes had given it up", async () => {
   const process = await createProcess();
   await process.recovery.start();
   const payer = await createPayerWith(100n);
@@ -210,7 +210,7 @@ it("releases a hold of its own that was committed after everyone had given it up
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 100n }, held: { pack: 10n } });
 });
 
-it("charges what the account can pay when more was metered than it has left", async () => {
+it("charges what the account can pay when more was metered than is left", async () => {
   const dead = await createProcess();
   await dead.recovery.start();
   const payer = await createPayerWith(10n);
@@ -234,7 +234,7 @@ it("charges once when several processes find the same hold", async () => {
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 93n }, held: { pack: 0n } });
 });
 
-it("recovers the others when one of them is impossible to settle", async () => {
+it("recovers the other holds when one cannot be settled", async () => {
   const dead = await createProcess();
   await dead.recovery.start();
   const payer = await createPayerWith(100n);
@@ -252,7 +252,7 @@ it("recovers the others when one of them is impossible to settle", async () => {
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 86n }, held: { pack: 0n } });
 });
 
-it("commits what it recovers together", async () => {
+it("commits its recoveries in one flush", async () => {
   const dead = await createProcess();
   await dead.recovery.start();
   const payer = await createPayerWith(1_000n);
@@ -265,7 +265,7 @@ it("commits what it recovers together", async () => {
   expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 650n }, held: { pack: 0n } });
 });
 
-it("says regularly that it lives, also after another has taken it for dead", async () => {
+it("sends heartbeats, even after another process has declared it dead", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const process = await createProcess();
   await process.recovery.start();
@@ -285,7 +285,7 @@ it("says regularly that it lives, also after another has taken it for dead", asy
   await eventually(async () => expect(await secondsSince()).toBeLessThan(60));
 });
 
-it("looks regularly for what others have left", async () => {
+it("looks for abandoned holds at intervals", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const dead = await createProcess();
   const payer = await createPayerWith(100n);
@@ -298,7 +298,7 @@ it("looks regularly for what others have left", async () => {
   await eventually(async () => expect(await readUsage(pool, id)).toMatchObject({ cost: 7n }));
 });
 
-it("corrects what another process has recovered by the settlement that its own process had spooled", async () => {
+it("corrects another process's recovery by the settlement that the own process had spooled", async () => {
   const away = await createProcess();
   await away.recovery.start();
   const payer = await createPayerWith(100n);

@@ -134,7 +134,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL behind a proxy that breaks", (
     expect(await readAccount(direct.database.pool, payer.accountId)).toMatchObject({ buckets: { pack: 860n }, held: { pack: 0n } });
   });
 
-  it("is not away when another process's sessions are ended and it can connect anew", async () => {
+  it("stays in service when another process's sessions are ended and it can reconnect", async () => {
     const payer = await payerWith(1_000n);
     const [held] = (await openHolds(payer, 1)) as [HoldOperation];
 
@@ -147,7 +147,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL behind a proxy that breaks", (
 });
 
 describe("The embedded database, closed under the settler", () => {
-  it("spools what it cannot commit, and the next process on the directory commits it", async () => {
+  it("spools operations that it cannot commit, and the next process on the directory commits them", async () => {
     const test: TestDatabase = await createTestDatabase();
     const settler = await openSettler(createTestLedger(test.database), test.dataDir);
     const payer = await createPayer(test.database.pool, createTestLedger(test.database), { pack: 100n });

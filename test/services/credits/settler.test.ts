@@ -80,7 +80,7 @@ const payerWith = (pack: bigint, budget: bigint | null = null) => createPayer(po
 const backInService = (settler: Settler) => eventually(() => expect(settler.isUnavailable).toBe(false));
 const spooled = (dataDir: string) => readFile(join(dataDir, "spool/settlements.ndjson"), "utf8");
 
-describe("Group commit", () => {
+describe("group commit", () => {
   it("commits a lone operation at once", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
@@ -99,7 +99,7 @@ describe("Group commit", () => {
     expect(ledger.batches.map((batch) => batch.length)).toEqual([20]);
   });
 
-  it("has one flush under way, and makes what queues up meanwhile the next", async () => {
+  it("has one flush under way, and puts the queue into the next", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(1_000n);
     const isWaiting = ledger.pause();
@@ -115,7 +115,7 @@ describe("Group commit", () => {
     expect(ledger.concurrencyMax()).toBe(1);
   });
 
-  it("puts no more into a flush than its limit", async () => {
+  it("limits the operations of one flush", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10_000n);
 
@@ -124,7 +124,7 @@ describe("Group commit", () => {
     expect(ledger.batches.map((batch) => batch.length)).toEqual([FLUSH_OPERATIONS_MAX, FLUSH_OPERATIONS_MAX, 1]);
   });
 
-  it("commits the operations of one generation one after the other", async () => {
+  it("commits the operations of one generation in their order", async () => {
     const { settler, ledger, committed } = await start();
     const payer = await payerWith(10n);
     const held = hold(payer, 4n);
@@ -138,7 +138,7 @@ describe("Group commit", () => {
     expect(committed.map(([{ kind }]) => kind)).toEqual(["hold", "extend", "hold", "settle"]);
   });
 
-  it("refuses new holds when too many operations wait, and takes settlements still", async () => {
+  it("refuses new holds when too many operations wait, and still takes settlements", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     const isWaiting = ledger.pause();
@@ -159,8 +159,8 @@ describe("Group commit", () => {
   });
 });
 
-describe("A generation", () => {
-  it("is open from the moment that its hold is asked for until it is refused, settled or released", async () => {
+describe("a generation", () => {
+  it("is open from the request of its hold until it is refused, settled or released", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     const [settled, released, refused, spooledOne, doubtful] = [4n, 1n, 100n, 1n, 1n].map((amount) => hold(payer, amount)) as [
@@ -187,8 +187,8 @@ describe("A generation", () => {
   });
 });
 
-describe("A hold that others stand in the way of", () => {
-  it("waits for a settlement that leaves enough", async () => {
+describe("a hold that has to wait for other holds", () => {
+  it("is granted after a settlement that leaves enough", async () => {
     const { settler } = await start();
     const payer = await payerWith(10n);
     const first = hold(payer, 8n);
@@ -201,7 +201,7 @@ describe("A hold that others stand in the way of", () => {
     expect(await second).toMatchObject({ outcome: "ok", available: 1n });
   });
 
-  it("waits for a release on the key's budget", async () => {
+  it("is granted after a release on the key's budget", async () => {
     const { settler } = await start();
     const payer = await payerWith(100n, 10n);
     const first = hold(payer, 8n);
@@ -213,7 +213,7 @@ describe("A hold that others stand in the way of", () => {
     expect(await second).toMatchObject({ outcome: "ok", keyAvailable: 4n });
   });
 
-  it("is tried again when what stood in its way is settled in the same flush, after it", async () => {
+  it("is tried again when the settlement that it needs is in the same flush, after it", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
     const { settler, ledger } = await start();
     const accountId = await createAccount(pool, real, { pack: 10n });
@@ -229,7 +229,7 @@ describe("A hold that others stand in the way of", () => {
     expect(ledger.batches.map((batch) => batch.map(({ kind }) => kind))).toEqual([["hold"], ["settle", "hold"], ["hold"]]);
   });
 
-  it("is refused as soon as nothing that is held could turn it", async () => {
+  it("is refused when no outstanding hold can free enough", async () => {
     const { settler } = await start();
     const payer = await payerWith(100n, 10n);
     const first = hold(payer, 8n);
@@ -241,7 +241,7 @@ describe("A hold that others stand in the way of", () => {
     expect(await second).toMatchObject({ outcome: "key_budget_exhausted", isContended: false, keyAvailable: 2n });
   });
 
-  it("is refused when its time is up", async () => {
+  it("is refused at its deadline", async () => {
     const { settler } = await start();
     const payer = await payerWith(10n);
     await settler.submit(hold(payer, 8n));
@@ -263,7 +263,7 @@ describe("A hold that others stand in the way of", () => {
     expect(refused).toMatchObject({ outcome: "insufficient_balance", isContended: true });
   });
 
-  it("finds what another process has released, although nothing tells of it", async () => {
+  it("finds a release by another process without a notification", async () => {
     const [{ settler }, other] = [await start(), await start()];
     const payer = await payerWith(10n);
     const first = hold(payer, 8n);
@@ -279,7 +279,7 @@ describe("A hold that others stand in the way of", () => {
     expect(await second).toMatchObject({ outcome: "ok", available: 4n });
   });
 
-  it("does not wait when there is not enough for it, whatever is released", async () => {
+  it("is refused at once when no release could free enough", async () => {
     const { settler } = await start();
     const payer = await payerWith(10n);
     await settler.submit(hold(payer, 8n));
@@ -287,7 +287,7 @@ describe("A hold that others stand in the way of", () => {
     expect(await settler.submit(hold(payer, 11n))).toMatchObject({ outcome: "insufficient_balance", isContended: false });
   });
 
-  it("shares what is released with those that wait with it, as far as it goes", async () => {
+  it("shares released credits with other waiting holds, as far as they go", async () => {
     const { settler } = await start();
     const payer = await payerWith(10n);
     const first = hold(payer, 10n);
@@ -306,10 +306,10 @@ describe("A hold that others stand in the way of", () => {
   });
 });
 
-describe("An operation that the database finds impossible", () => {
+describe("an operation that the database rejects", () => {
   const impossible = usageRecord({ timestamp: "no time" });
 
-  it("fails alone; a settlement is kept on the disk, and counts as done", async () => {
+  it("fails alone; a settlement is written to disk, and counts as done", async () => {
     const { settler, ledger, dataDir } = await start();
     const payer = await payerWith(10n);
     const good = [settle(payer, 1n), settle(payer, 2n)];
@@ -327,7 +327,7 @@ describe("An operation that the database finds impossible", () => {
     expect(await spooled(dataDir)).toBe("");
   });
 
-  it("fails alone also when it was spooled, and does not keep the others from being committed", async () => {
+  it("fails alone when it was spooled, and lets the others commit", async () => {
     const { settler, ledger, dataDir } = await start();
     const payer = await payerWith(10n);
     const good = settle(payer, 1n);
@@ -343,7 +343,7 @@ describe("An operation that the database finds impossible", () => {
     expect(await spooled(dataDir)).toBe("");
   });
 
-  it("spools the rest of its batch at once when the database goes away while they are told apart", async () => {
+  it("makes the rest of its batch spool at once when the database goes away during the search for it", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     const bad = settle(payer, 3n, { record: impossible });
@@ -362,14 +362,14 @@ describe("An operation that the database finds impossible", () => {
   });
 });
 
-describe("A settlement that the database refuses", () => {
+describe("a settlement that the database refuses", () => {
   /** Until it is called again with false. */
   const refuse = async ({ accountId }: TestPayer, isRefused: boolean): Promise<void> => {
     const change = isRefused ? `ADD CONSTRAINT refused_check CHECK (account_id <> '${accountId}')` : "DROP CONSTRAINT refused_check";
     await pool.query(`ALTER TABLE usage_record ${change}`);
   };
 
-  it("is booked by itself once the cause is gone, and its hold stands until then", async () => {
+  it("is committed once the cause is gone, and keeps its hold until then", async () => {
     const { settler, dataDir, committed } = await start();
     const payer = await payerWith(10n);
     const held = hold(payer, 5n);
@@ -389,7 +389,7 @@ describe("A settlement that the database refuses", () => {
     expect(await readFile(join(dataDir, "spool/refused.ndjson"), "utf8")).toBe("");
   });
 
-  it("is taken up by the next process on the directory", async () => {
+  it("is taken over by the next process on the directory", async () => {
     const first = await start();
     const payer = await payerWith(10n);
     const settlement = settle(payer, 3n);
@@ -409,7 +409,7 @@ describe("A settlement that the database refuses", () => {
     expect(await readUsage(pool, settlement.id)).toMatchObject({ cost: 3n });
   });
 
-  it("fails when the disk does not take it either", async () => {
+  it("fails when the disk fails too", async () => {
     const { settler, dataDir } = await start();
     const payer = await payerWith(10n);
     await refuse(payer, true);
@@ -421,8 +421,8 @@ describe("A settlement that the database refuses", () => {
   });
 });
 
-describe("While the database is away", () => {
-  it("refuses holds and spools settlements, then commits them and is back", async () => {
+describe("while the database is away", () => {
+  it("refuses holds and spools settlements, then commits them and resumes", async () => {
     const { settler, ledger, dataDir, committed } = await start();
     const payer = await payerWith(10n, 8n);
     const held = hold(payer, 4n);
@@ -466,7 +466,7 @@ describe("While the database is away", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 7n }, held: { pack: 0n } });
   });
 
-  it("releases a hold of which nobody knows whether it was committed", async () => {
+  it("releases a hold whose commit is uncertain", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     ledger.lose("answer");
@@ -479,7 +479,7 @@ describe("While the database is away", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 10n }, held: { pack: 0n } });
   });
 
-  it("refuses the holds that were queued or waiting for others when it went", async () => {
+  it("refuses the holds that were queued or waiting when it went away", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     await settler.submit(hold(payer, 8n));
@@ -499,7 +499,7 @@ describe("While the database is away", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ held: { pack: 8n } });
   });
 
-  it("remembers releases, and grants extensions so that streams end", async () => {
+  it("keeps releases, and grants extensions so that streams end", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     const held = hold(payer, 4n);
@@ -516,7 +516,7 @@ describe("While the database is away", () => {
     expect(await readAccount(pool, payer.accountId)).toMatchObject({ buckets: { pack: 8n }, held: { pack: 0n } });
   });
 
-  it("commits what is spooled while earlier settlements are being replayed", async () => {
+  it("commits new operations during a replay of earlier settlements", async () => {
     const { settler, ledger, dataDir } = await start();
     const payer = await payerWith(10n);
     const [first, second] = [settle(payer, 1n), settle(payer, 2n)];
@@ -535,7 +535,7 @@ describe("While the database is away", () => {
     expect(await spooled(dataDir)).toBe("");
   });
 
-  it("leaves the spool to the next process, which commits it before anything else", async () => {
+  it("leaves the spool to the next process, which commits it first", async () => {
     const first = await start();
     const payer = await payerWith(10n);
     const held = hold(payer, 4n);
@@ -553,7 +553,7 @@ describe("While the database is away", () => {
     expect(second.settler.isUnavailable).toBe(false);
   });
 
-  it("charges what it can of a spooled settlement whose money has gone elsewhere", async () => {
+  it("charges the rest of the balance for a spooled settlement that it no longer covers", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     ledger.lose("network");
@@ -568,8 +568,8 @@ describe("While the database is away", () => {
   });
 });
 
-describe("Closing", () => {
-  it("commits what is queued before it resolves", async () => {
+describe("closing", () => {
+  it("commits queued operations before it resolves", async () => {
     const { settler, ledger } = await start();
     const payer = await payerWith(10n);
     const isWaiting = ledger.pause();
@@ -591,7 +591,7 @@ describe("Closing", () => {
     await Promise.all([sent, queued]);
   });
 
-  it("refuses holds that wait for others, and new ones", async () => {
+  it("refuses waiting holds, and new ones", async () => {
     const { settler } = await start();
     const payer = await payerWith(10n);
     await settler.submit(hold(payer, 8n));
@@ -605,7 +605,7 @@ describe("Closing", () => {
     await closing;
   });
 
-  it("spools a settlement that comes while it closes", async () => {
+  it("spools a settlement that arrives while it closes", async () => {
     const { settler, ledger, dataDir } = await start();
     const payer = await payerWith(10n);
     const isWaiting = ledger.pause();

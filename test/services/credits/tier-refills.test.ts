@@ -73,8 +73,8 @@ async function accountOf(tier: string | null, resetsAt: string | null = null, ba
 const read = (id: string) => test.database.prisma.account.findUniqueOrThrow({ where: { id } });
 const tierBucket = async (id: string) => (await readAccount(test.database.pool, id)).buckets.tier;
 
-describe("before a generation", () => {
-  it("a new account is refilled, and then asked for no more until the boundary", async () => {
+describe("the refill check before a generation", () => {
+  it("refills a new account, and then none until the boundary", async () => {
     const id = await accountOf("free");
 
     await refills.refillIfDue(id);
@@ -88,7 +88,7 @@ describe("before a generation", () => {
     expect(refillsAsked).toBe(2);
   });
 
-  it("nothing is asked for an account that somebody has just read", async () => {
+  it("reads nothing for an account that was just read", async () => {
     const id = await accountOf("free", MIDNIGHT);
 
     refills.learn({ id, tier: "free", tierResetsAt: new Date(MIDNIGHT) });
@@ -96,7 +96,7 @@ describe("before a generation", () => {
     expect(refills.refillIfDue(id)).toBeNull();
   });
 
-  it("an account that is not known is looked up, and refilled only when it is due", async () => {
+  it("reads an unknown account, and refills it only when it is due", async () => {
     const ids = [await accountOf("free", MIDNIGHT), await accountOf(null), await accountOf("idle"), await accountOf("of last year")];
 
     for (const id of ids) {
@@ -107,7 +107,7 @@ describe("before a generation", () => {
     expect(refillsAsked).toBe(0);
   });
 
-  it("a burst asks once", async () => {
+  it("refills once for a burst", async () => {
     const id = await accountOf("free");
 
     await Promise.all(Array.from({ length: 20 }, () => refills.refillIfDue(id)));
@@ -116,7 +116,7 @@ describe("before a generation", () => {
     expect(await tierBucket(id)).toBe(10n);
   });
 
-  it("what was known is outdated without harm: another process has refilled", async () => {
+  it("accepts that another process has refilled meanwhile", async () => {
     const id = await accountOf("free", NOON);
     await createRefills(createTestLedger(test.database)).refillIfDue(id);
 
@@ -127,7 +127,7 @@ describe("before a generation", () => {
     expect(refills.refillIfDue(id)).toBeNull();
   });
 
-  it("what was known is outdated without harm: the account has another tier", async () => {
+  it("accepts that the tier has changed meanwhile", async () => {
     const id = await accountOf("plus", NOON);
 
     refills.learn({ id, tier: "free", tierResetsAt: new Date(NOON) });
@@ -152,13 +152,13 @@ describe("before a generation", () => {
     expect(await tierBucket(id)).toBe(10n);
   });
 
-  it("an account that is gone is nobody's fault here", async () => {
+  it("passes for a deleted account", async () => {
     await expect(refills.refillIfDue(randomUUID())).resolves.toBeUndefined();
   });
 });
 
 describe("a refill", () => {
-  it("is told to who listens, and known to be there to spend", async () => {
+  it("sends an event, and can be spent at once", async () => {
     const id = await accountOf("free", NOON, { pack: 90n });
     const told: string[] = [];
     events.listenToAccount("balance-changed", id, ({ accountId }) => told.push(accountId));
@@ -170,7 +170,7 @@ describe("a refill", () => {
     expect(await refills.bringUpToDate(await read(id))).toBe(false);
   });
 
-  it("that changes nothing is told to nobody", async () => {
+  it("sends no event when it changes nothing", async () => {
     const id = await accountOf("free", NOON, { tier: 10n });
     let told = 0;
     events.listenToAccount("balance-changed", id, () => {
@@ -182,7 +182,7 @@ describe("a refill", () => {
     expect(told).toBe(0);
   });
 
-  it("can be foreseen without being made", async () => {
+  it("can be computed ahead without being made", async () => {
     const id = await accountOf("free", NOON, { tier: 3n });
 
     const seen = refills.preview(await read(id));
@@ -203,7 +203,7 @@ describe("a refill", () => {
 });
 
 describe("a change of tier", () => {
-  it("counts what is left of a period that is over as gone", async () => {
+  it("discards the rest of a period that is over", async () => {
     const id = await accountOf("free", NOON, { tier: 45n });
 
     await refills.setTier(await read(id), "plus");
@@ -223,7 +223,7 @@ describe("a change of tier", () => {
     expect(await read(id)).toMatchObject({ tier: null, tierNanocredits: 0n, tierResetsAt: null });
   });
 
-  it("is known at once: the next generation is not refilled by the old tier's boundary", async () => {
+  it("takes effect at once: the next generation ignores the old tier's boundary", async () => {
     const id = await accountOf("free", MIDNIGHT);
     refills.learn(await read(id));
 

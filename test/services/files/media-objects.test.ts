@@ -1,4 +1,4 @@
-/** Files that go straight to the blob store, beside HTTP: what is announced, what arrives, who may do what, and for how long. */
+/** Uploads that go straight to the blob store, without HTTP: announcements, arriving files, permissions and expiry. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -99,7 +99,7 @@ async function codeOf(work: Promise<unknown> | (() => unknown)): Promise<[code: 
 }
 
 describe("createUpload", () => {
-  it("answers an address for one file of that type and length, which is nobody's yet", async () => {
+  it("answers an address for one file of that type and length, which has no owner yet", async () => {
     const ctx = someone();
 
     const upload = await announce(ctx, { name: "a.png", tags: ["Mill"] });
@@ -274,7 +274,7 @@ describe("the quota", () => {
     expect((await quotasOf().get(owner)).usedBytes).toBe(50);
   });
 
-  it("keeps the place of what was refused or deleted as long as its address may still be used", async () => {
+  it("keeps counting a refused or deleted upload as long as its address may still be used", async () => {
     const owner = someone();
     const { id } = await addFile(owner, { tags: ["gone"] });
 
@@ -314,7 +314,7 @@ describe("linkTo", () => {
   });
 });
 
-/** What has to do with bytes, on every kind of store. */
+/** The transfer of bytes, on every kind of store. */
 function storeTests(): void {
   describe("complete", () => {
     it("answers the file, and the same when it is repeated", async () => {
@@ -362,7 +362,7 @@ function storeTests(): void {
       expect(await objects.complete(ctx, id)).toMatchObject({ id });
     });
 
-    it("removes what has another length, and takes the right one after it", async () => {
+    it("removes a file of another length, and takes the right one after it", async () => {
       const ctx = someone();
       const { id } = await announce(ctx);
       for (const wrong of [PNG.subarray(0, -1), Buffer.concat([PNG, Buffer.alloc(1)])]) {
@@ -446,7 +446,7 @@ function storeTests(): void {
       expect(await codeOf(objects.delete(owner, id))).toEqual(["NOT_FOUND", undefined]);
     });
 
-    it("is refused to publishable keys, other accounts and nobody, and 404 for what has no tag", async () => {
+    it("is refused to publishable keys, other accounts and anonymous callers, and answers 404 without a tag", async () => {
       const owner = someone();
       const { id } = await addFile(owner, { tags: ["mine"] });
       const untagged = await addFile(owner);
@@ -465,8 +465,8 @@ function storeTests(): void {
     });
   });
 
-  describe("time", () => {
-    it("takes away what was not completed within the hour, rows and bytes, and no more than that", async () => {
+  describe("expiry", () => {
+    it("removes uploads that were not completed within the hour, rows and bytes, and no others", async () => {
       const owner = someone();
       const [brought, empty, tagged] = [await announce(owner), await announce(owner), await addFile(owner, { tags: ["kept"] })];
       await bring(brought.id);
@@ -486,7 +486,7 @@ function storeTests(): void {
       expect(await objects.findNamed([keyOf(tagged.id), keyOf(brought.id)])).toEqual(new Set([keyOf(tagged.id)]));
     });
 
-    it("takes an untagged file away after 14 days, because nobody else can", async () => {
+    it("removes an untagged file after 14 days, because no other caller can", async () => {
       const { id, expiresAt, createdAt } = await addFile(someone());
 
       expect(expiresAt?.getTime()).toBe(createdAt.getTime() + 14 * DAY_MS);

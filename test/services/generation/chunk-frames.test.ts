@@ -57,25 +57,25 @@ function chunk(content: string, fields: object = {}): string {
 }
 
 describe("chunks that differ in their text alone", () => {
-  it("are not read one by one, and go on as if they were", () => {
+  it("are parsed as one frame, with the results of single parsing", () => {
     const texts = ["The", " sluice", ' "opens"', "\n", "für", " 水車", "🎉", "a\\u0041", "", "x".repeat(5_000)];
 
     expect(expectAlike(texts.map((text) => chunk(text))).framed).toBe(texts.length - 2);
   });
 
-  it("may end in a padding of random length", () => {
+  it("may end in padding of random length", () => {
     const documents = ["a", "b", "c", "d"].map((text) => chunk(text, { usage: null, obfuscation: text.repeat(7) }));
 
     expect(expectAlike(documents).framed).toBe(2);
   });
 
-  it("are written with spaces by some", () => {
+  it("may contain spaces", () => {
     const document = (text: string) => `{"model": "secret", "choices": [{"index": 0, "delta": {"content": ${JSON.stringify(text)}}}]}`;
 
     expect(expectAlike(["a", "b", "c"].map(document)).framed).toBe(1);
   });
 
-  it("are read where the text is not what it looks like", () => {
+  it("are parsed singly where the text field is ambiguous", () => {
     const odd = [
       '{"model":"secret","x":{"content":"a"},"choices":[{"delta":{"\\u0063ontent":"b"}}]}',
       '{"model":"secret","choices":[{"delta":{"content":"a","content":"b"}}]}',
@@ -88,13 +88,13 @@ describe("chunks that differ in their text alone", () => {
     for (const document of odd) expect(expectAlike([document, document, document, document]).framed).toBe(0);
   });
 
-  it("break the stream off as ever when one is no JSON", () => {
+  it("end the stream with an error when one is not JSON", () => {
     const broken = chunk("a").replace('"a"', '"\\x"');
 
     expect(() => pass(toWire([chunk("a"), chunk("b"), chunk("c"), broken]))).toThrow("not a JSON object");
   });
 
-  it("are those of another frame when anything else changes", () => {
+  it("start a new frame when any other field changes", () => {
     const documents = [
       chunk("a"),
       chunk("b"),
@@ -107,7 +107,7 @@ describe("chunks that differ in their text alone", () => {
     expect(expectAlike([...documents, ...documents]).written.every(({ model }) => model === "acme/named")).toBe(true);
   });
 
-  it("are alike however the stream is written and cut", () => {
+  it("give the same results however the stream is written and cut", () => {
     const text = fc.string({ unit: fc.constantFrom("a", "ä", "語", "🎉", '"', "\\", "\n", ":", '"content":"'), maxLength: 20 });
     const ascii = (json: string) => json.replace(/[^ -~]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
     const fields = fc.record(

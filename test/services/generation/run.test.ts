@@ -1,4 +1,4 @@
-/** One generation as its services' callers meet it: what a stream does when nobody reads it, and who is believed how far. */
+/** One generation as services call it: streams without a reader, and the limits of a reported usage. */
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -46,7 +46,7 @@ const STREAMS = [
 ];
 
 describe.each(STREAMS)("a stream of $name", ({ begin, reply }) => {
-  it("asks nothing of anybody before it is read", async () => {
+  it("sends no request before it is read", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     const asked = app.upstream.requests.length;
 
@@ -58,7 +58,7 @@ describe.each(STREAMS)("a stream of $name", ({ begin, reply }) => {
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });
 
-  it("is charged when its time runs out while nobody reads on", async () => {
+  it("is charged when its time runs out without a reader", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(reply());
     const stream = begin(await contextOf(payer));
@@ -83,7 +83,7 @@ describe.each(STREAMS)("a stream of $name", ({ begin, reply }) => {
   });
 });
 
-it("tells whoever waits for a stream when even its release fails", async () => {
+it("reports a failed release to those who wait for the stream", async () => {
   const failure = new Error("The release failed.");
   const ended: string[] = [];
   const run = {
@@ -104,7 +104,7 @@ it("tells whoever waits for a stream when even its release fails", async () => {
 });
 
 describe("a caller who leaves", () => {
-  it("is told of by the connection, without a signal", () => {
+  it("is reported by the connection, without a signal", () => {
     let leave = () => {};
     const cancellation = new Cancellation({ onGone: (listener) => (leave = listener) }, TOTAL_MS);
 
@@ -116,7 +116,7 @@ describe("a caller who leaves", () => {
     cancellation.dispose();
   });
 
-  it("does not end what has a signal of its own", () => {
+  it("does not end a context with its own signal", () => {
     const { signal } = new AbortController();
     const ctx = { caller: { kind: "anonymous" }, signal, leaving: { onGone: () => {} } } as unknown as RequestContext;
 
@@ -130,7 +130,7 @@ async function streamsRunning(): Promise<number> {
   return Number(/^sluice_streams_running (\d+)$/m.exec(await response.text())?.[1]);
 }
 
-describe("what an account's upstream reports", () => {
+describe("the usage that an account's upstream reports", () => {
   const rates = toRateCard(
     { promptTextPrice: 1_000_000n, promptCacheWriteHourPrice: 5_000_000n, completionTextPrice: 2_000_000n },
     { modality: "text", imagePricing: "tokens" },
@@ -150,7 +150,7 @@ describe("what an account's upstream reports", () => {
     expect(capped.source).toBe("estimated");
   });
 
-  it("is believed up to the hold itself", () => {
+  it("is trusted up to the hold itself", () => {
     const quantities = { ...NO_USAGE, outputTextTokens: 1_000 };
 
     expect(capToHold({ quantities, source: "provider" }, rates, costOf(quantities, rates))).toEqual({ quantities, source: "provider" });

@@ -1,6 +1,6 @@
 /**
- * Upstreams that accounts have registered: what is dialled, what is sent, how many are kept (docs/spec/outbound.md#urls,
- * docs/spec/community-models.md#upstreams).
+ * Upstreams that accounts have registered: which addresses are called, the requests, and how many are kept
+ * (docs/spec/outbound.md#urls, docs/spec/community-models.md#upstreams).
  */
 import { setMaxListeners } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -72,7 +72,7 @@ async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
 }
 
 describe("an address", () => {
-  it("that names no public host is never dialled, however it came to be there", async () => {
+  it("without a public host is never called, wherever it comes from", async () => {
     const upstreams = open({ allowHosts: [] });
     const seen = server.connectionsSeen();
 
@@ -86,7 +86,7 @@ describe("an address", () => {
     expect(server.connectionsSeen()).toBe(seen);
   });
 
-  it("is judged by what it resolves to at each call, and nothing is sent when that has changed", async () => {
+  it("is checked by its resolved address at each call, and refused when that has changed", async () => {
     const answers = ["93.184.215.14", "127.0.0.1"];
     const resolve = async () => [{ address: answers.shift() ?? "127.0.0.1", family: 4 }];
     const upstreams = open({ allowHosts: [], resolve });
@@ -100,7 +100,7 @@ describe("an address", () => {
     expect(server.connectionsSeen()).toBe(seen);
   });
 
-  it("that answers a redirect is not followed anywhere", async () => {
+  it("with a redirect is not followed", async () => {
     const target = await startFakeUpstream();
     const upstreams = open();
     for (const status of [301, 302, 307, 308]) {
@@ -121,19 +121,19 @@ describe("an answer", () => {
     ["that says it is encoded", raw("x", { headers: { "content-type": "application/json", "content-encoding": "gzip" } })],
     ["that is no object", json([1])],
     ["nested a thousand deep", json(`{"choices":${"[".repeat(1_000)}${"]".repeat(1_000)}}`)],
-  ])("%s is no answer", async (_, reply) => {
+  ])("%s is refused", async (_, reply) => {
     server.replyNext(reply);
     const failure = await failureOf(() => open().serving({}, modelAt(url()), "chat").complete(call()));
     expect(failure).toMatchObject({ kind: "invalid-response" });
   });
 });
 
-describe("gateways on the way", () => {
+describe("the hop count", () => {
   it.each([
     [undefined, "1"],
     [0, "1"],
     [HOPS_MAX, String(HOPS_MAX + 1)],
-  ])("are counted: after %s the next is told %s", async (hops, told) => {
+  ])("is raised: after %s the upstream gets %s", async (hops, told) => {
     await open().serving({ hops }, modelAt(url()), "chat").complete(call());
     expect(server.requests.at(-1)?.headers["x-sluice-hops"]).toBe(told);
   });
@@ -148,7 +148,7 @@ describe("gateways on the way", () => {
     expect(server.requests.length).toBe(seen);
   });
 
-  it("are told to an operator's upstream when there were some", async () => {
+  it("is sent to an operator's upstream when it is above zero", async () => {
     const own = open({}, { wireFormat: "openai", endpoint: undefined, isTrusted: true, baseUrl: server.baseUrl });
 
     await own.serving({}, modelAt("acme"), "chat").complete(call());
@@ -158,8 +158,8 @@ describe("gateways on the way", () => {
   });
 });
 
-describe("what is kept of them", () => {
-  it("is bounded: the one that was called longest ago is let go, once what it answers has ended", async () => {
+describe("kept upstreams", () => {
+  it("are bounded: the least recently called is closed after its answer has ended", async () => {
     let finish: (value?: unknown) => void = () => undefined;
     const finished = new Promise((resolve) => {
       finish = resolve;
@@ -179,7 +179,7 @@ describe("what is kept of them", () => {
     expect(server.requests.at(-1)?.connection).not.toBe(connection);
   });
 
-  it("keeps one set of connections for requests that have come different ways", async () => {
+  it("share one set of connections for requests of different hop counts", async () => {
     const upstreams = open();
     const connections = new Set<number | undefined>();
     for (const hops of [0, 1, 2]) {
@@ -190,7 +190,7 @@ describe("what is kept of them", () => {
     expect(connections.size).toBeLessThan(3);
   });
 
-  it("lets only so many requests wait for a connection", async () => {
+  it("limit the requests that wait for a connection", async () => {
     server.replyAlways(hang());
     const upstreams = open();
     const leaving = new AbortController();

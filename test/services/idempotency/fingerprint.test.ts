@@ -5,7 +5,7 @@ import { fingerprintOf } from "../../../src/services/idempotency/fingerprint.js"
 
 const hex = async (value: unknown, isLarge = false) => Buffer.from(await fingerprintOf(value, isLarge)).toString("hex");
 
-/** What it is the digest of: stored fingerprints have to stay as they are. */
+/** The digest's input: stored fingerprints have to stay as they are. */
 function canonical(value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value !== "object" || value === null) return value;

@@ -1,4 +1,7 @@
-/** A broker of connected apps over HTTP: what it is asked, and what is made of its answers, be they good, wrong, slow or too large. */
+/**
+ * A broker of connected apps over HTTP: its requests, and the handling of answers that are good, wrong, slow or too
+ * large.
+ */
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -92,7 +95,7 @@ describe("the HTTP broker", () => {
     ["a bare list", (rows: unknown) => rows],
     ["items", (rows: unknown) => ({ items: rows, next: null })],
     ["data", (rows: unknown) => ({ data: rows })],
-  ])("may list as %s, and what it says of others is passed over", async (_name, wrap) => {
+  ])("may list as %s, and accounts of others are skipped", async (_name, wrap) => {
     const row = (id: string, status: string, more: object = {}) => ({ id, toolkit: "tasks", status, ...more });
     const rows = [
       row("a", "ACTIVE", { account: ACCOUNT, alias: "Work", name: "Tasks", secret: "token of the app" }),
@@ -126,7 +129,7 @@ describe("the HTTP broker", () => {
     expect([...fake.rows.keys()]).toEqual(["theirs"]);
   });
 
-  it("is told when it knows no such toolkit, and when there are too many connections", async () => {
+  it("reports an unknown toolkit, and too many connections", async () => {
     expect(await failureOf(broker.connect({ ...WANTED, toolkit: "fax" }, signal))).toMatchObject({ code: "BAD_REQUEST", param: "toolkit" });
 
     for (let index = fake.rows.size; index < CONNECTED_APPS_PER_ACCOUNT_MAX - 1; index += 1) {
@@ -168,7 +171,7 @@ describe("a broker that misbehaves", () => {
     ["hangs up", (req) => void req.socket.destroy(), "UPSTREAM_ERROR"],
     ["never ends", (_req, res) => flood(res), "UPSTREAM_ERROR"],
     ["answers a byte too much", send(200, `${full} `), "UPSTREAM_ERROR"],
-  ])("and %s is a failure of its own, told without its words", async (_name, misbehave, code) => {
+  ])("causes a failure of its own when it %s, without the broker's words", async (_name, misbehave, code) => {
     fake.misbehave = misbehave;
 
     const failure = await failureOf(broker.listConnections(ACCOUNT, signal));
@@ -191,7 +194,7 @@ describe("a broker that misbehaves", () => {
     ["a script", { id: "a", url: "javascript:alert(1)" }],
     ["a file", { id: "a", url: "file:///etc/passwd" }],
     ["no id", { url: "https://broker.example/" }],
-  ])("and sends people to %s begins nothing", async (_name, answer) => {
+  ])("begins no connection when its answer has %s", async (_name, answer) => {
     fake.misbehave = (req, res) => (req.method === "GET" ? json([]) : json(answer))(req, res);
 
     expect((await failureOf(broker.connect(WANTED, signal))).code).toBe("UPSTREAM_ERROR");
@@ -200,7 +203,7 @@ describe("a broker that misbehaves", () => {
   it.each<[string, RequestListener]>([
     ["before its answer", () => undefined],
     ["within its answer", (_req, res) => void res.writeHead(200).write("[")],
-  ])("and hangs %s is too late", async (_name, misbehave) => {
+  ])("times out when it hangs %s", async (_name, misbehave) => {
     fake.misbehave = misbehave;
     const impatient = new HttpBroker(fake, 50);
 
@@ -208,7 +211,7 @@ describe("a broker that misbehaves", () => {
     await impatient.close();
   });
 
-  it("is left when the caller goes", async () => {
+  it("is cancelled when the caller leaves", async () => {
     const leaving = new AbortController();
     fake.misbehave = () => leaving.abort(new Error("gone"));
 
@@ -258,7 +261,7 @@ describe("a gateway with an HTTP broker", () => {
     return (body as { callbackUrl: string } | undefined)?.callbackUrl ?? "";
   }
 
-  it("connects, tells what became of it, and removes what is the account's own", async () => {
+  it("connects, reports the state of the connection, and removes the account's own", async () => {
     const begun = await client.post("/account/integrations", { toolkit: "tasks" });
     const { id } = begun.json<{ id: string }>();
     const callbackUrl = sentCallbackUrl();

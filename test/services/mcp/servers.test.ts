@@ -16,7 +16,7 @@ const closing: (() => Promise<unknown>)[] = [];
 let everything: TestMcpServer;
 let own: TestMcpServer;
 let servers: McpServers;
-/** What was not known, as it was noted. */
+/** The unknown parts, as they were noted. */
 const noted: string[] = [];
 const note = (source: string, kind: string, word: string) => void noted.push(`${source} ${kind} ${word}`);
 
@@ -58,7 +58,7 @@ describe("the reference server", () => {
     expect(unknown).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringContaining("no-such-tool") }] });
   });
 
-  it("is greeted once for a run, is told nothing of the caller, and loses the session with the run", async () => {
+  it("is greeted once for a run, learns nothing about the caller, and loses the session with the run", async () => {
     const before = everything.noted.length;
 
     await Promise.all([1, 2].map((a) => servers.callTool("search", "get-sum", { a, b: 1 }, run("ag_two"))));
@@ -87,7 +87,7 @@ it("sends a server the key that the operator has for it", async () => {
 });
 
 describe("lists of tools", () => {
-  it("are believed for a minute, whoever asks, and leave no session behind", async () => {
+  it("are cached for a minute for all callers, and leave no session behind", async () => {
     const lists = () => own.noted.filter(({ method }) => method === "tools/list").length;
     clock.advance(60);
     const before = lists();
@@ -117,7 +117,7 @@ describe("lists of tools", () => {
     else await expect(listed).rejects.toMatchObject({ code: "UPSTREAM_ERROR", message: expect.stringContaining("ada") });
   });
 
-  it("are asked for again after they could not be had", async () => {
+  it("are requested again after a failure", async () => {
     let isBroken = true;
     const intercept = (_note: McpRequestNote, _req: IncomingMessage, res: ServerResponse) => {
       if (isBroken) res.writeHead(500).end("out of order, token sk_123");
@@ -135,7 +135,7 @@ describe("lists of tools", () => {
   });
 });
 
-describe("servers that do not do what they should", () => {
+describe("misbehaving servers", () => {
   it("are named when they are not set up, or not there", async () => {
     const nobody = serversWith({ search: `http://127.0.0.1:${await freePort()}/mcp` });
 

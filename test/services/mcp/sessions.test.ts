@@ -15,7 +15,7 @@ afterEach(() => {
   opened = 0;
 });
 
-it("ends the one that was used longest ago when there are too many", async () => {
+it("ends the least recently used session when there are too many", async () => {
   const sessions = new McpSessions(2, 60_000);
   const use = (run: string) => sessions.use(run, "search", ends, async ({ id }) => id);
 
@@ -41,7 +41,7 @@ it("refuses another one while all are in use", async () => {
   await sessions.close();
 });
 
-it("ends one that nobody uses for a while", async () => {
+it("ends an idle session", async () => {
   const sessions = new McpSessions(1, 1);
 
   await sessions.use("ag_a", "search", ends, async () => undefined);
@@ -49,7 +49,7 @@ it("ends one that nobody uses for a while", async () => {
   await expect.poll(() => ended).toEqual(["session-1"]);
 });
 
-it("opens another after one that could not be opened", async () => {
+it("opens another session after one that could not be opened", async () => {
   const sessions = new McpSessions(1, 60_000);
   const broken = { ...ends, open: () => Promise.reject(new Error("nobody there")) };
 

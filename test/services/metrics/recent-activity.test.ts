@@ -22,7 +22,7 @@ function movableTime(start = 1_700_000_000_000) {
 }
 
 describe("settlements", () => {
-  it("are told by the second, those of the second that is under way not yet", () => {
+  it("are reported by the second, without the current second", () => {
     const { time, pass } = movableTime();
     const series = new SettlementSeries(time);
     series.add();
@@ -75,7 +75,7 @@ describe("errors", () => {
   const end = { method: "POST", status: 500, isLeft: false };
   const noteOf = (code: string | null, more: Partial<RequestNote> = {}) => Object.assign(new RequestNote(), { code, ...more });
 
-  it("are those of the gateway and of those whom it asks", () => {
+  it("are those of the gateway and those of its upstreams", () => {
     const errors = new RecentErrors();
     for (const code of [
       null,

@@ -1,4 +1,7 @@
-/** Documents under their digests: what is kept of whom, in memory and through Redis, and what a manifest must be. */
+/**
+ * Documents under their digests: how many are kept for each caller, in memory and through Redis, and the format of a
+ * manifest.
+ */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -20,13 +23,13 @@ function documentsOf(trusted: readonly string[] = [], isOnly = false): Persisted
 }
 
 describe("registered documents", () => {
-  it("are at most 500 of one caller, who can push out nobody else's", async () => {
+  it("are at most 500 of one caller, and evict documents of no other caller", async () => {
     const documents = documentsOf();
     const register = (name: number | string, address: string) =>
       documents.register({ ...nobody(), clientAddress: address }, digestOf(text(name)), text(name));
     await register("other", "192.0.2.2");
     for (let index = 0; index <= DOCUMENTS_PER_CALLER_MAX; index += 1) await register(index, "192.0.2.1");
-    // What is kept already counts for nobody.
+    // A document that is kept already counts for no caller.
     await register("other", "192.0.2.1");
 
     expect(await documents.find(digestOf(text(DOCUMENTS_PER_CALLER_MAX - 1)))).toBe(text(DOCUMENTS_PER_CALLER_MAX - 1));

@@ -1,4 +1,4 @@
-/** What the safety features find in texts, and what they leave alone. */
+/** What the safety features find in texts, and which texts they leave alone. */
 import { describe, expect, it } from "vitest";
 import type { RequestContext } from "../../../src/context.js";
 import { createApiKeyText } from "../../../src/lib/api-key-format.js";
@@ -54,7 +54,7 @@ describe("the features of a request", () => {
     expect(isChecked({}, model(...required), asked)).toBe(expected.length > 0);
   });
 
-  it("are those of the agent that asks, too", () => {
+  it("include those of the calling agent", () => {
     const run = { parentRequestId: "a", maxCost: null, safetyFeatures: ["shield", "secrets"] };
 
     expect(featuresOf({ run }, model("violence"), "privacy")).toEqual(["violence", "secrets", "shield", "privacy"]);
@@ -92,7 +92,7 @@ describe("JSON", () => {
     ['{"jo@acme.test":{"phone":4155552671}}', '{"[REDACTED_EMAIL]":{"phone":"[REDACTED_PHONE]"}}'],
     ["{not JSON} 4242424242424242", "{not JSON} [REDACTED_CARD]"],
     ["4242424242424242", "[REDACTED_CARD]"],
-  ])("of %s stays what it was", async (before, expected) => {
+  ])("of %s stays unchanged", async (before, expected) => {
     expect(await redact(before, findPersonalData)).toBe(expected);
   });
 });

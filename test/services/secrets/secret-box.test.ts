@@ -6,7 +6,7 @@ const PLACE = { table: "webhook_endpoint", rowId: "0199f000-0000-7000-8000-00000
 const box = new SecretBox(randomBytes(32));
 
 describe("a secret box", () => {
-  it.each(["whsec_abc", "", "ünïcode ✓", "x".repeat(100_000)])("opens what it sealed (%#)", (text) => {
+  it.each(["whsec_abc", "", "ünïcode ✓", "x".repeat(100_000)])("opens its own boxes (%#)", (text) => {
     expect(box.open(PLACE, box.seal(PLACE, text))).toBe(text);
   });
 
@@ -21,13 +21,13 @@ describe("a secret box", () => {
     ["row", { rowId: "0199f000-0000-7000-8000-000000000002" }],
     ["column", { column: "previous_secret" }],
     ["table", { table: "community_model" }],
-  ])("does not open what was sealed for another %s", (_name, other) => {
+  ])("does not open a box that was sealed for another %s", (_name, other) => {
     const sealed = box.seal({ ...PLACE, ...other }, "secret");
 
     expect(() => box.open(PLACE, sealed)).toThrow("sealed for another place");
   });
 
-  it("does not open what was changed, whichever byte it was", () => {
+  it("does not open a box with any byte changed", () => {
     const sealed = box.seal(PLACE, "secret");
 
     for (let index = 0; index < sealed.length; index += 1) {
@@ -37,7 +37,7 @@ describe("a secret box", () => {
     }
   });
 
-  it("does not open what was cut short, down to nothing", () => {
+  it("does not open a box that was cut short, down to nothing", () => {
     const sealed = box.seal(PLACE, "secret");
 
     for (let length = 0; length < sealed.length; length += 1) {
@@ -45,7 +45,7 @@ describe("a secret box", () => {
     }
   });
 
-  it("opens what an earlier key sealed, and says that it is outdated", () => {
+  it("opens the box of an earlier key, and says that it is outdated", () => {
     const [earlier, current] = [randomBytes(32), randomBytes(32)];
     const sealed = new SecretBox(earlier).seal(PLACE, "secret");
     const rotated = new SecretBox(current, [earlier]);
@@ -54,7 +54,7 @@ describe("a secret box", () => {
     expect([rotated.isOutdated(sealed), rotated.isOutdated(rotated.seal(PLACE, "secret"))]).toEqual([true, false]);
   });
 
-  it("does not open what a key sealed that it does not know", () => {
+  it("does not open the box of an unknown key", () => {
     const sealed = new SecretBox(randomBytes(32)).seal(PLACE, "secret");
 
     expect(() => box.open(PLACE, sealed)).toThrow("a key that is not known");

@@ -49,7 +49,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe("A session", () => {
-  it("is stored without what the browser holds", async () => {
+  it("is stored without the browser's token", async () => {
     const person = await signUp(app);
 
     const row = await database().prisma.session.findUniqueOrThrow({ where: { id: person.sessionId } });
@@ -71,7 +71,7 @@ describe("A session", () => {
     expect(row.userAgent).toBe(`Browser/1.0 ${"x".repeat(388)}`);
   });
 
-  it("is over after thirty days in which it was not used, and lasts on while it is", async () => {
+  it("expires after thirty days without use, and lasts while it is used", async () => {
     const { accountId } = await signUp(app);
     // Each look-up by a process that has none of them in its cache.
     const find = (token: string) => new SessionDirectory(database(), SECRET, clock, createMemoryEvents(silentLog)).find(token);
@@ -92,7 +92,7 @@ describe("A session", () => {
     expect(renewed.expiresAt.getTime() - clock.now().getTime()).toBe(SESSION_SECONDS * 1000);
   });
 
-  it("is over for whoever asks after its end, also while a look-up from before it is under way", async () => {
+  it("has expired for every later request, even when a look-up from before is under way", async () => {
     const { accountId } = await signUp(app);
     const id = crypto.randomUUID();
     const token = createHmac("sha256", SECRET).update("held").digest("base64url");
@@ -129,7 +129,7 @@ describe("A session", () => {
     expect(await directory.find("held")).toBeNull();
   });
 
-  it("is forgotten by the database once it is over", async () => {
+  it("is deleted from the database after it has expired", async () => {
     const person = await signUp(app);
     clock.advance(SESSION_SECONDS);
 
@@ -138,7 +138,7 @@ describe("A session", () => {
     expect(await database().prisma.session.count({ where: { id: person.sessionId } })).toBe(0);
   });
 
-  it("makes room for another when there are too many", async () => {
+  it("is evicted when there are too many", async () => {
     const person = await signUp(app);
     const { accountId } = person;
     const old = Array.from({ length: SESSIONS_PER_ACCOUNT_MAX - 1 }, (_, index) => ({
@@ -239,7 +239,7 @@ describe("Signing in", () => {
     expect(new Set(errors)).toEqual(new Set(["UNAUTHORIZED The e-mail address or the password is wrong."]));
   });
 
-  it("takes the work of a password for an address that nobody has", async () => {
+  it("takes the time of a password check for an unknown address", async () => {
     const hash = vi.spyOn(Passwords.prototype, "hash");
     await codeOf(signIn(app, { email: "stranger@example.com", password: "whatever it is" }));
     const derived = hash.mock.calls;
@@ -248,7 +248,7 @@ describe("Signing in", () => {
     expect(derived).toEqual([["whatever it is"]]);
   });
 
-  it("ends the session that the browser brought along", async () => {
+  it("ends the browser's earlier session", async () => {
     const before = await signUp(app);
     const input = signInInput.parse({ email: before.email, password: before.password });
 
@@ -289,7 +289,7 @@ describe("The number of attempts", () => {
     expect(await codeOf(attempt("late@example.com", "203.0.113.1"))).toBe("UNAUTHORIZED");
   });
 
-  it("keeps no person out who has the right password, wherever wrong ones come from", async () => {
+  it("admits the right password, wherever wrong ones come from", async () => {
     const person = await signUp(limited);
     const hosts = Array.from({ length: 20 }, (_, n) => n + 20);
     const codes = await Promise.all(hosts.map((host) => codeOf(attempt(person.email.toUpperCase(), `203.0.113.${host}`))));
@@ -298,7 +298,7 @@ describe("The number of attempts", () => {
     expect(await signIn(limited, person)).toMatchObject({ accountId: person.accountId });
   });
 
-  it("keeps no person out who has mistyped the password again and again", async () => {
+  it("admits the right password after many mistyped ones", async () => {
     const person = await signUp(limited);
     const codes = [];
     for (let n = 0; n < 8; n += 1) codes.push(await codeOf(attempt(person.email, nobody().clientAddress)));

@@ -1,4 +1,4 @@
-/** Roll-ups of usage are its rows, whatever happens while they are made, on both databases. */
+/** Roll-ups of usage match their rows on both databases, through changes while they are made. */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import fc from "fast-check";
@@ -26,7 +26,7 @@ const NOW = new Date("2026-11-21T12:34:56.789Z");
 const HOUR_MS = 3_600_000;
 const clock = { now: () => NOW };
 
-describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAbsent, open }) => {
+describe.each(UNSHARED_DATABASE_KINDS)("usage roll-ups on $name", ({ isAbsent, open }) => {
   describe.skipIf(isAbsent)("", () => {
     let test: TestDatabase;
     let ledger: ReturnType<typeof createTestLedger>;
@@ -140,7 +140,7 @@ describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAb
       }
     });
 
-    it("hold what was there before they were, in pieces", async () => {
+    it("include earlier rows, in pieces", async () => {
       const of = await payer();
       for (let n = 0; n < 7; n++) await ledger.flush([settle(of, BigInt(n), { record: usageRecord({ timestamp: at(n) }) })]);
       await pool().query("ALTER TABLE usage_record DISABLE TRIGGER usage_record_note_change");
@@ -160,7 +160,7 @@ describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAb
       expect((await pool().query("SELECT filled_to FROM usage_roll_state")).rows).toEqual([{ filled_to: null }]);
     });
 
-    it("have weeks of the days that were there before there were weeks", async () => {
+    it("have weeks of the days from before there were weeks", async () => {
       const of = await payer();
       for (let n = 0; n < 6; n++) await ledger.flush([settle(of, BigInt(n), { record: usageRecord({ timestamp: at(n * 50) }) })]);
       await everythingRolled();
@@ -173,7 +173,7 @@ describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAb
       await intact();
     });
 
-    it("go on in a database that numbers its transactions anew", async () => {
+    it("continue in a database that numbers its transactions from one again", async () => {
       const of = await payer();
       await ledger.flush([settle(of, 1n, { record: usageRecord({ timestamp: at(1) }) })]);
       await roll();
@@ -186,7 +186,7 @@ describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAb
       expect((await ask(of.accountId, { groupBy: [] }))[0]).toMatchObject({ requests: 2, costNanocredits: 3n });
     });
 
-    it("answer a summary exactly as the rows would, whatever the time, the filter and the groups", async () => {
+    it("answer a summary exactly as the rows would, for any time, filter and groups", async () => {
       const of = await payer();
       const second = { accountId: of.accountId, apiKeyId: await createKey(pool(), of.accountId, null) };
       const operations = Array.from({ length: 120 }, (_, n) =>
@@ -234,7 +234,7 @@ describe.each(UNSHARED_DATABASE_KINDS)("the roll-ups of usage on $name", ({ isAb
             );
           expect(toComparable(byRollUps)).toEqual(toComparable(byRows));
         }),
-        // A time that is none: only what is not rolled up yet could answer.
+        // A time zone that does not exist: it could be answered only from rows that are not rolled up yet.
         { numRuns: 20, examples: [[{ times: [NOW, NOW], groupBy: [], unit: null }]] as never },
       );
     });

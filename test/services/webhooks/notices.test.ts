@@ -44,7 +44,7 @@ async function open(options: Parameters<typeof openWebhookProcess>[1] = {}): Pro
   return process;
 }
 
-/** Charges `count` generations, as a process does that is killed before it has told anybody. Their ids. */
+/** Charges `count` generations like a process that is killed before it announces them. Returns their ids. */
 async function charge(count: number, at: Date = new Date()): Promise<string[]> {
   const ledger = createTestLedger(test.database);
   const record = usageRecord({ timestamp: at.toISOString() });
@@ -65,7 +65,7 @@ async function queuedKeys(event = "usage.recorded"): Promise<string[]> {
 }
 
 describe("a charge of this process", () => {
-  it("is queued for whoever listens, once, however often it is told", async () => {
+  it("is queued for each listening endpoint once, however often it is announced", async () => {
     const process = await open();
     await createEndpoint(process, payer.accountId, receiver.url);
     const [usageId = ""] = await charge(1);
@@ -96,7 +96,7 @@ describe("a charge of this process", () => {
     expect(rows.map(({ endpointId }) => endpointId).sort()).toEqual(endpoints.map(({ id }) => id).sort());
   });
 
-  it("asks the database nothing when nobody listens to its account", async () => {
+  it("reads nothing from the database when no endpoint of its account listens", async () => {
     const process = await open();
     const stranger = await createPayer(test.database.pool, createTestLedger(test.database), {});
     await createEndpoint(process, stranger.accountId, receiver.url);
@@ -110,7 +110,7 @@ describe("a charge of this process", () => {
   });
 });
 
-describe("a charge that nobody has told of", () => {
+describe("a charge without an announcement", () => {
   it("is found by the next process that starts, by however many at once, and queued once", async () => {
     const before = await open();
     await createEndpoint(before, payer.accountId, receiver.url);
@@ -187,7 +187,7 @@ describe("a charge that nobody has told of", () => {
 describe("a key", () => {
   const EVENTS = ["api_key.created", "api_key.revoked"] as const;
 
-  it("is told of when it is made and when it is revoked, each once", async () => {
+  it("is announced when it is made and when it is revoked, each once", async () => {
     const process = await open();
     await createEndpoint(process, payer.accountId, receiver.url, EVENTS);
     const apiKeyId = await createKey(test.database.pool, payer.accountId, null);
@@ -202,7 +202,7 @@ describe("a key", () => {
     expect([await queuedKeys("api_key.created"), await queuedKeys("api_key.revoked")]).toEqual([[apiKeyId], [apiKeyId]]);
   });
 
-  it("is found when nobody has told of it", async () => {
+  it("is found without an announcement", async () => {
     const before = await open();
     await createEndpoint(before, payer.accountId, receiver.url, EVENTS);
     await before.close();
@@ -217,10 +217,10 @@ describe("a key", () => {
     expect(await queuedKeys("api_key.revoked")).toEqual([revoked]);
   });
 
-  it("that was there before the endpoint is told of only when it is revoked", async () => {
+  it("that is older than the endpoint is announced only when it is revoked", async () => {
     const process = await open();
     const apiKeyId = await createKey(test.database.pool, payer.accountId, null);
-    // The endpoint may be made in the same millisecond, and whoever listens from then on is told of all of it.
+    // The endpoint may be made in the same millisecond, and gets every event from then on.
     await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { createdAt: new Date(Date.now() - 1_000) } });
     await createEndpoint(process, payer.accountId, receiver.url, EVENTS);
     await test.database.prisma.apiKey.update({ where: { id: apiKeyId }, data: { revokedAt: new Date() } });
@@ -232,8 +232,8 @@ describe("a key", () => {
   });
 });
 
-describe("who listens", () => {
-  it("is known to other processes as soon as they hear of it", async () => {
+describe("the list of listening endpoints", () => {
+  it("reaches other processes as soon as they are notified", async () => {
     const first = await open();
     const second = await open({ events: first.events });
     await createEndpoint(first, payer.accountId, receiver.url);

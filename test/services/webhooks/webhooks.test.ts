@@ -69,7 +69,7 @@ function endpointOf(id: string) {
 }
 
 describe("a message", () => {
-  it("comes as Standard Webhooks says, and verifies with its library", async () => {
+  it("follows Standard Webhooks, and verifies with its library", async () => {
     const process = await open();
     const { id, secret } = await createEndpoint(process, accountId, `${receiver.url}?of=me`);
     const sent = message();
@@ -116,7 +116,7 @@ describe("a message", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it("is passed over when its endpoint has been deleted meanwhile", async () => {
+  it("is skipped when its endpoint has been deleted meanwhile", async () => {
     const process = await open();
     const { id } = await createEndpoint(process, accountId, receiver.url);
     await process.webhooks.deleteEndpoint(signedIn(accountId), id);
@@ -125,8 +125,8 @@ describe("a message", () => {
   });
 });
 
-describe("a try that fails", () => {
-  it("is repeated ever later under the same id, signed anew each time, until the delivery has failed", async () => {
+describe("a failed attempt", () => {
+  it("is repeated at growing intervals under the same id, with a fresh signature each time, until the delivery has failed", async () => {
     receiver.answer = 500;
     const process = await open();
     process.clock.stop();
@@ -174,7 +174,7 @@ describe("a try that fails", () => {
     expect((await endpointOf(id)).failingSince).toBeNull();
   });
 
-  it("is one that is not answered in time", async () => {
+  it("is one without an answer in time", async () => {
     receiver.answer = () => undefined;
     const process = await open({ timeoutMs: 200 });
     const { id } = await createEndpoint(process, accountId, receiver.url);
@@ -184,7 +184,7 @@ describe("a try that fails", () => {
     expect(await onlyDelivery(id)).toMatchObject({ status: "pending", lastStatus: null, lastError: "No answer within 200 ms." });
   });
 
-  it("is one that is answered a redirect, which is not followed", async () => {
+  it("is one with a redirect, which is not followed", async () => {
     const elsewhere = await startWebhookReceiver();
     closers.push(elsewhere.close);
     receiver.answer = (response) => response.writeHead(307, { location: elsewhere.url }).end();
@@ -254,7 +254,7 @@ describe("a receiver", () => {
     expect((await deliveriesOf(id)).map(({ status }) => status)).toEqual(["delivered", "delivered", "delivered"]);
   });
 
-  it("that is gone (410) is asked no more, and what was waiting for it has failed", async () => {
+  it("that is gone (410) gets no more requests, and its waiting deliveries have failed", async () => {
     receiver.answer = 500;
     const process = await open();
     const { id } = await createEndpoint(process, accountId, receiver.url);
@@ -272,7 +272,7 @@ describe("a receiver", () => {
     expect(receiver.received).toHaveLength(asked);
   });
 
-  it("at which every try fails is disabled after some days, and not a moment before", async () => {
+  it("at which every attempt fails is disabled after some days, and not a moment before", async () => {
     receiver.answer = 500;
     const process = await open();
     const { id } = await createEndpoint(process, accountId, receiver.url);
@@ -293,7 +293,7 @@ describe("a receiver", () => {
     expect((await deliveriesOf(id)).every(({ status }) => status === "failed")).toBe(true);
   });
 
-  it("that hangs has a few tries at once, and delays nobody else", async () => {
+  it("that hangs has a few attempts at once, and delays no other", async () => {
     const quick = await startWebhookReceiver();
     closers.push(quick.close);
     let release: () => void = () => undefined;
@@ -319,7 +319,7 @@ describe("a receiver", () => {
 });
 
 describe("the outbound guard", () => {
-  it("refuses what is not public when it is registered", async () => {
+  it("refuses a private address at the registration", async () => {
     const process = await open({ outbound: { allowHosts: [], resolve: async () => [{ address: "10.0.0.7", family: 4 }] } });
     const create = (url: string) => createEndpoint(process, accountId, url);
 
@@ -334,7 +334,7 @@ describe("the outbound guard", () => {
     }
   });
 
-  it("refuses at each try what has become private since", async () => {
+  it("refuses an address that has become private, at each attempt", async () => {
     let address = "93.184.215.14";
     const resolve = async () => [{ address, family: 4 }];
     const process = await open({ outbound: { allowHosts: [], resolve } });
@@ -398,7 +398,7 @@ describe("a rotated secret", () => {
 });
 
 describe("the delivery log", () => {
-  it("is swept of what is over for a month, and of nothing that still waits", async () => {
+  it("deletes finished deliveries after a month, and never waiting ones", async () => {
     const process = await open();
     const { id } = await createEndpoint(process, accountId, receiver.url);
     await queueMessages(process, id);

@@ -1,4 +1,4 @@
-/** The content cache beside HTTP: what it keeps, for how long and how much; who waits for whom; who pays. */
+/** The content cache without HTTP: contents, age and size, concurrent requests, and who pays. */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -95,7 +95,7 @@ function producer(text = "picture") {
 
 const textOf = ({ file }: CacheableAnswer) => Buffer.from(file.bytes).toString();
 
-describe("what is kept", () => {
+describe("a cached answer", () => {
   it("survives a restart, with its type and its receipt, and costs nothing", async () => {
     const asked = query();
     const { produce } = producer();
@@ -125,7 +125,7 @@ describe("what is kept", () => {
     expect(made()).toBe(2);
   });
 
-  it("does not depend on the order of parameters, and does on each of them", async () => {
+  it("is independent of the order of parameters, and depends on each of them", async () => {
     const { cache } = openCache();
     const prompt = randomUUID();
     const { produce, made } = producer();
@@ -137,7 +137,7 @@ describe("what is kept", () => {
     expect(made()).toBe(2);
   });
 
-  it.each(["isCommunity", "isAgent"])("of a model that %s is its caller's own", async (field) => {
+  it.each(["isCommunity", "isAgent"])("of a model that %s belongs to its caller alone", async (field) => {
     const { cache } = openCache();
     const [mine, theirs] = [context(), context()];
     const asked = query({ model: { ...model, [field]: true } });
@@ -150,7 +150,7 @@ describe("what is kept", () => {
     expect(made()).toBe(2);
   });
 
-  it("is forgotten after a week, and its file with it", async () => {
+  it("expires after a week, with its file", async () => {
     const { answers, cache } = openCache();
     const asked = query();
     const { produce, made } = producer();
@@ -180,7 +180,7 @@ describe("what is kept", () => {
     expect(textOf(await cache.get(context(), asked, produce))).toBe("picture 3");
   });
 
-  it("is no answer that is too large", async () => {
+  it("is not kept when it is too large", async () => {
     const { cache } = openCache();
     const asked = query();
     const large = { file: { bytes: new Uint8Array(CONTENT_CACHE_ANSWER_BYTES_MAX + 1), contentType: "video/mp4" as const }, receipt };
@@ -190,7 +190,7 @@ describe("what is kept", () => {
     expect((await cache.get(context(), asked, async () => large)).isHit).toBe(false);
   });
 
-  it("fails nobody when it does not work", async () => {
+  it("is optional: a broken store does not fail the request", async () => {
     const broken = { ...blobs, id: blobs.id, put: async () => Promise.reject(new Error("disk full")) } as unknown as BlobStore;
     const cache = new ContentCache(new CachedAnswers(test.database, broken, clock, silentLog));
     const { produce } = producer();
@@ -199,7 +199,7 @@ describe("what is kept", () => {
   });
 });
 
-describe("a store that takes its time", () => {
+describe("a slow store", () => {
   /** The real one, behind a gate; `asked` says how often it was written to. */
   function openSlowCache(gated: "find" | "store") {
     const { answers } = openCache();
@@ -212,12 +212,12 @@ describe("a store that takes its time", () => {
       open: async (key) => (gated === "find" ? opened : Promise.resolve()).then(() => answers.open(key)),
       store: async (key, answer) => (gated === "store" ? opened : Promise.resolve()).then(() => answers.store(key, answer)),
     };
-    // What is not gated has as long as it takes.
+    // The operation that is not gated has ample time.
     const limits = gated === "find" ? { findMs: 20, storeMs: 60_000 } : { findMs: 60_000, storeMs: 20 };
     return { cache: new ContentCache(slow, limits), open };
   }
 
-  it("that does not find in time is not waited for", async () => {
+  it("is not waited for when it does not find in time", async () => {
     const asked = query();
     const { produce, made } = producer();
     await openCache().cache.get(context(), asked, produce);
@@ -230,7 +230,7 @@ describe("a store that takes its time", () => {
     expect(await cache.ask(context(), asked, "image/png", produce).find()).toBeNull();
   });
 
-  it("that does not store in time is not waited for, and what it takes meanwhile is answered at no cost", async () => {
+  it("is not waited for when it does not store in time, and the stored answer is free meanwhile", async () => {
     const asked = query();
     const { produce, made } = producer();
     const { cache, open } = openSlowCache("store");
@@ -249,7 +249,7 @@ describe("a store that takes its time", () => {
     expect([stored?.isHit, stored?.version === null, made()]).toEqual([true, false, 1]);
   });
 
-  it("is given no more than memory has room for", async () => {
+  it("gets no more than memory has room for", async () => {
     const bytes = Buffer.alloc(CONTENT_CACHE_ANSWER_BYTES_MAX);
     let fail: (error: Error) => void = () => undefined;
     const full = new Promise<never>((_, reject) => {
@@ -272,7 +272,7 @@ describe("a store that takes its time", () => {
 });
 
 describe("a full cache", () => {
-  it("drops what was not used for longest, and stays below its bound", async () => {
+  it("evicts the least recently used answer, and stays below its bound", async () => {
     await test.database.prisma.contentCacheEntry.deleteMany();
     const { answers, cache } = openCache(1_000);
     const asked = Array.from({ length: 12 }, () => query());
@@ -307,7 +307,7 @@ describe("a full cache", () => {
   });
 });
 
-describe("those who wait", () => {
+describe("concurrent requests for one answer", () => {
   /** An answer that comes when the test says so. */
   function pending() {
     let finish = (_answer: CacheableAnswer | Error) => {};
@@ -329,7 +329,7 @@ describe("those who wait", () => {
   }
   const made: CacheableAnswer = { file: { bytes: Buffer.from("shared"), contentType: "image/png" }, receipt };
 
-  it("share one execution, which the first pays", async () => {
+  it("share one execution, which the first caller pays", async () => {
     const { cache } = openCache();
     const asked = query();
     const { produce, finish, begun, calls } = pending();
@@ -343,7 +343,7 @@ describe("those who wait", () => {
     expect(calls()).toBe(1);
   });
 
-  it("keep it going when the first leaves, and stop it when the last does", async () => {
+  it("keep it running when the first caller leaves, and stop it when the last does", async () => {
     const { cache } = openCache();
     const asked = query();
     const { produce, begun } = pending();
@@ -379,7 +379,7 @@ describe("those who wait", () => {
   it.each([
     ["refused", new AppError("MAX_COST_EXCEEDED", "It would cost more than the request allows.")],
     ["cut short", { ...made, receipt: { ...receipt, isCut: true } }],
-  ])("are not %s for what another request of the same caller may cost", async (_what, outcome) => {
+  ])("are not %s because of another request's cost limit", async (_what, outcome) => {
     const { cache } = openCache();
     const asked = query();
     const ctx = context();
@@ -395,7 +395,7 @@ describe("those who wait", () => {
     expect(await first).toMatchObject(outcome instanceof AppError ? { code: "MAX_COST_EXCEEDED" } : { receipt: { isCut: true } });
   });
 
-  it("share one execution where they may cost the same", async () => {
+  it("share one execution when their cost limits are equal", async () => {
     const { cache } = openCache();
     const asked = query();
     const { produce, finish, begun, calls } = pending();
@@ -408,7 +408,7 @@ describe("those who wait", () => {
     expect([(await first).isHit, (await second).isHit, calls()]).toEqual([false, true, 1]);
   });
 
-  it("are not refused for another's empty purse", async () => {
+  it("are not refused for another caller's empty balance", async () => {
     const { cache } = openCache();
     const asked = query();
     const poor = pending();
@@ -424,7 +424,7 @@ describe("those who wait", () => {
   });
 });
 
-describe("blobs that nobody knows of", () => {
+describe("blobs without a row", () => {
   it("are removed once they are old, and nothing else is", async () => {
     const { answers, cache } = openCache();
     const asked = query();

@@ -1,4 +1,4 @@
-/** Generation jobs whatever happens to their process: concluded once, charged once or not at all, never for ever running. */
+/** Generation jobs across failures of their process: concluded once, charged at most once, never left running. */
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -160,7 +160,7 @@ async function abandon(id: string): Promise<void> {
 describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, answer }) => {
   beforeEach(() => answer());
 
-  it("finds that a job which was charged has succeeded, and charges nothing again", async () => {
+  it("marks a charged job as succeeded, and charges nothing again", async () => {
     const before = await ended((await start()).id);
     await abandon(before.id);
 
@@ -172,7 +172,7 @@ describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, ans
     await booksWith(app, payer, 1);
   });
 
-  it("finds that a job which was not charged has failed, and forgets what it had made", async () => {
+  it("marks an uncharged job as failed, and deletes its result", async () => {
     const { id } = await ended((await start()).id);
     await abandon(id);
     const lost = createId();
@@ -187,7 +187,7 @@ describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, ans
     expect(await blobs.head(`generations/${lost}`)).toBeNull();
   });
 
-  it("leaves alone what this process works on, and what is still held", async () => {
+  it("leaves alone the jobs of this process, and jobs with a hold", async () => {
     const { gate, open } = gated();
     answer(gate);
     const { id } = await start();
@@ -205,7 +205,7 @@ describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, ans
 });
 
 describe("the recovery", () => {
-  it("forgets a job and its result when its time is up", async () => {
+  it("deletes a job and its result when its time is up", async () => {
     const { id } = await ended((await start()).id);
     await poolOf(app).query(
       "UPDATE generation_job SET created_at = created_at - interval '2 days', expires_at = now() - interval '1 s' WHERE id = $1",
@@ -222,7 +222,7 @@ describe("the recovery", () => {
 });
 
 describe.each(KINDS)("%s that is cancelled", (_what, { costNanocredits, start, answer }) => {
-  it("when its upstream has begun is finished and charged, and its answer is nobody's", async () => {
+  it("after its upstream has begun is finished and charged, and keeps no answer", async () => {
     const { gate, open } = gated();
     const asked = app.upstream.requests.length;
     answer(gate);
@@ -240,7 +240,7 @@ describe.each(KINDS)("%s that is cancelled", (_what, { costNanocredits, start, a
     expect(told).toMatchObject({ status: "cancelled", result: null, receipt: { costNanocredits } });
   });
 
-  it("by its caller is told at once, and its upstream's answer is charged when it comes", async () => {
+  it("by its caller ends at once, and its upstream's answer is charged when it comes", async () => {
     const { gate, open } = gated();
     const asked = app.upstream.requests.length;
     answer(gate);
@@ -257,7 +257,7 @@ describe.each(KINDS)("%s that is cancelled", (_what, { costNanocredits, start, a
 });
 
 describe("a finished answer", () => {
-  it("waits for a file store that is away for a moment, and is charged when it is stored", async () => {
+  it("waits for a file store that is briefly away, and is charged when it is stored", async () => {
     const { blobs } = app.infrastructure;
     const away = serviceUnavailable("The file store does not answer.");
     const put = vi.spyOn(blobs, "put").mockRejectedValueOnce(away);
@@ -323,7 +323,7 @@ describe("a gateway that stops", () => {
     expect(await findBrokenInvariants(poolOf(again), { isIdle: true })).toEqual({});
   });
 
-  it("is killed in the middle of a job: the next one says so, and nothing was charged", async () => {
+  it("is killed in the middle of a job: the next process reports the job as failed, and charges nothing", async () => {
     const upstream = await startFakeUpstream();
     const { gate, open } = gated();
     fake({ upstream }, { gate });
@@ -352,7 +352,7 @@ describe("a gateway that stops", () => {
 });
 
 describe.skipIf(!isPostgresInstalled)(`two processes on one database${isPostgresInstalled ? "" : ` (skipped: ${POSTGRES_ABSENT})`}`, () => {
-  it("watch and cancel each other's jobs, and only the one that has a file gives it", async () => {
+  it("watch and cancel each other's jobs, and only the one that has a file serves it", async () => {
     const shared = await createPostgresDatabase();
     const upstream = await startFakeUpstream();
     const dirs = [await createEmptyDir(), await createEmptyDir()];

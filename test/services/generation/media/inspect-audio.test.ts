@@ -1,4 +1,4 @@
-/** How long recordings are, in every container that is taken, and of what only looks like one. */
+/** Duration of recordings in each accepted container, and refusal of files that only look like one. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,19 +17,19 @@ afterAll(() => inspector.close());
 
 const audio = (bytes: Uint8Array) => inspector.audio({ accountId: "account", bytes });
 
-describe("The length of a recording", () => {
+describe("the duration of a recording", () => {
   it("reads the length of a WAV to the millisecond", async () => {
     expect(await audio(recording(1.234))).toEqual({ contentType: "audio/wav", extension: "wav", durationMs: 1_234 });
   });
 
-  it("goes by the sound that is there, not by what the head says", async () => {
+  it("follows the data, not the header", async () => {
     const cut = recording(10).subarray(0, 44 + 16_000 * 2);
 
     expect((await audio(streamedRecording(2)))?.durationMs).toBe(2_000);
     expect((await audio(cut))?.durationMs).toBe(2_000);
   });
 
-  it("counts the frames of what has no head", async () => {
+  it("counts the frames of a file without a header", async () => {
     expect(await audio(frames(100))).toEqual({ contentType: "audio/aac", extension: "aac", durationMs: 2_322 });
   });
 
@@ -48,7 +48,7 @@ describe("The length of a recording", () => {
     expect(await audio(bytes)).toBeNull();
   });
 
-  it("lets others take their turn while it reads a large file", async () => {
+  it("yields to other requests while it reads a large file", async () => {
     let turns = 0;
     let isReading = true;
     const turn = () => {
@@ -65,8 +65,8 @@ describe("The length of a recording", () => {
   });
 });
 
-describe("What a file claims", () => {
-  it("is believed up to the file's size", async () => {
+describe("a size that a file claims", () => {
+  it("is trusted up to the file's size", async () => {
     const samples = 1_000;
     const honest = mp4Claiming({ samples, dataBytes: samples });
     const most = honest.byteLength;
@@ -89,13 +89,13 @@ describe("What a file claims", () => {
     ["entries in a table that is cut", { tables: [box("stts", numbers(0))] }],
     ["samples of a fragment", { tables: [box("moof", box("traf", box("trun", numbers(0, 0xffff_ffff))))] }],
     ["boxes in boxes", { tables: [Array.from({ length: 30 }).reduce<Buffer>((inner) => box("edts", inner), box("free"))] }],
-  ])("is not believed when it is four billion %s", async (_what, claims) => {
+  ])("is ignored when it is four billion %s", async (_what, claims) => {
     expect(claimsTooMuch(mp4Claiming(claims))).toBe(true);
   });
 });
 
-describe("Accounts that have files read", () => {
-  it("have one read at a time, so that others do not wait for all of theirs", async () => {
+describe("accounts with files to read", () => {
+  it("have one file read at a time, so that other accounts do not wait", async () => {
     const slow = mp4Claiming({ samples: 200_000, dataBytes: 200_000 });
     const done: string[] = [];
     // Threads that have yet to start would take longer than all that is read here.
@@ -112,7 +112,7 @@ describe("Accounts that have files read", () => {
     expect(done.at(-1)).toBe("hostile");
   });
 
-  it("have so many wait and no more; what an upstream made waits all the same", async () => {
+  it("have a bounded queue; the results of upstreams wait in any case", async () => {
     const bytes = recording(0.1);
     const read = (more: object = {}) => inspector.audio({ accountId: "busy", bytes, ...more }).then((facts) => facts?.durationMs);
     const letIn = Array.from({ length: 1 + MEDIA_INSPECTIONS_WAITING_PER_ACCOUNT_MAX }, () => read());
@@ -136,7 +136,7 @@ function frames(count: number): Buffer {
   return Buffer.alloc(bytes * count, frame);
 }
 
-describe.skipIf(!hasFfmpeg)("The length of what a real encoder wrote (needs ffmpeg)", () => {
+describe.skipIf(!hasFfmpeg)("the duration of a real encoder's output (needs ffmpeg)", () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "sluice-audio-"));
@@ -180,7 +180,7 @@ describe.skipIf(!hasFfmpeg)("The length of what a real encoder wrote (needs ffmp
     await hasty.close();
   });
 
-  it.each([["webm"], ["flac"], ["wav"], ["mp3"]])("reads %s that was streamed, whose head tells no length", async (format) => {
+  it.each([["webm"], ["flac"], ["wav"], ["mp3"]])("reads %s that was streamed without a duration in its header", async (format) => {
     const bytes = execFileSync("ffmpeg", [...TONE, "-f", format, "pipe:1"], { maxBuffer: 8 * 1024 * 1024 });
 
     expect(Math.abs(((await audio(bytes))?.durationMs ?? 0) - 1_500)).toBeLessThan(60);

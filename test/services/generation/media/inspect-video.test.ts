@@ -1,4 +1,4 @@
-/** What is believed of a video file, and how little a hostile one may cost. */
+/** Which claims of a video file are trusted, and the bounded cost of a hostile one. */
 import { performance } from "node:perf_hooks";
 import { afterAll, expect, it } from "vitest";
 import { MediaInspector } from "../../../../src/services/generation/media/media-inspector.js";
