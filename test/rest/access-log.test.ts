@@ -72,7 +72,7 @@ function following(): (count: number) => Promise<Line[]> {
 }
 
 describe("A request's line", () => {
-  it("says what was generated, what it cost and where the time went", async () => {
+  it("states the generation, its cost and where the time went", async () => {
     const { headers } = await client.post("/v1/chat/completions", CHAT);
 
     const line = await lineOf(headers.get("x-request-id"));
@@ -89,7 +89,7 @@ describe("A request's line", () => {
     expect(line.ms).toBeGreaterThanOrEqual(line.ownMs as number);
   });
 
-  it("says the same of a stream, when its last byte is out, and of one that breaks why", async () => {
+  it("states the same of a stream, after its last byte, and of a broken one the reason", async () => {
     app.upstream.replyNext(sse(chatChunks(["a"])), sse(chatChunks(["a"], { finishReason: null, usage: null }), { end: "cut" }));
     const whole = await client.post("/v1/chat/completions", { ...CHAT, stream: true });
     const broken = await client.post("/v1/chat/completions", { ...CHAT, stream: true });
@@ -149,14 +149,14 @@ describe("An operation of GraphQL", () => {
     ]);
   });
 
-  it("tells what it generated also when its caller bounds what that may cost", async () => {
+  it("states its generation also when its caller limits the cost", async () => {
     const next = following();
     await execute(app, ChatDocument, { input: { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }], maxCost: "1" } });
 
     expect(await next(1)).toMatchObject([{ route: "/graphql", model: "acme/chat", cost: expect.stringMatching(/^0\.0000/) }]);
   });
 
-  it("has a line when it is over, over server-sent events and on a WebSocket alike", async () => {
+  it("has a line at its end, over server-sent events and on a WebSocket alike", async () => {
     const next = following();
     const socket = connect(app);
     const input: ChatCompletionInput = { model: "acme/free", messages: [{ role: "USER", content: "Hi" }] };
@@ -192,7 +192,7 @@ describe("A realtime session", () => {
   });
 });
 
-describe("What a caller writes", () => {
+describe("a text from the caller", () => {
   /** The key of the query, the header, the subprotocol and the socket. */
   let key: string;
   beforeAll(async () => {
@@ -253,12 +253,12 @@ describe("What a caller writes", () => {
     ];
   }
 
-  it("stands in no line, wherever it stood and whatever became of the request", async () => {
+  it("appears in no line, wherever it was sent and however the request ended", async () => {
     const linesBefore = app.logs.length;
     const asked = [...requests(1), ...requests(2)];
     const before = requestLines().length;
 
-    // Once with an upstream that answers, once with one that fails: what failed is told in more lines.
+    // Once with an upstream that answers, once with one that fails: a failure has more log lines.
     for (const [index, ask] of asked.entries()) {
       if (index === asked.length / 2) app.upstream.replyAlways(errorReply(500));
       await ask();
@@ -335,7 +335,7 @@ describe("ACCESS_LOG", () => {
     return lines.map((line) => String((JSON.parse(line) as Line).status));
   };
 
-  it("leaves out what went well, and never what did not, unless it is off", () => {
+  it("leaves out good answers and never failures, unless it is off", () => {
     expect(linesAt(1)).toEqual(["200", "204", "404", "500", "200"]);
     expect(linesAt(0)).toEqual(["404", "500", "200"]);
     expect(linesAt(null)).toEqual([]);

@@ -1,4 +1,4 @@
-/** Syncing code agents through the whole gateway, on both faces: who may, how often, and what becomes of what was deployed. */
+/** Syncing code agents through the whole gateway, on both faces: permissions, frequency, and the deployed code. */
 
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ let client: Client;
 let id: string;
 let latest: string;
 
-/** Of nobody in particular. */
+/** Without an account. */
 const ctx = { caller: { kind: "anonymous" }, signal: new AbortController().signal } as never;
 const CODE: RefreshedCode = { commitSha: "1".repeat(40), bundle: "the bundle of another process", description: null };
 const OLD = { deployedCommitSha: "0".repeat(40), bundle: "the old bundle" };
@@ -89,7 +89,7 @@ function syncOf(fetch: () => Promise<RefreshedCode>): AgentSync {
 }
 
 describe("a sync", () => {
-  it("deploys the latest commit, for anybody, and tells whoever keeps the model", async () => {
+  it("deploys the latest commit for any caller, and updates the cached model", async () => {
     const told: unknown[] = [];
     const leave = dependencies().events.listen("community-model-changed", ({ modelId, change }) => told.push([modelId, change]));
 
@@ -176,7 +176,7 @@ describe("a sync", () => {
     expect((await sync(id, "/account", { authorization: `Bearer ${payer.key}` })).status).toBe(200);
   });
 
-  it("takes no notice of what a host of code sends with it", async () => {
+  it("ignores any other text that a code host sends", async () => {
     const body = { ref: "refs/heads/main", commits: [{ message: "x".repeat(20_000) }] };
 
     expect((await client.post(`/account/agents/${id}/sync`, body, { headers: { "x-github-event": "push" } })).status).toBe(200);
@@ -194,7 +194,7 @@ describe("a sync that fails", () => {
   it.each([
     ["the host is out of order", 500, 502, "UPSTREAM_ERROR"],
     ["the repository has gone", 404, 400, "BAD_REQUEST"],
-  ])("because %s leaves what was deployed, and is not tried again at once", async (_, status, expected, code) => {
+  ])("because %s keeps the deployed code, and is not tried again at once", async (_, status, expected, code) => {
     git.intercept = (_request, response) => {
       response.writeHead(status).end("a secret of the host");
       return true;
@@ -210,7 +210,7 @@ describe("a sync that fails", () => {
     expect((await sync()).status).toBe(429);
   });
 
-  it("because the commit holds no agent leaves what was deployed", async () => {
+  it("because the commit holds no agent keeps the deployed code", async () => {
     const broken = await git.create("broken", { "readme.md": "nothing" });
     id = await createAgent({ repository: broken.url, ...OLD });
 
@@ -239,7 +239,7 @@ describe("a sync that fails", () => {
     expect(await deployed()).toBeNull();
   });
 
-  it("because a later one was quicker leaves the later commit", async () => {
+  it("behind a quicker, later one keeps the later commit", async () => {
     const late = syncOf(async () => {
       clock.advance(31);
       expect((await sync()).status).toBe(200);

@@ -47,7 +47,7 @@ async function createCodeAgent(): Promise<string> {
 const patch = (id: string, body: unknown) => client.request("PATCH", `/account/agents/${id}`, { body });
 
 describe("a prompt agent", () => {
-  it("is made with no more than it needs, and shown alike everywhere", async () => {
+  it("needs only its required fields, and is shown alike on both faces", async () => {
     const made = await create();
 
     expect(made).toEqual({
@@ -70,7 +70,7 @@ describe("a prompt agent", () => {
     const answer = await client.post("/account/agents", { ...LARGEST_AGENT, type: "prompt_agent", visibility: "public" });
 
     expect(answer.json()).toMatchObject({ ...LARGEST_AGENT, type: "prompt_agent", visibility: "public" });
-    // A reference at its bound is looked up, and found to be nobody's.
+    // A reference at its bound is looked up, and not found.
     const unknown = await client.post("/account/agents", { ...PROMPT_AGENT, baseModel: "b".repeat(253) });
     expectEnvelope(unknown, 400, "BAD_REQUEST");
     expect(unknown.text).toContain("There is no model");
@@ -88,7 +88,7 @@ describe("a prompt agent", () => {
     ]);
   });
 
-  it("is not made of anything bad, nor changed to it", async () => {
+  it("refuses bad fields when it is made and when it is changed", async () => {
     const made = await create({ name: "kept" });
 
     for (const [what, field, value] of [...BAD_FIELDS, ...BAD_LISTS]) {
@@ -108,7 +108,7 @@ describe("a prompt agent", () => {
     expect((await client.get("/account/agents")).json()).toEqual({ data: [made] });
   });
 
-  it("is not made of too little, nor of too much", async () => {
+  it("refuses too few fields and too many", async () => {
     for (const [what, change, param] of [
       ["without a name", { name: undefined }, "name"],
       ["without a title", { title: undefined }, "title"],
@@ -142,7 +142,7 @@ describe("a prompt agent", () => {
     ]);
   });
 
-  it("does not take bad changes", async () => {
+  it("refuses bad changes", async () => {
     await create({ name: "taken" });
     const made = await create();
 
@@ -240,7 +240,7 @@ describe("publishing", () => {
 });
 
 describe("a code agent", () => {
-  it("is not made of anything bad", async () => {
+  it("refuses bad fields", async () => {
     for (const [what, change, param] of [
       ["a description", { description: "x" }, "description"],
       ["a name", { name: "coder" }, "name"],
@@ -280,7 +280,7 @@ describe("a code agent", () => {
 });
 
 describe("another account's agent", () => {
-  it("is not there, no more than one that nobody has", async () => {
+  it("is answered like an unknown one", async () => {
     const { id } = await create();
     const stranger = createClient(app.baseUrl, (await createMember(app)).key);
 
@@ -292,7 +292,7 @@ describe("another account's agent", () => {
     expect((await client.get(`/account/agents/${id}`)).json()).toMatchObject(PROMPT_AGENT);
   });
 
-  it("is not what a registered model is, either", async () => {
+  it("is answered unlike a registered model", async () => {
     const { id } = await registerModel(app, member);
 
     expectEnvelope(await client.get(`/account/agents/${id}`), 404, "NOT_FOUND");

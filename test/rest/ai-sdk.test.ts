@@ -1,4 +1,4 @@
-/** Vendors with formats of their own, through the whole gateway: what they are asked, and what is charged to the billionth. */
+/** Vendors with formats of their own, through the whole gateway: the requests to them, and charges to the billionth. */
 
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -89,7 +89,7 @@ describe("an Anthropic-format upstream", () => {
     });
   });
 
-  it("finds no effort and no sound by a name that every object has", async () => {
+  it("reads no effort and no sound from properties that every object has", async () => {
     vendor.replyNext(json(anthropicMessage()), json(geminiAnswer([{ text: "Hello." }])));
     const sound = { type: "input_audio", input_audio: { data: "UklGRg==", format: "constructor" } };
 
@@ -156,7 +156,7 @@ describe("an Anthropic-format upstream", () => {
     expectEnvelope(refused, 400, "BAD_REQUEST");
   });
 
-  it("is read on when its caller leaves, who pays for what was thought", async () => {
+  it("is read on when its caller leaves, who pays for the thoughts so far", async () => {
     let open: () => void = () => undefined;
     const opened = new Promise<void>((resolve) => {
       open = resolve;

@@ -1,6 +1,6 @@
 /**
- * What generations answer, on every route that generates and every GraphQL field that does: the model's name is the id that was called,
- * whatever the upstream calls it, in answers and in errors; and the headers that tell of a generation are on all of them.
+ * The model's name in answers and errors is the id that was called, on every route and GraphQL field that generates,
+ * independent of the upstream's name for it; each of them carries the headers of a generation.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -115,7 +115,7 @@ const CALLED = OPERATIONS.filter(({ face, delivery }) => face === "REST" && deli
 
 describe("REST", () => {
   it.each(CALLED)(
-    "%s names the model as it was called (%s, of an account: %s), and tells of the generation",
+    "%s names the model as it was called (%s, of an account: %s), with the generation's headers",
     async (_name, kind, isOwned, operation) => {
       const id = (isOwned ? owned[kind] : `acme/hidden-${kind}`) ?? "";
       app.upstream.replyAlways(replyTo(operation, kind, isOwned));
@@ -128,7 +128,7 @@ describe("REST", () => {
       if (body.startsWith("{") && body.includes('"model"')) expect(JSON.parse(body)).toMatchObject({ model: id });
       expect(answer.headers.get("x-cache")).toBe("MISS");
       expect(answer.headers.get("x-generation-id")).toMatch(/^[0-9a-f-]{36}$/);
-      // A job is answered before anybody has begun to work on it.
+      // A job is answered before its work begins.
       if (operation.delivery === "job") return;
       expect(answer.headers.get("x-model-used")).toBe(id);
       expect(answer.headers.get("server-timing")).toMatch(/^gateway;dur=[\d.]+, upstream;dur=[\d.]+$/);
@@ -136,7 +136,7 @@ describe("REST", () => {
   );
 
   it.each(CALLED.filter(([, , , { delivery }]) => delivery !== "job"))(
-    "%s tells an upstream's refusal without its name (%s, %s)",
+    "%s reports an upstream's refusal without its name (%s, %s)",
     async (_name, kind, isOwned, operation) => {
       const id = (isOwned ? owned[kind] : `acme/hidden-${kind}`) ?? "";
       app.upstream.replyAlways(errorReply(400, `The model '${SECRET.toLowerCase()}' is not for you; ask models/${SECRET}.`));
@@ -149,7 +149,7 @@ describe("REST", () => {
     },
   );
 
-  it("names streams, whatever their upstream writes, kept answers and repeated ones", async () => {
+  it("names streams, kept answers and repeated ones by the called id", async () => {
     const odd = [
       `{"model":"${SECRET}","choices":[{"index":0,"delta":{"content":"a"}}]}`,
       `{"\\u006dodel":"${SECRET}","choices":[{"index":0,"delta":{"content":"b"}}]}`,
@@ -183,7 +183,7 @@ describe("REST", () => {
     expect(responses).toContain(`"model":"${owned.text}"`);
   });
 
-  it("tells a refusal in the middle of a stream without the upstream's name", async () => {
+  it("reports a refusal in the middle of a stream without the upstream's name", async () => {
     app.upstream.replyNext(
       sse([...chatChunks(["Hi"], { finishReason: null, usage: null }), { error: { code: 400, message: `${SECRET} is tired.` } }]),
     );

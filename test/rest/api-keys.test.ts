@@ -73,7 +73,7 @@ for (const prefix of ["/account", "/api/account"]) {
       });
     });
 
-    it("are changed: only what is sent", async () => {
+    it("change in the fields that are sent", async () => {
       const { id } = await createKey(app, { creditBudget: 1, allowedModels: ["acme/chat"] });
 
       const answer = await client.request("PATCH", `${prefix}/keys/${id}`, { body: { name: "renamed", creditBudget: 2 } });
@@ -83,7 +83,7 @@ for (const prefix of ["/account", "/api/account"]) {
       expect(await listed(id)).toEqual(answer.json());
     });
 
-    it("of apps register where their consent flow returns to", async () => {
+    it("of apps register the redirect addresses of their consent flow", async () => {
       const urls = ["https://app.example/cb", "http://localhost/cb"];
       const { id } = await createKey(app, { type: "publishable", redirectUrls: urls });
       expect(await listed(id)).toMatchObject({ redirectUrls: urls });
@@ -120,7 +120,7 @@ for (const prefix of ["/account", "/api/account"]) {
       expect((await client.request("PATCH", `${prefix}/keys/${id}`, { body: { redirectUrls: many.slice(1) } })).status).toBe(200);
     });
 
-    it("are revoked, and no longer let anybody in", async () => {
+    it("are revoked, and refused from then on", async () => {
       const { id, key } = await createKey(app);
       expect((await client.get("/account/key", { key })).status).toBe(200);
 
@@ -133,7 +133,7 @@ for (const prefix of ["/account", "/api/account"]) {
       expect(await listed(id)).toBeUndefined();
     });
 
-    it("tell what they are, whatever their type", async () => {
+    it("describe themselves, for every type", async () => {
       const secret = await createKey(app, { expiresIn: 60 });
       const publishable = await createKey(app, { type: "publishable", name: "web", creditBudget: 3 });
 
@@ -162,7 +162,7 @@ for (const prefix of ["/account", "/api/account"]) {
       });
     });
 
-    it("are managed by nobody without the permission", async () => {
+    it("are managed only with the permission", async () => {
       const plain = await createKey(app, { accountPermissions: ["profile", "balance", "usage"] });
       const publishable = await createKey(app, { type: "publishable" });
       const target = await createKey(app);

@@ -169,7 +169,7 @@ describe("an app's usage is refused", () => {
     return [rest.status, rest.json<{ error: { code: string } }>().error.code, ...codes(graphql)];
   };
 
-  it("to nobody", async () => {
+  it("to an anonymous caller", async () => {
     const { appKeyId } = await createAppOwner();
 
     expect(await refusalOf(null, appKeyId)).toEqual([401, "UNAUTHORIZED", "UNAUTHORIZED"]);
@@ -191,7 +191,7 @@ describe("an app's usage is refused", () => {
     }
   });
 
-  it("for what is no app: a secret key, an unknown id, no id at all", async () => {
+  it("for ids that are no app: a secret key, an unknown id, no id at all", async () => {
     const { key } = await createAppOwner();
     const secret = await createAppKey(key, "secret");
 

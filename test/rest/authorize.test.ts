@@ -47,7 +47,7 @@ function expectRefusalPage(page: ShownPage, status: number, message: RegExp): vo
   expect(page.text).toMatch(message);
 }
 
-describe("a request that is not in order", () => {
+describe("an invalid authorization request", () => {
   const PKCE = { code_challenge: "a".repeat(43) };
   const refused: readonly [string, Query, RegExp][] = [
     ["javascript:", { redirect_url: "javascript:alert(1)" }, /whole https URL/],
@@ -86,7 +86,7 @@ describe("a request that is not in order", () => {
     ["a state with a line break", { state: "a\nb" }, /state: must not hold control/],
   ];
 
-  it.each(refused)("is told here, to nobody and to somebody, and redirected nowhere: %s", async (_what, query, message) => {
+  it.each(refused)("is refused on the page, signed in or not, without a redirect: %s", async (_what, query, message) => {
     for (const page of await Promise.all([ask(query, null), ask(query)])) expectRefusalPage(page, 400, message);
   });
 
@@ -107,8 +107,8 @@ describe("a request that is not in order", () => {
   });
 });
 
-describe("a request that is in order", () => {
-  it("sends nobody to sign in, and back here", async () => {
+describe("a valid authorization request", () => {
+  it("asks an anonymous visitor to sign in, and returns", async () => {
     const page = await ask({ state: "x y", models: "acme/chat" }, null);
 
     expect(page.status).toBe(303);
@@ -117,7 +117,7 @@ describe("a request that is in order", () => {
     expect(target.searchParams.get("return_to")).toBe(pathOf({ redirect_url: REDIRECT, state: "x y", models: "acme/chat" }));
   });
 
-  it("says on the pages to sign in and up who has sent somebody there, in the words of the consent page", async () => {
+  it("names the requesting app on the pages to sign in and up, in the words of the consent page", async () => {
     const hostile = `<img src=x>\u202e"${"y".repeat(100)}`;
     const { key, id } = await createKey(app, { type: "publishable", redirectUrls: [REDIRECT] });
     // No operation takes such a name, but rows may have one from before.
@@ -151,7 +151,7 @@ describe("a request that is in order", () => {
     expect((await openPage(app.baseUrl, "/sign-in")).text).not.toMatch(/has sent you|about to/);
   });
 
-  it("shows who is asked, by whom, for what, and where the answer goes", async () => {
+  it("shows the account, the app, the permissions and the return address", async () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.50", expiry: "7", permissions: "profile,usage" });
 
     expect(page.status).toBe(200);
@@ -232,7 +232,7 @@ describe("a request that is in order", () => {
 });
 
 describe("approving", () => {
-  it("sends the browser back with a key in the fragment that is what was asked for", async () => {
+  it("sends the browser back with a key in the fragment that matches the request", async () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.5", expiry: "7", permissions: "profile usage", state: "a b&c=1/é" });
 
     const answer = await decide(page, "approve");
@@ -293,7 +293,7 @@ describe("approving", () => {
     ["every model", { model_choice: "all" }, /Only models that were asked for/],
     ["no model", { models: [] }, /at least one model/],
     ["an unknown model", { models: ["acme/none"] }, /no model/],
-  ])("refuses a form that was made to say more than was asked for: %s", async (_what, set, message) => {
+  ])("refuses a form that was changed to grant more than was requested: %s", async (_what, set, message) => {
     const page = await ask({ models: "acme/chat", budget: "2.5", expiry: "7", permissions: "profile" });
     const before = await keyCount();
 
@@ -301,7 +301,7 @@ describe("approving", () => {
 
     expectRefusalPage(answer, 400, message);
     expect(await keyCount()).toBe(before);
-    // The page is there again, with what was entered, and can be sent once that is put right.
+    // The page shows the entered values again, and can be sent once they are corrected.
     const again = formTo(answer, "/authorize");
     const second = await submitForm(app.baseUrl, again, {
       cookie: person.cookie,
@@ -312,7 +312,7 @@ describe("approving", () => {
     expect(await keyCount()).toBe(before + 1);
   });
 
-  it("counts what was shown, whatever else the form says", async () => {
+  it("grants only permissions that the page showed, ignoring extra fields", async () => {
     const page = await ask();
 
     const answer = await decide(page, "approve", {
@@ -373,7 +373,7 @@ describe("approving", () => {
 describe("a budget beyond the balance", () => {
   const inputOf = (page: ShownPage, id: string) => new RegExp(`<input[^>]* id="${id}"[^>]*>`).exec(page.html)?.[0] ?? "";
 
-  it("is neither offered nor taken, and the form comes back with what was typed", async () => {
+  it("is neither offered nor taken, and the form keeps the entered text", async () => {
     const poor = await signUp(app, { credits: 0.25 });
     const { cookie } = poor;
 
@@ -395,7 +395,7 @@ describe("a budget beyond the balance", () => {
     expect(await currentKey(fragmentOf(granted).api_key ?? "")).toMatchObject({ creditBudget: 1.25 });
   });
 
-  it("is not reached by what is asked for within it", async () => {
+  it("is not reached by a request within it", async () => {
     const page = await ask({ budget: "2.5" });
 
     expect(page.text).toContain("spends up to 2.5 credits of your balance, which is 101 credits.");
@@ -460,7 +460,7 @@ describe("a decision that the person did not make", () => {
     expect((await decide(page, "deny")).status).toBe(303);
   });
 
-  it("is refused from another site, whatever it brings along", async () => {
+  it("is refused from another site, even with a valid token", async () => {
     const page = await ask();
 
     for (const site of ["cross-site", "same-site"]) {
@@ -522,7 +522,7 @@ describe("a decision that the person did not make", () => {
   });
 });
 
-describe("the key that is granted", () => {
+describe("the granted key", () => {
   it("is listed with the app that it was granted to, and stops at once when it is revoked", async () => {
     const appKey = await createKey(app, { type: "publishable", name: "Sketchpad", redirectUrls: [REDIRECT] });
     const { api_key: key = "" } = fragmentOf(await decide(await ask({ app_key: appKey.key, models: "acme/chat" }), "approve"));

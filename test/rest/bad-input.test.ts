@@ -1,4 +1,4 @@
-/** Bad input on REST routes: what is refused, with which code, and that nothing is charged or asked of an upstream for it. */
+/** Bad input on REST routes: the refusal and its code, without a charge or a request to an upstream. */
 
 import { once } from "node:events";
 import { connect } from "node:net";
@@ -199,7 +199,7 @@ describe("account routes", () => {
 });
 
 describe("money", () => {
-  it("asks no upstream for an account that cannot pay, and serves it what is free (12)", async () => {
+  it("calls no upstream for an account that cannot pay, and serves it free models (12)", async () => {
     const { key } = await createStranger(app);
 
     await expectRefused(() => chat({}, key), 402, "INSUFFICIENT_BALANCE");
@@ -231,7 +231,7 @@ describe("models", () => {
     expect((await chat({ model: "acme/free" }, some.key)).status).toBe(200);
   });
 
-  it("refuses one that is unknown, also somebody's private one, and names the closest (15, 16)", async () => {
+  it("refuses an unknown one, also another account's private one, and names the closest (15, 16)", async () => {
     for (const model of ["acme/chatt", "community/somebody/private", "", "x".repeat(254), "__proto__", "a\0b"]) {
       const answer = await expectRefused(() => chat({ model }), 400, "BAD_REQUEST");
       expect(answer.json()).toMatchObject({ error: { param: "model" } });
@@ -446,7 +446,7 @@ describe("upstreams", () => {
     expect(usage.filter(({ request_id }) => request_id === generation)).toHaveLength(1);
   });
 
-  it("tells a stream that the upstream cuts in an error event, and charges what came (27)", async () => {
+  it("reports a stream that the upstream cuts in an error event, and charges the delivered part (27)", async () => {
     app.upstream.replyNext(sse(chatChunks(["one ", "two "], { finishReason: null, usage: null }), { end: "cut" }));
 
     const answer = await chat({ stream: true });

@@ -137,7 +137,7 @@ function expectRefused(answer: Answer, param: string): void {
   expect(answer.json<{ error: object }>().error).toMatchObject({ code: "BAD_REQUEST", param });
 }
 
-describe("every field that is billed", () => {
+describe("a billed field", () => {
   it.each(FORMATS)("is refused by name: %s", async (route, modality, send) => {
     const names = [...BILLED_FIELDS[modality].values()]
       .map(({ name }) => name)
@@ -250,7 +250,7 @@ describe("every field that is billed", () => {
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ ...fields, provider_options: options });
   });
 
-  it("is told with what is allowed instead", async () => {
+  it("is refused with the allowed values", async () => {
     const answer = await client.post("/v1/chat/completions", { model: "acme/priced", messages: MESSAGES, service_tier: "scale" });
 
     expect(answer.json<{ error: { message: string } }>().error.message).toBe(
@@ -328,7 +328,7 @@ describe("a model that prices them", () => {
     expect((await costOfChat({}, written({}))).cost).toBe("0.000215");
   });
 
-  it("asks Anthropic for the hour and meters what it reports", async () => {
+  it("sends Anthropic the hour and meters its report", async () => {
     claude.replyNext(
       json({
         id: "msg_1",
@@ -356,7 +356,7 @@ describe("a model that prices them", () => {
     expect(answer.headers.get("x-cost")).toBe("0.0002225");
   });
 
-  it("shows what they cost", async () => {
+  it("shows their prices", async () => {
     const { pricing } = (await client.get("/v1/models/acme/priced")).json<{ pricing: object }>();
 
     expect(pricing).toMatchObject({

@@ -1,4 +1,4 @@
-/** The media host on each kind of blob store: the same answers, and nothing left behind by what is refused. */
+/** The media host on each kind of blob store: the same answers, and refused uploads leave nothing behind. */
 import { createHash, randomBytes } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { request } from "node:http";

@@ -62,7 +62,7 @@ async function park(bytes: number, path = CHAT, key = app.key): Promise<ClientRe
   return sending;
 }
 
-describe("bodies that are on their way", () => {
+describe("bodies under way", () => {
   it("fill their account's part to the byte, and not a byte more", async () => {
     const bytes = Buffer.byteLength(JSON.stringify(hello));
     const fits = await park(ACCOUNT_BYTES - bytes);
@@ -81,14 +81,14 @@ describe("bodies that are on their way", () => {
     await expect.poll(async () => (await client.post(CHAT, hello)).status).toBe(200);
   });
 
-  it("of one address fill its part, whoever sends them", async () => {
+  it("of one address fill its part, across its callers", async () => {
     const strangers = await Promise.all(Array.from({ length: ACCOUNT_BODIES_PART / ADDRESS_BODIES_PART }, () => createStranger(app)));
     for (const { key } of strangers) await park(ACCOUNT_BYTES, CHAT, key);
 
     expectEnvelope(await client.post(CHAT, hello), 503, "SERVICE_UNAVAILABLE");
   });
 
-  it("are counted as they come when their length is not declared", async () => {
+  it("are counted on arrival when their length is not declared", async () => {
     await park(ACCOUNT_BYTES - 100);
     const sending = begin("POST", CHAT, { "Content-Type": "application/json", "Transfer-Encoding": "chunked" });
     sending.write("x".repeat(101));
@@ -120,7 +120,7 @@ describe("bodies that are on their way", () => {
     );
     expect(routes.length).toBeGreaterThan(20);
     await park(ACCOUNT_BYTES);
-    // What looks at no key is nobody's.
+    // A route that reads no key counts for the anonymous part.
     await park(BYTES / ANONYMOUS_ADDRESS_BODIES_PART, "/api/oauth/token");
 
     const answers = await Promise.all(
@@ -157,7 +157,7 @@ describe("a caller's part", () => {
     return bytes;
   };
 
-  it("bounds a single body: less for a publishable key, least for nobody", () => {
+  it("bounds a single body: less for a publishable key, least for an anonymous caller", () => {
     const MIB = 1024 * 1024;
 
     expect([most(secret), most(publishable), most(publishable, true), most({ kind: "anonymous" })]).toEqual([
@@ -184,12 +184,12 @@ describe("a caller's part", () => {
   });
 });
 
-describe("a body that comes too slowly", () => {
+describe("a body that is sent too slowly", () => {
   it.each([
     ["JSON", "/json", "application/json", "{"],
     ["a form", "/form", "multipart/form-data; boundary=x", '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc'],
     ["a file", "/file", "image/png", "abc"],
-  ])("is given up, as %s", async (_what, path, type, beginning) => {
+  ])("is cut off, as %s", async (_what, path, type, beginning) => {
     const bodies = new BodyBudget(REQUEST_BODIES_BYTES_DEFAULT, { graceMs: 50, bytesPerSecondMin: 1_000, lookMs: 10 });
     const server = await serve(
       (route, endpoint) => {

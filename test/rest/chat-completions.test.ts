@@ -34,7 +34,7 @@ function chunksOf(text: string): Record<string, unknown>[] {
 }
 
 describe("POST /v1/chat/completions", () => {
-  it("answers the upstream's completion, with what it cost in the headers", async () => {
+  it("answers the upstream's completion, with its cost in the headers", async () => {
     const usage = wireUsage(1000, 500, {
       prompt_tokens_details: { cached_tokens: 400 },
       completion_tokens_details: { reasoning_tokens: 100 },
@@ -83,7 +83,7 @@ describe("POST /v1/chat/completions", () => {
     expect(answer.json()).toMatchObject({ model: "acme/with-fallback" });
   });
 
-  it("passes on what it does not know, and the upstream's own name for the model", async () => {
+  it("passes on unknown fields, and the upstream's own name for the model", async () => {
     await post({ model: "chat", top_k: 5, metadata: { a: "b" } });
 
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ model: "upstream-chat", top_k: 5, metadata: { a: "b" } });
@@ -239,7 +239,7 @@ describe("the official OpenAI client", () => {
     await expect(openai().chat.completions.create(hello)).rejects.toBeInstanceOf(InternalServerError);
   });
 
-  it("does not repeat what no repetition can help", async () => {
+  it("does not retry failures that are final", async () => {
     const poor = await createKey(app, { creditBudget: 0 });
     const retrying = new OpenAI({ apiKey: poor.key, baseURL: `${app.baseUrl}/v1`, maxRetries: 3 });
     const before = app.upstream.requests.length;
@@ -253,7 +253,7 @@ describe("the official OpenAI client", () => {
     expect(app.upstream.requests.length).toBe(before);
   });
 
-  it("abandons a stream, which closes the upstream and charges once for what came", async () => {
+  it("abandons a stream, which closes the upstream and charges the delivered part once", async () => {
     const pieces = Array.from({ length: 3 }, (_, index) => `piece${index}`);
     app.upstream.replyNext(sse(chatChunks(pieces, { finishReason: null, usage: null }), { end: "hang" }));
 

@@ -1,4 +1,4 @@
-/** Code agents, called like any model: what they are asked, whom they ask in turn, who pays, and what becomes of those that fail. */
+/** Code agents, called like any model: the requests to them and theirs, who pays, and the handling of failures. */
 import { randomUUID } from "node:crypto";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -102,7 +102,7 @@ const PIPE = `
     body: JSON.stringify({ ...asked, model: "sandbox/text-paid", stream: true }),
   });`;
 
-/** Asks for what nobody has told it. */
+/** Sends a request in words of its own. */
 const ASK_OWN_WORDS = `
   await sluice("/v1/chat/completions", {
     method: "POST",
@@ -119,7 +119,7 @@ const ASK_AT_ONCE = `
   const refused = answers.find(({ status }) => status === 402);
   ${say("{ ok: answers.filter(({ status }) => status === 200).length, error: refused ? (await refused.json()).error : null }")}`;
 
-describe("what a run asks for", () => {
+describe("the requests of a run", () => {
   const costing = (model: string, maxCost: string) => ({ ...greeting(model), maxCost });
 
   beforeAll(() => {
@@ -129,7 +129,7 @@ describe("what a run asks for", () => {
     app.upstream.replyAlways(null);
   });
 
-  it("costs no more in all than its caller says, however much it asks at once", async () => {
+  it("cost no more in all than its caller allows, however many it sends at once", async () => {
     const agent = await deploy(ASK_AT_ONCE);
     for (const [headers, count] of [
       [{ "X-Max-Cost": "0.4" }, 4],
@@ -152,7 +152,7 @@ describe("what a run asks for", () => {
     }
   });
 
-  it("costs a tenth of what its caller has unless they say so: of the key's budget, or of the balance", async () => {
+  it("cost at most a tenth of the caller's budget or balance by default", async () => {
     const agent = await deploy(ASK_AT_ONCE);
     const poor = await createMember(app, { credits: 3 });
     const made = await createClient(app.baseUrl, poor.key).post("/account/keys", { name: "budgeted", creditBudget: 2 });
@@ -166,7 +166,7 @@ describe("what a run asks for", () => {
     }
   });
 
-  it("is bounded over GraphQL and in streams, too, and so is what a prompt agent asks", async () => {
+  it("are bounded over GraphQL and in streams, too, and so are those of a prompt agent", async () => {
     const agent = await deploy(ASK_AT_ONCE);
     const prompt = await registerModel(app, owner, {
       ...{ type: "prompt_agent", visibility: "public", api: null, url: null, upstreamModel: null, bearerToken: null },
@@ -209,7 +209,7 @@ function toBody(model: string): object {
 }
 
 describe("a code agent", () => {
-  it("asks nothing that its own request's safety features would not let through as it is", async () => {
+  it("sends no text that its own request's safety features would have changed or refused", async () => {
     const agent = await deploy(ASK_OWN_WORDS);
 
     const answer = await ask(agent.modelId, { safe: "privacy" });
@@ -221,7 +221,7 @@ describe("a code agent", () => {
   it.each([
     ["/v1/chat/completions", { messages: [{ role: "user", content: "Hello" }] }, "/choices/0/message/content"],
     ["/v1/responses", { input: "Hello" }, "/output/0/content/0/text"],
-  ])("asks a model and a tool for its caller, who pays for the model alone, over %s", async (path, body, place) => {
+  ])("calls a model and a tool for its caller, who pays for the model alone, over %s", async (path, body, place) => {
     const agent = await deploy(ASK_BOTH);
 
     const answer = await client.post(path, { model: agent.modelId, ...body });
@@ -239,7 +239,7 @@ describe("a code agent", () => {
     expect(mcp.noted.map(({ authorization }) => authorization)).toEqual(mcp.noted.map(() => null));
   });
 
-  it("streams what it asks for, as chunks of a chat and as events of a response", async () => {
+  it("streams, as chunks of a chat and as events of a response", async () => {
     const agent = await deploy(PIPE);
 
     const chat = await ask(agent.modelId, { stream: true });
@@ -258,7 +258,7 @@ describe("a code agent", () => {
     expect(children).toMatchObject([{ model: "sandbox/text-paid", status: "ok" }]);
   });
 
-  it("sees neither credentials nor anything but its request, and reaches nothing but generating", async () => {
+  it("sees neither credentials nor anything but its request, and may only generate", async () => {
     const agent = await deploy(`
       const tries = {
         account: ["/account/balance"], keys: ["/account/keys"], agents: ["/account/agents"],
@@ -303,7 +303,7 @@ describe("a code agent", () => {
     });
   });
 
-  it("makes no account, signs nobody in and begins no device flow", async () => {
+  it("cannot create accounts, sign in or begin a device flow", async () => {
     const agent = await deploy(`
       const post = (body) => ({ method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
       const graphql = (query) => ["/graphql", post({ query })];
@@ -369,7 +369,7 @@ describe("a code agent", () => {
   });
 });
 
-describe("a code agent that fails", () => {
+describe("a failing code agent", () => {
   it.each([
     ["throws", `throw new Error("a secret of the owner's")`, 500, "INTERNAL_ERROR", "The agent failed."],
     ["answers no Response", `return "text"`, 500, "INTERNAL_ERROR", "The agent failed."],
@@ -384,7 +384,7 @@ describe("a code agent that fails", () => {
     ["answers another format", `return Response.json({ choices: [] })`, 502, "UPSTREAM_ERROR", null],
     ["refuses", `return Response.json({ error: { message: "Say please." } }, { status: 422 })`, 400, "BAD_REQUEST", "Say please."],
     ["is busy", `return Response.json({ error: { message: "no" } }, { status: 429 })`, 502, "UPSTREAM_ERROR", null],
-  ])("and %s is told in the envelope, and costs nothing", async (_how, body, status, code, message) => {
+  ])("that %s is answered in the envelope, and costs nothing", async (_how, body, status, code, message) => {
     const agent = await deploy(body);
 
     const answer = await ask(agent.modelId);
@@ -417,7 +417,7 @@ describe("a code agent that fails", () => {
     expect(answer.text).not.toContain("secret");
   });
 
-  it("is told alike over GraphQL", async () => {
+  it("is reported alike over GraphQL", async () => {
     const agent = await deploy(`throw new Error("a secret of the owner's")`);
 
     const { errors } = await execute({ ...app, key: caller.key }, ChatDocument, { input: greeting(agent.modelId) });
@@ -449,7 +449,7 @@ describe("the last runs of a code agent", () => {
   const askAs = (key: string, modelId: string, content: string) =>
     client.request("POST", "/v1/chat/completions", { key, body: { model: modelId, messages: [{ role: "user", content }] } });
 
-  it("are told to its owner, what was said by it of the owner's own calls alone", async () => {
+  it("are shown to its owner, with the log of the owner's own calls alone", async () => {
     const agent = await deploy(PRINT);
     const answers = [
       await askAs(owner.key, agent.modelId, "Hello"),

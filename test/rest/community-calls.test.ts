@@ -290,7 +290,7 @@ describe("media", () => {
   const media = (modality: "image" | "video" | "speech" | "transcription" | "embedding", path: string, more: RegisteredFields = {}) =>
     register({ modality, api: null, url: `${origin()}${path}`, ...more });
 
-  it("pictures are made at the base of what was registered", async () => {
+  it("pictures are made at the registered base URL", async () => {
     const model = await media("image", "/v9/images/generations?tenant=a", { completionImagePrice: 40_000_000_000n });
     app.upstream.replyNext(json(imagesObject([await picture()])));
 
@@ -319,7 +319,7 @@ describe("media", () => {
     expectOnlyOwnCredential(lastRequest());
   });
 
-  it("recordings are written down, and billed as long as they are, whatever the upstream heard", async () => {
+  it("recordings are transcribed, and billed by their own length, not the upstream's report", async () => {
     const model = await media("transcription", "/v9", { promptAudioPrice: 1_000_000_000n });
     app.upstream.replyNext(json({ text: "Hello", duration: 3_600 }));
 
@@ -424,8 +424,8 @@ const FORMATS = [
   },
 ] as const;
 
-describe("usage that an upstream reports", () => {
-  it.each(FORMATS)("is believed as far as the hold goes, $how", async ({ api, isStreamed, reply }) => {
+describe("reported usage", () => {
+  it.each(FORMATS)("is trusted up to the hold, $how", async ({ api, isStreamed, reply }) => {
     const model = await registerPriced({ api });
     const held = await heldFor(await registerPriced());
     const ask = async (usage: object | null) => {
@@ -458,7 +458,7 @@ describe("usage that an upstream reports", () => {
     }
   });
 
-  it.each([false, true])("is shown to the caller as what was charged for (streamed: %s)", async (isStreamed) => {
+  it.each([false, true])("is shown to the caller as it was charged (streamed: %s)", async (isStreamed) => {
     const model = await registerPriced();
     app.upstream.replyNext(
       isStreamed ? streamed(wireUsage(1_000_000, 1_000_000)) : json(chatCompletion({ usage: wireUsage(1_000_000, 1_000_000) })),
@@ -478,17 +478,17 @@ describe("usage that an upstream reports", () => {
       app.upstream.replyNext(isStreamed ? streamed(usage) : json(chatCompletion({ usage })));
       await chat(model, { stream: isStreamed });
     }
-    // A tenth of what the caller has. Four answers of the length that was claimed would be 40,000 credits.
+    // A tenth of the caller's balance. Four answers of the claimed length would be 40,000 credits.
     expect(await heldFor(model, {})).toBeLessThan(1);
   });
 });
 
-describe("an answer longer than was reckoned with", () => {
+describe("an answer longer than its estimate", () => {
   /** Some two tokens each. */
   const long = Array.from({ length: 1_500 }, (_, index) => ` heron ${index}`);
   const text = long.join("");
 
-  it.each([false, true])("is paid for what was delivered when the caller set no limit (streamed: %s)", async (isStreamed) => {
+  it.each([false, true])("is paid as far as it was delivered when the caller set no limit (streamed: %s)", async (isStreamed) => {
     const model = await registerPriced();
     const usage = wireUsage(10, 4_000);
     app.upstream.replyNext(isStreamed ? streamed(usage, long) : json(chatCompletion({ content: text, usage })));

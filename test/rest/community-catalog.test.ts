@@ -78,7 +78,7 @@ describe("a call", () => {
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ model: "renamed-there" });
   });
 
-  it("costs exactly the owner's prices, whoever calls, the owner included", async () => {
+  it("costs exactly the owner's prices for every caller, the owner included", async () => {
     const { modelId } = await add({ ...PRICES, visibility: "public" });
 
     for (const caller of [other, owner]) {
@@ -148,7 +148,7 @@ describe("a call", () => {
 });
 
 describe("another account's private model", () => {
-  it("is answered as one that there is not", async () => {
+  it("is answered like a missing one", async () => {
     const [hidden, known] = [await add({ name: "near-miss-1" }), await add({ name: "near-miss-2", visibility: "public" })];
     const unknown = `community/${owner.handle}/near-miss-0`;
     const waiting = await add({ name: "near-miss-3", pending: { visibility: "public" }, pendingEffectiveAt: inThreeHours() });
@@ -195,7 +195,7 @@ describe("the three hours", () => {
     expect(await entryOf(modelId, null)).toMatchObject({ pending_change: null, flags: { paid: true }, owner: owner.handle });
   });
 
-  it("bring another price, of which everybody is told before", async () => {
+  it("bring another price, which is announced to all callers before", async () => {
     const pending = { paidOnly: true, prices: { completionTextPrice: "10000000" } };
     const { modelId } = await add({ ...PRICES, visibility: "public", pending, pendingEffectiveAt: inThreeHours() });
 
@@ -314,7 +314,7 @@ describe("the lists", () => {
 });
 
 describe("health", () => {
-  it("keeps what mostly fails off the lists, and nobody from calling it", async () => {
+  it("takes failing models off the lists, and keeps them callable", async () => {
     const { id, modelId } = await add({ visibility: "public" });
     const call = async (count: number) => {
       for (let index = 0; index < count; index += 1) await chat(modelId, other);
@@ -351,7 +351,7 @@ describe("health", () => {
   const embed = (model: string) => client.post("/v1/embeddings", { model, input: "Hello" }, { key: other.key });
   const speak = (model: string) => client.post("/v1/audio/speech", { model, input: "Hello", voice: "alloy" }, { key: other.key });
 
-  /** What is called, what the upstream answers, and what is counted of it: what went well, and what failed. */
+  /** Each call with the upstream's answer, and its count: success or failure. */
   const COURSES: readonly [string, (modelId: string) => Promise<Answer>, readonly Reply[], [number, number], RegisteredFields?][] = [
     ["an answer", ask, [], [1, 0]],
     ["a streamed answer", stream, [], [1, 0]],

@@ -31,7 +31,7 @@ interface Owner extends Payer, Client {
   readonly handle: string;
 }
 
-/** Somebody who manages the models of an account of their own, and may publish. */
+/** An account with a key that manages its models, and permission to publish. */
 async function createOwner({ isPublisher = true } = {}): Promise<Owner> {
   const payer = await createPayer(app, { pack: 10_000_000_000n });
   const { prisma } = databaseOf(app);
@@ -129,7 +129,7 @@ describe("a text model", () => {
     expect(JSON.stringify(app.logs)).not.toContain(TOKEN);
   });
 
-  it("can be called at once, with its credential, and by nobody else", async () => {
+  it("can be called at once with its credential, by its owner alone", async () => {
     const { modelId } = await create({ upstreamModel: "their-name" });
     const chat = { model: modelId, messages: [{ role: "user", content: "Hello" }] };
 
@@ -402,7 +402,7 @@ describe("the three hours", () => {
     });
   });
 
-  it("are not shortened: not by what has nothing to do with it, not by another price, not by making it anew", async () => {
+  it("are not shortened by an unrelated change, another price or a new registration", async () => {
     const { id, name } = await createPublic({ promptTextPrice: 0.000001 });
     const first = await changed(id, { promptTextPrice: 0.000002 });
     clock.move(PENDING_CHANGE_MS / 2);
@@ -501,7 +501,7 @@ describe("fallbacks", () => {
     expect(await changed(model.id, { title: "Nothing to do with them" })).toMatchObject({ fallbacks: [] });
   });
 
-  it("that are gone keep nobody from changing a price", async () => {
+  it("that are gone let a price change", async () => {
     const own = await create();
     const model = await create({ ...prices, fallbacks: [own.modelId] });
     await owner.request("DELETE", `/account/my-models/${own.id}`);

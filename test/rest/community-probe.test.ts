@@ -107,7 +107,7 @@ describe("an upstream that answers", () => {
   });
 });
 
-describe("an upstream that does not answer as a model", () => {
+describe("an upstream that does not answer like a model", () => {
   const FAILURES: readonly [string, Reply, object][] = [
     ["refuses the credential", errorReply(401, "words-of-the-upstream"), { status: 401, message: "The upstream refuses the credential." }],
     ["has no such endpoint", errorReply(404, "words-of-the-upstream"), { status: 404 }],
@@ -125,7 +125,7 @@ describe("an upstream that does not answer as a model", () => {
     ["breaks off", closeSocket(), { status: null, latencyMs: null }],
   ];
 
-  it.each(FAILURES)("because it %s is told so, in none of its words", async (_, reply, expected) => {
+  it.each(FAILURES)("and %s is reported, without its words", async (_, reply, expected) => {
     app.upstream.replyNext(reply);
 
     const answer = await probe();
@@ -135,7 +135,7 @@ describe("an upstream that does not answer as a model", () => {
     expect(answer.text).not.toContain(TOKEN);
   });
 
-  it("is told alike whether its host is unknown or refuses connections", async () => {
+  it("is reported alike whether its host is unknown or refuses connections", async () => {
     const answers: unknown[] = [];
     for (const url of ["https://no-such-host.invalid/v1", "http://127.0.0.1:1/v1"]) {
       answers.push((await probe({ ...text(), url })).json());

@@ -1,4 +1,4 @@
-/** The content cache over HTTP: what is answered twice is charged once (docs/spec/generation.md#content-cache). */
+/** The content cache over HTTP: a repeated answer is charged once (docs/spec/generation.md#content-cache). */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { SharedWork } from "../../src/services/generation/content-cache/content-cache.js";
 import { databaseOf } from "../e2e/money.js";
@@ -77,7 +77,7 @@ describe("GET /text/{prompt}, asked again", () => {
     ["a system prompt", "?system=Be%20brief"],
     ["a temperature", "?temperature=0"],
     ["json", "?json=true"],
-  ])("is made anew with %s", async (_, query) => {
+  ])("is generated again with %s", async (_, query) => {
     await client.get(path);
 
     expect(marks(await client.get(path + query)).cache).toBe("MISS");
@@ -100,7 +100,7 @@ describe("GET /text/{prompt}, asked again", () => {
     expect(marks(await client.get(`${path}?seed=-1`))).toEqual(MISS);
   });
 
-  it("is made anew, charged and remembered with no-cache", async () => {
+  it("is generated again, charged and kept with no-cache", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Old." })), json(chatCompletion({ content: "New." })));
     await client.get(path);
 
@@ -136,7 +136,7 @@ describe("GET /text/{prompt}, asked again", () => {
 });
 
 describe("the same GET at the same time", () => {
-  it("is one generation and one charge, whoever asks", async () => {
+  it("is one generation and one charge for all callers", async () => {
     const before = await usageCount();
     const { key } = await createKey(app);
     app.upstream.replyNext(json(chatCompletion({ content: "One for all." }), { delayMs: 100 }));
@@ -151,7 +151,7 @@ describe("the same GET at the same time", () => {
     expect((await usageCount()) - before).toBe(1);
   });
 
-  it("goes on when the caller who began it leaves, and is stopped when everybody has", async () => {
+  it("goes on when the first caller leaves, and stops when the last does", async () => {
     let answer = () => {};
     const gate = new Promise<void>((resolve) => {
       answer = resolve;
@@ -193,7 +193,7 @@ describe("the same GET at the same time", () => {
     expect(await isRemembered()).toBe("HIT");
   });
 
-  it("shares a failure with those who wait, and with nobody after them", async () => {
+  it("shares a failure with waiting requests only", async () => {
     app.upstream.replyNext(json(errorBody("no"), { status: 500, delayMs: 100 }));
     const asked = app.upstream.requests.length;
 
@@ -267,7 +267,7 @@ describe("a streamed GET /text/{prompt}", () => {
     expect([marks(whole), whole.text]).toEqual([HIT, "One, two."]);
   });
 
-  it("replays what was made whole", async () => {
+  it("replays whole answers", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Whole." })));
     await client.get(path);
 

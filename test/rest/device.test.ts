@@ -105,7 +105,7 @@ describe("POST /api/device/code", () => {
     }
   });
 
-  it("refuses a scope that no app has, and what is no request", async () => {
+  it("refuses a scope that apps cannot have, and invalid requests", async () => {
     expectOAuthError(await client.post("/api/device/code", { scope: "profile keys" }), "invalid_scope");
     expectOAuthError(await client.post("/api/device/code", { scope: ["profile"] }), "invalid_request");
     expectOAuthError(await client.post("/api/device/code", { client_id: "x".repeat(513) }), "invalid_request");
@@ -172,7 +172,7 @@ describe("POST /api/device/token", () => {
     expectOAuthError(await postForm("/api/device/token", fields), "invalid_grant");
   });
 
-  it("says access_denied, expired_token, invalid_grant and invalid_client for what they are", async () => {
+  it("answers access_denied, expired_token, invalid_grant and invalid_client for their causes", async () => {
     const [denied, expired] = [await ask(), await ask({ client_id: appKey })];
     await visitor.send(await confirm(denied.user_code), "/device/decision", { decision: "deny", budget: "nonsense" });
 
@@ -193,7 +193,7 @@ describe("POST /api/device/token", () => {
     expectOAuthError(await poll(expired), "expired_token");
   });
 
-  it("refuses what is no poll", async () => {
+  it("refuses invalid polls", async () => {
     const { device_code } = await ask();
 
     expectOAuthError(await client.post("/api/device/token", {}), "invalid_request");
@@ -219,7 +219,7 @@ describe("GET /api/device/userinfo", () => {
     expect(publishable.json()).toEqual(always);
   });
 
-  it("refuses whoever has no good key", async () => {
+  it("refuses requests without a good key", async () => {
     expectEnvelope(await client.get("/api/device/userinfo"), 401, "UNAUTHORIZED");
     const answer = await client.get("/api/device/userinfo", { key: "sk_wrong" });
     expectEnvelope(answer, 401, "UNAUTHORIZED");
@@ -246,7 +246,7 @@ describe("the device page", () => {
     expectOAuthError(await poll(device), "authorization_pending");
   });
 
-  it("shows whatever a link holds as text", async () => {
+  it("shows the text of a link as text", async () => {
     const page = await visitor.open(`/device?user_code=${encodeURIComponent('"><script>alert(1)</script>')}`);
 
     expect(page.html).not.toContain("<script");
@@ -296,7 +296,7 @@ describe("the device page", () => {
     expect(page.text).toContain("Let this device spend your credits?");
   });
 
-  it("says what is wrong with the terms, and keeps what was entered", async () => {
+  it("names wrong terms, and keeps the entered values", async () => {
     const device = await ask({ scope: "usage" });
     const page = await confirm(device.user_code);
 
@@ -355,7 +355,7 @@ describe("the device page", () => {
     expect(broke.forms.find(({ action }) => action === "/device/decision")?.buttons).toEqual([{ name: "decision", value: "deny" }]);
   });
 
-  it("shows what came of it when it is sent again, and changes nothing", async () => {
+  it("shows its result when it is sent again, and changes nothing", async () => {
     const device = await ask();
     const page = await confirm(device.user_code);
     await visitor.send(page, "/device/decision", approve);
@@ -369,7 +369,7 @@ describe("the device page", () => {
     expect((await confirm(device.user_code)).text).toContain("Connected");
   });
 
-  it("takes its form from its own page, its own session and nobody else", async () => {
+  it("takes its form only from its own page and session", async () => {
     const device = await ask();
     const page = await confirm(device.user_code);
     const attacker = await signUp(app);

@@ -102,7 +102,7 @@ describe("POST /v1/embeddings", () => {
     expect(answer.text).toBe(document.replace('"m"', '"acme/embedding"'));
   });
 
-  it("gives base64 to who asks for it when the upstream knows numbers only", async () => {
+  it("gives base64 on request when the upstream knows numbers only", async () => {
     app.upstream.replyNext(json(embeddings([[0.5, 3]])));
 
     const answer = await openai.embeddings.create({ model: "acme/embedding", input: "Hello" });
@@ -111,7 +111,7 @@ describe("POST /v1/embeddings", () => {
     expect(answer.usage).toEqual({ prompt_tokens: 1_000, total_tokens: 1_000 });
   });
 
-  it("gives numbers to who asks for nothing or for numbers when the upstream answers base64", async () => {
+  it("gives numbers by default or on request when the upstream answers base64", async () => {
     app.upstream.replyNext(json(embeddings([[0.5, 3]], { encoded: true })), json(embeddings([[0.5, 3]], { encoded: true })));
 
     const first = await client.post("/v1/embeddings", { model: "acme/embedding", input: "Hello" });
@@ -121,7 +121,7 @@ describe("POST /v1/embeddings", () => {
     expect(second.json()).toMatchObject({ object: "list", data: [{ object: "embedding", index: 0, embedding: [0.5, 3] }] });
   });
 
-  it("takes texts, a list of tokens and lists of tokens, and passes on what it does not know", async () => {
+  it("takes texts, a list of tokens and lists of tokens, and passes on unknown fields", async () => {
     const inputs = [
       ["a", "b"],
       [1, 2, 3],

@@ -8,7 +8,7 @@ import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const KNOWN_KEY = "sk_known";
 
-/** Knows one key; a wrong one is refused and nobody is nobody. */
+/** Knows one key; refuses a wrong one, and takes a request without one as anonymous. */
 const oneKey: Authenticator = {
   authenticate: (token): Caller => {
     if (token === null) return { kind: "anonymous" };
@@ -154,7 +154,7 @@ describe("credentials", () => {
     }
   });
 
-  it("lets nobody in on a public route, and refuses a wrong key there", async () => {
+  it("lets an anonymous caller use a public route, and refuses a wrong key there", async () => {
     expect(await get("/public")).toMatchObject({ status: 200, json: { kind: "anonymous" } });
     expect(await get("/public?key=sk_wrong")).toMatchObject({ status: 401 });
   });
@@ -225,14 +225,14 @@ describe("input", () => {
     });
   });
 
-  it("tells at most twenty fields of some hundred", async () => {
+  it("names at most twenty fields of some hundred", async () => {
     const answer = await post({ name: "x", parts: Array.from({ length: 500 }, () => 5) });
 
     expect(Object.keys(answer.json.error.details.fieldErrors)).toHaveLength(20);
     expect(answer.json.error.message).toMatch(/^500 fields are wrong: parts\.0: .*; parts\.2: [^;]*; and 497 more$/);
   });
 
-  it("tells the first wrong item of thousands, and how many fields are unknown", async () => {
+  it("names the first wrong item of thousands, and counts the unknown fields", async () => {
     const wrong = await post({ name: "x", parts: Array.from({ length: 2_000 }, () => 5) });
     const unknown = await post({
       name: "x",
@@ -285,7 +285,7 @@ describe("input", () => {
 });
 
 describe("errors", () => {
-  it("tells nothing of an unknown error, and logs it once with the request id and without the query", async () => {
+  it("hides an unknown error, and logs it once with the request id and without the query", async () => {
     const before = server.logged.length;
 
     const answer = await get("/fails/unknown?key=sk_known&token=abc");
@@ -306,15 +306,15 @@ describe("errors", () => {
     expect(JSON.stringify(lines)).not.toMatch(/sk_known|token/);
   });
 
-  it("tells nothing of an internal error either", async () => {
+  it("hides an internal error", async () => {
     expect(JSON.stringify((await get("/fails/internal")).json)).not.toContain("pepper");
   });
 
-  it("answers 500 when nothing at all was thrown", async () => {
+  it("answers 500 when undefined was thrown", async () => {
     expect(await get("/fails/falsy")).toMatchObject({ status: 500 });
   });
 
-  it("logs the cause of a 5xx and does not tell it", async () => {
+  it("logs the cause of a 5xx and hides it from the caller", async () => {
     const before = server.logged.length;
 
     const answer = await get("/fails/upstream");
@@ -324,7 +324,7 @@ describe("errors", () => {
     expect(JSON.stringify(server.logged.slice(before))).toContain("connect refused");
   });
 
-  it("does not log what the caller did wrong", async () => {
+  it("does not log a caller's mistake", async () => {
     const before = server.logged.length;
 
     await get("/fails/forbidden");
@@ -339,7 +339,7 @@ describe("errors", () => {
     expect(answer.headers.get("retry-after")).toBe("2");
   });
 
-  it("tells SDKs not to repeat 402, 403, 409 and whatever fails after an upstream began", async () => {
+  it("tells SDKs not to retry 402, 403, 409 and failures after an upstream began", async () => {
     for (const how of ["insufficient_balance", "key_budget_exhausted", "forbidden", "conflict", "final"]) {
       expect((await get(`/fails/${how}`)).headers.get("x-should-retry")).toBe("false");
     }

@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe("the service", () => {
-  it("says what it is and where to go", async () => {
+  it("names itself and where to go", async () => {
     const answer = await client.get("/", { key: null });
 
     expect(answer.status).toBe(200);
@@ -44,7 +44,7 @@ describe("the service", () => {
     }
   });
 
-  it("lives and is ready, whoever asks", async () => {
+  it("is alive and ready for every caller", async () => {
     for (const key of [null, "sk_wrong"]) {
       expect((await client.get("/healthz", { key })).json()).toEqual({ status: "ok" });
       expect((await client.get("/readyz", { key })).json()).toEqual({ status: "ready" });
@@ -53,7 +53,7 @@ describe("the service", () => {
 });
 
 describe("errors over HTTP", () => {
-  it("answers what is not HTTP in the envelope", async () => {
+  it("answers a request that is not HTTP in the envelope", async () => {
     const port = Number(new URL(app.baseUrl).port);
 
     const answer = await sendRaw(port, "GET / HTTP/1.1\r\nHost: localhost\r\nBad Header\r\n\r\n");
@@ -77,7 +77,7 @@ describe("errors over HTTP", () => {
   });
 });
 
-describe("a path that is not there", () => {
+describe("an unknown path", () => {
   const base = () => `Set the base URL of your client to ${app.baseUrl.replace("127.0.0.1", "localhost")}/v1`;
   const messageOf = async (method: string, path: string) => {
     const answer = await client.request(method, path, { key: null });
@@ -95,11 +95,11 @@ describe("a path that is not there", () => {
     ["/v1/v1/images/edits", "/v1/images/edits"],
     ["/api/v1/chat/completions", "/v1/chat/completions"],
     ["/openai/v1/embeddings", "/v1/embeddings"],
-  ])("says of POST %s that the base URL is wrong", async (path, meant) => {
+  ])("suggests the right base URL for POST %s", async (path, meant) => {
     expect(await messageOf("POST", path)).toBe(`No such path. Did you mean POST ${meant}? ${base()}: it ends in /v1, and has it once.`);
   });
 
-  it("says so where the path is there for another method, which stays 405", async () => {
+  it("is 405 when it exists for another method", async () => {
     const speech = await client.post("/audio/speech", {});
     const chat = await client.get("/v1/chat/completions");
 
@@ -120,7 +120,7 @@ describe("a path that is not there", () => {
     ["POST", "/v1/batches", "one by one"],
     ["POST", "/v1/messages", "POST /v1/chat/completions"],
     ["POST", "/api/chat", "POST /v1/chat/completions"],
-  ])("says of %s %s that it is not offered, and what is", async (method, path, instead) => {
+  ])("suggests the gateway's alternative to %s %s", async (method, path, instead) => {
     const message = await messageOf(method, path);
 
     expect(message).toMatch(/^No such path\. This gateway does not offer it\. /);
@@ -134,7 +134,7 @@ describe("a path that is not there", () => {
     ["GET", "//v1/models", "GET /v1/models"],
     ["GET", "/account/key/usge", "GET /account/key/usage"],
     ["POST", "/v1/audio/speach", "POST /v1/audio/speech"],
-  ])("says of %s %s which one is near", async (method, path, meant) => {
+  ])("suggests the nearest path for %s %s", async (method, path, meant) => {
     expect(await messageOf(method, path)).toBe(`No such path. Did you mean ${meant}?`);
   });
 
@@ -145,11 +145,11 @@ describe("a path that is not there", () => {
     `/v1/${"completions".repeat(500)}`,
     "/%2F%2F",
     "/v1/constructor",
-  ])("says nothing where nothing is near: %.30s", async (path) => {
+  ])("has no suggestion where no path is near: %.30s", async (path) => {
     expect(await messageOf("POST", path)).toBe("No such path.");
   });
 
-  it("names each route by itself", () => {
+  it("suggests a complete method and path beside each route", () => {
     const unknown = new UnknownRoutes(recordRoutes(), () => "");
     for (const { path, methods } of recordRoutes()) {
       const [method = "GET"] = Object.keys(methods);
@@ -160,7 +160,7 @@ describe("a path that is not there", () => {
 });
 
 describe("a key in the URL", () => {
-  it("stands in no log line, whatever becomes of the request", async () => {
+  it("appears in no log line, however the request ends", async () => {
     const { key } = await createKey(app, { accountPermissions: ["usage"] });
     app.upstream.replyNext(errorReply(500), sse(chatChunks(["a"], { finishReason: null, usage: null }), { end: "cut" }));
     const before = app.logs.length;
@@ -176,7 +176,7 @@ describe("a key in the URL", () => {
   });
 });
 
-describe("what an upstream's refusal was", () => {
+describe("the cause of an upstream's refusal", () => {
   const messages = [{ role: "user", content: "Hi" }];
   const said = { error: { message: "Slow down.", type: "tokens", code: "rate_limit_exceeded" } };
   const details = { upstreamStatus: 429, upstreamCode: "rate_limit_exceeded", retryAfterSeconds: 17 };
@@ -192,7 +192,7 @@ describe("what an upstream's refusal was", () => {
     ["/v1/images/generations", { model: "acme/image", prompt: "A heron" }],
     ["/v1/audio/speech", { model: "acme/speech", input: "Hi", voice: "alloy" }],
     ["/v1/moderations", { model: "acme/moderation", input: "Hi" }],
-  ])("is told with the time to wait: POST %s %j", async (path, body) => {
+  ])("is answered with the time to wait: POST %s %j", async (path, body) => {
     app.upstream.replyNext(busy());
 
     const answer = await client.post(path, body);
@@ -202,7 +202,7 @@ describe("what an upstream's refusal was", () => {
     expect(answer.json()).toMatchObject({ error: { details } });
   });
 
-  it("is told on GraphQL, and where a stream has begun", async () => {
+  it("is answered on GraphQL, and in a stream that has begun", async () => {
     app.upstream.replyNext(
       busy(),
       busy(),
@@ -221,7 +221,7 @@ describe("what an upstream's refusal was", () => {
     expect(begun.text).toContain('"details":{"upstreamStatus":429,"upstreamCode":"rate_limit_exceeded"}');
   });
 
-  it("is what refused the request, by a word of ours, however the upstream says it", async () => {
+  it("is named in the gateway's words, in every wording of the upstream", async () => {
     const codeOf = async (status: number, error: object) => {
       app.upstream.replyNext(json({ error }, { status }));
       return client.post("/v1/chat/completions", { model: "acme/chat", messages }).then((answer) => answer.json<{ error: object }>().error);
@@ -261,7 +261,7 @@ describe("what an upstream's refusal was", () => {
     expect(Number(answer.headers.get("retry-after"))).toBeLessThanOrEqual(60);
   });
 
-  it("is that of the model that was asked for when its fallbacks have failed too", async () => {
+  it("is that of the called model when its fallbacks have failed too", async () => {
     app.upstream.replyNext(busy(), errorReply(400, "The fallback finds it wanting."));
 
     const answer = await client.post("/v1/chat/completions", { model: "acme/with-fallback", messages });
@@ -280,7 +280,7 @@ describe("what an upstream's refusal was", () => {
     expect(answer.json()).toMatchObject({ error: { details: { upstreamStatus: status } } });
     expect(answer.text).toContain("which is not your key: whoever runs the model has to put it right");
     expect(answer.text).not.toContain("acme-secret-key");
-    // The operator is told once, however often it happens.
+    // The operator's log has one line, however often it happens.
     app.upstream.replyNext(errorReply(status), errorReply(status));
     await client.post("/v1/chat/completions", { model: "acme/chat", messages });
     expectEnvelope(await client.post("/v1/embeddings", { model: "acme/embedding", input: "Hi" }), 502, "UPSTREAM_ERROR");
@@ -298,7 +298,7 @@ describe("what an upstream's refusal was", () => {
   });
 });
 
-describe("what a 402 tells", () => {
+describe("the details of a 402", () => {
   const body = { model: "acme/dear", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] };
   const input: ChatCompletionInput = { model: "acme/dear", maxTokens: 5, messages: [{ role: "USER", content: "Hi" }] };
   const refusalOf = async (key: string, path = "/v1/chat/completions", asked: object = body) => {
@@ -307,7 +307,7 @@ describe("what a 402 tells", () => {
     return answer.json<{ error: { code: string; message: string; details: object } }>().error;
   };
 
-  it("is what the request needs and what the account has, on both faces, and what to do", async () => {
+  it("are the required and the available amount, on both faces, with a remedy", async () => {
     const { key } = await createPayer(app, { pack: 2n * CREDIT });
 
     const error = await refusalOf(key);
@@ -321,14 +321,14 @@ describe("what a 402 tells", () => {
         "State a smaller max_tokens, or top up the account.",
     });
     expect(graphql.errors).toMatchObject([{ message: error.message, extensions: { code: error.code, details: error.details } }]);
-    // Streams, and what is no text.
+    // Streams, and answers other than text.
     expect(await refusalOf(key, "/v1/chat/completions", { ...body, stream: true })).toMatchObject({ details: error.details });
     const speech = await refusalOf(key, "/v1/audio/speech", { model: "acme/speech-dear", input: "Hello", voice: "alloy" });
     expect(speech).toMatchObject({ details: { bound: "balance", required: "5", available: "2" } });
     expect(speech.message).toMatch(/ and 2 are left\. Ask for less, or top up the account\.$/);
   });
 
-  it("is nothing of the account's to a key that may not ask for its balance", async () => {
+  it("leave out the account's balance for a key that may not read it", async () => {
     const { key } = await createPayer(app, { pack: 2n * CREDIT, permissions: [] });
 
     const error = await refusalOf(key);
@@ -338,7 +338,7 @@ describe("what a 402 tells", () => {
     expect(error.message).toContain("it needs 5 credits set aside. State");
   });
 
-  it("is what was bought where nothing else pays", async () => {
+  it("are the bought credits where no others pay", async () => {
     const { key } = await createPayer(app, { tier: 50n * CREDIT, pack: CREDIT });
 
     const error = await refusalOf(key, "/v1/chat/completions", { ...body, model: "acme/dear-paid" });
@@ -346,7 +346,7 @@ describe("what a 402 tells", () => {
     expect(error).toMatchObject({ code: "INSUFFICIENT_BALANCE", details: { bound: "balance", required: "5", available: "1" } });
   });
 
-  it("is whose budget it is that has no more, and what it has left", async () => {
+  it("name the key whose budget is used up, and the rest of it", async () => {
     const root = await createKey(app, { creditBudget: 3, accountPermissions: [] });
     const own = await refusalOf(root.key);
     const { key } = await createPayer(app, { pack: 50n * CREDIT, budget: 3n * CREDIT, permissions: ["keys"] });

@@ -42,7 +42,7 @@ const WHOLE: readonly (readonly [string, Reply])[] = [
   ["an error beside its choices that blames the request", completion({ choices: [choice({})], error: { code: 400, message: "bad" } })],
 ];
 
-describe("A whole answer that failed", () => {
+describe("a whole answer that failed", () => {
   it.each(WHOLE)("is 502 and free: %s", async (_, reply) => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(reply);
@@ -86,8 +86,8 @@ const FAILED_CHUNKS: readonly (readonly [string, Record<string, unknown>])[] = [
   ["Groq's note that it stopped", { ...chatChunk({}, "stop"), x_groq: { id: "req_1", error: "over capacity" } }],
 ];
 
-describe("A stream that failed", () => {
-  it.each(FAILED_CHUNKS)("ends with an error event, and is charged for what was delivered: %s", async (_, failed) => {
+describe("a stream that failed", () => {
+  it.each(FAILED_CHUNKS)("ends with an error event, and is charged for the delivered part: %s", async (_, failed) => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(sse([...SAID, failed]));
 
@@ -140,7 +140,7 @@ describe("A failed response of an upstream of the Responses format", () => {
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });
 
-  it("ends a stream with an error event, charged for what was delivered", async () => {
+  it("ends a stream with an error event, charged for the delivered part", async () => {
     const [model, payer] = [await registered(), await createPayer(app, { pack: CREDIT })];
     const events = responseEvents(failed).map((each) => event(each, String(each.type)));
     app.upstream.replyNext(sse(events, { done: false }));

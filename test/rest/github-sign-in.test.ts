@@ -24,7 +24,7 @@ beforeEach(() => {
   github.failure = null;
 });
 
-/** Somebody at GitHub whom nobody here knows. */
+/** A GitHub user without an account here. */
 function newPerson(more: Partial<GitHubUser> = {}): GitHubUser {
   people += 1;
   const email = `gh-${people}@example.com`;
@@ -175,7 +175,7 @@ describe("Signing in with GitHub", () => {
     expect(back.text).toContain("You have not let GitHub say who you are.");
   });
 
-  it("does not hand an account over to whoever has its address at GitHub", async () => {
+  it("keeps an account from another GitHub user with the same unverified address", async () => {
     const person = newPerson();
     const owner = await signUp(app, { email: `gh-${person.id}@example.com` });
 
@@ -213,7 +213,7 @@ describe("Signing in with GitHub", () => {
   it.each([
     ["is broken", { status: 503, body: "{}" }],
     ["answers no JSON", { status: 200, body: "<html>" }],
-  ])("says that GitHub %s, and lets nobody in", async (_name, failure) => {
+  ])("reports that GitHub %s, and starts no session", async (_name, failure) => {
     const browser = new PageBrowser(app.baseUrl);
     const asked = await start(browser);
     github.user = newPerson();

@@ -1,4 +1,4 @@
-/** Texts of callers that answers and requests to upstreams carry in headers: whatever they hold, the answer comes and no other header is made of them. */
+/** Texts of callers in the headers of answers and of requests to upstreams: they break no answer and add no header. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { recording } from "../support/recordings.js";

@@ -123,7 +123,7 @@ describe("an Idempotency-Key", () => {
     ["another body", { ...hello, temperature: 1 }, CHAT],
     ["another model", { ...hello, model: "acme/chat-b" }, CHAT],
     ["another operation", hello, "/text"],
-  ])("is 409 for %s, and stays what it is", async (_, body, path) => {
+  ])("is 409 for %s, and keeps its first answer", async (_, body, path) => {
     await ask();
 
     const refused = await ask(body, path);
@@ -198,7 +198,7 @@ describe("an Idempotency-Key", () => {
     expect(await idempotentRequest.count({ where: { key } })).toBe(0);
   });
 
-  it("has an answer replayed of as many bytes as are kept, and of one more only told what it was", async () => {
+  it("has an answer of the maximum size replayed, and of one byte more only the receipt", async () => {
     const sizeOf = async (bytes: number) => {
       key = randomUUID();
       app.upstream.replyNext(json(chatCompletion({ content: "x".repeat(bytes) })));
@@ -264,7 +264,7 @@ describe("kept answers", () => {
     expectOmitted(refused, unkept, "no room");
     const { accountId, ...row } = await rowOf(key);
     expect(row).toMatchObject({ body: null, omission: "no_room", sizeBytes: 0 });
-    // Somebody else's quota is another one, and so is their row under the same key.
+    // Another account has its own quota, and its own row under the same key.
     await ask(free, CHAT);
     expect(isReplay(await ask(free, CHAT))).toBe(true);
 
@@ -454,7 +454,7 @@ describe("every generation route", () => {
     expect({ charges, calls }).toEqual({ charges: 1, calls: 1 });
   });
 
-  it("knows a form again by its fields and files, whatever its boundary", async () => {
+  it("recognizes a form by its fields and files, independent of its boundary", async () => {
     app.upstream.replyNext(json({ text: "Heard." }));
     const send = async (sound: number, language = "en") => {
       const form = new FormData();
@@ -506,7 +506,7 @@ function wav(sample: number): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-describe("what a process left when it died", () => {
+describe("the request of a process that died", () => {
   /** As if the one that worked on it were gone: what the database knows is all that is left. */
   async function abandon(): Promise<{ id: string; generationId: string }> {
     await ask();
@@ -531,7 +531,7 @@ describe("what a process left when it died", () => {
     expect(usage.map(({ request_id }) => request_id)).toContain(generationId);
   });
 
-  it("is done anew when nothing was charged", async () => {
+  it("is executed again when nothing was charged", async () => {
     const { id } = await abandon();
     await database.pool.query("UPDATE idempotent_request SET generation_id = $2 WHERE id = $1", [id, randomUUID()]);
 

@@ -29,7 +29,7 @@ beforeAll(async () => {
     title: "GPT Image",
     prices: { completionImagePrice: "0.04" },
   };
-  // Nobody answers at the media host's name: its files can only be read where they are stored.
+  // The media host's name has no server behind it: its files can only be read where they are stored.
   const config = { upstreamAllowHosts: ["localhost"], mediaUrl: "https://media.invalid/files" };
   app = await createTestApp({ config, models: [{ id: "acme/gpt-image", ...gptImage }] });
   client = createClient(app.baseUrl, app.key);
@@ -98,7 +98,7 @@ describe("POST /v1/images/generations", () => {
     expect(row).toMatchObject({ type: "generate.image", model: "acme/image", cost_usd: 0.04, status: "ok" });
   });
 
-  it("takes the default model, and passes on what it does not know", async () => {
+  it("takes the default model, and passes on unknown fields", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
     const answer = await generations({
@@ -125,12 +125,12 @@ describe("POST /v1/images/generations", () => {
     });
   });
 
-  /** What the wrappers send when nobody states anything, read in the source of each. */
+  /** The default parameters of the wrappers, read in the source of each. */
   const wrappers = [
     ["@langchain/openai's DallEAPIWrapper", { n: 1, size: "1024x1024", response_format: "url", style: "vivid", quality: "standard" }],
     ["langchain_community's DallEAPIWrapper", { n: 1, size: "1024x1024", quality: "standard" }],
   ] as const;
-  it.each(wrappers)("takes what %s sends", async (_who, defaults) => {
+  it.each(wrappers)("takes the default parameters of %s", async (_who, defaults) => {
     app.upstream.replyAlways(json(imagesObject([png])));
     const body = { ...defaults, prompt: "A fox", user: "u-1" };
 
@@ -179,7 +179,7 @@ describe("POST /v1/images/generations", () => {
     expect(many.json<{ data: object[] }>().data).toHaveLength(2);
   });
 
-  it("answers everybody their own large picture, whoever has left and whatever was answered before", async () => {
+  it("answers each caller their own large picture, after others have left or been answered", async () => {
     const large = (prompt: string) => Buffer.concat([png, Buffer.alloc(400_000, prompt)]);
     app.upstream.replyAlways({
       kind: "handler",
@@ -483,7 +483,7 @@ describe("an upstream that fails", () => {
     ]);
   });
 
-  it("is followed by its fallback when what it answers is no picture", async () => {
+  it("is followed by its fallback when its answer is no picture", async () => {
     app.upstream.replyNext(json({ data: [{ b64_json: "aGVsbG8=" }] }), json(imagesObject([png])));
 
     const answer = await generations({ model: "acme/image-with-fallback", prompt: "A fox" });
@@ -629,7 +629,7 @@ describe("POST /v1/images/edits", () => {
 });
 
 describe("GET /image/{prompt}", () => {
-  it("answers a JPEG of the default size, whatever the model makes, and the same one again at no cost", async () => {
+  it("answers a JPEG of the default size for any output of the model, and the same one again at no cost", async () => {
     app.upstream.replyNext(json(imagesObject([await picture(1024, 1024)])));
 
     const made = await fetch(`${app.baseUrl}/image/a%20fox/and%20a%2Fhen`, { headers: { authorization: `Bearer ${app.key}` } });
@@ -653,13 +653,13 @@ describe("GET /image/{prompt}", () => {
     expect(lastAsked().body).toMatchObject({ size: "256x128", background: "transparent", quality: "hd" });
   });
 
-  it("makes it anew with no-cache", async () => {
+  it("generates it again with no-cache", async () => {
     app.upstream.replyAlways(json(imagesObject([png])));
 
-    await client.get("/image/anew");
-    const anew = await client.get("/image/anew?no-cache=true");
+    await client.get("/image/repeated");
+    const repeated = await client.get("/image/repeated?no-cache=true");
 
-    expect(Object.fromEntries(anew.headers)).toMatchObject({ "x-cache": "MISS", "x-cost": "0.04" });
+    expect(Object.fromEntries(repeated.headers)).toMatchObject({ "x-cache": "MISS", "x-cost": "0.04" });
   });
 
   it("passes on seed, negative_prompt, reasoning and reference images", async () => {
@@ -685,7 +685,7 @@ describe("GET /image/{prompt}", () => {
     expect(form.getAll("image[]")).toHaveLength(2);
   });
 
-  it("says what has no effect on a picture", async () => {
+  it("warns of parameters without an effect on a picture", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
     const answer = await client.get("/image/still?duration=3&audio=1");
@@ -725,7 +725,7 @@ describe("GET /image/{prompt}", () => {
     it(`refuses ${query}`, () => expectRefused(client.get(`/image/fox?${query}`), param));
   }
 
-  it("refuses an empty prompt, and answers nobody without a key", async () => {
+  it("refuses an empty prompt, and callers without a key", async () => {
     await expectRefused(client.get("/image/%20"), "prompt");
     expectEnvelope(await client.get("/image/fox", { key: null }), 401, "UNAUTHORIZED");
   });
@@ -740,7 +740,7 @@ describe("GET /image/{prompt}", () => {
     expect(app.upstream.requests).toHaveLength(asked);
   });
 
-  it("does not charge or remember what failed", async () => {
+  it("does not charge or keep a failure", async () => {
     app.upstream.replyNext(errorReply(500), json(imagesObject([png])));
 
     expectEnvelope(await client.get("/image/second-try"), 502, "UPSTREAM_ERROR");

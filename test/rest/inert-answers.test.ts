@@ -1,6 +1,6 @@
 /**
- * What a browser makes of an answer (docs/spec/http.md#inert-answers): nothing that runs. An upstream chooses bytes and what it calls
- * them, and a link to them may be sent to somebody who is signed in here.
+ * Answers that a browser never runs (docs/spec/http.md#inert-answers). An upstream chooses bytes and their type, and a
+ * link to them may be sent to a person who is signed in here.
  */
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -69,7 +69,7 @@ function post(path: string, body: object): Promise<Response> {
   return ask(path, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } });
 }
 
-/** What nobody has asked for. */
+/** A prompt that is not cached yet. */
 function fresh(): string {
   counter += 1;
   return `piece%20${counter}`;
@@ -85,7 +85,7 @@ function expectClosedType({ headers, status }: Response): void {
   expect(known).toContain(headers.get("content-type"));
 }
 
-describe("A page from an upstream that calls it `constructor`", () => {
+describe("a page from an upstream that calls it `constructor`", () => {
   it("is a sound that a browser runs nothing of, by the link that is sent around and from the cache", async () => {
     app.upstream.replyNext(raw(PAGE, { headers: { "content-type": "audio/constructor" } }));
     const path = `/audio/${fresh()}?model=${encodeURIComponent(voice)}&key=${me.key}`;
@@ -109,14 +109,14 @@ describe("A page from an upstream that calls it `constructor`", () => {
   });
 });
 
-describe("What is made by an upstream that lies about it", () => {
+describe("the output of an upstream that lies about it", () => {
   it.each<[string, (type: string) => Reply | Promise<Reply>, () => Promise<Response>]>([
     ["GET /audio with speech", (type) => typed(PAGE, type), () => ask(`/audio/${fresh()}?model=${voice}`)],
     ["POST /v1/audio/speech", (type) => typed(PAGE, type), () => post("/v1/audio/speech", { model: voice, input: fresh() })],
     ["GET /audio with music", (type) => typed(recording(0.2), type), () => askAsOwner(`/audio/${fresh()}?model=acme/music`)],
     ["GET /video", async (type) => typed(await readClip(1), type), () => ask(`/video/${fresh()}?model=${camera}`)],
     ["GET /image", async (type) => dataUrl(await picture(), type), () => ask(`/image/${fresh()}?model=${painter}`)],
-  ])("is called by a name of ours: %s", async (_name, reply, request) => {
+  ])("gets a type of the gateway's: %s", async (_name, reply, request) => {
     const served = new Set<number>();
     for (const type of EVIL_TYPES) {
       app.upstream.replyNext(await reply(type));
@@ -144,7 +144,7 @@ function askAsOwner(path: string): Promise<Response> {
   return ask(path, { headers: { authorization: `Bearer ${app.key}` } });
 }
 
-describe("What was stored under a type that is none", () => {
+describe("content that was stored under an invalid type", () => {
   it("is bytes that a browser saves: a cached answer, a link", async () => {
     const { prisma } = app.database;
     const path = `/image/${fresh()}?model=acme/image`;
@@ -170,7 +170,10 @@ async function ownerContext() {
   return { caller, requestId: "r", clientAddress: "", log: { warn: () => undefined }, signal: AbortSignal.any([]) } as never;
 }
 
-/** Pages of ours that are shown to whoever is not signed in: each has a policy of its own, under which it runs no script but the reference's, and is shown in nobody's frame. The others send to one of these. */
+/**
+ * The gateway's pages that are shown without a session: each has a policy of its own, under which it runs no script but
+ * the reference's, and cannot be framed. The others redirect to one of these.
+ */
 const OWN_PAGES = [
   "/api/auth/callback/github",
   "/authorize",
@@ -184,14 +187,14 @@ const OWN_PAGES = [
 ];
 const OWN_POLICY = /^default-src 'none'; .*base-uri 'none'.*frame-ancestors 'none'$/;
 
-describe("Every route", () => {
+describe("every route", () => {
   const routes = recordRoutes().flatMap(({ path, methods }) => [
     ...Object.keys(methods).map((method) => [method, path] as const),
     ["PROPFIND", path] as const,
     ["OPTIONS", path] as const,
   ]);
 
-  it("answers what a browser runs nothing of, errors and preflights included; only pages of ours have a policy of their own", async () => {
+  it("answers inertly, errors and preflights included; only the gateway's own pages have a policy of their own", async () => {
     const pages = new Set<string>();
     const walk = async (method: string, path: string, key: string) => {
       const answer = await ask(path.replace(/[:*]\w+/g, "x"), { method, headers: { authorization: `Bearer ${key}` } });
@@ -229,7 +232,7 @@ describe("Every route", () => {
     await answer.body?.cancel();
   });
 
-  it("shows the explorer of GraphQL in nobody's frame", async () => {
+  it("keeps the GraphQL explorer out of frames", async () => {
     const page = await ask("/graphql", { headers: { accept: "text/html" } });
 
     expect(page.headers.get("content-type")).toMatch(/^text\/html/);

@@ -24,7 +24,7 @@ const CONNECT = "/integrations/connect";
 
 let app: TestApp;
 let clock: MovableClock;
-/** Somebody who manages the keys of an account of their own. */
+/** An account with a key that manages its keys. */
 let payer: Payer;
 let client: Client;
 /** Not signed in; the cookie is what such a browser's forms are bound to. */
@@ -127,7 +127,7 @@ describe("connected apps", () => {
     expect(late.html).toContain('role="alert"');
   });
 
-  it("expire when nobody approves them, and are removed a day later", async () => {
+  it("expire without an approval, and are removed a day later", async () => {
     const connection = await begin();
     const visitor = nobody();
     const page = await visitor.open(connection.path);
@@ -191,7 +191,7 @@ describe("connected apps", () => {
     expect(await listed()).toHaveLength(CONNECTED_APPS_PER_ACCOUNT_MAX);
   });
 
-  it("are nobody else's", async () => {
+  it("are hidden from other accounts", async () => {
     const connection = await begin();
     const other = createClient(app.baseUrl, app.key);
 
@@ -252,7 +252,7 @@ describe.each(PREFIXES)("bad input below %s", (prefix) => {
 });
 
 describe("the page of a connection", () => {
-  it("says whose it is and what it is, and keeps what was typed when that is too long", async () => {
+  it("names the owner and the tool, and keeps the entered text when it is too long", async () => {
     const connection = await begin();
     const { handle } = await databaseOf(app).prisma.account.findUniqueOrThrow({ where: { id: payer.accountId } });
 
@@ -275,7 +275,7 @@ describe("the page of a connection", () => {
     expect(longest.status).toBe(303);
   });
 
-  it("is for whoever has the whole link", async () => {
+  it("opens for the holder of the whole link", async () => {
     const connection = await begin();
     const [before = "", token = ""] = connection.path.split("token=");
     const [text = "", signature = ""] = token.split(".");
@@ -308,7 +308,7 @@ describe("the page of a connection", () => {
     expect(await statusOf(connection)).toBe("initiated");
   });
 
-  it("lets its owner decide who is signed in, and nobody of another account", async () => {
+  it("lets only its owner decide when a person is signed in", async () => {
     const [owner, other] = [await signUp(app), await signUp(app)];
     const begun = await client.post("/account/integrations", { toolkit: "notes" }, { key: null, headers: signedIn(owner) });
     const connection = { id: begun.json<{ id: string }>().id, path: pathOf(begun.json<{ url: string }>().url) };

@@ -1,4 +1,4 @@
-/** What whoever presents a bad credential is told, in every place where one is presented, and what whoever lacks a permission or a model is. */
+/** The errors for bad credentials, missing permissions and missing models, in every place that checks them. */
 
 import { once } from "node:events";
 import { Agent, type IncomingMessage, request } from "node:http";
@@ -65,8 +65,8 @@ async function refusedRealtime(key: string): Promise<string> {
   return (JSON.parse(body) as { error: { message: string } }).error.message;
 }
 
-describe("A connection that is kept alive", () => {
-  it("says whose each request is by the key that came with it", async () => {
+describe("a connection that is kept alive", () => {
+  it("takes the caller of each request from its own key", async () => {
     const [first, second] = [await createKey(app, { name: "first" }), await createKey(app, { name: "second" })];
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const ports = new Set<number | undefined>();
@@ -90,7 +90,7 @@ describe("A connection that is kept alive", () => {
   });
 });
 
-describe("A key that is not good", () => {
+describe("a key that is not good", () => {
   const MISTYPED = `${"sk_"}${"a".repeat(43)}`;
 
   it.each<[string, string, RegExp]>([
@@ -108,7 +108,7 @@ describe("A key that is not good", () => {
     ["in quotation marks", `"${MISTYPED}"`, /^The API key stands in quotation marks: send it without them\.$/],
     ["a variable's name", "$SLUICE_KEY", /^The API key is the name of a variable that was not filled in\.$/],
     ["a run token that is made up", "ag_abc", /^The run token is not valid: /],
-  ])("that is %s is told so everywhere, and never repeated", async (_what, key, message) => {
+  ])("that is %s is refused with the reason everywhere, and never repeated", async (_what, key, message) => {
     const told = await askAll(key);
 
     expect(told.map((each) => each.message)).toEqual(told.map(() => expect.stringMatching(message)));
@@ -186,8 +186,8 @@ describe("A key that is not good", () => {
   });
 });
 
-describe("A permission that is lacking", () => {
-  it("is named as it is given, on both faces", async () => {
+describe("a missing permission", () => {
+  it("is named as it is granted, on both faces", async () => {
     const { key } = await createKey(app, { accountPermissions: ["balance"] });
     const words = /^This key was made without accountPermissions: \["usage"\]: .*POST \/account\/keys/;
     const rest = await client.get("/account/usage", { key });
@@ -209,7 +209,7 @@ describe("allowedModels", () => {
   }
   const closest = /^There is no model "acme\/chatt"\. The closest are: acme\/chat, /;
 
-  it("with what is no model is 400 with the closest ones, when a key is made and when it is changed, on both faces", async () => {
+  it("answers 400 with the closest models to an unknown one, when a key is made and when it is changed, on both faces", async () => {
     const { id } = await createKey(app, { allowedModels: ["chat", "acme/free"] });
     const wrong = { allowedModels: ["acme/free", "acme/chatt"] };
     const answers = [
@@ -232,7 +232,7 @@ describe("allowedModels", () => {
     expect(data.find((key) => key.id === id)?.allowedModels).toEqual(["chat", "acme/free"]);
   });
 
-  it("may keep what was a model once", async () => {
+  it("may keep a model that no longer exists", async () => {
     const { id, key } = await createKey(app, { allowedModels: ["acme/chat"] });
     await databaseOf(app).prisma.apiKey.update({ where: { id }, data: { allowedModels: ["acme/gone"] } });
 

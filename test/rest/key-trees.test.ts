@@ -70,8 +70,8 @@ function expectRefused(answer: Answer, status: number, code: string, param: stri
   expect(answer.json<{ error: Fields }>().error.param).toBe(param);
 }
 
-describe("what keys have that a key has made", () => {
-  it("is the parent's budget, however many they are and whatever they ask at once", async () => {
+describe("the child keys of a key", () => {
+  it("share the parent's budget, however many they are and however much they request at once", async () => {
     const root = await makeRoot({ creditBudget: 1 });
     const children = await Promise.all([1, 2, 3, 4].map(() => makeChild(root, { creditBudget: 1, accountPermissions: ["balance"] })));
 
@@ -87,7 +87,7 @@ describe("what keys have that a key has made", () => {
     expect(await findBrokenInvariants(databaseOf(app).pool)).toEqual({});
   });
 
-  it("is their own budget, too, and what the parent spends is gone for them", async () => {
+  it("have a budget of their own, too, and lose with the parent's spending", async () => {
     const root = await makeRoot({ creditBudget: 1 });
     const [small, open] = [await makeChild(root, { creditBudget: 0.25 }), await makeChild(root)];
 
@@ -99,7 +99,7 @@ describe("what keys have that a key has made", () => {
     expect([await shown(small), await shown(root)]).toMatchObject([{ creditBudget: 0 }, { creditBudget: 0.5 }]);
   });
 
-  it("follows the parent's budget, models and end as they are changed, and is the parent's where nothing was said", async () => {
+  it("follow the parent's budget, models and end, and take the parent's by default", async () => {
     const root = await makeRoot();
     const [child, own] = [await makeChild(root), await makeChild(root, { allowedModels: ["acme/quarter", "chat"], expiresIn: 3600 })];
     expect((await spend(child)).status).toBe(200);
@@ -119,7 +119,7 @@ describe("what keys have that a key has made", () => {
   });
 });
 
-describe("what a key states of another", () => {
+describe("a key's terms for another", () => {
   const limited = { creditBudget: 1, allowedModels: ["chat"], expiresIn: 3600 };
   /** For each field that can be stated of a key: what a limited key may not state, or null where it may state anything. */
   const wider: Readonly<Record<string, readonly unknown[] | null>> = {
@@ -138,7 +138,7 @@ describe("what a key states of another", () => {
     expect([...fields].sort()).toEqual(Object.keys(wider).sort());
   });
 
-  it("is at most what it has itself when it makes the other, on both faces", async () => {
+  it("are at most its own terms at the creation, on both faces", async () => {
     const root = await makeRoot(limited);
     for (const [field, values] of Object.entries(wider)) {
       for (const value of values ?? []) {
@@ -155,7 +155,7 @@ describe("what a key states of another", () => {
     expect(await shown(child)).toMatchObject({ permissions: ["balance"], creditBudget: 1 });
   });
 
-  it("is at most what it has itself when it changes one that it has made; and a person states no more of that either", async () => {
+  it("are at most its own terms at a change; a session is bounded by them too", async () => {
     const root = await makeRoot(limited);
     const child = await makeChild(root, { creditBudget: 0.5, allowedModels: [], expiresIn: 60 });
     for (const field of Object.keys(updateApiKeyInput.shape)) {
@@ -172,7 +172,7 @@ describe("what a key states of another", () => {
     expect(changed.json()).toMatchObject({ creditBudget: 1, allowedModels: ["chat"], expiresAt: expect.any(String) });
   });
 
-  it("never widens one that it has not made, itself, or one that it descends from", async () => {
+  it("never widen a key that it has not made, itself, or one of its ancestors", async () => {
     const [root, other] = [await makeRoot(limited), await makeRoot({ ...limited, creditBudget: 0.5 })];
     const change = (id: string, body: Fields) => as(root.key).request("PATCH", `/account/keys/${id}`, { body });
     for (const [field, values] of Object.entries({ ...wider, creditBudget: [0.75] })) {

@@ -1,4 +1,4 @@
-/** Requests that are made to cost the gateway much: each takes about as long as another of its size, and nobody waits for it. */
+/** Requests built to be expensive: each takes about as long as another of its size, and delays no other request. */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { GRAPHQL_ANONYMOUS_BODY_BYTES_MAX } from "../../src/limits.js";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Far more than what tells two requests of one size apart, and far less than what quadratic work takes. */
+/** Far above the noise between two requests of one size, and far below quadratic work. */
 const SHARE_MAX = 20;
 const TRIES = 3;
 
@@ -46,7 +46,7 @@ const run = (first: string, chars = BODY_CHARS) => `0.${first.repeat(chars)}1`;
 it.each([
   ["a literal", (amount: string) => ({ query: `mutation { createApiKey(input: { name: "a", creditBudget: "${amount}" }) { key } }` })],
   ["a variable", (amount: string) => ({ query: MUTATION, variables: { input: { name: "a", creditBudget: amount } } })],
-])("refuses 97 kB of zeros as credits in GraphQL at once, as %s, from nobody in particular", async (_where, document) => {
+])("refuses 97 kB of zeros as credits in GraphQL at once, as %s, from an anonymous caller", async (_where, document) => {
   const send = async (amount: string) => {
     const answer = await stranger.post("/graphql", document(amount), { headers: { accept: "application/graphql-response+json" } });
     expect(answer.status).toBe(400);

@@ -72,7 +72,7 @@ interface Sent {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What is to be sent has been made before. */
+/** The body is built before, outside of the measured time. */
 function send({ method, path, body, headers }: Sent): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
     const all = { authorization: `Bearer ${app.key}`, "content-length": body.length, connection: "close", ...headers };
@@ -112,7 +112,7 @@ const deep = (levels: number): unknown => {
 };
 const DEEP = deep(JSON_DEPTH_MAX - 10);
 
-/** By what they are at the limit of. */
+/** Named after the limit that each reaches. */
 const WORST: Readonly<Record<string, () => unknown>> = {
   keys: () => keys(JSON_KEYS_MAX - REST),
   "keys of many objects": () => Array.from({ length: JSON_KEYS_MAX - REST }, (_, index) => ({ [`k${index}`]: index })),

@@ -50,44 +50,41 @@ function requiredIn({ text }: Pick<Told, "text">): bigint {
   return BigInt(whole + decimals.padEnd(9, "0"));
 }
 
-describe("a request that states what it may be charged", () => {
-  it.each(named)(
-    "is refused when that is less than must be set aside, and charged as any other when it is as much: %s",
-    async (_, operation) => {
-      answerWell(app, operation);
-      const before = calls();
+describe("a request with a maximum cost", () => {
+  it.each(named)("is refused when that is less than the hold, and charged as any other when it is enough: %s", async (_, operation) => {
+    answerWell(app, operation);
+    const before = calls();
 
-      const cost = COST_OF[operation.kind];
-      const nothing = await ask(operation, bound(operation, 0n));
-      const required = requiredIn(await ask(operation, bound(operation, cost - 1n)));
-      const tooLittle = await ask(operation, bound(operation, required - 1n));
-      const byHeader = await ask(operation, {}, { "X-Max-Cost": formatNanocredits(required - 1n) });
-      const smaller = await ask(operation, bound(operation, required), { "X-Max-Cost": formatNanocredits(required - 1n) });
+    const cost = COST_OF[operation.kind];
+    const nothing = await ask(operation, bound(operation, 0n));
+    const required = requiredIn(await ask(operation, bound(operation, cost - 1n)));
+    const tooLittle = await ask(operation, bound(operation, required - 1n));
+    const byHeader = await ask(operation, {}, { "X-Max-Cost": formatNanocredits(required - 1n) });
+    const smaller = await ask(operation, bound(operation, required), { "X-Max-Cost": formatNanocredits(required - 1n) });
 
-      for (const told of [nothing, tooLittle, byHeader, smaller]) {
-        expect([told.code, told.status]).toEqual(["MAX_COST_EXCEEDED", operation.face === "REST" ? 402 : 200]);
-        expect(told.text).toContain(operation.face === "REST" ? '"param":"max_cost"' : '"param":"maxCost"');
-        expect(told.text).toContain('"bound":"max_cost"');
-      }
-      expect(calls()).toBe(before);
-      await expectNothingHeld(app, 2);
+    for (const told of [nothing, tooLittle, byHeader, smaller]) {
+      expect([told.code, told.status]).toEqual(["MAX_COST_EXCEEDED", operation.face === "REST" ? 402 : 200]);
+      expect(told.text).toContain(operation.face === "REST" ? '"param":"max_cost"' : '"param":"maxCost"');
+      expect(told.text).toContain('"bound":"max_cost"');
+    }
+    expect(calls()).toBe(before);
+    await expectNothingHeld(app, 2);
 
-      const enough = await ask(operation, bound(operation, required));
+    const enough = await ask(operation, bound(operation, required));
 
-      expect([enough.code, enough.message]).toEqual([null, null]);
-      const { rows, account, key } = await closeBooks(app, payer);
-      expect(rows.map(({ costNanocredits, status }) => [costNanocredits, status])).toEqual([[cost, "ok"]]);
-      expect([account.buckets.pack, key]).toEqual([PACK - cost, { spent: cost, held: 0n }]);
-      const sent = [
-        ...app.upstream.requests.map(({ path, headers, body }) => [path, JSON.stringify(headers), body.toString("latin1")]),
-        ...app.realtime.requests.map(({ url = "", headers }) => [url, JSON.stringify(headers)]),
-      ];
-      expect(sent.length).toBeGreaterThan(before);
-      expect(sent.flat().filter((text) => /max[-_]?cost/i.test(text))).toEqual([]);
-    },
-  );
+    expect([enough.code, enough.message]).toEqual([null, null]);
+    const { rows, account, key } = await closeBooks(app, payer);
+    expect(rows.map(({ costNanocredits, status }) => [costNanocredits, status])).toEqual([[cost, "ok"]]);
+    expect([account.buckets.pack, key]).toEqual([PACK - cost, { spent: cost, held: 0n }]);
+    const sent = [
+      ...app.upstream.requests.map(({ path, headers, body }) => [path, JSON.stringify(headers), body.toString("latin1")]),
+      ...app.realtime.requests.map(({ url = "", headers }) => [url, JSON.stringify(headers)]),
+    ];
+    expect(sent.length).toBeGreaterThan(before);
+    expect(sent.flat().filter((text) => /max[-_]?cost/i.test(text))).toEqual([]);
+  });
 
-  it.each(named)("is told of an amount that is none: %s", async (_, operation) => {
+  it.each(named)("is refused with an invalid amount: %s", async (_, operation) => {
     const name = operation.face === "REST" ? "max_cost" : "maxCost";
     const before = calls();
     for (const amount of ["-1", "much", "", "1e3", "1,2", "0.0000000001", String(CREDITS_MAX + 1)]) {
@@ -106,7 +103,7 @@ describe("a request that states what it may be charged", () => {
 
 const body = { model: modelOf("text"), messages: [{ role: "user", content: "Hello" }] };
 
-describe("the bound of a request", () => {
+describe("the maximum cost of a request", () => {
   it.each([
     ["0 of nothing", 0, 402],
     ["a number", 0.25, 200],
@@ -126,7 +123,7 @@ describe("the bound of a request", () => {
     if (status === 400) expect(answer.json<{ error: { param: string } }>().error.param).toBe("max_cost");
   });
 
-  it("is refused with what it allows and what is needed", async () => {
+  it("is refused with its amount and the required one", async () => {
     const answer = await client.post("/v1/chat/completions", { ...body, max_tokens: 1_000, max_cost: "0.001" });
 
     expectEnvelope(answer, 402, "MAX_COST_EXCEEDED");
@@ -138,7 +135,7 @@ describe("the bound of a request", () => {
     expect(message).toContain("max_tokens");
   });
 
-  it("shortens a whole answer of unstated length to what it affords", async () => {
+  it("shortens a whole answer without a limit to an affordable length", async () => {
     app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(10, 4) })));
     const refused = await client.post("/v1/chat/completions", { ...body, max_cost: "0" });
     const required = requiredIn({ text: refused.text });
@@ -167,7 +164,7 @@ describe("the bound of a request", () => {
     expect(rows[0]?.costNanocredits).toBeLessThanOrEqual(4_000_000n);
   });
 
-  it("holds whatever an upstream reports", async () => {
+  it("bounds the charge for any reported usage", async () => {
     app.upstream.replyAlways(json(chatCompletion({ content: "Hello. ".repeat(4_000), usage: wireUsage(10, 1_000_000) })));
 
     const answer = await client.post("/v1/chat/completions", { ...body, max_cost: "0.004" });
@@ -177,7 +174,7 @@ describe("the bound of a request", () => {
     expect(rows.map(({ costNanocredits }) => costNanocredits <= 4_000_000n)).toEqual([true]);
   });
 
-  it("is shared by all that a request asks for", async () => {
+  it("is shared by all generations of a request", async () => {
     answerWell(app, { kind: "image", delivery: "whole" });
     const query = `mutation ($input: GenerateImageInput!) {
       one: generateImage(input: $input) { receipt { cost } }
@@ -192,13 +189,13 @@ describe("the bound of a request", () => {
   });
 });
 
-describe("a wish about money that is not known", () => {
+describe("an unknown field about money", () => {
   const WISHES: Fields = { dry_run: true, budget: "0.1", max_price: 0.1, max_budget: 1, max_Cost: "0.1" };
   /** Its input takes no further fields: GraphQL itself names one that it does not know. */
   const isClosed = ({ contract }: Operation) =>
     ["Mutation.createResponse", "Subscription.response", "Mutation.startVideo"].includes(contract);
 
-  it.each(named)("is refused and says what there is: %s", async (_, operation) => {
+  it.each(named)("is refused with the field to use: %s", async (_, operation) => {
     const before = calls();
     for (const [name, value] of Object.entries(WISHES)) {
       const told = await ask(
@@ -214,7 +211,7 @@ describe("a wish about money that is not known", () => {
     expect((await closeBooks(app, payer)).rows).toEqual([]);
   });
 
-  it.each([{ dry_run: false }, { dry_run: null, budget: null }])("may be said not to be one: %j", async (fields) => {
+  it.each([{ dry_run: false }, { dry_run: null, budget: null }])("is ignored when it says no: %j", async (fields) => {
     app.upstream.replyAlways(json(chatCompletion({ usage: wireUsage(10, 4) })));
 
     expect((await client.post("/v1/chat/completions", { ...body, ...fields })).status).toBe(200);

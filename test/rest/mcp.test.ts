@@ -19,7 +19,7 @@ let client: Client;
 const closing: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  // Without a port it is the media host whatever the port is.
+  // Without a port, it is the media host on every port.
   app = await createTestApp({ config: { mediaUrl: "http://127.0.0.1" } });
   url = new URL(`http://localhost:${new URL(app.baseUrl).port}/mcp`);
   client = await connect(app.key);
@@ -43,7 +43,7 @@ describe("the tools", () => {
     expect(client.getInstructions()).toContain("list_models");
   });
 
-  it("tell the models that there are, and what they cost", async () => {
+  it("list the models and their prices", async () => {
     const { structuredContent } = await call("list_models", { modality: "speech", search: "sandbox" });
     const { structuredContent: first } = await call("list_models", { limit: 1 });
 
@@ -147,7 +147,7 @@ describe("the tools", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("a refused tool call", () => {
   it.each([
     ["generate_text", { prompt: "hi", model: "sandbox/text", temperature: 2.1 }, "BAD_REQUEST", "temperature"],
     ["generate_text", { prompt: "hi", temprature: 1 }, "BAD_REQUEST", "temprature"],
@@ -160,7 +160,7 @@ describe("what is refused", () => {
     ["generate_speech", { input: "hi", voice: "nobody" }, "BAD_REQUEST", "voice"],
     ["generate_video", { prompt: "hi", duration: 11 }, "BAD_REQUEST", "duration"],
     ["list_models", { limit: 201 }, "BAD_REQUEST", "limit"],
-  ])("%s with %j is a result that says %s", async (name, args, code, param) => {
+  ])("to %s with %j is a result with %s", async (name, args, code, param) => {
     const result = await call(name, args);
 
     expect(result).toMatchObject({
@@ -170,7 +170,7 @@ describe("what is refused", () => {
     });
   });
 
-  it("tells a key without budget so, and charges it nothing", async () => {
+  it("of a key with an exhausted budget is a result with its code, and charges nothing", async () => {
     const { key } = await createKey({ ...app, baseUrl: url.origin }, { creditBudget: 0.000001 });
     const poor = await connect(key);
 
@@ -179,12 +179,12 @@ describe("what is refused", () => {
     expect(result).toMatchObject({ isError: true, structuredContent: { error: { code: "KEY_BUDGET_EXHAUSTED" } } });
   });
 
-  it("names unknown tools and methods in the words of the protocol", async () => {
+  it("name unknown tools and methods in the words of the protocol", async () => {
     await expect(client.callTool({ name: "generate_money", arguments: {} })).rejects.toMatchObject({ code: -32602 });
     await expect(client.listResources()).rejects.toMatchObject({ code: -32601 });
   });
 
-  it("answers requests without a good key, of other sites' pages and with other methods by the envelope", async () => {
+  it("are in the envelope without a good key, from other sites' pages and with other methods", async () => {
     const raw = createClient(url.origin, app.key);
     const nobody = await raw.post("/mcp", ping, { key: null });
     const stranger = await raw.post("/mcp", ping, { key: `${app.key.slice(0, -1)}x` });
@@ -202,7 +202,7 @@ describe("what is refused", () => {
     expect(stream.headers.get("allow")).toBe("POST, OPTIONS");
     expect(version.status).toBe(400);
     expectEnvelope(elsewhere, 404, "NOT_FOUND");
-    // Whoever takes no events is answered whole.
+    // A client that takes no events gets a whole answer.
     expect([own.status, own.headers.get("content-type"), own.json()]).toEqual([
       200,
       "application/json",
@@ -211,7 +211,7 @@ describe("what is refused", () => {
   });
 });
 
-describe("a client that says more than the protocol knows", () => {
+describe("a client with fields beyond the protocol", () => {
   const raw = () => createClient(url.origin, app.key);
 
   it.each([
@@ -229,14 +229,14 @@ describe("a client that says more than the protocol knows", () => {
     expect(answer.result).toMatchObject({ isError: false, structuredContent: { count: expect.any(Number) } });
   });
 
-  it("may notify it of what it does not know", async () => {
+  it("may send unknown notifications", async () => {
     const { status } = await raw().post("/mcp", { jsonrpc: "2.0", method: "notifications/tomorrow", params: { a: 1 }, more: 1 });
 
     expect(status).toBe(202);
   });
 });
 
-describe("a call that nobody waits for any more", () => {
+describe("an abandoned call", () => {
   it.each(["told", "left"])("has its generation finished and charged when the client has %s, and keeps nothing held", async (how) => {
     const leaving = await connect(app.key);
     const stop = new AbortController();

@@ -28,7 +28,7 @@ afterAll(() => app.close());
 
 const idOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex").slice(0, 16);
 const databaseOf = () => app.database;
-/** A picture that nobody has uploaded: what follows the image's end is ignored by decoders. */
+/** A picture that is new to the store: decoders ignore the bytes after an image's end. */
 const freshPng = () => Buffer.concat([PNG, randomBytes(8)]);
 
 function upload(body: BodyInit, headers: Record<string, string> = {}, key: string | null = app.key) {
@@ -159,13 +159,13 @@ describe("uploadMedia on GraphQL", () => {
   });
 });
 
-describe("what is served", () => {
+describe("a served file", () => {
   const served = async (body: BodyInit, headers: Record<string, string> = {}) => {
     const { id } = (await (await upload(body, headers)).json()) as { id: string };
     return fetch(`${media}/${id}`);
   };
 
-  it("is the file, for ever, to everybody", async () => {
+  it("is public for ever", async () => {
     const png = freshPng();
 
     const answer = await served(png);
@@ -202,7 +202,7 @@ describe("what is served", () => {
     ["a PDF", "%PDF-1.7\n%âãÏÓ\n", "application/pdf", "application/pdf", true],
     ["a PDF that is called a picture", "%PDF-1.7\n1", "image/png", "application/pdf", true],
     ["noise that is called a picture", randomBytes(64).fill(0x01, 0, 8), "image/png", "application/octet-stream", true],
-  ])("is, of %s, nothing that a browser would run", async (_, body, declared, type, isAttachment) => {
+  ])("of %s is inert in a browser", async (_, body, declared, type, isAttachment) => {
     const answer = await served(body, { "Content-Type": declared });
 
     expect(answer.headers.get("content-type")).toBe(type);
@@ -278,7 +278,7 @@ describe("what is served", () => {
     },
   );
 
-  it("tells what it is at its root, and answers 405 to other methods", async () => {
+  it("describes the host at its root, and answers 405 to other methods", async () => {
     expect((await client.get("/media/", { key: null })).json()).toEqual({ name: "Sluice media", version: "2.0.0" });
     expect((await client.request("DELETE", "/media/0123456789abcdef")).status).toBe(405);
     expect((await client.request("PUT", "/media/upload")).status).toBe(405);
@@ -326,8 +326,8 @@ describe("a file that a generation answers", () => {
   });
 });
 
-describe("time", () => {
-  it("takes a file away 14 days after its last upload", async () => {
+describe("expiry", () => {
+  it("removes a file 14 days after its last upload", async () => {
     const [old, young] = [freshPng(), freshPng()];
     for (const png of [old, young]) await upload(png);
     const { mediaFile } = databaseOf().prisma;

@@ -66,7 +66,7 @@ function begin({ uploadUrl, method, headers }: Upload, size: number): ClientRequ
   return sending;
 }
 
-/** What has come of uploads that are on their way. */
+/** The drafts of uploads under way. */
 function drafts(): Promise<string[]> {
   return readdir(join(app.dataDir, "blobs", ".drafts"));
 }
@@ -186,7 +186,7 @@ describe("an upload", () => {
     expect(answer.json<{ error: { param: string } }>().error.param).toBe(param);
   });
 
-  it("takes at its address what was announced, once, until it has expired", async () => {
+  it("takes the announced file at its address, once, until it has expired", async () => {
     const upload = await announce();
 
     expect((await send(upload, png, { "Content-Type": "text/html" })).status).toBe(400);
@@ -252,7 +252,7 @@ describe("an upload", () => {
     sending.write(png.subarray(0, 1));
     await expect.poll(drafts).toHaveLength(1);
 
-    // Not for what has come of the first already.
+    // This leaves out the part of the first that has arrived already.
     freeBytes.mockResolvedValue(FREE_BYTES_MIN + 2 * png.length - 2);
     const refused = await send(other);
     freeBytes.mockResolvedValue(FREE_BYTES_MIN + 2 * png.length - 1);
@@ -337,8 +337,8 @@ describe("an upload", () => {
   });
 });
 
-describe("who may do what", () => {
-  it("is: everybody reads and lists by tag, keys of any type upload, secret keys of the owner delete", async () => {
+describe("permissions", () => {
+  it("let everyone read and list by tag, keys of any type upload, secret keys of the owner delete", async () => {
     const tag = tagOf();
     const publishable = createClient(app.baseUrl, (await createKey(app, { type: "publishable" })).key);
     const stranger = createClient(app.baseUrl, (await createStranger(app)).key);
@@ -375,7 +375,7 @@ describe("who may do what", () => {
     "00000000-0000-4000-8000-000000000000",
     "media-objects%2fx",
     "~",
-  ])("is 404 for the made-up id %s everywhere", async (id) => {
+  ])("answer 404 for the made-up id %s everywhere", async (id) => {
     for (const [method, path] of [
       ["GET", `/media/${id}`],
       ["GET", `/media/${id}/metadata`],
@@ -441,7 +441,7 @@ describe("the gallery", () => {
 });
 
 describe("the host", () => {
-  it("says what it is, answers other methods with 405, and lets any page ask", async () => {
+  it("describes itself, answers other methods with 405, and lets any page ask", async () => {
     expect((await client.get("/media/", { key: null })).json()).toMatchObject({ version: "2.0.0" });
     for (const [method, path, allow] of [
       ["PUT", "/media/upload", "POST, OPTIONS"],
@@ -499,8 +499,8 @@ describe("the host", () => {
   });
 });
 
-describe("an account that is full", () => {
-  it("may bring nothing more but what is there already, and is told before a picture is made for it", async () => {
+describe("a full account", () => {
+  it("may upload only known files, and is refused before a picture is made for it", async () => {
     const mediaQuota = { bytesMax: png.length + 10, filesMax: 10, freeBytesMin: 0 };
     const tight = await createTestApp({ upstream: app.upstream, config: { mediaQuota } });
     const owner = createClient(tight.baseUrl, tight.key);

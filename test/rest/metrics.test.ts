@@ -1,4 +1,4 @@
-/** GET /metrics: who may read it, what it tells, and that nothing a caller writes becomes a label. */
+/** GET /metrics: access, contents, and labels that no caller can write. */
 
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -34,7 +34,7 @@ async function scrape(): Promise<Scrape> {
   return parseMetrics(answer.text);
 }
 
-/** How much a metric has grown meanwhile: what is told of a request is told a moment after its answer. */
+/** Growth of a metric, read until it settles: the counters follow an answer by a moment. */
 async function growth(
   name: string,
   labels: Readonly<Record<string, string>>,
@@ -49,8 +49,8 @@ async function growth(
   };
 }
 
-describe("Who may read them", () => {
-  it("is whoever sends the token", async () => {
+describe("access to the metrics", () => {
+  it("needs the token", async () => {
     expect((await scrape()).sum("sluice_database_available")).toBe(1);
   });
 
@@ -58,7 +58,7 @@ describe("Who may read them", () => {
     ["nobody", null],
     ["a part of the token", TOKEN.slice(0, -1)],
     ["the token and more", `${TOKEN}x`],
-  ])("is not %s", async (_who, key) => {
+  ])("is refused to %s", async (_who, key) => {
     const answer = await client.get("/metrics", { key });
 
     expectEnvelope(answer, 401, "UNAUTHORIZED");
@@ -66,20 +66,20 @@ describe("Who may read them", () => {
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  it("is not the owner with an API key, nor whoever writes the token into the address", async () => {
+  it("is refused to the owner's API key, and to the token in the address", async () => {
     expectEnvelope(await client.get("/metrics"), 401, "UNAUTHORIZED");
     expectEnvelope(await client.get(`/metrics?key=${encodeURIComponent(TOKEN)}`, { key: null }), 401, "UNAUTHORIZED");
   });
 
-  it("is no page of somebody else's", async () => {
+  it("is refused to a page of another site", async () => {
     const { headers } = await client.get("/metrics", { key: TOKEN, headers: { Origin: "https://page.example" } });
 
     expect([headers.get("access-control-allow-origin"), headers.get("cache-control")]).toEqual([null, "private, no-store"]);
   });
 });
 
-describe("Of a generation", () => {
-  it("they tell the request, its tokens, its cost and its time, once", async () => {
+describe("the metrics of a generation", () => {
+  it("count the request, its tokens, its cost and its time, once", async () => {
     app.upstream.replyAlways(json(chatCompletion({ content: "Hi", usage: wireUsage(10, 4) })));
     const before = await scrape();
 
@@ -102,7 +102,7 @@ describe("Of a generation", () => {
     expect(grown("sluice_settler_flush_operations_sum", {})).toBeGreaterThanOrEqual(3);
   });
 
-  it("they tell when a stream's first token came, and over GraphQL the same as over REST", async () => {
+  it("contain the time of a stream's first token, over GraphQL as over REST", async () => {
     app.upstream.replyAlways(sse(chatChunks(["Hel", "lo"], { usage: wireUsage(10, 4) })));
     const firsts = await growth("sluice_time_to_first_token_seconds_count", { model: "acme/chat" }, async () => {
       await client.post("/v1/chat/completions", { ...CHAT, stream: true });
@@ -115,7 +115,7 @@ describe("Of a generation", () => {
     expect([await firsts(1), await asked(1)]).toEqual([1, 1]);
   });
 
-  it("they tell which upstream failed, and apart from the rest that it refused the gateway's credential", async () => {
+  it("name the failed upstream, and count refusals of the gateway's credential apart", async () => {
     const refusals = { model: "acme/with-fallback", status: "401" };
     app.upstream.replyNext(errorReply(401), errorReply(503), errorReply(429));
     const grown = await growth("sluice_upstream_credential_refusals_total", refusals, () =>
@@ -133,7 +133,7 @@ describe("Of a generation", () => {
     expect(now.sum("sluice_refusals_total", { code: "UPSTREAM_ERROR" })).toBeGreaterThanOrEqual(2);
   });
 
-  it("they count what accounts have registered together", async () => {
+  it("sum up all models of accounts", async () => {
     const owner = await createMember(app);
     const { modelId } = await registerModel(app, owner, { upstreamModel: "theirs", url: `${app.upstream.baseUrl}/chat/completions` });
 
@@ -177,7 +177,7 @@ function sendRaw(method: string, path: string, headers: Record<string, string> =
   });
 }
 
-describe("Whatever a caller writes", () => {
+describe("a text from a caller", () => {
   const HOSTILE = 'evil"}\\\n 1\nsluice_forged{a="b"} 1';
 
   it("becomes no label and no line", async () => {
@@ -226,7 +226,7 @@ describe("Whatever a caller writes", () => {
   });
 });
 
-describe("A counter whose labels are known", () => {
+describe("a counter with known labels", () => {
   /** Those of the routes have as many statuses as requests are answered with. */
   const GROWS_WITH_REQUESTS = ["sluice_http_requests_total"];
 
@@ -279,8 +279,8 @@ describe("A counter whose labels are known", () => {
   });
 });
 
-describe("What there is now", () => {
-  it("is told of streams, holds, connections and the disk", async () => {
+describe("the gauges", () => {
+  it("count streams, holds, connections and the disk", async () => {
     let end = (): void => undefined;
     const until = new Promise<void>((resolve) => {
       end = resolve;
@@ -304,7 +304,7 @@ describe("What there is now", () => {
     await expect.poll(async () => (await scrape()).sum("sluice_open_holds")).toBe(0);
   });
 
-  it("is each explained in a sentence, and there when it is 0", async () => {
+  it("have a description each, and are there at 0", async () => {
     const { samples, helps } = await scrape();
 
     const ours = [...helps].filter(([name]) => name.startsWith("sluice_"));

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe("GET /v1/models", () => {
-  it("lists text models in OpenAI's format, to anybody", async () => {
+  it("lists text models in OpenAI's format, for any caller", async () => {
     const answer = await client.get("/v1/models");
 
     expect(answer.status).toBe(200);
@@ -44,7 +44,7 @@ describe("GET /v1/models", () => {
     expectEnvelope(await client.get("/v1/models?key=sk_wrong"), 401, "UNAUTHORIZED");
   });
 
-  it("shows a restricted key what it may call", async () => {
+  it("shows a restricted key its own models", async () => {
     const { key } = await createKey(app, { allowedModels: ["chat"] });
 
     expect((await client.get("/v1/models", { key })).json<OpenAiList>().data.map(({ id }) => id)).toEqual(["acme/chat"]);
@@ -108,7 +108,7 @@ describe("the catalog", () => {
     );
   });
 
-  it("lists models by what they make", async () => {
+  it("filters by modality", async () => {
     const categories = async (path: string) => new Set((await client.get(path)).json<Catalog>().map(({ category }) => category));
 
     expect(await categories("/text/models")).toEqual(new Set(["text"]));

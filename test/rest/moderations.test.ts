@@ -46,7 +46,7 @@ describe("POST /v1/moderations", () => {
     expect(row).toMatchObject({ type: "generate.text", model: "acme/moderation", usage_source: "estimated", output_text_tokens: 0 });
   });
 
-  it("bills what the upstream reports, else what it counts", async () => {
+  it("bills the upstream's report, else its own count", async () => {
     app.upstream.replyNext(
       json({ ...moderation([verdict([])]), usage: { prompt_tokens: 7, total_tokens: 7 } }),
       json(moderation([verdict([]), verdict([])])),
@@ -74,7 +74,7 @@ describe("POST /v1/moderations", () => {
     expect(Number(response.headers.get("x-usage-input-text-tokens"))).toBeGreaterThan(765);
   });
 
-  it("passes fields that it does not know on, and not safe", async () => {
+  it("passes unknown fields on, and not safe", async () => {
     app.upstream.replyNext(json(moderation([verdict([])])));
 
     const answer = await client.post("/v1/moderations", { input: "Mail jo@acme.test", vendor_knob: 1, safe: "privacy" });

@@ -36,7 +36,7 @@ function lastAsked(): Record<string, unknown> {
 }
 
 describe("GET /audio/{text} with a music model", () => {
-  it("holds for what was asked for, and charges what came", async () => {
+  it("holds for the requested length, and charges the delivered one", async () => {
     const tune = recording(2.25);
     app.upstream.replyNext(played(tune));
 
@@ -56,7 +56,7 @@ describe("GET /audio/{text} with a music model", () => {
     expect(row).toMatchObject({ type: "generate.music", output_audio_seconds: 2.25, cost_usd: 0.0225, status: "ok" });
   });
 
-  it("charges what came when it is longer than what was asked for, and when its head does not say", async () => {
+  it("charges the delivered length when it exceeds the request, and when its header has none", async () => {
     app.upstream.replyNext(played(recording(3)), played(streamedRecording(4)));
 
     expect((await play({ duration: "1" })).headers.get("x-cost")).toBe("0.03");
@@ -64,7 +64,7 @@ describe("GET /audio/{text} with a music model", () => {
     expect(lastAsked()).not.toHaveProperty("duration");
   });
 
-  it("measures raw samples, which say nothing of themselves", async () => {
+  it("measures raw samples, which carry no header", async () => {
     app.upstream.replyNext(played(Buffer.alloc(72_000), "audio/pcm"));
 
     expect((await play({ response_format: "pcm" })).headers.get("x-usage-output-audio-seconds")).toBe("1.5");
@@ -103,13 +103,13 @@ describe("GET /audio/{text} with a music model", () => {
     }
   });
 
-  it("says what had no effect", async () => {
+  it("warns of parameters without an effect", async () => {
     app.upstream.replyNext(played(recording(1)));
 
     expect((await play({ voice: "alloy" })).headers.get("x-warnings")).toContain("voice");
   });
 
-  it("refuses who cannot pay for what was asked for", async () => {
+  it("refuses a caller who cannot pay for the requested length", async () => {
     const { key } = await createKey(app, { creditBudget: 0.1 });
     const asked = app.upstream.requests.length;
 

@@ -1,6 +1,7 @@
 /**
- * Addresses that a caller writes for an upstream to fetch pass the outbound guard wherever they stand, in every kind of request; what is
- * fetched by nobody is left alone: schemas, tools, metadata and plain text (docs/spec/outbound.md#named-addresses).
+ * Addresses that a caller writes for an upstream to fetch pass the outbound guard in every place and kind of request;
+ * texts that are never fetched are left alone: schemas, tools, metadata and plain text
+ * (docs/spec/outbound.md#named-addresses).
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { execute } from "../graphql/client.js";
@@ -133,7 +134,7 @@ describe("an address inside of the network", () => {
     expect(app.upstream.requests.length).toBe(before);
   });
 
-  it.each(PASSED)("is nobody's to fetch in %s", async (_what, send, fields) => {
+  it.each(PASSED)("passes as plain text in %s", async (_what, send, fields) => {
     const before = app.upstream.requests.length;
 
     expect(await send()(fields)).toEqual({ refusedAt: null });

@@ -1,4 +1,4 @@
-/** Codes and what they are exchanged for (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; docs/spec/authorization.md#codes). */
+/** Codes and their exchange for keys (RFC 6749 4.1.3 and 5, RFC 7636, RFC 8414; docs/spec/authorization.md#codes). */
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../src/limits.js";
@@ -69,7 +69,7 @@ async function statusOf(key: unknown): Promise<number> {
 }
 
 describe("a code", () => {
-  it("is exchanged for a key that is what was granted", async () => {
+  it("is exchanged for the key as it was granted", async () => {
     const issued = await grant({ permissions: "profile,balance", budget: "2.5", expiry: "7", models: "chat" });
 
     const response = await post(toFields(issued));
@@ -178,7 +178,7 @@ describe("a code", () => {
     expect(name).toBe("Own");
   });
 
-  it("is nobody's any more when the app has been revoked", async () => {
+  it("is refused when its app has been revoked", async () => {
     const own = await createKey(app, { type: "publishable" });
     const issued = await grant({ client_id: own.key });
     await createClient(app.baseUrl, app.key).request("DELETE", `/account/keys/${own.id}`);
@@ -186,7 +186,7 @@ describe("a code", () => {
     await expectOAuthError(toFields(issued, { client_id: own.key }), "invalid_client");
   });
 
-  it("is not kept as it is", async () => {
+  it("is stored as a digest", async () => {
     const { code } = await grant();
     const { prisma } = app.database;
 
@@ -240,12 +240,12 @@ describe("the token endpoint", () => {
     await expectOAuthError(toFields(await grant(), wrong as Record<string, string>), error);
   });
 
-  it("names what is missing", async () => {
+  it("names the missing field", async () => {
     await expectOAuthError({}, "invalid_request", /grant_type/);
     await expectOAuthError({ grant_type: "authorization_code" }, "invalid_request", /code/);
   });
 
-  it("looks at no credentials", async () => {
+  it("ignores credentials", async () => {
     const issued = await grant();
 
     expect((await post(toFields(issued), { Authorization: "Basic eDp5" })).status).toBe(200);

@@ -69,7 +69,7 @@ describe("the official client", () => {
     expect([file.type, Buffer.from(await file.arrayBuffer())]).toEqual(["image/png", png]);
   });
 
-  it("is told why one failed, and pays nothing", async () => {
+  it("reads why a video failed, and pays nothing", async () => {
     fake({ error: { code: "moderation_blocked", message: "No herons." } });
 
     const { id } = await openai.videos.create({ prompt: "A heron" });
@@ -111,7 +111,7 @@ describe("the official client", () => {
 describe("POST /v1/videos", () => {
   const post = (body: unknown, key: string | null = payer.key) => createClient(app.baseUrl, null).post("/v1/videos", body, { key });
 
-  it("takes JSON, with what the gateway does not know for the upstream", async () => {
+  it("takes JSON, with unknown fields for the upstream", async () => {
     const { id } = (await post({ prompt: "A heron", seconds: 10, aspectRatio: "9:16", style: "noir" })).json<{ id: string }>();
     await ended(id);
 
@@ -135,7 +135,7 @@ describe("POST /v1/videos", () => {
     expect(videos.forms).toEqual([]);
   });
 
-  it("refuses a file that is no picture, another account, nobody, and a thumbnail", async () => {
+  it("refuses a file that is no picture, another account, an anonymous caller, and a thumbnail", async () => {
     const text = await toFile(Buffer.from("hello"), "a.png", { type: "image/png" });
     await expect(openai.videos.create({ prompt: "A heron", input_reference: text })).rejects.toMatchObject({
       status: 400,

@@ -53,7 +53,7 @@ async function comeBackFromGitHub(user: FakeGitHub["user"]) {
   return { browser, back: await browser.get(pathname + search, { "Sec-Fetch-Site": "cross-site" }) };
 }
 
-describe("Whoever has no account", () => {
+describe("a person without an account", () => {
   it("is shown no way to sign up", async () => {
     const browser = new PageBrowser(app.baseUrl);
 
@@ -85,8 +85,8 @@ describe("Whoever has no account", () => {
   });
 });
 
-describe("Whoever asks for metrics", () => {
-  it("is shown none without a token of the operator's, and the start says so", async () => {
+describe("a request for metrics", () => {
+  it("is refused without a token of the operator's, and the start says so", async () => {
     const client = createClient(app.baseUrl, app.key);
 
     for (const key of [null, app.key]) expectEnvelope(await client.get("/metrics", { key }), 404, "NOT_FOUND");
@@ -94,7 +94,7 @@ describe("Whoever asks for metrics", () => {
   });
 });
 
-describe("Whoever has one", () => {
+describe("a person with an account", () => {
   it("signs in with GitHub", async () => {
     const { prisma } = databaseOf(app);
     const [id, githubId] = [randomUUID(), 78];
@@ -113,7 +113,7 @@ describe("Whoever has one", () => {
     expect((await browser.get("/sessions")).text).toContain(account.email);
   });
 
-  it("has it from an operator, with a password that signs in", async () => {
+  it("gets it from an operator, with a password that signs in", async () => {
     const email = newEmail();
 
     const { account, password } = ok(await execute(app, CreateAccountDocument, { input: { email, name: "Ada" } })).createAccount;
@@ -125,7 +125,7 @@ describe("Whoever has one", () => {
     expect(codes(await execute(app, CreateAccountDocument, { input: { email: "no address" } }))).toEqual(["BAD_REQUEST"]);
   });
 
-  it("has it from the command line", async () => {
+  it("gets it from the command line", async () => {
     const email = newEmail();
     const out: string[] = [];
     const env = { SLUICE_URL: app.baseUrl, SLUICE_API_KEY: app.key };
@@ -141,11 +141,11 @@ describe("Whoever has one", () => {
   });
 });
 
-it("is said when the gateway starts", () => {
+it("announces at the start that it is public", () => {
   expect(app.logs.map(({ msg }) => msg)).toContain("sign-up is closed: operators make accounts");
 });
 
-describe("Without sandbox models", () => {
+describe("without sandbox models", () => {
   const ask = async (path: string, body: object, key = app.key) => {
     const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
     const response = await fetch(`${app.baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
@@ -153,7 +153,7 @@ describe("Without sandbox models", () => {
   };
   const chat = (model?: string) => ask("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] });
 
-  it("lists none, and answers as none", async () => {
+  it("lists no sandbox models, and answers as none", async () => {
     const models = (await (await fetch(`${app.baseUrl}/models`)).json()) as { name: string }[];
 
     expect(models.length).toBeGreaterThan(0);
@@ -162,7 +162,7 @@ describe("Without sandbox models", () => {
     expect(await ask("/v1/embeddings", { model: "sandbox/embedding-paid", input: "Hi" })).toMatchObject({ status: 400 });
   });
 
-  it("takes the operator's model for each kind's default, and says so where there is none", async () => {
+  it("takes the operator's model for each kind's default, and reports kinds without one", async () => {
     expect((await chat()).status).toBe(200);
 
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ model: "upstream-chat" });
@@ -175,7 +175,7 @@ describe("Without sandbox models", () => {
     expect(refuse("gpt")).toThrow('There is no model "gpt". This gateway has no model of modality text.');
   });
 
-  it("serves the names that libraries have as their defaults, and says which model it was", async () => {
+  it("serves the default names of libraries, and names the model that answered", async () => {
     const called = async (path: string, body: object) => {
       const { status } = await ask(path, body);
       return [status, (upstream.requests.at(-1)?.json as { model?: string } | undefined)?.model];
@@ -188,7 +188,7 @@ describe("Without sandbox models", () => {
     expect(ada).toBe("text-embedding-ada-002");
   });
 
-  it("suggests models of the kind that is asked for, over REST and GraphQL", async () => {
+  it("suggests models of the requested kind, over REST and GraphQL", async () => {
     const rest = await ask("/v1/embeddings", { model: "gpt-embedding", input: "Hi" });
     const graphql = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-embedding", input: [{ text: "Hi" }] } });
     const otherKind = await execute(app, CreateEmbeddingsDocument, { input: { model: "gpt-4o", input: [{ text: "Hi" }] } });

@@ -18,7 +18,7 @@ beforeAll(async () => {
   app = await createTestApp({
     models: [
       { ...text, id: "acme/sixty" },
-      // Its reports never exceed what it delivers, so a stream that is left is not read to its end.
+      // Its reports never exceed its deliveries, so a stream that is left is not read to its end.
       { ...text, id: "acme/shown" },
       { ...text, id: "acme/unstated", contextLength: 128_000 },
     ],
@@ -82,7 +82,7 @@ describe("a publishable key's hourly credits", () => {
     expect((await chat(key, { max_tokens: 1_100_000 })).status).toBe(200);
   });
 
-  it("are held by a stream for what it may go on to cost, and paid for what it cost when its reader leaves", async () => {
+  it("are held for the most that a stream may cost, and charged its cost when its reader leaves", async () => {
     const key = await publishableKey();
     app.upstream.replyNext(sse(chatChunks(["One"]).slice(0, -1), { end: "hang" }));
     const leaving = new AbortController();
@@ -103,7 +103,7 @@ describe("a publishable key's hourly credits", () => {
     });
   });
 
-  it("are held to a tenth at most by one answer of unstated length, whatever the account has", async () => {
+  it("are held to a tenth at most by one answer without a limit, even for a rich account", async () => {
     const key = await publishableKey();
     const { reply, open } = gated(chatCompletion({ usage: wireUsage(1, 1) }));
     const before = app.upstream.requests.length;

@@ -37,7 +37,7 @@ afterAll(async () => {
   await app.close();
 });
 
-/** Headers of an address that nobody has used. */
+/** Headers of an address that no other test uses. */
 function somewhere(): Record<string, string> {
   addresses += 1;
   return { "X-Forwarded-For": `198.51.100.${addresses}` };
@@ -218,7 +218,7 @@ describe("a publishable key", () => {
     expectLimited(await chat(key, headers, { stream: true }), 3_601);
   });
 
-  it("is told by the official client when it may again", async () => {
+  it("gives the official client the time of its next request", async () => {
     const key = await publishableKey();
     const openai = new OpenAI({ apiKey: key, baseURL: `${app.baseUrl}/v1`, maxRetries: 0, defaultHeaders: somewhere() });
     const ask = () => openai.chat.completions.create({ model: "acme/free", messages: [{ role: "user", content: "Hi" }] });

@@ -1,4 +1,4 @@
-/** What a realtime session is charged for, and what it refuses because nobody would pay for it. */
+/** The charges of a realtime session, and the requests that it refuses because their cost would be unpaid. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { CALLER_EVENTS } from "../../src/services/generation/realtime/rules.js";
 import type { RealtimeTimes } from "../../src/services/generation/realtime/run.js";
@@ -69,7 +69,7 @@ function usageOf(id: string): Promise<Record<string, unknown>> {
   return waitForUsage(client, (row) => row.request_id === id);
 }
 
-/** The row of what was transcribed in a session. */
+/** The usage record of a transcription in a session. */
 function transcriptionOf(id: string): Promise<Record<string, unknown>> {
   return waitForUsage(client, (row) => row.parent_request_id === id);
 }
@@ -100,8 +100,8 @@ function appendSeconds(caller: RealtimeClient, seconds: number): void {
   caller.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(48_000 * seconds).toString("base64") });
 }
 
-describe("every event of an upstream's that reports usage", () => {
-  it("is charged, whatever it is called: all of OpenAI's types, and one that has no name yet", async () => {
+describe("an upstream's event with a usage report", () => {
+  it("is charged under every name: all of OpenAI's types, and an unknown one", async () => {
     const events = usageReportingEvents();
     expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(["response.done", TRANSCRIBED]));
     const { caller, far, id } = await open();
@@ -120,7 +120,7 @@ describe("every event of an upstream's that reports usage", () => {
     expect(row.cost_usd).toBeCloseTo(all.length * 2e-5, 12);
   });
 
-  it("is charged once, and by what can be believed", async () => {
+  it("is charged once, up to a plausible amount", async () => {
     const { caller, far, id } = await open();
     const report = (usage: unknown, eventId: string) => ({ type: "future.thing.done", event_id: eventId, usage });
     for (const amount of [-1, 1.5, "7", 1e300, null]) far.send(report({ input_tokens: amount, output_tokens: amount }, `event_${amount}`));
@@ -165,7 +165,7 @@ describe("transcription in a session", () => {
     expect(await transcriptionOf(id)).toMatchObject({ type: "generate.transcription", model: "live/ears", cost_usd: 0.0039, status: "ok" });
   });
 
-  it("is counted by what was measured when its report cannot be believed or does not come, and costs nothing when it fails", async () => {
+  it("is charged by its measured length without a plausible report, and is free when it fails", async () => {
     const session = await open();
     const { caller, far, id } = session;
     await transcribe(session, "live/ears");
@@ -183,7 +183,7 @@ describe("transcription in a session", () => {
     expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.0004, usage_source: "partial", status: "cancelled" });
   });
 
-  it("is counted by what was measured when the upstream tells nothing but the transcript", async () => {
+  it("is charged by its measured length when the upstream sends the transcript alone", async () => {
     const session = await open();
     const { caller, far, id } = session;
     caller.send({ type: "session.update", session: FORMS[0]({ model: "live/ears" }) });
@@ -227,7 +227,7 @@ describe("transcription in a session", () => {
   });
 });
 
-describe("what has no price", () => {
+describe("a session without a price", () => {
   it("is refused before the upgrade, where the address asks for it", async () => {
     const asked = upstream.requests.length;
     for (const [name, value] of Object.entries({ intent: "transcription", call_id: "rtc_1", deployment: "gpt-other" })) {
@@ -300,7 +300,7 @@ describe("what has no price", () => {
     caller.socket.close();
   });
 
-  it("is a second model that transcribes, and transcription can be turned off and on again", async () => {
+  it("allows a second model that transcribes, and transcription can be turned off and on again", async () => {
     const session = await open();
     const { caller, far } = session;
     await transcribe(session, "live/ears");
@@ -314,7 +314,7 @@ describe("what has no price", () => {
     caller.socket.close();
   });
 
-  it("is none of OpenAI's own events of callers in a conversation", () => {
+  it("excludes OpenAI's own events of callers in a conversation", () => {
     expect(callerEventNames().length).toBeGreaterThan(10);
     const known = callerEventNames().filter((name) => !/^(?:transcription_)?session\./.test(name) || name === "session.update");
 
@@ -370,7 +370,7 @@ describe("a caller who leaves", () => {
     expect(await usageOf(id)).toMatchObject({ cost_usd: 2e-5, usage_source: "provider", status: "cancelled" });
   });
 
-  it("is charged what was delivered and read when no report comes in time", async () => {
+  it("is charged the delivered and read part when no report arrives in time", async () => {
     upstream.answersCancels = false;
     times.reportMs = 20;
     const { caller, far, id } = await open().finally(() => delete times.reportMs);
@@ -449,7 +449,7 @@ describe("the hold", () => {
 });
 
 describe("the sandbox", () => {
-  it("transcribes what it is given, at the price of the sandbox's transcription", async () => {
+  it("transcribes its input, at the price of the sandbox's transcription", async () => {
     const caller = await connectRealtime(app, "?model=sandbox/realtime-paid");
     const id = String(caller.headers["x-generation-id"]);
     caller.send({ type: "session.update", session: FORMS[0]({ model: "sandbox/transcription-paid" }) });

@@ -67,7 +67,7 @@ afterEach(() => upstream.refuseWith(null));
 afterAll(async () => {
   const { pool } = app.database;
   expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
-  // A session that is open when the gateway stops is told so, and its upstream too.
+  // A session that is open when the gateway stops is notified, and its upstream too.
   const { caller, far } = await open();
   const stopped = app.close();
   expect((await caller.closed).code).toBe(1001);
@@ -158,7 +158,7 @@ describe("a session", () => {
     expect(usage.find((row) => row.request_id === id)).toMatchObject({ cost_usd: COST, status: "ok" });
   });
 
-  it("has the answer under way cancelled when the caller is gone, and counts what came of it when it is not reported", async () => {
+  it("has the answer under way cancelled when the caller is gone, and counts its delivered part without a report", async () => {
     const { caller, far, id } = await open();
     caller.send({
       type: "conversation.item.create",
@@ -198,7 +198,7 @@ describe("a session", () => {
     expect(await usageOf(id)).toMatchObject({ cost_usd: 0, status: "ok" });
   });
 
-  it("writes down what it has used while it runs, which a killed process is settled at", async () => {
+  it("notes its usage while it runs, at which a killed process is settled", async () => {
     const { pool } = app.database;
     const { caller, far, id } = await open();
     far.sendDone(USAGE);
@@ -231,7 +231,7 @@ describe("a session", () => {
     await usageOf(String(caller.headers["x-generation-id"]));
   });
 
-  it("tells the caller when the upstream breaks, and charges what it had reported", async () => {
+  it("reports a broken upstream to the caller, and charges its reports so far", async () => {
     const { caller, far, id } = await open();
     far.sendDone(USAGE);
     await caller.next("response.done");
@@ -242,7 +242,7 @@ describe("a session", () => {
     expect(await usageOf(id)).toMatchObject({ cost_usd: COST, status: "cancelled" });
   });
 
-  it("charges nothing when the upstream breaks before anything came of it", async () => {
+  it("charges nothing when the upstream breaks before a delivery", async () => {
     const { caller, far, id } = await open();
     far.socket.terminate();
 
@@ -357,8 +357,8 @@ describe("the key", () => {
   });
 });
 
-describe("what is refused before the upgrade, and before the upstream hears of it", () => {
-  it("a model that is unknown, of another modality, or not the key's", async () => {
+describe("a refusal before the upgrade and before the upstream is called", () => {
+  it("of a model that is unknown, of another modality, or not the key's", async () => {
     const asked = upstream.requests.length;
     const { key } = await createKey(app, { allowedModels: ["acme/chat"] });
 
@@ -371,7 +371,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
     expect(upstream.requests.length).toBe(asked);
   });
 
-  it("a hold that the key's budget does not cover", async () => {
+  it("of a hold that the key's budget does not cover", async () => {
     const { key } = await createKey(app, { creditBudget: 0.001 });
     const asked = upstream.requests.length;
 
@@ -380,7 +380,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
     expect(upstream.requests.length).toBe(asked);
   });
 
-  it("one request more than the model's own limit, with when to come again", async () => {
+  it("of one request more than the model's own limit, with when to come again", async () => {
     const { caller, far } = await open("?model=live/once");
     caller.socket.close();
     await far.closed;
@@ -390,7 +390,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  it("one session more than a key may have at the same time, until one of them is over", async () => {
+  it("of one session more than a key may have at the same time, until one of them is over", async () => {
     const { key } = await createKey(app);
     const query = "?model=sandbox/realtime";
     const sessions = await Promise.all(Array.from({ length: REALTIME_SESSIONS_PER_KEY_MAX }, () => connectRealtime(app, query, { key })));
@@ -407,7 +407,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
     await expect.poll(async () => (await client.get("/account/usage?limit=60")).text.match(/sandbox\/realtime"/g)?.length).toBe(51);
   });
 
-  it("what the upstream refuses, in the gateway's own words and without its secrets", async () => {
+  it("by the upstream, in the gateway's own words and without its secrets", async () => {
     upstream.refuseWith({ status: 401, body: '{"error":{"message":"Bad key live-secret-key"}}' });
     const unpaid = await refuseRealtime(app, MODEL);
     expectEnvelope(unpaid, 502, "UPSTREAM_ERROR");
@@ -422,7 +422,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
     expectEnvelope(await refuseRealtime(app, "?model=dead/alone"), 502, "UPSTREAM_ERROR");
   });
 
-  it("a path beside it, and a handshake that is none", async () => {
+  it("of a path beside it, and an invalid handshake", async () => {
     const url = new URL(app.baseUrl);
     const asked = upstream.requests.length;
     const status = (path: string, upgrade = "websocket") =>
@@ -440,7 +440,7 @@ describe("what is refused before the upgrade, and before the upstream hears of i
   });
 });
 
-describe("a caller who leaves while the upstream is still asked", () => {
+describe("a caller who leaves during the call of the upstream", () => {
   it("has it given up at once, and pays nothing", async () => {
     upstream.refuseWith("hang");
     const asked = upstream.requests.length;

@@ -26,7 +26,7 @@ const patch = {
   description: "Changes files.",
   format: { type: "grammar" as const, syntax: "lark" as const, definition: "start: LINE+" },
 };
-/** Each type that OpenAI's format knows beside functions and custom tools, a dated one, and one that nobody knows. */
+/** Each type of OpenAI's format beside functions and custom tools, a dated one, and an unknown one. */
 const FOREIGN = [
   "web_search",
   "web_search_preview_2025_03_11",
@@ -82,7 +82,7 @@ describe("tools that a model cannot have", () => {
     for (const field of ["tools", "tool_choice", "parallel_tool_calls"]) expect(lastBody()).not.toHaveProperty(field);
   });
 
-  it("are told at the head of a stream, which the official client reads", async () => {
+  it("are named at the head of a stream, which the official client reads", async () => {
     app.upstream.replyNext(sse(chatChunks(["One", " two"], { usage: wireUsage(10, 2) })));
     const stream = openai.responses.stream({ model: "acme/chat", input: "Count", tools: [{ type: "web_search" }, shell] });
     const final = await stream.finalResponse();
@@ -111,7 +111,7 @@ describe("tools that a model cannot have", () => {
     expect(app.upstream.requests.length).toBe(asked);
   });
 
-  it("name the place of what is no tool", async () => {
+  it("are refused with the place of an invalid tool", async () => {
     const answer = await ask({ tools: [shell, { type: "function" }] });
 
     expect([answer.status, answer.json<{ error: Loose }>().error.param]).toEqual([400, "tools.1.name"]);
@@ -130,7 +130,7 @@ describe("tools that a model cannot have", () => {
 });
 
 describe("a tool of type custom", () => {
-  it("is offered as a function of one text, and called as what it is", async () => {
+  it("is offered as a function of one text, and its calls are of type custom", async () => {
     const message = { role: "assistant", content: null, tool_calls: [patchCall('{"input":"*** Begin\\n"}')] };
     app.upstream.replyNext(json({ ...chatCompletion({}), choices: [{ index: 0, message, finish_reason: "tool_calls" }] }));
     const response = await openai.responses.create({
@@ -174,7 +174,7 @@ describe("a tool of type custom", () => {
 });
 
 describe("the next turn", () => {
-  it("goes on whatever the last one held", async () => {
+  it("accepts every item of the last answer", async () => {
     const input = [
       { role: "user", content: "Fix it" },
       { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Look first." }], encrypted_content: "gAAAA" },

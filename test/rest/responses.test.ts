@@ -56,7 +56,7 @@ describe("POST /v1/responses", () => {
     expect(streamed).toEqual(whole.usage);
   });
 
-  it("answers the official client with the text, its usage and what it cost", async () => {
+  it("answers the official client with the text, its usage and its cost", async () => {
     const usage = wireUsage(1000, 50, {
       prompt_tokens_details: { cached_tokens: 400 },
       completion_tokens_details: { reasoning_tokens: 48 },
@@ -269,7 +269,7 @@ describe("POST /v1/responses", () => {
     expect(answer.json<{ error: { param: string } }>().error.param).toBe(param);
   });
 
-  it("passes fields that it does not know on", async () => {
+  it("passes unknown fields on", async () => {
     await client.post("/v1/responses", { model: "acme/chat", input: "a", vendor_knob: 7 });
 
     expect(await lastBody()).toMatchObject({ vendor_knob: 7 });

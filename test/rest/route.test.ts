@@ -80,7 +80,7 @@ describe("paths and methods", () => {
     });
   }
 
-  it("answers 400 in the envelope to what is not HTTP and to a path of 1 MB", async () => {
+  it("answers 400 in the envelope to bytes that are not HTTP and to a path of 1 MB", async () => {
     for (const request of [
       "NONSENSE\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \0\r\n\r\n",
@@ -121,7 +121,7 @@ describe("a route that is found by one look-up", () => {
   ];
   const methods = ["GET", "HEAD", "POST", "PUT", "OPTIONS", "PURGE"];
 
-  it("is answered as Express would have it, whatever is asked", async () => {
+  it("is answered as Express would answer it, for every request", async () => {
     const body = '{"a":[1]}';
     const head = `Host: localhost\r\nX-Request-Id: same\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`;
     const cases = targets.flatMap((target) => methods.map((method) => `${method} ${target} HTTP/1.1\r\n${head}\r\n\r\n${body}`));
@@ -153,7 +153,7 @@ describe("browsers", () => {
     }
   });
 
-  it("are told in a preflight what they may send", async () => {
+  it("learn the allowed headers in a preflight", async () => {
     const asked = "authorization, x-stainless-os,x-stainless-retry-count";
 
     const answer = await send(
@@ -170,7 +170,7 @@ describe("browsers", () => {
     expect(answer.headers.get("vary")).toBe("Access-Control-Request-Headers");
   });
 
-  it("get only header names reflected", async () => {
+  it("get only valid header names reflected", async () => {
     const answer = await send("/items", { "Access-Control-Request-Headers": "x-fine, <script>, a:b, x y" }, "OPTIONS");
 
     expect(answer.headers.get("access-control-allow-headers")).toBe("Authorization, Content-Type, Idempotency-Key, X-Request-Id, x-fine");

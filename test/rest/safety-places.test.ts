@@ -307,7 +307,7 @@ const ROUTES: readonly (readonly [name: string, places: readonly Place[], send: 
 
 const CASES = ROUTES.flatMap(([route, places, send]) => places.map(([where, fate, fields]) => ({ route, where, fate, fields, send })));
 
-describe("what is planted reaches no upstream", () => {
+describe("a text in a request", () => {
   it.each(CASES)("$route: a secret in $where is $fate", async ({ fate, fields, send }) => {
     const before = app.upstream.requests.length;
 
@@ -371,7 +371,7 @@ const SESSION: readonly Place[] = [
   ["its metadata", "redacted", (text) => ({ type: "response.create", response: { metadata: { a: text } } })],
 ];
 
-describe("what is planted in a realtime session", () => {
+describe("a text in a realtime session", () => {
   it.each(SESSION)("%s: a secret is %s, and a flagged text refused", async (_where, fate, event) => {
     const caller = await connectRealtime(app, "?model=acme/guarded-realtime");
     const far = await live.nextSession();

@@ -1,4 +1,4 @@
-/** The safety features over HTTP: what is redacted, what is refused, and that neither is billed (docs/spec/safety.md). */
+/** The safety features over HTTP: redactions and refusals, of which neither is billed (docs/spec/safety.md). */
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
@@ -38,7 +38,7 @@ beforeEach(() => {
   flags = {};
 });
 
-/** Answers as the moderation model by `flags`, and any other request by what follows. */
+/** Answers as the moderation model by `flags`, and any other request with the next reply. */
 function moderate(next?: ReturnType<typeof json>) {
   app.upstream.replyNext(
     handler((request, response) => {
@@ -129,7 +129,7 @@ describe("redaction in a chat", () => {
     });
   });
 
-  it("says what it looked for when it found nothing", async () => {
+  it("names its features when they found nothing", async () => {
     expect(safety(await chat("Hello", { safe: "privacy" }))).toEqual(["privacy", ""]);
   });
 
@@ -141,7 +141,7 @@ describe("redaction in a chat", () => {
     }
   });
 
-  it("does what the model requires, whatever the caller says", async () => {
+  it("applies the model's required features, even against the caller's wish", async () => {
     for (const safe of [undefined, false, "secrets"]) {
       const answer = await chat("Mail jo@acme.test", { model: "acme/private", safe });
       expect(answer.headers.get("x-safety-redacted")).toBe("privacy");
@@ -150,7 +150,7 @@ describe("redaction in a chat", () => {
     }
   });
 
-  it("charges for what the upstream was sent", async () => {
+  it("charges for the redacted text that the upstream was sent", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Ok", usage: null })), json(chatCompletion({ content: "Ok", usage: null })));
 
     const redacted = await chat("Mail jo.doe.of.the.long.name@mail.department.acme.test", { safe: "privacy" });
@@ -180,7 +180,7 @@ describe("redaction in a chat", () => {
     ]);
   });
 
-  it("rewrites what is streamed an answer to, and says so before the stream begins", async () => {
+  it("rewrites the prompt of a stream, and reports it before the stream begins", async () => {
     const answer = await chat("Mail jo@acme.test", { safe: "privacy", stream: true });
 
     expect(answer.text).toContain("data: [DONE]");
@@ -229,7 +229,7 @@ describe("blocking", () => {
     ["shield", "prompt_injection"],
     ["shield", "jailbreak"],
     ["shield", "illicit"],
-  ])("%s refuses what is flagged as %s, holds nothing and bills nothing", async (feature, category) => {
+  ])("%s refuses a text flagged as %s, holds nothing and bills nothing", async (feature, category) => {
     flags = { bad: [category] };
     const before = await usageCount();
     const { key } = await createKey(app, { creditBudget: 0.000001 });
@@ -248,7 +248,7 @@ describe("blocking", () => {
     expect(await usageCount()).toBe(before);
   });
 
-  it("lets through what is flagged as something else, and is not billed for the moderation", async () => {
+  it("passes other flags, and bills no moderation", async () => {
     flags = { sad: ["self-harm", "illicit/violent", "sexual"] };
     const before = await usageCount();
     moderate(json(chatCompletion({ content: "Ok", usage: wireUsage(10, 4) })));
@@ -280,7 +280,7 @@ describe("blocking", () => {
     expect(app.upstream.requests.at(-1)?.json).toEqual({ model: "upstream-moderation", input: ["bad", "worse"] });
   });
 
-  it("works in the order declared: what is judged before it is redacted is judged as it was", async () => {
+  it("works in the declared order: a feature before the redaction judges the original text", async () => {
     moderate(json(chatCompletion({})));
     await chat("Mail jo@acme.test", { model: "acme/guarded" });
     expect(app.upstream.requests.at(-2)?.json).toMatchObject({ input: ["Mail jo@acme.test"] });
@@ -360,7 +360,7 @@ describe("blocking", () => {
     expect(app.upstream.requests).toHaveLength(seen + 1);
   });
 
-  it("marks what comes from the content cache as it was checked when it was made", async () => {
+  it("reports a cached answer's checks as they were made", async () => {
     const path = "/text/Write%20to%20ann@acme.test?model=acme/chat&safe=privacy";
 
     const made = await client.get(path);
@@ -375,7 +375,7 @@ describe("blocking", () => {
     ]);
   });
 
-  it("asks nobody about nothing", async () => {
+  it("sends no blank text to the moderation model", async () => {
     const before = app.upstream.requests.length;
 
     expect((await chat(" ", { safe: "violence" })).status).toBe(200);

@@ -21,7 +21,7 @@ export interface TestServer {
   readonly close: () => Promise<void>;
 }
 
-/** Lets everybody in as nobody, whatever the token. */
+/** Takes every caller as anonymous, with any token. */
 export const anybody: Authenticator = { authenticate: () => ({ kind: "anonymous" }) };
 
 export async function serve(
@@ -64,7 +64,7 @@ export async function sendRaw(port: number, ...pieces: (string | Uint8Array)[]):
   await once(socket, "connect");
   const received: Buffer[] = [];
   socket.on("data", (bytes) => received.push(bytes));
-  // A server that refuses a body may reset the connection; what it said before that counts.
+  // A server that refuses a body may reset the connection; its answer before that counts.
   socket.on("error", () => {});
   for (const piece of pieces) socket.write(piece);
   await new Promise((resolve) => socket.once("close", resolve));

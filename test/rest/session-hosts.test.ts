@@ -40,7 +40,7 @@ interface Answered {
   readonly text: string;
 }
 
-/** `fetch` lets nobody choose the Host header. */
+/** `fetch` does not let a program choose the Host header. */
 function ask(host: string, path: string, { method = "GET", headers = {}, body }: Asked = {}): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const type = body === undefined ? {} : { "Content-Type": "application/json" };
@@ -59,7 +59,7 @@ function signInAt(host: string): Promise<Answered> {
   return ask(host, "/graphql", { method: "POST", body: JSON.stringify({ query: textOf(SignInDocument), variables }) });
 }
 
-describe("A session", () => {
+describe("a session", () => {
   it("counts where people sign in", async () => {
     for (const path of ["/account/profile", "/api/account/profile", "/account/sessions"]) {
       expect([path, (await ask(LOGIN, path, { headers: signedIn(person) })).status]).toEqual([path, 200]);
@@ -98,7 +98,7 @@ describe("A session", () => {
     expect(await whoami(GATEWAY, `http://${LOGIN}`)).toBe("nobody");
   });
 
-  it("is counted for no page of another host of ours, whatever an older browser sends", async () => {
+  it("is ignored on a page of another host of ours, even from an older browser", async () => {
     const status = async (origin: string) =>
       (await ask(LOGIN, "/account/profile", { headers: { Cookie: person.cookie, Origin: origin } })).status;
 
@@ -107,7 +107,7 @@ describe("A session", () => {
     expect(await status(`http://${MEDIA}`)).toBe(401);
   });
 
-  it("begins and ends there, and whoever asks elsewhere is told where", async () => {
+  it("begins and ends there, and other hosts answer with its address", async () => {
     const there = await signInAt(LOGIN);
     const elsewhere = await signInAt(GATEWAY);
 
@@ -120,7 +120,7 @@ describe("A session", () => {
   });
 });
 
-describe("A page of another origin", () => {
+describe("a page of another origin", () => {
   let newcomers = 0;
   const account = () => {
     newcomers += 1;
@@ -136,7 +136,7 @@ describe("A page of another origin", () => {
     ["in an older browser", { Origin: "http://evil.test:4260" }],
     ["with an opaque origin", { Origin: "null" }],
     ["that hides its origin", { "Sec-Fetch-Site": "cross-site" }],
-  ])("makes no account and signs nobody in: %s", async (_where, headers) => {
+  ])("cannot create accounts or sign in: %s", async (_where, headers) => {
     const before = await accounts();
     const variables = { input: { email: person.email, password: person.password } };
 
@@ -151,13 +151,13 @@ describe("A page of another origin", () => {
     expect(await accounts()).toBe(before);
   });
 
-  it("is told apart from the gateway's own pages, and from programs, which name no origin", async () => {
+  it("does not affect the gateway's own pages, nor programs, which send no origin", async () => {
     for (const headers of [{}, { Origin: `http://${LOGIN}`, "Sec-Fetch-Site": "same-origin" }, { Origin: `http://${LOGIN}` }]) {
       expect((await from(headers, account())).headers["set-cookie"]).toEqual([expect.stringContaining("sluice_session=")]);
     }
   });
 
-  it("is taken no form from, whatever token it has", async () => {
+  it("has its forms refused, even with a token", async () => {
     for (const headers of [{ "Sec-Fetch-Site": "cross-site" }, { Origin: "http://evil.test:4260" }]) {
       const type = { "Content-Type": "application/x-www-form-urlencoded" };
       const refused = await ask(LOGIN, "/sign-up", { method: "POST", headers: { ...headers, ...type }, body: "form_token=x" });
@@ -166,8 +166,8 @@ describe("A page of another origin", () => {
   });
 });
 
-describe("Where people sign in", () => {
-  it("nothing is answered but accounts, GraphQL and the pages for it", async () => {
+describe("the host where people sign in", () => {
+  it("answers only accounts, GraphQL and the pages for it", async () => {
     const answered = new Set<string>();
     const headers = { Authorization: `Bearer ${app.key}` };
     for (const { path, methods } of recordRoutes()) {
@@ -188,7 +188,7 @@ describe("Where people sign in", () => {
     [MEDIA, "/v1/realtime", 404],
     [MEDIA, "/graphql", 404],
     [LOGIN, "/graphql", 101],
-  ])("no socket of a model opens, nor any where media are: %s%s", async (host, path, status) => {
+  ])("opens no socket of a model, nor any where media are: %s%s", async (host, path, status) => {
     const headers = { Host: host };
     const socket = new WebSocket(app.wsUrl.replace("/graphql", path), "graphql-transport-ws", { headers });
     const answered = new Promise<number>((resolve) => {
@@ -202,8 +202,8 @@ describe("Where people sign in", () => {
   });
 });
 
-describe("A host for everything", () => {
-  it("has its sessions everywhere, by whatever name it is called", async () => {
+describe("one host for everything", () => {
+  it("has its sessions under every name of the host", async () => {
     const single = await createTestApp({ upstream: app.upstream });
     try {
       const signedInThere = signedIn(await signUp(single));

@@ -55,7 +55,7 @@ describe("A request with the cookie of a session", () => {
     expect(byKey.json()).toMatchObject({ permissions: ["profile"] });
   });
 
-  it("is nobody's when the cookie is changed, doubled, made up or empty", async () => {
+  it("is anonymous when the cookie is changed, doubled, made up or empty", async () => {
     const { cookie } = await signUp(app);
     const token = cookie.slice("sluice_session=".length);
     const other = token.startsWith("a") ? `b${token.slice(1)}` : `a${token.slice(1)}`;
@@ -74,7 +74,7 @@ describe("A request with the cookie of a session", () => {
     expect(await statusOf({ cookie })).toBe(200);
   });
 
-  it("is nobody's when another site makes it", async () => {
+  it("is anonymous when another site makes it", async () => {
     const person = await signUp(app);
     const { cookie: Cookie } = person;
     const foreign: Record<string, string>[] = [
@@ -152,7 +152,7 @@ describe("GET and DELETE /account/sessions", () => {
     expect((await ask(second, "GET", "/account/sessions")).json<{ data: SessionJson[] }>().data).toHaveLength(1);
   });
 
-  it("knows no session of somebody else, and no id that is none", async () => {
+  it("knows no session of another account, and no invalid id", async () => {
     const person = await signUp(app);
     const stranger = await signUp(app);
 
@@ -168,7 +168,7 @@ describe("GET and DELETE /account/sessions", () => {
     ["DELETE", "/account/sessions"],
     ["DELETE", "/account/sessions/00000000-0000-7000-8000-000000000000"],
     ["PATCH", "/account/profile", { name: "Key" }],
-  ])("refuse keys and nobody: %s %s", async (method, path, body) => {
+  ])("refuse keys and anonymous callers: %s %s", async (method, path, body) => {
     const all = ["profile", "balance", "usage", "keys"];
     const secret = await createKey(app, { accountPermissions: all });
     const publishable = await createKey(app, { type: "publishable", accountPermissions: ["profile"] });
@@ -181,7 +181,7 @@ describe("GET and DELETE /account/sessions", () => {
 });
 
 describe("PATCH /account/profile", () => {
-  it("changes what is sent and nothing else", async () => {
+  it("changes the fields that are sent", async () => {
     const person = await signUp(app, { name: "Ada" });
 
     const renamed = await ask(person, "PATCH", "/account/profile", { handle: ` Ada-${Date.now()} ` });
@@ -193,7 +193,7 @@ describe("PATCH /account/profile", () => {
     expect(cleared.json()).toMatchObject({ name: null, image: null });
   });
 
-  it("refuses a handle that somebody has, in any case", async () => {
+  it("refuses a handle that is taken, in any case", async () => {
     const [one, two] = [await signUp(app), await signUp(app)];
     const handle = `taken-${Date.now()}`;
     await ask(one, "PATCH", "/account/profile", { handle });

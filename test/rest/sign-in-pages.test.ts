@@ -33,7 +33,7 @@ async function openSignedIn(as: Person = person): Promise<PageBrowser> {
 }
 
 describe("Signing up and in", () => {
-  it("leads to where somebody wanted to go", async () => {
+  it("returns to the page that needed it", async () => {
     const browser = open();
     const email = "page@example.com";
 
@@ -143,7 +143,7 @@ describe("Signing up and in", () => {
     expect((await attacker.get("/sessions")).status).toBe(303);
   });
 
-  it("shows no form to somebody who is signed in", async () => {
+  it("shows no form to a person who is signed in", async () => {
     const browser = await openSignedIn();
 
     expect((await browser.get("/sign-in?return_to=%2Fpassword")).location).toBe("/password");
@@ -243,7 +243,7 @@ describe("The sessions page", () => {
     expect((await open({ Cookie: third.cookie }).get("/sessions")).status).toBe(303);
   });
 
-  it("knows nobody else's sessions", async () => {
+  it("hides the sessions of other accounts", async () => {
     const browser = await openSignedIn();
     const stranger = await signUp(app);
     await browser.get("/sessions");
@@ -271,10 +271,10 @@ describe("The sessions page", () => {
   });
 });
 
-describe("A browser that opens an address", () => {
+describe("a browser that opens an address", () => {
   const BROWSER = { Accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8" };
 
-  it("is shown at / what this is and where to begin, and programs the JSON that they know", async () => {
+  it("gets a page at / that says how to begin, and programs the JSON that they know", async () => {
     const browser = open(BROWSER);
     const page = await browser.get("/");
     const programs = await Promise.all(
@@ -294,7 +294,7 @@ describe("A browser that opens an address", () => {
     }
   });
 
-  it("is shown the dashboard at / once somebody is signed in", async () => {
+  it("gets the dashboard at / once its person is signed in", async () => {
     const browser = await openSignedIn();
 
     const answer = await browser.get("/", BROWSER);
@@ -315,7 +315,7 @@ describe("A browser that opens an address", () => {
     ["a method that a page does not take", "GET", "/sign-out", 405],
     ["a path that cannot be read", "GET", "/%zz", 400],
     ["a media file that there is not", "GET", "/media/0123456789abcdef", 404],
-  ])("is shown %s on a page that leads back, in the words that programs are told", async (_what, method, path, status) => {
+  ])("gets %s on a page that leads back, in the words of the JSON error", async (_what, method, path, status) => {
     const [page, answer] = await Promise.all([open(BROWSER).request(path, { method }), open({ Accept: "*/*" }).request(path, { method })]);
 
     expect([page.status, answer.status]).toEqual([status, status]);
@@ -334,7 +334,7 @@ describe("A browser that opens an address", () => {
     expect(JSON.parse(answer.text)).toEqual({ name: "Sluice media", version: "2.0.0" });
   });
 
-  it("shows whatever a path holds as text", async () => {
+  it("shows the text of a path as text", async () => {
     const page = await open(BROWSER).get(`/${encodeURIComponent("<script>alert(1)</script>")}`);
 
     expect(page.status).toBe(404);
@@ -342,8 +342,8 @@ describe("A browser that opens an address", () => {
   });
 });
 
-describe("A form that is refused", () => {
-  it("is answered with a page, whatever is wrong, that leads to the form again", async () => {
+describe("a refused form", () => {
+  it("is answered with a page for every error, with a link to the form", async () => {
     const browser = await openSignedIn();
     await browser.get("/password");
     const from = { Referer: `${app.baseUrl}/password`, Accept: "text/html" };
@@ -389,7 +389,7 @@ function decodeText(text: string): string {
     .replace(/&amp;/g, "&");
 }
 
-describe("Home", () => {
+describe("the home page", () => {
   const ownKeys = async (browser: PageBrowser) => {
     const answer = await browser.get("/account/keys", { "Sec-Fetch-Site": "same-origin" });
     return (JSON.parse(answer.text) as { data: Record<string, unknown>[] }).data;
@@ -404,14 +404,14 @@ describe("Home", () => {
     return browser.submit("/home/keys/new", { new_key: sealedOf(form), model_choice: "all", budget: "", expiry: "", ...fields });
   }
 
-  it("is where nobody gets without signing in, and comes back to", async () => {
+  it("requires a session, and is returned to after the sign-in", async () => {
     for (const path of ["/home", "/home/keys", "/home/keys/new", "/home/keys/made"]) {
       expect((await open().get(path)).location).toBe(`/sign-in?return_to=${encodeURIComponent(path)}`);
     }
     expect((await open().submit("/home/keys/new", { name: "x" })).location).toBe("/sign-in");
   });
 
-  it("shows the balance by bucket with the next refill, the keys, what was used, and where to go on", async () => {
+  it("shows the balance by bucket with the next refill, the keys, the usage, and where to go on", async () => {
     const who = await signUp(app, { credits: 2.5 });
     const browser = await openSignedIn(who);
     const empty = await browser.get("/home");
@@ -485,7 +485,7 @@ describe("Home", () => {
     expect((await ownKeys(browser))[0]?.start).toBe(preOf(shown, "secret").slice(0, 10));
   });
 
-  it("takes no form of another session, and none that is made up", async () => {
+  it("refuses a form of another session, and a made up one", async () => {
     const [mine, theirs] = [await openSignedIn(), await openSignedIn()];
     const sealed = sealedOf(await theirs.get("/home/keys/new"));
     const before = await ownKeys(mine);
@@ -505,7 +505,7 @@ describe("Home", () => {
     [{ expiry: "366" }, "expiry", "The time must be a whole number of days from 1 to 365"],
     [{ model_choice: "chosen" }, "models", "The models must be at least one"],
     [{ permissions: "everything" }, "permissions", "Permissions must be one of"],
-  ])("says what is wrong with %j beside a link to the field, and keeps the rest", async (wrong, id, message) => {
+  ])("names the error for %j beside a link to the field, and keeps the rest", async (wrong, id, message) => {
     const browser = await openSignedIn();
     const before = await ownKeys(browser);
 

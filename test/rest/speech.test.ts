@@ -73,7 +73,7 @@ async function expectRefused(answering: Promise<Answer>, param: string | null, c
 }
 
 describe("POST /v1/audio/speech", () => {
-  it("answers what the official client asks for, priced by its characters", async () => {
+  it("answers the official client, priced by its characters", async () => {
     app.upstream.replyNext(spoken());
 
     const { data, response } = await openai.audio.speech
@@ -117,7 +117,7 @@ describe("POST /v1/audio/speech", () => {
     expect(lastAsked()).toEqual({ model: "upstream-speech", input: "Hello.", voice: "alloy", response_format: "mp3" });
   });
 
-  it("passes on what it does not know, and not what is its own", async () => {
+  it("passes on unknown fields, and keeps its own", async () => {
     app.upstream.replyNext(spoken());
 
     await post({ emotion: { joy: 1 }, safe: false });
@@ -237,7 +237,7 @@ describe("POST /v1/audio/speech", () => {
     expect(usage[0]).toMatchObject({ request_id: answer.headers.get("x-generation-id"), cost_usd: 0.00009 });
   });
 
-  it("says what a safety feature left of the text, at the price of what was asked for", async () => {
+  it("reports the text after a safety feature, at the price of the request", async () => {
     app.upstream.replyNext(spoken(), spoken());
 
     const answer = await post({ input: "Write to ada@example.org.", instructions: "Like 192.0.2.1.", safe: "privacy" });
@@ -470,7 +470,7 @@ describe("POST /v1/audio/speech with stream_format", () => {
 });
 
 describe("GET /audio/{text} with a speech model", () => {
-  it("answers MP3 once, and what it made the next time for nothing", async () => {
+  it("answers MP3 once, and the same audio the next time for free", async () => {
     app.upstream.replyNext(spoken());
 
     const first = await client.get("/audio/Good%20morning%2Fevening?voice=rachel");
@@ -483,7 +483,7 @@ describe("GET /audio/{text} with a speech model", () => {
     expect(second.text).toBe(first.text);
   });
 
-  it("makes it again for another voice, format, seed, or when it is told to", async () => {
+  it("generates again for another voice, format or seed, and with no-cache", async () => {
     app.upstream.replyAlways(spoken());
     const before = app.upstream.requests.length;
 
@@ -494,7 +494,7 @@ describe("GET /audio/{text} with a speech model", () => {
     expect(app.upstream.requests.length).toBe(before + 8);
   });
 
-  it("says what had no effect", async () => {
+  it("warns of parameters without an effect", async () => {
     app.upstream.replyNext(spoken());
 
     expect((await client.get("/audio/Tell?duration=5")).headers.get("x-warnings")).toContain("duration");
@@ -517,7 +517,7 @@ describe("GET /audio/{text} with a speech model", () => {
     await expectRefused(client.get(path), param);
   });
 
-  it("generates nothing for HEAD, and checks what it is asked", async () => {
+  it("generates nothing for HEAD, and checks its parameters", async () => {
     const before = app.upstream.requests.length;
 
     expect((await client.request("HEAD", "/audio/Hi")).status).toBe(200);

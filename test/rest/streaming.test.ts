@@ -73,7 +73,7 @@ function deferred<Value>() {
   return { promise, resolve, reject };
 }
 
-/** Lets the event loop do what is due. */
+/** Lets the event loop run the callbacks that are due. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -117,7 +117,7 @@ describe("a vendor of the bundled catalog", () => {
     ["openrouter", { top_k: 4, min_p: 0.1, reasoning: { effort: "low" }, usage: { include: true } }],
     ["openai", { verbosity: "low", logit_bias: { 1: 2 }, safety_identifier: "a", prompt_cache_key: "b", metadata: { a: "b" } }],
     ["xai", { reasoning_effort: "low", parallel_tool_calls: false }],
-  ])("is sent what is free there: %s", async (name, fields) => {
+  ])("is sent its free fields: %s", async (name, fields) => {
     const answer = await chat(MODELS[name] ?? "", fields);
 
     expect([answer.status, answer.text]).toEqual([200, expect.anything()]);
@@ -133,7 +133,7 @@ describe("a vendor of the bundled catalog", () => {
     expect(vendor.requests.length).toBe(before + 1);
   });
 
-  it("is sent no other field in any of its kinds of request, whatever its format", async () => {
+  it("is sent no other field in any of its kinds of request, in every format", async () => {
     const before = vendor.requests.length;
     const pairs = new Map(
       app.services.catalog.models.flatMap(({ id, vendor: served, modality }) =>
@@ -229,7 +229,7 @@ describe("an operator's entry", () => {
     expect(paramOf(await chat("own/wider", { frobnicated: 1 }))).toBe("frobnicated");
   });
 
-  it("of another upstream takes what is not known to be billed, and what it lets through", async () => {
+  it("of another upstream takes fields that are not known to be billed, and the listed ones", async () => {
     expect((await chat("own/open", { frobnicate: 1 })).status).toBe(200);
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ frobnicate: 1 });
     expect(paramOf(await chat("own/open", { chat_template_kwargs: { enable_thinking: true } }))).toBe("chat_template_kwargs");
@@ -247,7 +247,7 @@ describe("an operator's entry", () => {
     expect(served.headers.get("x-fallback")).toBe("own/strict");
   });
 
-  it("of a free model may think, whatever that would cost elsewhere", async () => {
+  it("of a free model may think, even where thinking is billed elsewhere", async () => {
     const fields = { enable_thinking: true, chat_template_kwargs: { thinking: true } };
 
     expect((await chat("acme/free", fields)).status).toBe(200);

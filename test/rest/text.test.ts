@@ -19,7 +19,7 @@ function lastAsked() {
 }
 
 describe("GET /text/{prompt}", () => {
-  it("answers plain text, with what it cost in the headers", async () => {
+  it("answers plain text, with its cost in the headers", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Grüße." })));
 
     const answer = await client.get("/text/Say%20hello%20in%20German");
@@ -117,7 +117,7 @@ describe("GET /text/{prompt}", () => {
     expect(answer.json()).toMatchObject({ error: { param: "model", message: expect.stringContaining("acme/chat") } });
   });
 
-  it("answers 400 to a prompt of nothing but white space", async () => {
+  it("answers 400 to a prompt of white space alone", async () => {
     expectEnvelope(await client.get("/text/%20"), 400, "BAD_REQUEST");
   });
 

@@ -92,7 +92,7 @@ describe("an account's tier", () => {
     expect((await owner.get("/account/profile")).json()).toMatchObject({ tier: null, nextResetAt: null });
   });
 
-  it("does not stack, and lies beside what was bought", async () => {
+  it("does not stack, and is kept apart from bought credits", async () => {
     const payer = await createTierAccount(app, { pack: 3n * CREDIT });
 
     expect(await balanceOf(payer)).toBe(4);
@@ -136,7 +136,7 @@ describe("an account's tier", () => {
     await closeBooks(app, payer);
   });
 
-  it("keeps what is held across the boundary, and charges it", async () => {
+  it("keeps holds across the boundary, and charges them", async () => {
     const payer = await createTierAccount(app, { tierName: "plus" });
     const reading = chatUntil(payer, 4);
     await expect.poll(async () => (await bucketsOf(payer)).balance?.held, { timeout: 10_000, interval: 10 }).toBe("4");
@@ -153,7 +153,7 @@ describe("an account's tier", () => {
   });
 });
 
-/** A chat of so many tokens whose upstream answers when it is told to. */
+/** A chat of so many tokens whose upstream answers on a signal. */
 function chatUntil(payer: Payer, tokens: number) {
   let finish = () => {};
   const finished = new Promise<void>((resolve) => {
@@ -212,7 +212,7 @@ describe.each(FACES)("a charge through %s", (_face, spend) => {
     expect(await balanceOf(payer)).toBe(5);
   });
 
-  it("is bounded by the key's budget, whatever the tier gives", async () => {
+  it("is bounded by the key's budget, even with a larger tier", async () => {
     const payer = await createTierAccount(app, { tierName: "plus", budget: 2n * CREDIT });
 
     expect(await balanceOf(payer)).toBe(2);

@@ -140,7 +140,7 @@ describe("POST /v1/audio/transcriptions", () => {
     });
   });
 
-  it("keeps what an upstream tells of its segments, and fills what strict clients need", async () => {
+  it("keeps the upstream's fields of its segments, and fills those that strict clients need", async () => {
     const told = { tokens: [50364, 2425], temperature: 0.2, avg_logprob: -0.28, compression_ratio: 0.85, no_speech_prob: 0.01 };
     const segments = [
       { id: 7, seek: 250, start: 0, end: 1, text: " Hi", ...told },
@@ -202,12 +202,12 @@ describe("POST /v1/audio/transcriptions", () => {
     expect((await lastForm()).has("stream")).toBe(false);
   });
 
-  it("measures what is there, not what the head says", async () => {
+  it("measures the data, not the header", async () => {
     app.upstream.replyAlways(json({ text: "Hello." }));
 
     expect((await post(streamedRecording(3))).headers.get("x-cost")).toBe("0.0003");
     expect((await post(recording(0.001))).headers.get("x-cost")).toBe("0.0000001");
-    // Called by another name, it is still what it is.
+    // Under another name, it has the same format.
     expect((await post(recording(1), {}, app.key, "a.mp3")).headers.get("x-cost")).toBe("0.0001");
     expect(((await lastForm()).get("file") as File).name).toBe("audio.wav");
   });
@@ -227,13 +227,13 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(await rowOf(answer)).toMatchObject({ usage_source: "bounded", cost_usd: 0.0002 });
   });
 
-  it("charges what was measured where an upstream heard no more than a second more", async () => {
+  it("charges the measured length where an upstream heard no more than a second more", async () => {
     app.upstream.replyNext(json({ text: "Hello.", usage: { type: "duration", seconds: 2 } }));
 
     expect((await post(recording(1))).headers.get("x-cost")).toBe("0.0001");
   });
 
-  it("passes on what it does not know", async () => {
+  it("passes on unknown fields", async () => {
     app.upstream.replyNext(json({ text: "Hello." }));
 
     await post(recording(1), { "include[]": "logprobs", "chunking_strategy[type]": "server_vad", hotwords: "a,b" });
@@ -293,7 +293,7 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(app.upstream.requests.length).toBe(asked);
   });
 
-  it("refuses JSON, who has no key, and who cannot pay", async () => {
+  it("refuses JSON, a caller without a key, and one who cannot pay", async () => {
     const { key } = await createKey(app, { creditBudget: 2 });
     const asked = app.upstream.requests.length;
 
@@ -318,7 +318,7 @@ describe("POST /v1/audio/transcriptions", () => {
     for (const refused of await Promise.all(hostile)) expect(refused.error).toMatchObject({ code: "BAD_REQUEST", param: "file" });
   });
 
-  it("looks at no recording of who is over a limit or cannot pay", async () => {
+  it("reads no recording of a caller who is over a limit or cannot pay", async () => {
     const looked = vi.spyOn(MediaInspector.prototype, "audio");
     const { key: stranger } = await createStranger(app);
     app.upstream.replyNext(json({ text: "Hello." }));

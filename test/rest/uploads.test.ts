@@ -29,7 +29,7 @@ beforeAll(async () => {
     return { body, files: Object.fromEntries(shown) };
   };
   const form = { ...RULES, fields: z.looseObject({ model: z.string().optional() }) };
-  // Nobody's bodies are smaller.
+  // No caller has a smaller limit.
   const somebody = { kind: "session", accountId: "a", isOperator: false, sessionId: "s" } as const;
   server = await serve(
     (route, endpoint) => {
@@ -245,7 +245,7 @@ describe("a broken form", () => {
     expect(bodyOf(answer)).toMatchObject({ status: 413 });
   });
 
-  it("whose sender leaves reaches nobody, and the server goes on", async () => {
+  it("whose sender leaves reaches no handler, and the server goes on", async () => {
     const before = handled;
     const socket = connect(server.port, "127.0.0.1");
     await new Promise<void>((resolve) => {

@@ -1,6 +1,7 @@
 /**
- * How an upstream failed, told in words that fit: only what was never connected "could not be reached", and an answer that had begun
- * "ended early", on every face alike. And what a stream tells at its end because its head had left before it was known.
+ * An upstream's failure in fitting words: only a failed connection "could not be reached", and an answer that had begun
+ * "ended early", on every face alike. And the facts that a stream adds at its end because its head had left before they
+ * were known.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { STREAM_HEAD_WAIT_MS } from "../../src/limits.js";
@@ -59,8 +60,8 @@ const STREAMS = OPERATIONS.filter(({ kind, delivery }) => kind === "text" && del
 
 const begun = [chatChunk({ content: "Hel" })];
 
-describe("a stream that fails is told of", () => {
-  it.each(STREAMS)("by %s in the words that fit", async (_name, stream) => {
+describe("the failure of a stream", () => {
+  it.each(STREAMS)("is reported by %s in fitting words", async (_name, stream) => {
     const messageOf = async (model: string) => (await stream.ask(app, { model })).message;
     const told = async (...replies: Reply[]) => {
       app.upstream.replyNext(...replies);
@@ -82,7 +83,7 @@ describe("a stream that fails is told of", () => {
   });
 });
 
-describe("a whole answer that fails is told of", () => {
+describe("the failure of a whole answer", () => {
   it.each([
     ["that breaks off", () => sse([bytes('{"choices":')], { end: "cut", headers: { "content-type": "application/json" } }), BROKE, "false"],
     [
@@ -108,7 +109,7 @@ describe("a whole answer that fails is told of", () => {
   });
 });
 
-it("tells of a realtime session that its upstream cuts", async () => {
+it("reports a cut by the upstream to a realtime session", async () => {
   const caller = await connectRealtime(app, "?model=live/voice", { key: app.key });
   const session = await realtime.nextSession();
   session.send({ type: "session.created", session: { type: "realtime" } });
@@ -128,7 +129,7 @@ describe("the last chunk of a stream", () => {
       body: JSON.stringify({ model, messages, stream: true, ...more }),
     });
 
-  it("tells of a fallback that was found after the head had left, and where the time went", async () => {
+  it("names a fallback that was found after the head had left, and where the time went", async () => {
     const primary = gated({}, 500);
     app.upstream.replyNext(primary.reply, sse(chatChunks(["Hello"])));
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"], shouldAdvanceTime: true });

@@ -239,7 +239,7 @@ describe("filters of usage", () => {
     expect(own.json<UsageJson>().usage.map(({ id }) => id)).toEqual([c]);
   });
 
-  it("take what is another account's as what is not there", async () => {
+  it("answer another account's ids like missing ones", async () => {
     const stranger = await createStranger(app);
     const key = await createKey(app);
     const [row] = await createUsage(app, key.id, 1, new Date(Date.now() - 60_000));
@@ -250,7 +250,7 @@ describe("filters of usage", () => {
     }
   });
 
-  it("say which of them cannot be", async () => {
+  it("name the impossible ones", async () => {
     const ids = (count: number) => Array.from({ length: count }, (_, index) => `m/${index}`).join(",");
     expect((await client.get(`/account/usage?model_ids=${ids(100)}&search=${"s".repeat(200)}`)).status).toBe(200);
 

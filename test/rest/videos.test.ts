@@ -1,4 +1,4 @@
-/** GET /video/{prompt}: what it asks the upstream for, what it answers, and what it costs (docs/spec/video.md). */
+/** GET /video/{prompt}: its request to the upstream, its answer, and its cost (docs/spec/video.md). */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import sharp from "sharp";
@@ -89,7 +89,7 @@ describe("GET /video/{prompt}", () => {
     expect(account.buckets.pack).toBe(100n * CREDIT - 300_000_000n);
   });
 
-  it("asks for what every parameter says", async () => {
+  it("sends the upstream every parameter", async () => {
     await get(
       path("?model=acme/video&duration=8&width=1280&height=720&aspectRatio=16:9&audio=true&seed=7&negative_prompt=rain&safe=false"),
     );
@@ -124,7 +124,7 @@ describe("GET /video/{prompt}", () => {
     expect([asVideo.status, asVideo.headers.get("content-type"), asVideo.headers.get("x-cost")]).toEqual([200, "image/jpeg", "0.04"]);
   });
 
-  it("answers the same query from the cache, which costs nothing, unless it is told not to", async () => {
+  it("answers the same query from the cache for free, unless it has no-cache", async () => {
     const [first, again, other, fresh] = [
       await get(path("?seed=1")),
       await get(path("?seed=1")),
@@ -182,13 +182,13 @@ describe("GET /video/{prompt}", () => {
     expect(app.upstream.requests.length).toBe(requestsBefore);
   });
 
-  it("refuses an empty prompt, a NUL, and nobody", async () => {
+  it("refuses an empty prompt, a NUL, and an anonymous caller", async () => {
     expectEnvelope(await client().get("/video/%20"), 400, "BAD_REQUEST");
     expectEnvelope(await client().get("/video/a%00b"), 400, "BAD_REQUEST");
     expectEnvelope(await client().get(path(), { key: null }), 401, "UNAUTHORIZED");
   });
 
-  it("refuses who cannot pay for the length asked for, and lets in who can", async () => {
+  it("refuses a caller who cannot pay for the requested length, and admits one who can", async () => {
     const poor = await createPayer(app, { pack: (3n * CREDIT) / 10n });
 
     expectEnvelope(await client(poor.key).get(path("?duration=4")), 402, "INSUFFICIENT_BALANCE");
@@ -239,7 +239,7 @@ describe("GET /video/{prompt}", () => {
     await booksWith(app, payer, 1);
   });
 
-  it("answers whole whoever asks for a range of what each request makes anew, and whoever has just paid for it", async () => {
+  it("answers whole when a range is requested of an answer that each request makes, and of a new one", async () => {
     const fresh = await ask(path("?no-cache=true"), { Range: "bytes=0-9" });
     const drawn = await ask(path("?seed=-1"), { Range: "bytes=5-" });
     const made = await ask(path("?seed=5"), { Range: "bytes=99999999-", "If-None-Match": "*" });
@@ -260,7 +260,7 @@ describe("GET /video/{prompt}", () => {
     await booksWith(app, payer, 3);
   });
 
-  it("has that in common with GET /image and GET /audio", async () => {
+  it("shares that with GET /image and GET /audio", async () => {
     const image = await sharp({ create: { width: 64, height: 64, channels: 3, background: "teal" } })
       .jpeg()
       .toBuffer();
@@ -296,8 +296,8 @@ describe("GET /video/{prompt}", () => {
   });
 });
 
-describe("the length that is charged", () => {
-  it("is what the upstream says when the file does not tell, else what was asked for", async () => {
+describe("the charged length", () => {
+  it("is the upstream's when the file has none, else the requested one", async () => {
     const fragment = await readClip("without-length");
     fake({ clip: fragment, seconds: "4" });
     const stated = await get(path("?duration=6&seed=1"));
@@ -354,7 +354,7 @@ describe("reference images", () => {
 });
 
 describe("enhance", () => {
-  it("has the default text model write the prompt anew, which is charged as a chat", async () => {
+  it("has the default text model rewrite the prompt, which is charged as a chat", async () => {
     const reply = videos.reply;
     app.upstream.replyAlways(
       handler((request, response) => {
@@ -373,7 +373,7 @@ describe("enhance", () => {
 });
 
 describe("a job whose status is not known", () => {
-  it("is looked at again, is charged, and its word is logged once and counted", async () => {
+  it("is polled again, is charged, and its status is logged once and counted", async () => {
     const job = (body: object) => json({ id: "v1", ...body }, { headers: { "openai-poll-after-ms": "20" } });
     const unknown = job({ status: "unknown", progress: 10, error: {} });
     const done = job({ status: "completed", progress: 100, seconds: "1", error: { code: "", message: "" } });

@@ -1,4 +1,4 @@
-/** X-Warnings: what had no effect, of a request whose answer is good all the same. Bounded, whatever the caller has written. */
+/** X-Warnings: fields without an effect on an answer that is good all the same. Bounded for any input of a caller. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { z } from "zod";
@@ -66,13 +66,13 @@ describe("a field that is one letter off", () => {
       "respons_format: unknown; did you mean response_format?",
     ],
     ["speech", "/v1/audio/speech", { model: "sandbox/speech", input: "Hi", voise: "nova" }, "voise: unknown; did you mean voice?"],
-  ])("is told to whoever asks for %s over %s", async (_what, path, body, warning) => {
+  ])("is reported to a caller of %s over %s", async (_what, path, body, warning) => {
     const answer = await client.post(path, body);
 
     expect([answer.status, answer.headers.get("x-warnings")]).toEqual([200, expect.stringContaining(warning)]);
   });
 
-  it("is told in a form, too", async () => {
+  it("is reported in a form, too", async () => {
     const form = new FormData();
     form.append("model", "sandbox/transcription");
     form.append("langage", "en");
@@ -86,7 +86,7 @@ describe("a field that is one letter off", () => {
     expect([response.status, response.headers.get("x-warnings")]).toEqual([200, "langage: unknown; did you mean language?"]);
   });
 
-  it("travels on to the upstream, and is told at the head of a stream", async () => {
+  it("is passed on to the upstream, and reported at the head of a stream", async () => {
     app.upstream.replyNext(sse(chatChunks(["a"], { usage: wireUsage(1, 1) })));
     const answer = await client.post("/v1/chat/completions", { ...CHAT, stream: true, temprature: 1 });
 
@@ -94,7 +94,7 @@ describe("a field that is one letter off", () => {
     expect(lastBody()).toMatchObject({ temprature: 1 });
   });
 
-  it("is told to callers of GraphQL in the receipt", async () => {
+  it("is reported to callers of GraphQL in the receipt", async () => {
     const answer = await execute(app, ChatDocument, {
       input: { model: "acme/chat", messages: [{ role: "USER", content: "Hi" }], extra: { temprature: 1 } },
     });

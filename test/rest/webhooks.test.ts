@@ -1,4 +1,4 @@
-/** Webhooks and low balances through the whole gateway: what happens is told to a receiver, as REST shows it. */
+/** Webhooks and low balances through the whole gateway: events reach a receiver as REST shows them. */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX } from "../../src/services/webhooks/limits.js";
@@ -16,7 +16,7 @@ const clock = new MovedClock();
 let app: TestApp;
 let receiver: WebhookReceiver;
 let owner: Client;
-/** Somebody who manages the keys of an account of their own. */
+/** An account with a key that manages its keys. */
 let payer: Payer;
 let client: Client;
 
@@ -63,8 +63,8 @@ async function deliveries(endpoint: Endpoint, query = ""): Promise<{ data: Recor
   return (await client.get(`/account/webhooks/${endpoint.id}/deliveries${query}`)).json();
 }
 
-describe("what happens is told", () => {
-  it("usage, as GET /account/usage shows it, without what was asked and answered", async () => {
+describe("events", () => {
+  it("are sent for usage, as GET /account/usage shows it, without prompt and answer", async () => {
     const endpoint = await createEndpoint(["usage.recorded"]);
 
     const answer = await client.post("/v1/chat/completions", CHAT);
@@ -78,7 +78,7 @@ describe("what happens is told", () => {
     expect(webhook.body).not.toContain(payer.key);
   });
 
-  it("keys, when they are made and when they are revoked, without their value", async () => {
+  it("are sent for keys, when they are made and when they are revoked, without their value", async () => {
     const endpoint = await createEndpoint(["api_key.created", "api_key.revoked"]);
 
     const made = (await client.post("/account/keys", { name: "told", creditBudget: 0.25 })).json<{ id: string; key: string }>();
@@ -97,7 +97,7 @@ describe("what happens is told", () => {
     expect(created.body + revoked.body).not.toContain(made.key);
   });
 
-  it("a balance that falls below its threshold, once", async () => {
+  it("are sent for a balance that falls below its threshold, once", async () => {
     const endpoint = await createEndpoint(["balance.low"]);
     const set = await client.request("PATCH", "/account/balance/threshold", { body: { threshold: 1 } });
     expect([set.status, set.json()]).toEqual([200, { threshold: 1, since: null }]);
@@ -114,7 +114,7 @@ describe("what happens is told", () => {
     expect((await deliveries(endpoint)).data).toHaveLength(1);
   });
 
-  it("nothing to others", async () => {
+  it("are not sent to others", async () => {
     const endpoint = await createEndpoint(["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"]);
 
     await owner.post("/v1/chat/completions", CHAT);
@@ -216,7 +216,7 @@ describe("endpoints", () => {
 });
 
 describe("the delivery log", () => {
-  it("shows what was sent and how it went", async () => {
+  it("shows each message and its attempts", async () => {
     const endpoint = await createEndpoint(["balance.low"]);
     receiver.answer = 500;
 
@@ -234,7 +234,7 @@ describe("the delivery log", () => {
     ]);
   });
 
-  it("sends a message anew under its id, whether it was delivered or waits for its next try", async () => {
+  it("sends a message again under its id, whether it was delivered or waits for its next attempt", async () => {
     const endpoint = await createEndpoint(["balance.low"]);
     receiver.answer = 500;
     const { id } = (await client.post(`/account/webhooks/${endpoint.id}/test`, {})).json();
