@@ -1,4 +1,4 @@
-/** What operators do with accounts, and that nobody else does. */
+/** Account administration, which is for operators alone. */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parseGlobalId } from "../../src/graphql/global-ids.js";
@@ -108,7 +108,7 @@ describe("an operator", () => {
     expect(await find(`${mark}x`)).toEqual([]);
   });
 
-  it("is taken at the word: a search holds no patterns", async () => {
+  it("searches literally: a search holds no patterns", async () => {
     const payer = await createTierAccount(app);
     const mark = randomUUID().slice(0, 8);
     await nameAccount(payer, { name: `100%_a\\b-${mark}` });
@@ -137,7 +137,7 @@ describe("an operator", () => {
     expect((await list({ filter: { isPublisher: true } })).nodes.map(({ restId }) => restId)).toEqual(expect.arrayContaining(operators));
   });
 
-  it("sees in a list what is due as it will be, and the list writes nothing", async () => {
+  it("sees due refills in a list, which writes nothing", async () => {
     const payer = await createTierAccount(app, { tierName: "plus", pack: CREDIT });
 
     const { nodes } = await list({ search: payer.accountId });
@@ -163,7 +163,7 @@ describe("an operator", () => {
     expect((await list({ search: "x".repeat(253) })).nodes).toEqual([]);
   });
 
-  it.each([["00000000-0000-4000-8000-000000000000"], ["nonsense"]])("is told that there is no account %s", async (id) => {
+  it.each([["00000000-0000-4000-8000-000000000000"], ["nonsense"]])("gets null for the account id %s", async (id) => {
     expect(codes(await show(id))).toEqual(["NOT_FOUND"]);
   });
 });
@@ -232,7 +232,7 @@ describe("setTier", () => {
     await closeBooks(app, payer);
   });
 
-  it("to a smaller one leaves what is there until the next boundary", async () => {
+  it("to a smaller one keeps the present credits until the next boundary", async () => {
     const payer = await createTierAccount(app, { tierName: "plus" });
 
     expect(ok(await setTier({ accountId: payer.accountId, tier: "free" })).setTier.account).toMatchObject({
@@ -245,7 +245,7 @@ describe("setTier", () => {
     await closeBooks(app, payer);
   });
 
-  it("to none ends refills; the rest lapses at the boundary that it would have had", async () => {
+  it("to none ends refills; the rest lapses at the next boundary", async () => {
     const payer = await createTierAccount(app);
 
     expect(ok(await setTier({ accountId: payer.accountId, tier: null })).setTier.account).toMatchObject({
@@ -321,7 +321,7 @@ describe("setOperator", () => {
 
     expect(answers.flatMap((answer) => codes(answer))).toHaveLength(1);
     expect(await databaseOf(app).prisma.account.count({ where: { isOperator: true } })).toBe(1);
-    // Whoever is left makes the owner one again.
+    // The remaining operator makes the owner one again.
     const { isOperator } = await databaseOf(app).prisma.account.findUniqueOrThrow({ where: { id: ownerId } });
     ok(await setOperator(ownerId, true, isOperator ? app.key : other.key));
     ok(await setOperator(other.accountId, false));
@@ -361,7 +361,7 @@ describe("setPublisher", () => {
   });
 });
 
-describe("who is no operator", () => {
+describe("a caller who is no operator", () => {
   const everything = async (key: string | null, accountId: string) =>
     (
       await Promise.all([
@@ -383,7 +383,7 @@ describe("who is no operator", () => {
       "FORBIDDEN",
     ],
     ["an operator's publishable key", async () => (await createKey(app, { type: "publishable" })).key, "FORBIDDEN"],
-  ])("%s is refused all of it, of the own account too", async (_who, keyOf, code) => {
+  ])("%s is refused every operation, on its own account too", async (_who, keyOf, code) => {
     const victim = await createTierAccount(app);
     const key = await keyOf();
 
@@ -391,7 +391,7 @@ describe("who is no operator", () => {
     expect(await shown(victim.accountId)).toMatchObject({ tier: "free", isPublisher: false, balance: { available: "1" } });
   });
 
-  it("is refused the own account's too", async () => {
+  it("is refused the operations on its own account too", async () => {
     const payer = await createTierAccount(app);
 
     expect(await everything(payer.key, payer.accountId)).toEqual(Array(6).fill(["FORBIDDEN"]));

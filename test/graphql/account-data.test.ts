@@ -1,4 +1,4 @@
-/** The account as a whole over GraphQL: what is kept of it, and its deletion. */
+/** The account as a whole over GraphQL: its export and its deletion. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/lib/clock.js";
@@ -79,7 +79,7 @@ async function exported(owner: Owner, section: AccountExportSection, first?: num
 }
 
 describe("deleteAccount", () => {
-  it("ends everything at once, lets what is under way be charged, and keeps the books without names", async () => {
+  it("ends everything at once, charges work under way, and keeps the ledger without names", async () => {
     const owner = await createOwner({ credits: 5, name: "Ada Lovelace" });
     const other = await signIn(app, owner);
     const key = await createKeyOf(owner, "Ada's own");
@@ -196,7 +196,7 @@ describe("deleteAccount", () => {
     expect(await findBrokenInvariants(poolOf(app), { isIdle: true })).toEqual({});
   });
 
-  it("lets the person come back as somebody new", async () => {
+  it("lets the person return as a new account", async () => {
     const owner = await createOwner();
     ok(await remove(owner));
     const again = await createOwner({ email: owner.email });
@@ -259,7 +259,7 @@ describe("deleteAccount", () => {
 });
 
 describe("me.export", () => {
-  it("answers everything that is kept, and no secret", async () => {
+  it("answers all stored data, and no secret", async () => {
     const owner = await createOwner({ credits: 3, name: "Grace" });
     const key = await createKeyOf(owner, "exported");
     const made = ok(
@@ -318,7 +318,7 @@ describe("me.export", () => {
     for (const hidden of [key.text, made.secret, password, hash, secret]) expect(text).not.toContain(hidden);
   });
 
-  it("is read in pages, whatever there is", async () => {
+  it("is read in pages, of any size", async () => {
     const owner = await createOwner();
     const stranger = await createOwner();
     await poolOf(app).query(
@@ -348,7 +348,7 @@ describe("me.export", () => {
   });
 });
 
-/** Of a stream: what comes until a text has come, and all of it. */
+/** The parts of a stream up to the first text, and the rest of them. */
 function textOf({ body }: Response) {
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

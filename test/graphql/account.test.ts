@@ -75,7 +75,7 @@ describe("me", () => {
     });
   });
 
-  it("shows the budget of a budgeted key as what is available", async () => {
+  it("shows the budget of a budgeted key as available", async () => {
     const { key } = await createKey({ name: "budget", creditBudget: "0.123456789", accountPermissions: ["BALANCE"] });
 
     const { me } = ok(await execute({ ...app, key }, MyBalanceDocument));
@@ -83,7 +83,7 @@ describe("me", () => {
     expect(me.balance).toMatchObject({ available: "0.123456789", isKeyBudget: true });
   });
 
-  it("shows a key without permissions whose it is and refuses the rest part by part", async () => {
+  it("shows the account to a key without permissions, and refuses the rest part by part", async () => {
     const { key } = await createKey({ name: "bare" });
 
     const answer = await execute({ ...app, key }, EveryPartOfMeDocument);
@@ -107,7 +107,7 @@ describe("me", () => {
     ]);
   });
 
-  it("is nobody without a key", async () => {
+  it("is null without a key", async () => {
     const answer = await execute({ ...app, key: null }, MeAndModelsDocument);
 
     expect(codes(answer)).toEqual(["UNAUTHORIZED"]);
@@ -146,7 +146,7 @@ describe("usage", () => {
 });
 
 describe("apiKey", () => {
-  it("is the key that asks, of any type", async () => {
+  it("is the calling key, of any type", async () => {
     const { key, id } = await createKey({
       name: "browser",
       type: "PUBLISHABLE",
@@ -216,7 +216,7 @@ describe("key management", () => {
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
   });
 
-  it("drops the permission to manage keys from what a key asks for", async () => {
+  it("drops the permission to manage keys from a new key", async () => {
     const { key } = await createKey({ name: "greedy", accountPermissions: ["KEYS", "USAGE"] });
 
     expect((await currentKey(key)).permissions).toEqual(["USAGE"]);
@@ -322,7 +322,7 @@ describe("grantCredits", () => {
 });
 
 describe("the catalog", () => {
-  it("shows a model with all that there is to know of it, by its alias too", async () => {
+  it("shows a model with all its fields, by its alias too", async () => {
     const { model } = ok(await execute({ ...app, key: null }, ModelByIdDocument, { id: "chat" }));
 
     expect(model).toMatchObject({
@@ -368,7 +368,7 @@ describe("the catalog", () => {
     expect(end.pageInfo).toMatchObject({ hasPreviousPage: true, hasNextPage: false });
   });
 
-  it("goes on from the place of a model that is gone, and not with the cursor of another order", async () => {
+  it("continues after a model that is gone, and refuses the cursor of another order", async () => {
     const orderBy = { field: "TITLE", direction: "DESC" } as const;
     const all = await list({ first: 100, orderBy });
     const gone = Buffer.from(JSON.stringify(["models.title.desc", "zzzz", "acme/gone"])).toString("base64url");

@@ -105,7 +105,7 @@ describe("agents", () => {
     expect(second?.edges).toMatchObject([{ node: { name: "one" } }]);
   });
 
-  it("of both types have one interface, each with what is its own", async () => {
+  it("of both types share one interface, each with its own fields", async () => {
     const id = await createCodeAgent();
 
     const shown = await get(id);
@@ -116,7 +116,7 @@ describe("agents", () => {
 });
 
 describe("one agent", () => {
-  it("is one thing among agents, among models and by its id, and leads to the model that it asks", async () => {
+  it("is the same object among agents, among models and by its id, and leads to its base model", async () => {
     const { restId: id } = await create();
     const node = toGlobalId("PromptAgent", id);
 
@@ -139,7 +139,7 @@ describe("one agent", () => {
 });
 
 describe("a bad agent", () => {
-  it("is not made, and none is changed to it", async () => {
+  it("is refused when it is made and when it is changed", async () => {
     const made = await create({ name: "kept" });
 
     for (const [what, name, value] of BAD_FIELDS) {
@@ -151,7 +151,7 @@ describe("a bad agent", () => {
     expect((await list())?.edges).toHaveLength(1);
   });
 
-  it("is not made with lists that are none", async () => {
+  it("is refused with lists that are none", async () => {
     for (const [what, name, values] of BAD_LISTS) {
       const variables = { input: { ...GIVEN, [name]: enums(values) } };
       const answer = await executeText(by(), { query: textOf(CreatePromptAgentDocument), variables });
@@ -166,14 +166,14 @@ describe("a bad agent", () => {
     ["a prompt agent's repository", textOf(CreatePromptAgentDocument), { ...GIVEN, repository: "https://code.example/a.git" }],
     ["a changed repository", textOf(UpdateAgentDocument), { id: uuidv7(), repository: "https://code.example/a.git" }],
     ["a code agent's title", textOf(CreateCodeAgentDocument), { repository: "https://code.example/a.git", title: "Coder" }],
-  ])("is refused for a field that it does not have: %s", async (_what, query, input) => {
+  ])("is refused with a field of the other type: %s", async (_what, query, input) => {
     const answer = await executeText(by(), { query, variables: { input } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.message).toMatch(/repository|title/);
   });
 
-  it("made of code is refused for its description, and for a repository that is nobody's to fetch", async () => {
+  it("made of code is refused with a description, and with a repository that must not be fetched", async () => {
     const tryCode = (input: CreateCodeAgentInput) => execute(by(), CreateCodeAgentDocument, { input });
     const described = await tryCode({ repository: "https://code.example/a.git", description: "x" });
     const inside = await tryCode({ repository: "https://127.0.0.1/a.git", description: "" });
@@ -199,7 +199,7 @@ describe("a bad agent", () => {
 });
 
 describe("another account's agent", () => {
-  it("is not there", async () => {
+  it("is answered like a missing one", async () => {
     const { restId: id } = await create();
     const stranger = (await createMember(app)).key;
 

@@ -107,7 +107,7 @@ describe("createSpeech", () => {
 });
 
 describe("generateMusic", () => {
-  it("answers the piece, its length, and what came of it", async () => {
+  it("answers the piece, its length, and the prompt as it was used", async () => {
     const tune = recording(1.5);
     app.upstream.replyNext(sound(tune, "audio/wav"));
 
@@ -198,7 +198,7 @@ describe("createTranscription", () => {
     expect(payload.transcription).toMatchObject({ formatted: "1\n00:00:00,000 --> 00:00:01,000\nHello.\n\n", segments: null, words: null });
   });
 
-  it("refuses what is no recording, and the wrong model, as REST does", async () => {
+  it("refuses a file that is no recording, and the wrong model, as REST does", async () => {
     const text = await transcribe(Buffer.from("Hello. ".repeat(100)));
     const model = await transcribe(recording(1), { model: "acme/chat" });
 
@@ -213,7 +213,7 @@ describe("a form with files", () => {
   const map = { 0: ["variables.input.file"] };
   const files = { 0: recording(1) };
 
-  it("is refused without a header that a browser would ask about, whatever the key", async () => {
+  it("is refused without a header that a browser would preflight, even with a key", async () => {
     const { status, answer } = await send({ operations, map, files, headers: {} });
 
     expect(status).toBe(403);

@@ -1,4 +1,4 @@
-/** The redirect flow for a consent page of somebody else's making. */
+/** The redirect flow for a consent page of another author. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -57,7 +57,7 @@ function deny(who: Person, id: string) {
   return execute(browser(who), DenyAuthorizationDocument, { input: { id } });
 }
 
-it("is written down, shown again, narrowed, and approved once", async () => {
+it("is stored, shown again, narrowed, and approved once", async () => {
   const { key: appKey, id: appKeyId } = await createKey(app, { type: "publishable", name: "Sketchpad", redirectUrls: [REDIRECT] });
   const request = await ask({
     appKey,
@@ -158,7 +158,7 @@ it("gives an app with a challenge a code, which is exchanged once", async () => 
 });
 
 describe("refuses", () => {
-  it("keys, whatever they hold, and nobody at all", async () => {
+  it("keys, with any permission, and anonymous callers", async () => {
     const { id } = await ask();
     const publishable = await createKey(app, { type: "publishable" });
     const askAs = async (target: Target) => [
@@ -200,7 +200,7 @@ describe("refuses", () => {
     ["the permission keys", { permissions: ["KEYS"] }, "permissions.0"],
     ["a short challenge", { codeChallenge: "a".repeat(42) }, "codeChallenge"],
     ["a long state", { state: "s".repeat(513) }, "state"],
-  ])("a request that is not in order: %s", async (_what, input, param) => {
+  ])("an invalid request: %s", async (_what, input, param) => {
     const answer = await execute(browser(person), CreateAuthorizationRequestDocument, {
       input: { redirectUrl: REDIRECT, ...input },
     });
@@ -214,7 +214,7 @@ describe("refuses", () => {
     ["another permission", { permissions: ["BALANCE"] }, "permissions"],
     ["another model", { models: ["acme/video"] }, "models"],
     ["no model", { models: [] }, "models"],
-  ])("a grant of more than was asked for: %s", async (_what, choice, param) => {
+  ])("a grant beyond the request: %s", async (_what, choice, param) => {
     const { id } = await ask({ models: ["chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE"] });
 
     const answer = await approve(person, { id, ...choice });

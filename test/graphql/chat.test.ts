@@ -214,7 +214,7 @@ describe("createChatCompletion", () => {
     ],
     ["a picture", { messages: [{ role: "USER", parts: [{ image: { url: LOCAL } }] }] }, "messages.0.parts.0.image.url", ""],
     ["a field of extra", { extra: { service_tier: "priority" } }, "extra.service_tier", ""],
-  ])("names what it refuses as the schema does: %s", async (_what, input, param, begins) => {
+  ])("names refused input as the schema does: %s", async (_what, input, param, begins) => {
     const asked = { ...HI, ...input };
     const answers = [
       await execute(app, ChatInFullDocument, { input: asked }),
@@ -228,7 +228,7 @@ describe("createChatCompletion", () => {
     expect(answers).toHaveLength(2);
   });
 
-  it.each([400, 401, 429, 500])("tells an upstream's %i with the code of REST", async (status) => {
+  it.each([400, 401, 429, 500])("reports an upstream's %i with the code of REST", async (status) => {
     app.upstream.replyNext(errorReply(status), errorReply(status));
     const rest = await restChat({ model: "acme/chat", messages: [{ role: "user", content: "Hi" }] });
 
@@ -253,7 +253,7 @@ describe("createChatCompletion", () => {
     expect(answer.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "messages.0.parts" });
   });
 
-  it("keeps what one completion cost when the one beside it fails", async () => {
+  it("keeps the cost of one completion when the one beside it fails", async () => {
     const answer = await execute(app, ChatTwiceDocument, { good: HI, bad: { ...HI, model: "acme/nothing" } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
@@ -332,7 +332,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     ]);
   });
 
-  it("closes the upstream when it is left, and charges what was delivered", async () => {
+  it("closes the upstream when it is left, and charges the delivered part", async () => {
     app.upstream.replyNext(sse([chatChunk({ content: "One " }), chatChunk({ content: "two" })], { end: "hang" }));
     const seen = app.upstream.requests.length;
 
@@ -347,7 +347,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     expect(usage.outputTextTokens).toBeGreaterThan(0);
   });
 
-  it("closes the upstream when it is left while that has yet to answer", async () => {
+  it("closes the upstream when it is left before the answer", async () => {
     app.upstream.replyNext(hang());
     const seen = app.upstream.requests.length;
 
@@ -360,7 +360,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     await waiting;
   });
 
-  it("tells a stream that the upstream cuts, with what it cost, and no more of why", async () => {
+  it("reports the cost of a stream that the upstream cuts, without the upstream's words", async () => {
     app.upstream.replyNext(sse([chatChunk({ content: "One" })], { end: "cut" }));
 
     const answers = await subscribe(app, StreamChatInFullDocument, { input: HI }).rest();
@@ -390,7 +390,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     expect(answers.flatMap(codes)).toEqual(["UNAUTHORIZED"]);
   });
 
-  it("tells an upstream that refuses before the first byte", async () => {
+  it("reports an upstream that refuses before the first byte", async () => {
     app.upstream.replyNext(errorReply(500));
 
     const answers = await subscribe(app, StreamChatInFullDocument, { input: HI }).rest();

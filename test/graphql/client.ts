@@ -17,7 +17,7 @@ export interface AnsweredError {
   };
 }
 
-/** What is known of the data of a text that nobody typed. */
+/** The data of an operation without generated types. */
 type Fields = Readonly<Record<string, unknown>>;
 
 export interface Answer<Data = Fields> {
@@ -39,7 +39,7 @@ export interface Document {
   readonly operationName?: string;
 }
 
-/** Where an app is reached over HTTP, with which key, where null is nobody, and with which headers beside it. */
+/** The address of an app over HTTP, its key (null for an anonymous caller), and further headers. */
 export interface HttpTarget {
   readonly baseUrl: string;
   readonly key: string | null;

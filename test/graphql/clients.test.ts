@@ -44,7 +44,7 @@ interface Part extends Answer {
 const MULTIPART = { accept: "multipart/mixed" };
 const DEFERRED = '{ me { id ...More @defer(label: "more") } } fragment More on Account { balance { available } }';
 
-/** The parts of an answer as they came, each with what it adds. */
+/** The parts of an answer in their order, each with its increments. */
 async function partsOf(response: Response): Promise<Part[]> {
   expect(response.headers.get("content-type")).toBe('multipart/mixed; boundary="-"');
   const pieces = (await response.text()).split("\r\n---");
@@ -87,7 +87,7 @@ describe("an answer in parts", () => {
     expect(incrementsOf(parts).flatMap(({ items = [] }) => items)).toEqual([{ node: { name: expect.any(String) } }]);
   });
 
-  it("has at most 200 of them, and costs what it costs", async () => {
+  it("has at most 200 parts, and the cost of the whole", async () => {
     const query = (more: string) =>
       `{ me { ${more} usage(first: 100) { edges @stream { cursor ... @defer(label: "node") { node { id } } } } } }`;
     const ask = async (more: string) => post(app, { query: query(more) }, MULTIPART);
@@ -104,7 +104,7 @@ describe("an answer in parts", () => {
     expect(everything?.errors?.[0]?.message).toMatch(/up to 201 parts/);
   });
 
-  it("does not tell what went wrong inside of the gateway, in no part", async () => {
+  it("hides internal errors in every part", async () => {
     const secret = "a detail of the database";
     const restore = standIn(app.services.accounts, "own", () => Promise.reject(new Error(secret)));
     const query = "{ __typename ... @defer { me { id } } }";
@@ -122,7 +122,7 @@ describe("an answer in parts", () => {
     expect(app.logs.filter((line) => JSON.stringify(line).includes(secret))).toHaveLength(2);
   });
 
-  it("is left with everything that was still to come", async () => {
+  it("cancels the remaining parts when it is left", async () => {
     const left: Promise<void>[] = [];
     const restore = standIn(app.services.accounts, "own", ({ signal }) => {
       const gone = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
@@ -142,12 +142,12 @@ describe("an answer in parts", () => {
     live.leave();
 
     expect(left).toHaveLength(2);
-    await inTime(Promise.all(left), "what was to come was not given up");
+    await inTime(Promise.all(left), "the remaining parts were not cancelled");
     await client.dispose();
     restore();
   });
 
-  it("has the receipt of what was charged, and is kept whole for an Idempotency-Key", async () => {
+  it("has the charged receipt, and is kept whole for an Idempotency-Key", async () => {
     const query = `mutation { createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) {
       completion { choices { message { content } } } ... @defer { receipt { generationId cost } } } }`;
     const rows = () => app.database.prisma.usageRecord.count();
@@ -213,7 +213,7 @@ async function byUrql(options: Partial<UrqlOptions>): Promise<Run> {
 
 const sha256 = async (text: string) => createHash("sha256").update(text).digest("hex");
 
-describe("a client as it comes", () => {
+describe("an unmodified client", () => {
   it.each<readonly [string, () => Promise<Run>, readonly string[]]>([
     ["Apollo Client", () => byApollo({}), ["POST 200"]],
     ["Apollo Client with GET for queries", () => byApollo({ useGETForQueries: true }), ["GET 200"]],
@@ -229,14 +229,14 @@ describe("a client as it comes", () => {
     ],
     ["urql", () => byUrql({}), ["GET 200"]],
     ["urql with POST alone", () => byUrql({ preferGetMethod: false }), ["POST 200"]],
-  ])("asks a query: %s", async (_name, run, requests) => {
+  ])("sends a query: %s", async (_name, run, requests) => {
     const { seen, data } = await run();
 
     expect(data).toMatchObject({ me: { id: expect.any(String), handle: expect.any(String) } });
     expect(seen).toEqual(requests);
   });
 
-  it("is told of changes: graphql-ws, graphql-sse in distinct connections, and urql over server-sent events", async () => {
+  it("receives changes: graphql-ws, graphql-sse in distinct connections, and urql over server-sent events", async () => {
     const url = `${app.baseUrl}/graphql`;
     const overSocket = connect(app);
     const overEvents = createSseClient({ url, headers: authorization(app) });
@@ -275,7 +275,7 @@ describe("a client as it comes", () => {
     }
   });
 
-  it("is told why graphql-sse cannot have a single connection", async () => {
+  it("reads why graphql-sse cannot have a single connection", async () => {
     const client = createSseClient({
       url: `${app.baseUrl}/graphql`,
       headers: authorization(app),
@@ -427,7 +427,7 @@ describe("a document by its digest", () => {
     }
   });
 
-  it("is one of the manifest where no others are answered, by its digest or by its text", async () => {
+  it("is one of the manifest where only those are answered, by its digest or by its text", async () => {
     const [listed, unlisted] = [newDocument(), newDocument()];
     const file = join(app.dataDir, "persisted.json");
     await writeFile(file, JSON.stringify({ [listed.digest]: listed.query }));
@@ -460,7 +460,7 @@ describe("the schema of a public host", () => {
   const schemaUrl = () => `${app.baseUrl}/schema.graphql`;
   const misspelt = { query: "{ mee { id } }" };
 
-  it("is told to any key, as text and by introspection, and to nobody else", async () => {
+  it("is served to any key, as text and by introspection, and to no anonymous caller", async () => {
     const told = await fetch(schemaUrl(), { headers: authorization(app) });
     const text = await told.text();
     const etag = told.headers.get("etag") ?? "";
@@ -481,7 +481,7 @@ describe("the schema of a public host", () => {
     expect(new Set(codes(await introspect(null)))).toEqual(new Set(["BAD_REQUEST"]));
   });
 
-  it("helps with what is misspelt whom it is told to, and nobody else", async () => {
+  it("suggests corrections only to callers who may read it", async () => {
     const client = connect(app);
     const helped = [(await (await post(app, misspelt)).json()) as Answer, await subscribeWith(client, misspelt).next()];
     await client.dispose();
@@ -493,7 +493,7 @@ describe("the schema of a public host", () => {
     for (const answer of others) expect(answer?.errors?.[0]?.message).toBe('Cannot query field "mee" on type "Query".');
   });
 
-  it("is read with GET alone, and kept by nobody when the key stands in its address", async () => {
+  it("is read with GET alone, and never cached when the key stands in its address", async () => {
     const posted = await fetch(schemaUrl(), { method: "POST", headers: authorization(app) });
     const byUrl = await fetch(`${schemaUrl()}?key=${app.key}`);
     await byUrl.body?.cancel();
@@ -504,7 +504,7 @@ describe("the schema of a public host", () => {
   });
 });
 
-/** Puts a function in the place of a service's own until it is told to put that back. */
+/** Replaces a function of a service until the returned function restores it. */
 function standIn<Service extends object, Name extends keyof Service>(service: Service, name: Name, double: Service[Name]): () => void {
   const own = service[name];
   service[name] = double;

@@ -153,7 +153,7 @@ describe("a community model", () => {
     expect(codes(await executeText(by(), { query: textOf(CreateEndpointAgentDocument), variables }))).toEqual(["BAD_REQUEST"]);
   });
 
-  it("is listed a page at a time, newest first, whatever its type", async () => {
+  it("is listed a page at a time, newest first, with models of every type", async () => {
     const [first, second] = [await create(), await create()];
     const row = { accountId, title: "Agent", visibility: "public" } as const;
     const { prisma } = databaseOf(app);
@@ -181,7 +181,7 @@ describe("a community model", () => {
     expect(page.communityModelProvider).toEqual({ name: null, url: null, iconUrl: null });
   });
 
-  it("waits three hours for what costs others more or less", async () => {
+  it("changes its public price only after three hours", async () => {
     const { id } = await create({ visibility: "PUBLIC", promptTextPrice: "0.000001" });
     clock.move(PENDING_CHANGE_MS);
 
@@ -223,7 +223,7 @@ describe("a community model", () => {
 });
 
 describe("edges", () => {
-  it("lead from a model to what its owner registered and back, and from nobody else's", async () => {
+  it("lead from a model to its owner's registration and back, hidden from others", async () => {
     const cheap = await create({ promptTextPrice: "0.000001" });
     const { id, modelId } = await create({ promptTextPrice: "0.000002", fallbackIds: [cheap.modelId] });
     await update(id, { visibility: "PUBLIC" });
@@ -243,7 +243,7 @@ describe("edges", () => {
     expect(others).toEqual({ owner: null, ownerHandle: handle, communityModel: null });
   });
 
-  it("lead to what others have spent on a model in sum, and leave out what its owner has", async () => {
+  it("lead to the sum of others' spending on a model, without its owner's", async () => {
     const { modelId } = await create();
     const idle = await create();
     const other = await createPayer(app, { pack: 1n });
@@ -260,7 +260,7 @@ describe("edges", () => {
     expect(param(await execute(by(), MyCommunityModelsUsageDocument, { days: 0 }))).toBe("days");
   });
 
-  it("lead from any id to its object, each type's for itself", async () => {
+  it("lead from any id to its object, by the type's own query", async () => {
     const { id } = await create();
     const node = (typeName: string, asking?: string | null) =>
       execute(by(asking), CommunityModelNodeDocument, { id: toGlobalId(typeName, id) });
@@ -334,7 +334,7 @@ describe("bad input", () => {
     expect(codes(await executeText(by(), { query: textOf(CreateCommunityModelDocument), variables }))).toEqual(["BAD_REQUEST"]);
   });
 
-  it("names what is missing, taken or another's", async () => {
+  it("names a missing field, a taken name or another account's id", async () => {
     const model = await create({ promptTextPrice: "0.1" });
     const dear = await create({ promptTextPrice: "0.2" });
     const { url: _, ...nowhere } = textModel();
@@ -366,7 +366,7 @@ describe("bad input", () => {
 });
 
 describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) => {
-  /** A subscription begins at no moment that a test could see: models are made until the first is told. */
+  /** The start of a subscription cannot be observed: models are made until it reports the first. */
   async function watch(): Promise<Live<CommunityModelChangedSubscription>> {
     const live = subscribe(by(), CommunityModelChangedDocument);
     let first: object | null | undefined;
@@ -382,7 +382,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     return live;
   }
 
-  /** The next that is told of this model. */
+  /** The next event of this model. */
   async function told(live: Live<CommunityModelChangedSubscription>, id: string) {
     for (;;) {
       const change = ok(await live.next()).communityModelChanged;
@@ -390,7 +390,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     }
   }
 
-  it("tells what becomes of the account's models, and of no others", async () => {
+  it("reports changes of the account's models, and of no others", async () => {
     const live = await watch();
 
     await tryCreate(textModel(), app.key);
@@ -411,12 +411,12 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     expect(deleted).toEqual({ communityModelId: id, change: "DELETED", communityModel: null });
   });
 
-  it("tells when what was scheduled has come due", async () => {
+  it("reports scheduled changes when they become due", async () => {
     const { id } = await create({ visibility: "PUBLIC" });
     clock.move(PENDING_CHANGE_MS - 60_000);
     const live = await watch();
 
-    // The alarm was set for a minute from now: it looks anew when anything is written.
+    // The alarm was set for a minute from now: a write makes it look again.
     clock.move(60_000);
     await create();
     const due = await told(live, id);
@@ -425,7 +425,7 @@ describe.each(TRANSPORTS)("communityModelChanged over %s", (_name, subscribe) =>
     expect(due).toMatchObject({ change: "UPDATED", communityModel: { visibility: "PUBLIC", pending: null } });
   });
 
-  it("rings by itself", async () => {
+  it("wakes by itself", async () => {
     const { id } = await create({ visibility: "PUBLIC" });
     const live = await watch();
     const { prisma } = databaseOf(app);

@@ -115,7 +115,7 @@ it("begins, shows, narrows, approves and hands the key over", async () => {
   expect(me.currentApiKey).toMatchObject({ name: "Notebook", creditBudget: "0.5" });
 });
 
-it("denies, and takes null for what is left out", async () => {
+it("denies, and takes null for omitted fields", async () => {
   const [denied, approved] = [await ask(), await ask({ scope: null, clientId: null })];
 
   expect(ok(await deny(person, denied.userCode)).denyDeviceAuthorization).toEqual({ deviceAuthorization: { status: "DENIED" } });
@@ -127,7 +127,7 @@ it("denies, and takes null for what is left out", async () => {
   expect(await redeem(denied.deviceCode)).toMatchObject({ refusal: { error: "ACCESS_DENIED", interval: null } });
 });
 
-it("refuses with the codes of the errors that REST has", async () => {
+it("refuses with the codes of the REST errors", async () => {
   const { userCode } = await ask({ scope: ["USAGE"] });
   const refusal = async (input: CreateDeviceAuthorizationInput) =>
     (await execute(nobody, CreateDeviceAuthorizationDocument, { input })).errors?.[0];
@@ -147,7 +147,7 @@ it("refuses with the codes of the errors that REST has", async () => {
   expect(codes(await approve(person, { userCode }))).toEqual(["CONFLICT"]);
 });
 
-it("lets people decide and nobody else, and asks one thing at a time", async () => {
+it("lets only people decide, and asks one thing at a time", async () => {
   const { userCode } = await ask();
   const stranger = await createStranger(app);
   const publishable = await createKey(app, { type: "publishable" });
@@ -170,7 +170,7 @@ it("lets people decide and nobody else, and asks one thing at a time", async () 
   expect(ok(await find(person, userCode)).deviceAuthorization.status).toBe("PENDING");
 });
 
-it("is found again by its id, by whoever may see it", async () => {
+it("is found again by its id, by accounts that may see it", async () => {
   const [{ userCode }, decided] = [await ask(), await ask()];
   await deny(await signUp(app), decided.userCode);
   const ids = [userCode, decided.userCode, userCode.toLowerCase(), "no code"].map((code) => toGlobalId("DeviceAuthorization", code));
@@ -183,7 +183,7 @@ it("is found again by its id, by whoever may see it", async () => {
   expect(codes(await execute(nobody, NodesOfAuthorizationDocument, { ids }))).toEqual(["UNAUTHORIZED"]);
 });
 
-it("counts wrong codes, whatever they are sent to, for that account alone", async () => {
+it("counts wrong codes of every operation, for that account alone", async () => {
   const [guesser, { userCode }] = [await signUp(app), await ask()];
   for (let index = 0; index < USER_CODE_GUESSES_PER_MINUTE - 2; index += 1) {
     expect(codes(await find(guesser, createUserCode()))).toEqual(["NOT_FOUND"]);
@@ -242,7 +242,7 @@ describe("deviceAuthorizationChanged", () => {
   });
 
   describe.each(TRANSPORTS)("over %s", (_name, subscribe) => {
-    it("tells a key that manages keys of a denial, and of no grant of somebody else's", async () => {
+    it("reports a denial to a key that manages keys, and no grant of another account", async () => {
       const [denied, approved] = [await ask(), await ask()];
       const watch = (device: Device) => subscribe(app, DeviceAuthorizationChangedDocument, { userCode: device.userCode });
       const [first, second] = [watch(denied), watch(approved)];
@@ -258,7 +258,7 @@ describe("deviceAuthorizationChanged", () => {
       second.leave();
     });
 
-    it("refuses nobody, and keys that may not", async () => {
+    it("refuses anonymous callers, and keys without the permission", async () => {
       const { userCode } = await ask();
       const weak = await createKey(app, { accountPermissions: ["profile", "balance", "usage"] });
       const publishable = await createKey(app, { type: "publishable" });
@@ -275,7 +275,7 @@ describe("deviceAuthorizationChanged", () => {
   });
 });
 
-it("tells whose key it is, and more to those that may know", async () => {
+it("shows the account of a key, and more with the permission", async () => {
   const keyOf = async (input: Partial<CreateApiKeyInput>) =>
     ok(await execute(browser(person), CreateApiKeyDocument, { input: { name: "info", ...input } })).createApiKey.key;
   const always = { sub: person.accountId, preferredUsername: expect.stringMatching(/\S/), picture: null };

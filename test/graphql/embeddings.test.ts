@@ -96,7 +96,7 @@ describe("createEmbeddings", () => {
     expect(answer.errors?.[0]?.extensions.param).toBe(param);
   });
 
-  it("refuses nobody", async () => {
+  it("refuses an anonymous caller", async () => {
     expect(codes(await execute({ ...app, key: null }, CreateEmbeddingsDocument, { input: { input: [{ text: "a" }] } }))).toEqual([
       "UNAUTHORIZED",
     ]);
@@ -138,12 +138,12 @@ describe("createModeration", () => {
   });
 });
 
-describe("safety features of a chat", () => {
+describe("the safety features of a chat", () => {
   const input = (content: string, ...safe: SafetyFeature[]): ChatMutationVariables => ({
     input: { model: "acme/chat", messages: [{ role: "USER", content }], safe },
   });
 
-  it("are told on the receipt", async () => {
+  it("are listed on the receipt", async () => {
     const answer = await execute(app, ChatDocument, input("Mail jo@acme.test", "SECRETS", "PRIVACY"));
 
     expect(ok(answer).createChatCompletion).toMatchObject({

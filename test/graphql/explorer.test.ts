@@ -1,4 +1,4 @@
-/** GraphiQL as browsers get it: what is sent, and the page at work in Debian's Chromium, on a desk and on a telephone. */
+/** GraphiQL as browsers get it: the files, and the page in Debian's Chromium, on a desktop and on a telephone. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,7 +34,7 @@ describe("the examples", () => {
   });
 });
 
-describe("what is sent", () => {
+describe("the served explorer", () => {
   const assetsOf = (page: string) => [...page.matchAll(/\/graphql(\/assets\/[\w.-]+)/g)].map(([, path = ""]) => path);
 
   it("is a page that runs its one script, cannot be framed, and is asked for again each time", async () => {
@@ -94,7 +94,7 @@ describe("what is sent", () => {
     expect((await fetch(url("/assets/..%2fmanifest.json"))).status).toBe(404);
   });
 
-  it("is shown without the schema where that is for keys alone", async () => {
+  it("leaves the schema out where introspection is for keys alone", async () => {
     const closed = await createTestApp({ config: { graphql: { introspection: false, graphiql: true } } });
     expect(await (await fetch(`${closed.baseUrl}/graphql`, { headers: HTML })).text()).not.toContain("schema-");
     await closed.close();
@@ -192,7 +192,7 @@ describe.skipIf(NO_BROWSER)("in a browser", () => {
 
     await example(page, "Models with prices");
 
-    // GraphiQL itself may call a tab like its neighbour once that was closed: only the new one's name is told.
+    // GraphiQL itself may call a tab like its neighbour once that was closed: only the name of the new tab is compared.
     await expect.poll(async () => (await tabs.allInnerTexts()).slice(2)).toEqual(["ModelsWithPrices"]);
   });
 
@@ -205,7 +205,7 @@ describe.skipIf(NO_BROWSER)("in a browser", () => {
     await expect.poll(() => answerOf(page)).toMatch(/key/i);
   });
 
-  it("asks as whoever is signed in when there is no key, subscriptions too", async () => {
+  it("sends requests with the session when there is no key, subscriptions too", async () => {
     const { cookie } = await signUp(app, { credits: 5 });
     const [name = "", value = ""] = cookie.split("=");
     await context.addCookies([{ name, value, url: app.baseUrl }]);

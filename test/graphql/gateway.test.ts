@@ -17,7 +17,7 @@ afterAll(() => app.close());
 const gateway = async () => ok(await execute(app, GatewayStatusDocument)).gateway;
 const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
 
-it("counts settlements by the second, and how the calls of models went", async () => {
+it("counts settlements by the second, and calls of models by outcome", async () => {
   const { title } = app.services.catalog.find("acme/chat") ?? {};
   await execute(app, ChatReceiptDocument);
   app.upstream.replyNext(errorReply(500), errorReply(400));
@@ -38,7 +38,7 @@ it("counts settlements by the second, and how the calls of models went", async (
   ]);
 });
 
-it("shows the last errors, without a word of what was asked", async () => {
+it("shows the last errors, without a word of the requests", async () => {
   app.upstream.replyNext(errorReply(500, "a secret of the upstream's"));
   const prompt = "words that nobody else may read";
   const query = `mutation Ask($text: String!) { createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: $text }] }) { receipt { cost } } }`;
@@ -61,12 +61,12 @@ it("shows the last errors, without a word of what was asked", async () => {
   expect(JSON.stringify(recentErrors)).not.toMatch(/words that|a secret of|webhook_endpoint/);
 });
 
-it("shows what is set aside, in one statement each", async () => {
+it("shows held credits, in one statement each", async () => {
   await execute(app, ChatReceiptDocument);
   const before = await gateway();
   const { id: accountId } = await app.database.prisma.account.findFirstOrThrow();
   const amounts = { tierNanocredits: 1n, cryptoNanocredits: 20n, packNanocredits: 300n };
-  // Answered for by this process, so that nobody recovers it meanwhile.
+  // This process is their owner, so that no other recovers them meanwhile.
   const hold = { id: uuidv7(), accountId, processId: app.infrastructure.processId, paidOnly: false, record: {} };
   await app.database.prisma.hold.create({ data: { ...hold, ...amounts, expiresAt: new Date(Date.now() + 60_000) } });
 
@@ -82,7 +82,7 @@ it("shows what is set aside, in one statement each", async () => {
   expect(after.spool).toEqual({ waiting: 0, waitingBytes: 0, refused: 0, refusedBytes: 0 });
 });
 
-it("lists the processes of every gateway on the database, with what those of this one tell", async () => {
+it("lists the processes of every gateway on the database, with the reports of this one's", async () => {
   const elsewhere = { id: uuidv7(), instanceId: uuidv7() };
   const gone = { id: uuidv7(), instanceId: uuidv7(), heartbeatAt: new Date(Date.now() - 120_000) };
   await app.database.prisma.gatewayProcess.createMany({ data: [elsewhere, gone] });

@@ -131,7 +131,7 @@ describe("startVideo", () => {
     expect(account.buckets.pack).toBe(10n * CREDIT - 300_000_000n);
   });
 
-  it("asks the upstream for what the input says", async () => {
+  it("sends the upstream its input", async () => {
     const job = await start({ model: "acme/video", duration: 8, aspectRatio: "PORTRAIT", hasAudio: true, seed: 3, negativePrompt: "rain" });
     await ended(job.restId);
 
@@ -179,7 +179,7 @@ describe("startVideo", () => {
     expect(videos.forms).toEqual([]);
   });
 
-  it("refuses at once whoever cannot pay, and nobody", async () => {
+  it("refuses at once a caller who cannot pay, and an anonymous one", async () => {
     const poor = await createPayer(app, { pack: CREDIT / 10n });
 
     const broke = await execute({ ...app, key: poor.key }, StartVideoDocument, { input: { prompt: "A heron", duration: 4 } });
@@ -203,7 +203,7 @@ describe("startVideo", () => {
     await booksWith(app, payer, 1);
   });
 
-  it("tells what it failed with, and charges nothing", async () => {
+  it("reports its failure, and charges nothing", async () => {
     fake({ error: { code: "moderation_blocked", message: "No herons." } });
     const refused = await start();
     const refusal = await ended(refused.restId);
@@ -222,7 +222,7 @@ describe("startVideo", () => {
 });
 
 describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
-  it("tells the job as it is and then each step to its end", async () => {
+  it("reports the job's present state and then each step to its end", async () => {
     const { open } = fakeGated({ progress: [10, 40, 40, 90] });
     const { restId: id } = await start();
     const live = subscribe(me, GenerationProgressDocument, { id });
@@ -239,7 +239,7 @@ describe.each(TRANSPORTS)("generationProgress over %s", (_name, subscribe) => {
     expect(rest.at(-1)).toMatchObject({ status: "SUCCEEDED", progress: 100, receipt: { cost: "0.3" } });
   });
 
-  it("tells a finished one once, and does not stop one that it leaves", async () => {
+  it("reports a finished one once, and does not stop one that it leaves", async () => {
     const { open } = fakeGated();
     const { restId: id } = await start();
     const left = subscribe(me, GenerationProgressDocument, { id });
@@ -286,7 +286,7 @@ describe("cancelGeneration", () => {
   });
 });
 
-describe("who may see a job", () => {
+describe("the permission to see a job", () => {
   it("is its account alone", async () => {
     const { restId: id } = await start();
     await ended(id);
@@ -342,7 +342,7 @@ describe("startMusic", () => {
     Buffer.alloc(16_000),
   ]);
 
-  it("is a job too, charged by the second that came", async () => {
+  it("is a job too, charged by the delivered seconds", async () => {
     app.upstream.replyAlways(raw(wav, { headers: { "content-type": "audio/wav" } }));
 
     const input = { prompt: "A slow waltz", duration: 5, responseFormat: "WAV" } as const;
@@ -359,7 +359,7 @@ describe("startMusic", () => {
     expect((await booksWith(app, payer, 1)).rows[0]).toMatchObject({ id: job.restId, modality: "music", outputAudioMilliseconds: 1_000 });
   });
 
-  it("is refused at once when it asks for what there is not", async () => {
+  it("is refused at once when it asks for unavailable options", async () => {
     const answer = await execute(me, StartMusicDocument, { input: { prompt: " ", extra: [1] } });
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
@@ -392,7 +392,7 @@ describe("startImage", () => {
     expect((await fetch(`${app.baseUrl}/v1/videos/${job.restId}`, { headers: { authorization: `Bearer ${payer.key}` } })).status).toBe(404);
   });
 
-  it("makes one picture, and says what it does not take in its own words", async () => {
+  it("makes one picture, and refuses other fields in its own words", async () => {
     const refused = async (input: Partial<StartImageInput>) => {
       const { errors } = await execute(me, StartImageDocument, { input: { prompt: "A fox", ...input } });
       return errors?.map(({ extensions: { code, param } }) => [code, param]);

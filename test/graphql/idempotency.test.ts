@@ -54,7 +54,7 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(charges).toBe(1);
   });
 
-  it("tells the receipt of data that is too large to keep", async () => {
+  it("replays the receipt of data that is too large to keep", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "x".repeat(IDEMPOTENT_ANSWER_BYTES_MAX) })));
 
     const { result, charges } = await counted(async () => [await ask(), await ask()]);
@@ -86,7 +86,7 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(codes(await ask())).toEqual(["CONFLICT"]);
   });
 
-  it("is refused with a second root field, whatever hides it, and with a key that is none", async () => {
+  it("is refused with a second root field, however it is nested, and with an invalid key", async () => {
     const askText = (query: string) => executeText(keyed(), { query });
     const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
     const { charges } = await counted(async () => {
@@ -100,7 +100,7 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(charges).toBe(0);
   });
 
-  it("takes a generation that several fragments lead to for the one that it is", async () => {
+  it("counts a generation that several fragments share as one", async () => {
     const chat = 'createChatCompletion(input: { messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
     app.upstream.replyNext(json(chatCompletion()));
 
@@ -112,7 +112,7 @@ describe("an Idempotency-Key on GraphQL", () => {
     expect(charges).toBe(1);
   });
 
-  it("means nothing to other operations", async () => {
+  it("is ignored for other operations", async () => {
     const create = async () => ok(await execute(keyed(), CreateApiKeyDocument, { input: { name: "a" } })).createApiKey;
 
     const [first, second] = [await create(), await create()];

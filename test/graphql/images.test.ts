@@ -86,7 +86,7 @@ describe("generateImage", () => {
     expect(twice.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "extra.negative_prompt" });
   });
 
-  it("costs nothing when the upstream fails, or nobody asks", async () => {
+  it("costs nothing when the upstream fails, or no field selects it", async () => {
     app.upstream.replyNext(errorReply(500));
 
     expect(codes(await execute(app, GenerateImageDocument, { input: { prompt: "a" } }))).toEqual(["UPSTREAM_ERROR"]);

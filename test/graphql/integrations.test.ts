@@ -67,7 +67,7 @@ describe("connected apps", () => {
     expect(codes(await remove(toGlobalId("ApiKey", integrationId)))).toEqual(["BAD_REQUEST"]);
   });
 
-  it("are nobody else's", async () => {
+  it("are hidden from other accounts", async () => {
     const { integrationId } = ok(await connect("notes")).connectIntegration;
     const ids = [toGlobalId("Integration", integrationId), toGlobalId("Integration", "no-id")];
     const find = async (key: string) => ok(await execute({ ...app, key }, IntegrationNodesDocument, { ids })).nodes;
@@ -78,7 +78,7 @@ describe("connected apps", () => {
     expect(await find(app.key)).toEqual([null, null]);
   });
 
-  it("are not shown to operators as if they were another account's", async () => {
+  it("are hidden from operators", async () => {
     const answer = await execute(app, IntegrationsOfAccountDocument, { id: payer.accountId });
 
     expect(codes(answer)).toEqual(["FORBIDDEN"]);

@@ -52,7 +52,7 @@ describe.each(WAYS)("over %s", (_name, ask) => {
 
     expect(answer.errors).toBeUndefined();
     expect(answer.data).toEqual(executed(query));
-    // A fifth is left for what the schema will be.
+    // A fifth is left for the growth of the schema.
     expect(answer.extensions?.cost?.requested).toBeLessThan(4_000);
   });
 

@@ -79,7 +79,7 @@ describe("live connections", () => {
     expect([code, String(reason)]).toEqual([4429, expect.stringMatching(/^At most 100 connections are open at once with one key/)]);
   });
 
-  it("are at most 100 of a client address, whatever keys they have", async () => {
+  it("are at most 100 of a client address, over all its keys", async () => {
     const keys = [await createKey(), await createKey()] as const;
     for (let index = 0; index < 50; index += 1) await once(await connect(keys[0], addressIn(300, index)), "message");
     for (let index = 50; index < 100; index += 1) expect((await subscribe(keys[1], addressIn(300, index))).status).toBe(200);
@@ -105,7 +105,7 @@ describe("live connections", () => {
     await expect.poll(async () => (await subscribe(key, addressIn(600, 1))).status).toBe(200);
   });
 
-  it("are not the streams of generations, which end by themselves", async () => {
+  it("exclude the streams of generations, which end by themselves", async () => {
     const key = await createKey();
     for (let index = 0; index < 100; index += 1) expect((await subscribe(key, addressIn(700 + index, 1))).status).toBe(200);
     app.upstream.replyNext(sse(chatChunks(["Hello"])));

@@ -65,7 +65,7 @@ describe.each(TRANSPORTS)("live account data over %s", (_name, subscribe) => {
       return balance;
     };
     let after = await told();
-    // Holds are told too, and of a burst only the newest balance.
+    // Holds are events too, and a burst is reduced to its newest balance.
     while (amount(after.available) >= before || amount(after.held) > 0n) after = await told();
 
     expect(amount(after.available)).toBe(before - amount(receipts[0]?.cost));
@@ -73,7 +73,7 @@ describe.each(TRANSPORTS)("live account data over %s", (_name, subscribe) => {
     live.leave();
   });
 
-  it("tells what becomes of the account's keys", async () => {
+  it("reports changes of the account's keys", async () => {
     const live = subscribe(app, ApiKeyChangedDocument);
     const next = live.next();
     await repeatUntil(next, () => createKey());
@@ -94,7 +94,7 @@ describe.each(TRANSPORTS)("live account data over %s", (_name, subscribe) => {
     live.leave();
   });
 
-  it("tells when a key reaches its end, and with it those that it has made", async () => {
+  it("reports the end of a key, and with it the end of its child keys", async () => {
     const root = await createKey("KEYS");
     const child = ok(await execute({ ...app, key: app.key }, CreateApiKeyDocument, { input: { name: "child" } })).createApiKey.apiKey;
     const { apiKey } = app.database.prisma;
@@ -116,7 +116,7 @@ describe.each(TRANSPORTS)("live account data over %s", (_name, subscribe) => {
     live.leave();
   });
 
-  it("tells of keys whoever may manage them, and nobody else's keys", async () => {
+  it("reports keys to callers who may manage them, and no other account's keys", async () => {
     const { key } = await createKey("USAGE", "BALANCE", "PROFILE");
     expect((await subscribe({ ...app, key }, ApiKeyChangedDocument).rest()).flatMap(codes)).toEqual(["FORBIDDEN"]);
     const stranger = await createStranger(app);

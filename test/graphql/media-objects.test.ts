@@ -181,7 +181,7 @@ describe("media", () => {
 });
 
 describe("lists", () => {
-  it("are paged, the account's own and everybody's", async () => {
+  it("are paged, the account's own and the public one", async () => {
     const tag = `t-${randomUUID()}`;
     const mine: string[] = [];
     for (let index = 0; index < 3; index += 1) mine.unshift(await addFile({ tags: [tag] }));
@@ -206,7 +206,7 @@ describe("lists", () => {
     }
   });
 
-  describe("of an account's own", () => {
+  describe("D of an account's own", () => {
     const tag = `t-${randomUUID()}`;
     const list = async (variables: ListOwnMediaQueryVariables) => {
       const { media } = ok(await execute(app, ListOwnMediaDocument, { ...variables, filter: { tags: [tag], ...variables.filter } })).me;
@@ -227,7 +227,7 @@ describe("lists", () => {
       await addFile();
     });
 
-    it("are filtered by what they are, and by their tags", async () => {
+    it("are filtered by kind and type, and by tags", async () => {
       const { small, unnamed, text, pdf } = files;
 
       expect((await list({})).ids).toEqual([pdf, text, unnamed, small]);
@@ -263,7 +263,7 @@ describe("lists", () => {
       }
     });
 
-    it("are refused a filter and a place that no list has", async () => {
+    it("refuse an unknown filter and a foreign cursor", async () => {
       const cursor = (await list({ first: 1, orderBy: { field: "SIZE", direction: "ASC" } })).pageInfo.endCursor;
       const made = (list: string, rank: string, id: string = randomUUID()) =>
         Buffer.from(JSON.stringify([list, rank, id])).toString("base64url");
@@ -288,7 +288,7 @@ describe("lists", () => {
 });
 
 describe("deleteMedia", () => {
-  it("is for secret keys of the owner, and for what has a tag", async () => {
+  it("is for secret keys of the owner, and for tagged files", async () => {
     const id = await addFile({ tags: ["mine"] });
     const untagged = await addFile();
 

@@ -34,7 +34,7 @@ const greeting = (model: string): ChatCompletionInput => ({ model, messages: [{ 
 const call = (model: string) => execute({ ...app, key: other.key }, ChatDocument, { input: greeting(model) });
 
 describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
-  it("tells an owner of each model that others called, and what of it they watch", async () => {
+  it("reports each model that others called to its owner, by the selected fields", async () => {
     const [watched, beside] = [
       await registerModel(app, owner, { visibility: "public" }),
       await registerModel(app, owner, { visibility: "public" }),
@@ -77,7 +77,7 @@ describe.each(TRANSPORTS)("modelHealthChanged over %s", (_name, subscribe) => {
 });
 
 describe("modelHealthChanged", () => {
-  it("is refused to whoever may not manage keys, and of other accounts' models", async () => {
+  it("is refused to callers who may not manage keys, and for other accounts' models", async () => {
     const { id } = await registerModel(app, owner, { visibility: "public" });
     const gone = await registerModel(app, other);
     await deleteModel(app, other, gone.id);
@@ -111,7 +111,7 @@ describe("chatCompletion", () => {
 });
 
 describe("models", () => {
-  it("show what is scheduled, each caller the registered ones that they may call", async () => {
+  it("show scheduled changes, and each caller the registered ones that they may call", async () => {
     const pendingEffectiveAt = new Date(Date.now() + PENDING_CHANGE_MS);
     const { modelId } = await registerModel(app, owner, {
       ...{ promptTextPrice: 2_000_000n, perUserRpm: 0.5, title: "Scheduled", pending: { visibility: "public" }, pendingEffectiveAt },
@@ -135,7 +135,7 @@ describe("models", () => {
     expect(hidden.data).toEqual({ model: null, models: { nodes: [] } });
   });
 
-  it("name no fallbacks that the caller may not know of", async () => {
+  it("name only fallbacks that the caller may see", async () => {
     const [open, hidden] = [await registerModel(app, owner, { visibility: "public" }), await registerModel(app, owner)];
     const gone = `community/${owner.handle}/gone`;
     const { modelId } = await registerModel(app, owner, { visibility: "public", fallbacks: [hidden.modelId, open.modelId, gone] });
@@ -150,7 +150,7 @@ describe("models", () => {
     expect(await fallbacks(null)).toEqual([open.modelId]);
   });
 
-  it("leave out what mostly fails, unless they are asked for all", async () => {
+  it("leave out failing models, unless all are requested", async () => {
     const { modelId } = await registerModel(app, owner, { visibility: "public", modality: "embedding" });
     const row = app.services.catalog.findFor({ kind: "anonymous" }, modelId);
     if (!row) throw new Error("not there");

@@ -41,7 +41,7 @@ async function createKey(name: string) {
 }
 
 describe("node", () => {
-  it("finds whatever has shown its id", async () => {
+  it("finds every kind of object by its id", async () => {
     const { me } = ok(await execute(app, MyIdDocument));
     const { apiKey } = await createKey("found again");
     const { generationId } = ok(await execute(app, ChatReceiptDocument)).createChatCompletion.receipt;
@@ -59,14 +59,14 @@ describe("node", () => {
     expect(nodes.map((node) => node?.id)).toEqual(wanted.map(([id]) => id));
   });
 
-  it("is null for what is not there and for what is another account's", async () => {
+  it("is null for a missing object and for another account's", async () => {
     const nobodys = "00000000-0000-4000-8000-000000000000";
     const ids = ["ApiKey", "UsageRecord", "Account", "Model"].map((type) => toGlobalId(type, nobodys));
 
     expect(ok(await execute(app, NodesByIdsDocument, { ids })).nodes).toEqual([null, null, null, null]);
   });
 
-  it("takes the permission that the thing takes elsewhere", async () => {
+  it("needs the permission that the object needs elsewhere", async () => {
     const { apiKey, key } = await createKey("bare");
     const other = await createKey("other");
     const bare = { ...app, key };
@@ -115,7 +115,7 @@ describe("an argument that is an id", () => {
 });
 
 describe("a connection", () => {
-  it("pages from its end, and counts what it pages through", async () => {
+  it("pages from its end, and counts its rows", async () => {
     for (const name of ["one", "two", "three"]) await createKey(name);
     const whole = ok(await execute(app, MyApiKeysFromEndDocument, { last: 100 })).me.apiKeys;
     const ids = whole?.nodes.map(({ restId }) => restId) ?? [];
@@ -164,7 +164,7 @@ describe("a connection", () => {
 });
 
 describe("global ids", () => {
-  it("are read as they were made, whatever the id holds", () => {
+  it("are decoded as they were made, for any id", () => {
     for (const id of ["a", "community/a/b:c", "ü ñ", "x".repeat(512)]) {
       expect(parseGlobalId(toGlobalId("Model", id))).toEqual({ typeName: "Model", id });
     }

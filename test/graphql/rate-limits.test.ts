@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** An address that nobody has used. */
+/** An address that no other test uses. */
 function somewhere(): string {
   addresses += 1;
   return `198.51.100.${addresses}`;

@@ -30,7 +30,7 @@ describe("createResponse", () => {
     });
   });
 
-  it("leaves tools out that no model has, as the REST route does, and says so in the receipt", async () => {
+  it("leaves unsupported tools out, as the REST route does, and says so in the receipt", async () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "shell", parameters: { type: "object" } }];
     const answer = await execute(app, CreateResponseDocument, {
       input: { model: "acme/chat", input: { text: "Go" }, tools, reasoning: { summary: "AUTO" } },
@@ -79,7 +79,7 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
     expect(events.at(-1)).toMatchObject({ event: null, receipt: { cost: "0.000014", status: "OK" } });
   });
 
-  it("tells in the receipt what was left out", async () => {
+  it("names left out tools in the receipt", async () => {
     app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 2) })));
 
     const input = { model: "acme/chat", input: { text: "Count" }, tools: [{ type: "namespace", name: "a" }] };

@@ -62,7 +62,7 @@ async function isSignedIn(person: Pick<Person, "cookie">): Promise<boolean> {
   return (await sendAs(person, MyIdDocument, {})).answer.data?.me !== null;
 }
 
-/** A client of a page of ours, or of what says to be one. */
+/** A client of a page of ours, or of a page that claims to be one. */
 function connectAs({ cookie }: Pick<Person, "cookie">, origin: string | null) {
   class BrowserSocket extends WebSocket {
     constructor(address: string, protocols: string[]) {
@@ -85,7 +85,7 @@ async function askSocket<Data, Variables>(
   return answer;
 }
 
-/** Resolves when the subscription hears what it is there for: an answer to the account. */
+/** Resolves with the first answer that shows the account. */
 async function isListening(live: Live<unknown>, person: Person): Promise<void> {
   const heard = live.next();
   const input = { model: "sandbox/text", messages: [{ role: "USER", content: "Hi" }] } as const;
@@ -124,7 +124,7 @@ describe("signUp and signIn", () => {
     expect(await isSignedIn(signedUp)).toBe(true);
   });
 
-  it("refuse what is wrong, in the words of the other face", async () => {
+  it("refuse wrong input, in the words of the other face", async () => {
     const person = await signUp(app);
     const wrong = await send(SignInDocument, { input: { email: person.email, password: "not the password" } });
     const taken = await send(SignUpDocument, { input: { email: person.email, password: "correct horse battery" } });
@@ -178,7 +178,7 @@ describe("signUp and signIn", () => {
   });
 });
 
-describe("A signed-in browser", () => {
+describe("a signed-in browser", () => {
   it("signs out here, and everywhere", async () => {
     const here = await signUp(app);
     const there = await signIn(app, here);
@@ -246,7 +246,7 @@ describe("A signed-in browser", () => {
     expect(foreign.answer.errors?.[0]?.extensions).toMatchObject({ code: "BAD_REQUEST", param: "after" });
   });
 
-  it("finds a session of its own again, and nobody else's", async () => {
+  it("finds a session of its own again, and no other account's", async () => {
     const [person, stranger] = [await signUp(app), await signUp(app)];
     const [own, foreign] = [person, stranger].map(({ sessionId }) => toGlobalId("Session", sessionId));
 
@@ -296,7 +296,7 @@ describe("A signed-in browser", () => {
     expect(codes(reserved.answer)).toEqual(["BAD_REQUEST"]);
   });
 
-  it("is nobody for requests of other sites", async () => {
+  it("is anonymous for requests of other sites", async () => {
     const { cookie } = await signUp(app);
     const foreign: Record<string, string>[] = [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }, {}];
 
@@ -307,7 +307,7 @@ describe("A signed-in browser", () => {
   });
 });
 
-describe("Sessions", () => {
+describe("sessions", () => {
   const id = "00000000-0000-7000-8000-000000000000";
   const operations: [string, (headers: Record<string, string>) => Promise<Sent<unknown>>][] = [
     ["signOut", (headers) => send(SignOutDocument, { input: {} }, headers)],
@@ -322,7 +322,7 @@ describe("Sessions", () => {
     ["node", (headers) => send(SessionNodeDocument, { id: toGlobalId("Session", id) }, headers)],
   ];
 
-  it.each(operations)("are managed by no key, and by nobody: %s", async (_name, ask) => {
+  it.each(operations)("are managed by sessions alone: %s", async (_name, ask) => {
     const secret = await createKey(app, { accountPermissions: ["profile", "balance", "usage", "keys"] });
     const publishable = await createKey(app, { type: "publishable" });
 
@@ -335,7 +335,7 @@ describe("Sessions", () => {
   });
 });
 
-describe("A WebSocket", () => {
+describe("a WebSocket", () => {
   it("of our own page is the account's", async () => {
     const person = await signUp(app);
 
@@ -347,7 +347,7 @@ describe("A WebSocket", () => {
   it.each([
     ["of another site", "https://evil.example"],
     ["of who knows where", null],
-  ])("%s is nobody's", async (_where, origin) => {
+  ])("%s is anonymous", async (_where, origin) => {
     const person = await signUp(app);
 
     expect(codes((await askSocket(person, origin, MyIdDocument)) ?? {})).toEqual(["UNAUTHORIZED"]);

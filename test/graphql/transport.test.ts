@@ -160,7 +160,7 @@ describe("the GraphQL endpoint", () => {
   });
 });
 
-describe("what a page of somebody else could send without asking", () => {
+describe("a request that a page of another site could send without a preflight", () => {
   it.each([
     ["application/x-www-form-urlencoded", "query=%7B__typename%7D"],
     [
@@ -208,7 +208,7 @@ describe("what a page of somebody else could send without asking", () => {
   });
 });
 
-describe("requests that are not as they should be", () => {
+describe("invalid requests", () => {
   it("refuses a mutation over GET with 405", async () => {
     const query = encodeURIComponent(textOf(RevokeApiKeyDocument));
 
@@ -313,8 +313,8 @@ describe("requests that are not as they should be", () => {
   }
 });
 
-describe("failures that are nobody's to read", () => {
-  it("tells a failing resolver as INTERNAL_ERROR on both transports, and logs it once", async () => {
+describe("internal failures", () => {
+  it("are INTERNAL_ERROR on both transports, and logged once", async () => {
     const broken = await createTestApp({ upstream: app.upstream });
     const secret = "a detail of the database";
     broken.services.accounts.own = () => Promise.reject(new Error(secret));
@@ -403,11 +403,11 @@ describe("a WebSocket", () => {
     await client.dispose();
   });
 
-  it("is closed with 4408 when it says nothing", async () => {
+  it("is closed with 4408 when it sends nothing", async () => {
     expect(await closeCode(open())).toBe(4408);
   });
 
-  it("is closed with 4401 when it subscribes before it has said who it is", async () => {
+  it("is closed with 4401 when it subscribes before connection_init", async () => {
     const socket = open();
     await once(socket, "open");
     socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: TYPENAME }));
@@ -421,7 +421,7 @@ describe("a WebSocket", () => {
     expect(await closeCode(socket)).toBe(4406);
   });
 
-  it("is closed with 4400 when it sends what is not a message", async () => {
+  it("is closed with 4400 when it sends an invalid message", async () => {
     const socket = open();
     await once(socket, "open");
     socket.send("nonsense");
@@ -496,8 +496,8 @@ describe("a WebSocket", () => {
   });
 });
 
-describe("a WebSocket whose client takes nothing", () => {
-  /** 16 MiB in all: more than what the system takes on its way. */
+describe("a WebSocket whose client reads nothing", () => {
+  /** 16 MiB in all: more than the system buffers on the way. */
   const PIECES = Array.from({ length: 256 }, (_, index) => `${index} `.padEnd(64 * 1024, "lorem ipsum "));
   const subscribeTo = (model: string) => ({
     id: "1",
@@ -505,7 +505,7 @@ describe("a WebSocket whose client takes nothing", () => {
     payload: { query: textOf(StreamChatDocument), variables: { input: { ...GREETING, model } } },
   });
 
-  it("is kept while what it was sent waits, however many pings that takes, and has all of it in order", async () => {
+  it("is kept while its messages wait, through any number of pings, and delivers all of them in order", async () => {
     const asked = app.upstream.requests.length;
     app.upstream.replyNext(sse(chatChunks(PIECES)));
     const [reader, witness] = await Promise.all([initialised(app), initialised(app)]);
@@ -525,7 +525,7 @@ describe("a WebSocket whose client takes nothing", () => {
     for (const socket of [reader, witness]) socket.terminate();
   });
 
-  it("is hung up on when that lasts too long, and what was generated for it is charged", async () => {
+  it("is closed when that lasts too long, and its generation is charged", async () => {
     const webSockets = { pingMs: PING_MS, stalledMs: 3 * PING_MS };
     const impatient = await createTestApp({ upstream: app.upstream, config: { webSockets } });
     const asked = app.upstream.requests.length;
@@ -546,7 +546,7 @@ describe("a WebSocket whose client takes nothing", () => {
     await impatient.close();
   });
 
-  it("is hung up on when it answers no ping and there is nothing to take", async () => {
+  it("is closed when it answers no ping and no message waits", async () => {
     const [silent, witness] = await Promise.all([initialised(app, { autoPong: false }), initialised(app)]);
     // So far it has read everything.
     silent.once("ping", () => silent.pong());
@@ -610,7 +610,7 @@ describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscrib
 });
 
 describe("closing the gateway", () => {
-  it("completes what would go on for ever and closes sockets with 1001", async () => {
+  it("completes endless operations and closes sockets with 1001", async () => {
     const closing = await createTestApp({ upstream: app.upstream });
     const streamed = subscribeSse(closing, BalanceChangedDocument);
     const client = connect(closing);

@@ -63,7 +63,7 @@ async function groups(variables: UsageSummaryQueryVariables, as = app.key) {
 }
 
 describe("the list of usage", () => {
-  it("holds what answers to the filter", async () => {
+  it("holds the rows that match the filter", async () => {
     for (const [filter, expected] of [
       [ofBoth(), [0, 1, 2, 3]],
       [{ apiKeyIds: [key.id] }, [0, 1, 2]],
@@ -104,7 +104,7 @@ describe("the list of usage", () => {
     expect(await found({ ...terms, last: 3, before: last.pageInfo.startCursor })).toEqual(expected.slice(0, 1));
   });
 
-  it("refuses what cannot be, and says where", async () => {
+  it("refuses impossible input, and says where", async () => {
     const cursor = (await list({ first: 1 })).pageInfo.endCursor;
     const many = (count: number) => Array.from({ length: count }, (_, index) => `m/${index}`);
     expect(await found({ filter: { modelIds: many(100) } })).toEqual([]);
@@ -137,7 +137,7 @@ describe("the list of usage", () => {
     expect(codes(await one(id, (await createStranger(app)).key))).toEqual(["NOT_FOUND"]);
   });
 
-  it("finds nothing by what is another account's", async () => {
+  it("finds nothing by another account's ids", async () => {
     const stranger = await createStranger(app);
     const theirs = { ...app, key: stranger.key };
     const orderBy = { field: "COST", direction: "DESC" } as const;
@@ -170,13 +170,13 @@ describe("the summary of usage", () => {
     expect(await groups({ filter: { modelIds: ["acme/none"] } })).toMatchObject([{ requests: 0, responseTimeMs: null, errorRate: null }]);
   });
 
-  it("tells times wherever a document selects them", async () => {
+  it("counts times wherever a document selects them", async () => {
     const answer = await execute(app, UsageTimesDocument, { id: key.id });
 
     expect(answer.data).toEqual({ me: { usageSummary: [{ responseTimeMs: { p95: 290 }, first: { p50: 39 } }] } });
   });
 
-  it("is grouped by what is asked for, the most expensive group first", async () => {
+  it("is grouped by the requested fields, the most expensive group first", async () => {
     expect(await groups({ filter: ofBoth(), groupBy: ["KEY", "STATUS"] })).toMatchObject([
       { apiKeyId: key.id, apiKey: { name: "Lists" }, status: "OK", requests: 3, errorRate: null },
       { apiKeyId: other.id, apiKey: { name: "others" }, status: "CANCELLED", requests: 1, cost: "0.000000002" },
@@ -189,7 +189,7 @@ describe("the summary of usage", () => {
     expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(4);
   });
 
-  it("counts generations that nobody served", async () => {
+  it("counts generations without an upstream", async () => {
     const failing = await createKey(app, { name: "failing" });
     app.upstream.replyNext(errorReply(500));
     const client = createClient(app.baseUrl, failing.key);
@@ -203,7 +203,7 @@ describe("the summary of usage", () => {
       .toMatchObject({ requests: 1, failedRequests: 1, errorRate: 0.5 });
   });
 
-  it("tells of each what was set aside, and where its time went", async () => {
+  it("shows the hold and the timing of each", async () => {
     const payer = await createPayer(app, { permissions: ["usage"], pack: 1_000_000_000n });
     const courseOf = async (id: string) => {
       const { node } = ok(await execute({ ...app, key: payer.key }, UsageCourseDocument, { id: toGlobalId("UsageRecord", id) }));
@@ -224,7 +224,7 @@ describe("the summary of usage", () => {
     expect(await courseOf(older)).toMatchObject({ held: null, upstreamMs: null, gatewayMs: null });
   });
 
-  it("refuses what it cannot answer, and says where", async () => {
+  it("refuses unanswerable input, and says where", async () => {
     const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000 + 60_000).toISOString();
     await groups({ filter: { from: daysAgo(366) }, groupBy: ["DAY"] });
     await groups({ filter: { from: daysAgo(31) }, groupBy: ["HOUR"], first: 100 });
@@ -249,8 +249,8 @@ describe("the summary of usage", () => {
   });
 });
 
-describe("how much of usage is read one by one", () => {
-  /** A key of an account of its own that has been used so often, though the rows are not there: lists and sums go by what is rolled up. */
+describe("the bound of usage rows read one by one", () => {
+  /** A key of a new account with so much usage, though the rows are not there: lists and sums go by the roll-ups. */
   async function usedBy(count: number) {
     const payer = await createPayer(app, { permissions: ["usage", "keys"] });
     const { apiKeyId, accountId } = payer;
@@ -271,7 +271,7 @@ describe("how much of usage is read one by one", () => {
     expect(ok(await execute(tooMany, UsageListDocument, { filter: { modelIds: ["acme/other"] }, orderBy })).me.usage?.nodes).toEqual([]);
   });
 
-  it("is 50,000 rows that are summed up by what they cost", async () => {
+  it("is 50,000 rows that are summed up by their cost", async () => {
     const [most, tooMany] = [await usedBy(50_000), await usedBy(50_001)];
     const filter = { minCost: "0.000000001" };
 
@@ -339,7 +339,7 @@ describe("the usage of a key", () => {
     }
   });
 
-  it("is what each place of a document selects", async () => {
+  it("contains the fields that each place of a document selects", async () => {
     const [row] = ok(await execute(app, UsageOfKeyTwiceDocument, { id: key.id })).me.usage?.nodes ?? [];
 
     expect(row).toEqual({
@@ -358,7 +358,7 @@ describe("the usage of a key", () => {
     });
   });
 
-  it("is told of the key itself, and refused of the others beside it", async () => {
+  it("is shown to the key itself, without the other keys beside it", async () => {
     const payer = await createPayer(app, { permissions: ["keys"] });
     const asked = await execute({ ...app, key: payer.key }, CreateApiKeyDocument, { input: { name: "made" } });
     const made = ok(asked).createApiKey.apiKey.restId;
@@ -382,7 +382,7 @@ describe("the usage of a key", () => {
     expect(codes(answer)).toEqual(["FORBIDDEN"]);
   });
 
-  it("is told to the key itself without a permission, and nothing else is", async () => {
+  it("is the only field that a key without a permission may read", async () => {
     const asked = await execute({ ...app, key: other.key }, UsageOfCurrentKeyDocument);
     const refused = await execute({ ...app, key: other.key }, UsageSummaryDocument);
 

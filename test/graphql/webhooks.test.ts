@@ -82,7 +82,7 @@ describe("webhook endpoints", () => {
     expect(await listed()).toEqual({ totalCount: 0, nodes: [] });
   });
 
-  it("are told, and their log shows how it went and sends anew", async () => {
+  it("get events, and their log shows the attempts and sends again", async () => {
     const { id, secret } = await createEndpoint("USAGE_RECORDED");
     const before = receiver.received.length;
 
@@ -126,7 +126,7 @@ describe("webhook endpoints", () => {
     expect(answers.map(({ errors }) => errors?.[0]?.extensions.param)).toEqual(["url", "events", "after"]);
   });
 
-  it("are nobody else's: no key, no permission, a publishable key, another account", async () => {
+  it("are hidden from callers without a key or the permission, publishable keys and other accounts", async () => {
     const { id, restId } = await createEndpoint("BALANCE_LOW");
     const own: ((target: Target) => Promise<Answer<unknown>>)[] = [
       (target) => execute(target, RootWebhookEndpointsDocument),
@@ -160,7 +160,7 @@ describe("webhook endpoints", () => {
 
 const setThreshold = (threshold: string | null) => execute(asPayer(), SetLowBalanceThresholdDocument, { threshold });
 
-/** Resolves when a fall of the balance has been told to whoever listens. */
+/** Resolves when a fall of the balance has reached the subscribers. */
 async function fallOnce(): Promise<void> {
   await setThreshold(null);
   const { balance } = ok(await execute(asPayer(), MyBalanceDocument)).me;
@@ -187,14 +187,14 @@ describe("the low balance", () => {
     expect((await setThreshold(threshold)).errors).toHaveLength(1);
   });
 
-  it.each(TRANSPORTS)("is told live when the balance falls, over %s", async (_name, subscribe) => {
+  it.each(TRANSPORTS)("is reported live when the balance falls, over %s", async (_name, subscribe) => {
     const live = subscribe(asPayer(), BalanceLowDocument);
     let fall: Answer<BalanceLowSubscription> | null | undefined;
     void live.next().then((answer) => {
       fall = answer;
     });
 
-    // A subscription begins at no moment that a test could see: the balance falls again and again until one fall is told.
+    // The start of a subscription cannot be observed: the balance falls until one fall is reported.
     await expect
       .poll(
         async () => {
@@ -211,7 +211,7 @@ describe("the low balance", () => {
     expect(told.since).toMatch(/^\d{4}-.*Z$/);
   });
 
-  it.each(TRANSPORTS)("is told to the permission BALANCE only, over %s", async (_name, subscribe) => {
+  it.each(TRANSPORTS)("is reported with the permission BALANCE only, over %s", async (_name, subscribe) => {
     const created = await execute(asPayer(), CreateApiKeyDocument, { input: { name: "k", accountPermissions: ["USAGE"] } });
     const { key } = ok(created).createApiKey;
 
