@@ -1,4 +1,7 @@
-/** The Vercel AI SDK as a client of the gateway, through its package for OpenAI-compatible services, and OpenAI's own for what that lacks. */
+/**
+ * The Vercel AI SDK as a client of the gateway, through its package for OpenAI-compatible services, and through
+ * OpenAI's own for the rest.
+ */
 import { createOpenAI, type OpenAIProvider } from "@ai-sdk/openai";
 import { createOpenAICompatible, type OpenAICompatibleProvider } from "@ai-sdk/openai-compatible";
 import {
@@ -67,7 +70,7 @@ describe("text", () => {
     expect(await result.usage).toMatchObject({ inputTokens: 10, outputTokens: 4 });
   });
 
-  it("calls tools and goes on with what they say", async () => {
+  it("calls tools and continues with their results", async () => {
     const call = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Ulm"}' } };
     const asking = chatCompletion({ content: "" }) as { choices: { message: object; finish_reason: string }[] };
     const choices = [{ index: 0, message: { role: "assistant", content: null, tool_calls: [call] }, finish_reason: "tool_calls" }];
@@ -109,7 +112,7 @@ describe("text", () => {
     });
   });
 
-  it("of a stream that thinks is told apart from its thoughts", async () => {
+  it("of a stream is kept apart from its thoughts", async () => {
     const [begin, ...rest] = chatChunks(["42."]);
     const thought = {
       ...(begin as object),
@@ -152,7 +155,7 @@ describe("a transcript", () => {
   // The package reads no segment that lacks one of OpenAI's fields.
   const timed = { openai: { timestampGranularities: ["segment"] } };
 
-  it("has its segments, of an upstream that tells words and times only", async () => {
+  it("has its segments, of an upstream that reports words and times only", async () => {
     app.upstream.replyNext(
       json({ text: "Hi there.", language: "english", duration: 2, segments: [{ start: 0, end: 2, text: "Hi there." }] }),
     );

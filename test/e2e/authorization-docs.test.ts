@@ -55,7 +55,7 @@ async function decide(url: string, decision: "approve" | "deny"): Promise<void> 
   await fetch(location ?? "");
 }
 
-it("makes an app key, with which the script signs somebody in", async () => {
+it("makes an app key, with which the script signs a person in", async () => {
   const shell = run("bash", ["-c", block("sh")], { SLUICE_KEY: app.key });
   expect(await shell.ended).toBe(0);
   const created = JSON.parse(shell.output()) as { key: string; name: string };

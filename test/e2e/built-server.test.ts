@@ -1,6 +1,6 @@
 /**
- * What is shipped: the built server with each store that it can have, alone and together with the others. It makes one generation of each
- * kind on each face, each charged once, and stops.
+ * The built server with each store that it can have, alone and together. It makes one generation of each kind on each
+ * face, each charged once, and stops.
  */
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -58,7 +58,7 @@ function fieldsOf({ kind, face }: Operation): Record<string, unknown> {
   return {};
 }
 
-/** What is loaded when it is first used, beside the generations: each with its request. */
+/** The parts that are loaded at their first use, beside the generations: each with its request. */
 const LATE: readonly (readonly [string, (client: Client) => Promise<Answer>])[] = [
   ["readiness", (client) => client.get("/readyz")],
   ["metrics", (client) => client.get("/metrics")],

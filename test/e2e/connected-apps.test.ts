@@ -76,7 +76,7 @@ describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
     await expectUsable(page, "removed");
   });
 
-  it("can be refused, and is not somebody else's to decide", async () => {
+  it("can be refused, and is hidden from other accounts", async () => {
     const { id, url } = await begin("mail");
     const stranger = await openSignedIn(await signUp(app));
     await stranger.goto(url);
@@ -84,7 +84,7 @@ describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
     await expectUsable(stranger, "foreign");
     expect(await stranger.getByRole("button", { name: "Allow" }).count()).toBe(0);
 
-    // Signed out, they are nobody in particular, as its owner may be.
+    // Signed out, the visitor is anonymous, as its owner may be.
     await stranger.getByRole("button", { name: "Use another account" }).click();
     await stranger.getByText("For the account owner").waitFor();
     await stranger.getByRole("button", { name: "Refuse" }).click();

@@ -1,6 +1,6 @@
 /**
- * SIGKILL under load, again and again on the same data: what a caller has received whole is charged, once, at the price that it
- * was told; what was on its way is charged at what had been metered, or not at all; and the books are in order.
+ * SIGKILL under load, repeatedly on the same data: an answer that a caller has received whole is charged once, at its
+ * reported price; an answer under way is charged as it was metered, or not at all; and the books balance.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -168,7 +168,7 @@ interface LongStream {
   received(words: number): Promise<void>;
 }
 
-/** A stream that says one word after the other until somebody goes. */
+/** A stream that sends one word after the other until its client leaves. */
 async function startLongStream(target: Gateway): Promise<LongStream> {
   let sent = 0;
   upstream.replyNext(
@@ -238,7 +238,7 @@ it(
     expect(new Set(answers.map(({ cost }) => cost))).toEqual(new Set([0.00012]));
     for (const { generationId } of answers) expect(rows.get(generationId)).toMatchObject({ costNanocredits: 120_000n, status: "ok" });
     for (const { generationId, sent } of cut) expectMetered(rows.get(generationId), sent);
-    // Beyond those, only what was on its way at a kill may have been charged: no more than there were callers.
+    // Beyond those, only answers under way at a kill may have been charged: no more than there were callers.
     const others = rows.size - answers.length - cut.length;
     expect(others).toBeLessThanOrEqual(KILLS * (JSON_CALLERS + STREAM_CALLERS));
     expect(answers.length).toBeGreaterThanOrEqual(KILLS * ANSWERS_BEFORE_KILL);

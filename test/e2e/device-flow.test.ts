@@ -1,6 +1,6 @@
 /**
- * The device flow as people meet it: a program on a terminal (examples/device-login.mjs, with an unmodified openid-client) shows a
- * code, somebody types it on a phone, by keyboard alone, and the program spends what it was given and no more.
+ * The device flow for people: a program on a terminal (examples/device-login.mjs, with an unmodified openid-client)
+ * shows a code, a person types it on a phone, by keyboard alone, and the program spends its grant and no more.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +30,7 @@ afterAll(() => app.close());
 
 interface Program {
   readonly said: () => string;
-  /** What it shows for a person to type. */
+  /** The code and address that the program shows. */
   userCode(): Promise<string>;
   /** Its exit code, once it has ended. */
   end(): Promise<number | null>;
@@ -66,7 +66,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     await screenshot(page, name);
   }
 
-  it("leads from a code on a terminal to a key that obeys what was chosen", async (test) => {
+  it("leads from a code on a terminal to a key with the chosen limits", async (test) => {
     const page = await (await openPhone(browser)).newPage();
     const program = runExample(test, "[tokens in=1000 out=1000] Hello", "[tokens in=1000 out=1000] Again");
     const userCode = await program.userCode();
@@ -120,7 +120,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     expect(second).toMatch(/^402 KEY_BUDGET_EXHAUSTED: /);
   });
 
-  it("fills the code in from the link, and gives a program that is denied nothing", async (test) => {
+  it("fills the code in from the link, and a denial gives the program no key", async (test) => {
     const phone = await openPhone(browser);
     const [name = "", value = ""] = (await signUp(app)).cookie.split("=");
     await phone.addCookies([{ name, value, url: gateway }]);
@@ -150,7 +150,7 @@ describe.concurrent("an unmodified openid-client", () => {
     });
   });
 
-  it("discovers, asks, polls and learns whose key it got", async () => {
+  it("discovers, requests, polls and learns the account of its key", async () => {
     const device = await openid.initiateDeviceAuthorization(config, { scope: "profile" });
     const polling = openid.pollDeviceAuthorizationGrant(config, device);
     const visitor = visit(gateway, person);
@@ -169,7 +169,7 @@ describe.concurrent("an unmodified openid-client", () => {
     expect(await openid.fetchUserInfo(config, token.access_token, person.accountId)).toMatchObject({ email: person.email });
   });
 
-  it("is told by name what went wrong", async () => {
+  it("gets each failure by its name", async () => {
     const device = await openid.initiateDeviceAuthorization(config, {});
     const caller = { kind: "session", accountId: person.accountId, sessionId: person.sessionId, isOperator: false } as const;
     await app.services.deviceAuthorizations.deny({ ...nobody(), caller }, { userCode: device.user_code });

@@ -17,7 +17,7 @@ import { readLoadedPackageFiles } from "../support/loaded-packages.js";
 import { isPostgresInstalled } from "../support/postgres.js";
 import { createPostgresDatabase, createSuiteDatabase, createTestPool } from "../support/suite-server.js";
 
-/** An address of this machine that nobody else listens at. */
+/** A free address of this machine. */
 const ownHost = () => `127.${randomInt(2, 250)}.${randomInt(1, 250)}.${randomInt(1, 250)}`;
 const PORT = 4000;
 
@@ -128,7 +128,7 @@ describe("A first start", () => {
       const [key = ""] = /\bsk_\w+/.exec(out) ?? [];
       const answer = await fetch(`http://${host}:${PORT}/account/key`, { headers: { Authorization: `Bearer ${key}` } });
       status = answer.status;
-      // What is loaded when it is first asked for is in the bundle, too.
+      // The parts that are loaded at their first use are in the bundle, too.
       metrics = await fetch(`http://${host}:${PORT}/metrics`).then((scraped) => scraped.text());
     });
     expect(status).toBe(200);

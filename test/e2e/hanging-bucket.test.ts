@@ -122,7 +122,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
   });
 
   it("is no failure of the models whose pictures it did not take", async () => {
-    // The upstream of this one has no pictures. It is written down after what was noted before it.
+    // Its upstream has no pictures. It is stored after the earlier notes.
     expect((await client.post("/v1/images/generations", { ...DRAWN, model: "acme/image" })).status).toBe(502);
 
     const failed = await eventually(async () => {

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL and Redis that take connections and say nothing: every request is answered, or refused in the envelope, while they are stopped;
- * what was delivered is charged once when they go on.
+ * PostgreSQL and Redis that accept connections and never answer: every request is answered, or refused in the envelope,
+ * while they are stopped; delivered answers are charged once when they go on.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ const CREDITS = 1_000_000_000_000n;
 /** Milliseconds that a caller may be held (docs/operating.md). */
 const HELD_MS_MAX = 6_000;
 
-it("a database is known to be silent before its callers have been held for too long", () => {
+it("notices a silent database before its callers have waited too long", () => {
   // A statement that begins just before a ping that is not answered looks a second later, and finds out then.
   expect(2 * DATABASE_LOOK_MS + DATABASE_PING_MS).toBeLessThanOrEqual(HELD_MS_MAX);
 });
@@ -89,7 +89,7 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("stores that hang", (
     await eventually(async () => expect(await findCharged()).toEqual(expect.arrayContaining(told.map(({ generationId }) => generationId))));
   });
 
-  it("refuse what needs them when it is PostgreSQL, and charge what was delivered when they go on", async () => {
+  it("refuse requests that need PostgreSQL, and charge delivered answers when it goes on", async () => {
     const before = await findCharged();
     postgres.freeze();
 
@@ -114,7 +114,7 @@ describe.skipIf(!isPostgresInstalled || !isRedisInstalled)("stores that hang", (
     expect(await findBrokenInvariants(app.database.pool)).toEqual({});
   });
 
-  it("keep no answer back that an upstream has begun before PostgreSQL stopped, and have each charged once", async () => {
+  it("let every answer finish that an upstream had begun before PostgreSQL stopped, and charge each once", async () => {
     const messages = [{ role: "user", content: "Hello" }];
     const chatted = "mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { receipt { generationId } } }";
     const asks: readonly (() => Promise<string | undefined | null>)[] = [

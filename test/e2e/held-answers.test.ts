@@ -1,4 +1,7 @@
-/** Nobody receives more than what is held for them, and what an upstream has begun is paid for (docs/spec/credits.md). */
+/**
+ * A caller receives no more than the hold pays for, and pays for an answer that an upstream has begun
+ * (docs/spec/credits.md).
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { followNextRequest } from "../support/leaving.js";
@@ -36,7 +39,7 @@ interface Asked {
   readonly n?: number;
 }
 
-/** An upstream that writes long answers, as far as it may, and reports what it wrote. */
+/** An upstream that writes long answers, up to its token limit, and reports their length. */
 function writesAtLength(heeds = true): Reply {
   return handler((request, response) => {
     const asked = request.json as Asked;
@@ -53,7 +56,7 @@ interface Delivered {
   readonly tokens: number;
 }
 
-/** As many at once, and what they were given. */
+/** Concurrent callers and their answers. */
 async function askAtOnce(payer: Payer, count: number, body: object): Promise<Delivered> {
   const answers = await Promise.all(
     Array.from({ length: count }, async () => {
@@ -74,12 +77,12 @@ async function writeOffs(payer: Payer): Promise<bigint> {
   return each.reduce((sum, amount) => sum + amount, 0n);
 }
 
-describe("Forty callers at once with one credit among them", () => {
+describe("forty concurrent callers with one credit among them", () => {
   it.each([
     ["an upstream that heeds its bound", "acme/long", true],
     ["an upstream that does not", "acme/heedless", false],
     ["a mean that somebody has driven down", "acme/steered", true],
-  ])("receive together what one credit pays, with %s", async (_, model, heeds) => {
+  ])("receive together as much as one credit pays, with %s", async (_, model, heeds) => {
     if (model === "acme/steered") {
       const steering = await createPayer(app, { pack: 100n * CREDIT });
       app.upstream.replyAlways(json(chatCompletion({ content: "a", usage: wireUsage(0, 1) })));
@@ -88,7 +91,7 @@ describe("Forty callers at once with one credit among them", () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyAlways(writesAtLength(heeds));
 
-    // What is held of a tenth of a credit is less than four answers of an account that nothing is known of.
+    // A hold from a tenth of a credit is less than four answers of a new account.
     const first = await askAtOnce(payer, 1, { model, max_tokens: 100 });
     const delivered = await askAtOnce(payer, 40, { model });
 
@@ -97,14 +100,14 @@ describe("Forty callers at once with one credit among them", () => {
     const charged = CREDIT - account.buckets.pack;
     expect(BigInt(Math.ceil(first.tokens + delivered.tokens)) * TOKEN).toBeLessThanOrEqual(charged);
     expect(charged).toBeLessThanOrEqual(CREDIT);
-    // Nobody pays much more than they receive, either: tokens are counted here as they are there.
+    // No caller pays much more than they receive, either: tokens are counted in the same way here.
     expect(BigInt(Math.ceil(first.tokens + delivered.tokens)) * TOKEN * 100n).toBeGreaterThanOrEqual(charged * 95n);
     if (heeds) expect(await writeOffs(payer)).toBe(0n);
   });
 });
 
-describe("A whole answer of unstated length", () => {
-  it("is bound to what its hold affords, and says that it was cut", async () => {
+describe("a whole answer without a limit", () => {
+  it("is limited to its hold, and says that it was cut", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     app.upstream.replyNext(writesAtLength());
 
@@ -119,7 +122,7 @@ describe("A whole answer of unstated length", () => {
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ costNanocredits: 4n * CREDIT, outputTextTokens: 4_000 }]);
   });
 
-  it("is refused where its hold is not to be had, with what to do instead", async () => {
+  it("is refused without the credits for its hold, and says what to do", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
 
     const refused = await chat(app, payer, { model: "acme/refused" });
@@ -129,7 +132,7 @@ describe("A whole answer of unstated length", () => {
     expect(error.message).toContain("needs 4 credits set aside; state max_tokens");
   });
 
-  it("may hold a tenth of what is free, known or not", async () => {
+  it("holds at most a tenth of the available balance, known or not", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     const held: (string | null)[] = [];
     for (let answer = 0; answer < 2; answer += 1) {
@@ -151,7 +154,7 @@ describe("A whole answer of unstated length", () => {
     expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("max_tokens");
   });
 
-  it("is asked for again with less where the upstream takes no such bound, and with that at once from then on", async () => {
+  it("is requested again with less where the upstream refuses such a limit, and with that at once from then on", async () => {
     const payer = await createPayer(app, { pack: 1_000n * CREDIT });
     const tooMuch = errorReply(400, "max_tokens is too large: 100000. This model supports at most 16384 completion tokens.", "max_tokens");
     const answer = () => json(chatCompletion({ usage: wireUsage(0, 10) }));
@@ -183,8 +186,8 @@ describe("A whole answer of unstated length", () => {
   });
 });
 
-describe("A stream", () => {
-  it("that comes in one piece is cut at what is held", async () => {
+describe("a stream", () => {
+  it("that arrives in one piece is cut at its hold", async () => {
     const payer = await createPayer(app, { pack: 2n * CREDIT });
     app.upstream.replyNext(json(chatCompletion({ content: " word".repeat(ANSWER_TOKENS), usage: null })));
 
@@ -197,7 +200,7 @@ describe("A stream", () => {
     expect([rows[0]?.costNanocredits, account.buckets.pack]).toEqual([2n * CREDIT, 0n]);
   });
 
-  it("of a model that thinks in hidden is bound like a whole answer", async () => {
+  it("of a model with hidden thoughts is limited like a whole answer", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     app.upstream.replyNext(sse(chatChunks(["Done."], { usage: wireUsage(0, 3_000) })));
 
@@ -210,7 +213,7 @@ describe("A stream", () => {
   it.each([
     ["reports at its end", "acme/reporting", [usageChunk(wireUsage(0, 3_000))], 3n * CREDIT, "provider"],
     ["never reports", "acme/silent", [], CREDIT, "partial"],
-  ])("of such a model that is left and %s is charged for what was thought", async (_, model, report, cost, source) => {
+  ])("of such a model that is left and %s is charged for its thoughts", async (_, model, report, cost, source) => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     let open: () => void = () => undefined;
     const opened = new Promise<void>((resolve) => {
@@ -230,7 +233,7 @@ describe("A stream", () => {
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ costNanocredits: cost, status: "cancelled", usageSource: source }]);
   });
 
-  it("of a model that speaks is charged for the sound that was delivered", async () => {
+  it("of a model that speaks is charged for the delivered sound", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     // Two seconds of 16-bit sound at 24 kHz: 40 tokens of 50 ms at 0.002.
     const audio = { id: "audio_1", data: Buffer.alloc(96_000).toString("base64") };
@@ -244,8 +247,8 @@ describe("A stream", () => {
   });
 });
 
-describe("A caller who leaves", () => {
-  it("a whole answer pays for it when it comes", async () => {
+describe("a caller who leaves", () => {
+  it("a whole answer pays for it when it arrives", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     const answer = gated(chatCompletion({ content: "Too late.", usage: wireUsage(0, 500) }));
     app.upstream.replyNext(answer.reply);
@@ -263,7 +266,7 @@ describe("A caller who leaves", () => {
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ costNanocredits: CREDIT / 2n, status: "cancelled" }]);
   });
 
-  it("is not followed by a fallback, and pays nothing when nobody answers", async () => {
+  it("gets no fallback, and pays nothing without an answer", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     const answer = gated({ error: { message: "broken" } }, 500);
     app.upstream.replyNext(answer.reply);

@@ -1,4 +1,4 @@
-/** Idempotency-Key across processes and deaths: one charge, whatever process is asked, and whenever one dies. */
+/** Idempotency-Key across processes and their deaths: one charge, through any process, and a death at any time. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -96,7 +96,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
 
   const charges = async () => Number((await pool.query("SELECT count(*) FROM usage_record")).rows[0]?.count);
 
-  it("charge once for fifty requests at once, and each replays what the other answered", async () => {
+  it("charge once for fifty requests at once, and each replays the answer of the other", async () => {
     const key = randomUUID();
     const before = await charges();
     upstream.replyNext(json(chatCompletion({ content: "Once." }), { delayMs: 100 }));
@@ -115,10 +115,10 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     expect((await charges()) - before).toBe(1);
   });
 
-  it("do not charge again for what was charged by one that was killed before it could store its answer", async () => {
+  it("charge an answer once when its process was killed before it could store it", async () => {
     const key = randomUUID();
     const before = await charges();
-    // The request is written down, the upstream called; then nobody can write answers down any more, but money moves.
+    // The request is stored and the upstream called; from then on answers cannot be stored any more, but money moves.
     let answer = () => {};
     const called = new Promise<void>((resolve) => {
       upstream.replyNext({
@@ -163,7 +163,7 @@ describe.skipIf(!isPostgresInstalled)("two processes on one PostgreSQL", () => {
     expect((await charges()) - before).toBe(1);
   });
 
-  it("do what one did not finish that was killed before anything was charged", async () => {
+  it("execute a request again when its process was killed before a charge", async () => {
     const key = randomUUID();
     const before = await charges();
     const called = upstream.requests.length;

@@ -1,6 +1,6 @@
 /**
- * SIGKILL in the middle of fifty uploads: whatever was acknowledged is there whole, nothing that is served is truncated, and of what
- * was on its way nothing is left.
+ * SIGKILL in the middle of fifty uploads: every acknowledged file is there whole, no served file is truncated, and
+ * interrupted uploads leave nothing.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -83,7 +83,7 @@ function startUpload(
 
 const drafts = () => readdir(join(dataDir, "blobs", ".drafts"));
 
-it("keeps what it acknowledged, and nothing of the rest", { timeout: 120_000 }, async () => {
+it("keeps acknowledged uploads, and nothing of the rest", { timeout: 120_000 }, async () => {
   const { baseUrl, child } = await startGateway();
   const halves = Array.from({ length: HALVES }, () => startUpload(baseUrl, randomBytes(FILE_BYTES), FILE_BYTES / 2));
   await expect.poll(drafts, { timeout: 30_000 }).toHaveLength(HALVES);

@@ -9,7 +9,7 @@ import { launchBrowser, NO_BROWSER } from "../support/browser.js";
 
 const PNG = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==", "base64");
 const GIF = Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64");
-/** Whoever runs it tells: the title is read, and the address is asked for. */
+/** A browser that runs it shows it: the title changes, and the address is requested. */
 const SCRIPT = (host: string) => `document.title="ran";fetch("${host}/ran");`;
 const PAGE = (host: string) => `<!doctype html><html><script>${SCRIPT(host)}</script><img src=x onerror='${SCRIPT(host)}'></html>`;
 
@@ -91,7 +91,7 @@ describe.skipIf(NO_BROWSER !== null)("in a browser", () => {
     return `${app.baseUrl}/media/${((await answer.json()) as { id: string }).id}`;
   }
 
-  /** What is saved instead of shown ends the navigation. */
+  /** A file that is saved instead of shown ends the navigation. */
   async function visit(page: Page, url: string): Promise<void> {
     await page.goto(url, { waitUntil: "load" }).catch((error: unknown) => {
       if (!/download|ERR_ABORTED/i.test(String(error))) throw error;
@@ -118,7 +118,7 @@ describe.skipIf(NO_BROWSER !== null)("in a browser", () => {
     const title = await page.title();
     markup = `<script src="${url}"></script><iframe src="${url}"></iframe><object data="${url}"></object><embed src="${url}"><img src="${url}">`;
     await page.goto(`${host}/uses`, { waitUntil: "load" });
-    // What was going to run has run by the time that a further request is answered.
+    // A script would have run by the time that a further request is answered.
     await page.evaluate(`fetch("${host}/done")`);
 
     expect(title).not.toBe("ran");

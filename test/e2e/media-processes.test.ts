@@ -1,4 +1,4 @@
-/** Two processes on one PostgreSQL and one bucket: whatever one of them keeps, the other gives out. */
+/** Two processes on one PostgreSQL and one bucket: a file that one of them keeps is served by the other. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
 import { createEmptyDir } from "../support/database.js";

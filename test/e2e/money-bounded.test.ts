@@ -1,4 +1,6 @@
-/** What an upstream reports is charged as far as it is plausible, in every modality, and what is beyond that is told. */
+/**
+ * An upstream's report of usage is charged as far as it is plausible, in every modality, and the excess is reported.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countChatTokens } from "../../src/lib/tokenizer.js";
 import { execute, ok } from "../graphql/client.js";
@@ -85,7 +87,7 @@ const MODES = [
   },
 ] as const;
 
-describe.each(MODES)("The report of a chat, $mode", ({ ask }) => {
+describe.each(MODES)("the report of a chat, $mode", ({ ask }) => {
   async function rowOf(usage: object, body: object = {}) {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
     const told = await ask(payer, usage, body);
@@ -135,7 +137,7 @@ describe.each(MODES)("The report of a chat, $mode", ({ ask }) => {
       CONTEXT,
     ],
     ["a field that is not known", { documents: [{ text: "word ".repeat(1_000) }] }, 10_000],
-  ])("is believed of a prompt that honest vendors count higher: %s", async (_, body, tokens) => {
+  ])("is trusted for a prompt that honest vendors count higher: %s", async (_, body, tokens) => {
     const { row } = await rowOf(wireUsage(tokens, 4), body);
 
     expect(row).toMatchObject({ inputTextTokens: tokens, usageSource: "provider" });
@@ -152,8 +154,8 @@ function user(content: unknown): object {
   return { role: "user", content };
 }
 
-describe("A report beyond its bound", () => {
-  it("is told on GraphQL, in the log at first and in a metric always", async () => {
+describe("a report beyond its bound", () => {
+  it("is shown on GraphQL, in the log at first and in a metric always", async () => {
     const metric = async () =>
       parseMetrics(await (await fetch(`${app.baseUrl}/metrics`)).text()).sum("sluice_usage_bounded_total", { model: "fake/logged" });
     const before = await metric();
@@ -177,7 +179,7 @@ describe("A report beyond its bound", () => {
     ]);
   });
 
-  it("is charged as far as the text that came, where that is more than the upstream was bound to", async () => {
+  it("is charged as far as the delivered text, where that is more than the upstream's limit", async () => {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
     const content = "word ".repeat(1_000);
     app.upstream.replyNext(json(chatCompletion({ content, usage: wireUsage(10, 1_001) })));
@@ -187,7 +189,7 @@ describe("A report beyond its bound", () => {
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ outputTextTokens: 1_001, usageSource: "provider" }]);
   });
 
-  it("does not concern the sandbox, whose callers dictate what it reports", async () => {
+  it("may come from the sandbox, whose callers dictate its reports", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
 
     await (
@@ -208,11 +210,11 @@ async function post(path: string, payer: Payer, body: object): Promise<Response>
   });
 }
 
-describe("The report of embeddings", () => {
+describe("the report of embeddings", () => {
   it.each([
     ["a text", "hello", 1],
     ["token numbers", [[1, 2, 3], [4]], 4],
-  ])("is charged for at most twice what was counted and 1,000 tokens: %s", async (_, input, counted) => {
+  ])("is charged for at most twice the counted tokens and 1,000: %s", async (_, input, counted) => {
     const payer = await createPayer(app, { pack: CREDIT });
     const data = [input].flat(1).map((_one, index) => ({ index, embedding: [0.5] }));
     app.upstream.replyNext(json({ data, usage: { prompt_tokens: 7_000_000, total_tokens: 7_000_000 } }));
@@ -225,8 +227,8 @@ describe("The report of embeddings", () => {
   });
 });
 
-describe("A report of zeros", () => {
-  it("is not of embeddings that came", async () => {
+describe("a report of zeros", () => {
+  it("is ignored for delivered embeddings", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(json({ data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 0, total_tokens: 0 } }));
 
@@ -236,7 +238,7 @@ describe("A report of zeros", () => {
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ inputTextTokens: 2, usageSource: "estimated", costNanocredits: 40n }]);
   });
 
-  it("is not of texts that were moderated", async () => {
+  it("is ignored for moderated texts", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(json({ results: [{ flagged: false, categories: {} }], usage: { prompt_tokens: 0, total_tokens: 0 } }));
 
@@ -247,7 +249,7 @@ describe("A report of zeros", () => {
     ]);
   });
 
-  it("is not of a picture that came", async () => {
+  it("is ignored for a delivered picture", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     app.upstream.replyNext(json(imagesObject([await picture()], imageUsage(0, 0, 0))));
 
@@ -260,8 +262,8 @@ describe("A report of zeros", () => {
   });
 });
 
-describe("The report of a moderation", () => {
-  it("that is free is believed as it is", async () => {
+describe("the report of a moderation", () => {
+  it("is trusted when it is free", async () => {
     const payer = await createPayer(app);
     app.upstream.replyNext(
       json({ results: [{ flagged: false, categories: {} }], usage: { prompt_tokens: 7_000_000, total_tokens: 7_000_000 } }),
@@ -273,7 +275,7 @@ describe("The report of a moderation", () => {
   });
 });
 
-describe("The report of pictures", () => {
+describe("the report of pictures", () => {
   it.each([
     ["64x64", "64x64", 4_160],
     ["1024x1024", "1024x1024", 4_160],
@@ -292,7 +294,7 @@ describe("The report of pictures", () => {
     expect(rows).toMatchObject([{ outputImageTokens: most, usageSource: "bounded", costNanocredits: 500_000n + BigInt(most) * 40_000n }]);
   });
 
-  it("is believed at the bound", async () => {
+  it("is trusted at the bound", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     app.upstream.replyNext(json(imagesObject([await picture()], imageUsage(100, 0, 4_160))));
 
@@ -302,8 +304,8 @@ describe("The report of pictures", () => {
   });
 });
 
-describe("The length of a video that its file does not tell", () => {
-  it("is charged for at most what was asked for", async () => {
+describe("the length of a video without one in its file", () => {
+  it("is charged for at most the requested length", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     const videos = createFakeVideos({ clip: await readClip("without-length"), seconds: "1000" });
     app.upstream.replyAlways(videos.reply);
@@ -318,7 +320,7 @@ describe("The length of a video that its file does not tell", () => {
   });
 });
 
-describe("The reports of a realtime session", () => {
+describe("the reports of a realtime session", () => {
   async function session(model: string) {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     const [caller, far] = await Promise.all([connectRealtime({ ...app, key: payer.key }, `?model=${model}`), live.nextSession()]);
@@ -330,7 +332,7 @@ describe("The reports of a realtime session", () => {
     return { caller, far, end };
   }
 
-  it("are charged as far as what the model can have read and written", async () => {
+  it("are charged up to what the model can have read and written", async () => {
     const { far, end } = await session("live/short");
     far.send({ type: "response.created", response: { id: "r1" } });
 
@@ -339,7 +341,7 @@ describe("The reports of a realtime session", () => {
     expect(await end()).toMatchObject([{ inputTextTokens: 1_000, outputTextTokens: 4_096, usageSource: "bounded", status: "ok" }]);
   });
 
-  it("are charged as far as the caller has bound its answers", async () => {
+  it("are charged up to the caller's limit of its answers", async () => {
     const { caller, far, end } = await session("live/voice");
     caller.send({ type: "session.update", session: { type: "realtime", max_output_tokens: 50 } });
     await far.next("session.update");
@@ -354,7 +356,7 @@ describe("The reports of a realtime session", () => {
   it.each([
     { what: "its only answer", before: [], most: 4_000 },
     { what: "one of two answers", before: [{ type: "response.create" }], most: 9_000 },
-  ])("are charged as far as the caller has bound $what", async ({ before, most }) => {
+  ])("are charged up to the caller's limit of $what", async ({ before, most }) => {
     const { caller, far, end } = await session("live/voice");
     for (const event of [...before, { type: "response.create", response: { max_output_tokens: 4_000 } }]) {
       caller.send(event);
@@ -367,7 +369,7 @@ describe("The reports of a realtime session", () => {
     expect((await end())[0]).toMatchObject({ outputTextTokens: most });
   });
 
-  it("do not cover what comes after them, and zeros cover nothing", async () => {
+  it("do not cover later answers, and zeros cover nothing", async () => {
     const { caller, far, end } = await session("live/voice");
     far.send({ type: "response.created", response: { id: "r1" } });
     far.send({
@@ -390,7 +392,7 @@ describe("The reports of a realtime session", () => {
     expect(row?.status).toBe("cancelled");
   });
 
-  it("of an answer that failed are charged for nothing when nothing came of it", async () => {
+  it("of a failed answer are charged nothing without a delivery", async () => {
     const { far, end } = await session("live/voice");
     far.send({ type: "response.created", response: { id: "r1" } });
     far.send({

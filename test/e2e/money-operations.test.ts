@@ -1,6 +1,6 @@
 /**
- * Every operation that generates, on every face: charged once or not at all, whatever becomes of it. The operations are those of
- * `test/support/operations.ts`, their upstreams real servers that fail at each of their steps.
+ * Every operation that generates, on every face: charged once or not at all, however it ends. The operations are those
+ * of `test/support/operations.ts`, their upstreams real servers that fail at each of their steps.
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ const ERROR = 50;
 const named = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 describe("a call that succeeds is charged once", () => {
-  it.each(named)("at its price, which it tells, and not when it is repeated: %s", async (_, operation) => {
+  it.each(named)("at its reported price, and not when it is repeated: %s", async (_, operation) => {
     const cost = COST_OF[operation.kind];
     const payer = await createPayer(app, { pack: CREDIT });
     const headers = { "idempotency-key": randomUUID() };
@@ -48,7 +48,7 @@ describe("a call that succeeds is charged once", () => {
     const repeated = operation.isRepeatable ? await ask(operation, payer, modelOf(operation.kind), headers) : null;
 
     expect([told.code, told.message, told.isReplay]).toEqual([null, null, false]);
-    // A session tells nothing of its cost: that is known when nobody listens any more.
+    // A session does not report its cost, which is known only after its end.
     if (operation.delivery !== "session") expect(Number(told.cost)).toBe(Number(formatNanocredits(cost)));
     if (repeated) expect(repeated).toMatchObject({ code: null, generationId: told.generationId, isReplay: true });
     const { rows, account, key } = await closeBooks(app, payer);
@@ -57,7 +57,7 @@ describe("a call that succeeds is charged once", () => {
   });
 });
 
-/** Who may not have what they ask for, and the code and status that tell them. */
+/** Callers without access, each with the code and status of its refusal. */
 const REFUSED: readonly (readonly [string, PayerOptions, string, number])[] = [
   ["has nothing", {}, "INSUFFICIENT_BALANCE", 402],
   ["has too little", { pack: 1n }, "INSUFFICIENT_BALANCE", 402],
@@ -82,7 +82,7 @@ describe("a call that is refused", () => {
   });
 });
 
-describe("a call whose upstream fails is charged once for what was delivered, or not at all", () => {
+describe("a call whose upstream fails is charged once for the delivered part, or not at all", () => {
   it.each(named)("at every step: %s", async (_, operation) => {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
     const told: Record<string, unknown> = {};

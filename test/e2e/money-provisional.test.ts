@@ -1,4 +1,4 @@
-/** Reports of usage that come before an answer has ended cover what came before them, and no more. */
+/** Reports of usage before the end of an answer cover the pieces before them, and no more. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
 import { subscribeSse } from "../graphql/client.js";
@@ -52,7 +52,7 @@ function costOf(inputTokens: number, outputTokens: number): bigint {
   return BigInt(inputTokens) * PROMPT_PRICE + BigInt(outputTokens) * COMPLETION_PRICE;
 }
 
-/** What is reported, and what a caller who leaves after all 30 pieces is charged for: tokens in, tokens out, who counted. */
+/** The report, and the charge of a caller who leaves after all 30 pieces: tokens in, tokens out, and their source. */
 const LEFT: readonly (readonly [string, (index: number) => unknown, number, number, string])[] = [
   ["nothing", () => undefined, PROMPT_TOKENS, OUTPUT_TOKENS, "partial"],
   ["null", () => null, PROMPT_TOKENS, OUTPUT_TOKENS, "partial"],
@@ -72,9 +72,9 @@ const LEFT: readonly (readonly [string, (index: number) => unknown, number, numb
 
 const FACES = ["/v1/chat/completions", "/v1/responses", "GraphQL"] as const;
 
-describe.each(FACES)("A caller who leaves a stream of %s", (face) => {
+describe.each(FACES)("a caller who leaves a stream of %s", (face) => {
   it.each(LEFT)(
-    "is charged the larger of the last report and of what was counted: %s",
+    "is charged the larger of the last report and the count: %s",
     async (_, usageOf, inputTextTokens, outputTextTokens, usageSource) => {
       const payer = await createPayer(app, { pack: CREDIT });
       app.upstream.replyNext(sse(chunksWith(usageOf), { end: "hang" }));
@@ -91,7 +91,7 @@ describe.each(FACES)("A caller who leaves a stream of %s", (face) => {
   );
 });
 
-/** Resolves when the whole text has come; what it resolves with leaves. */
+/** Resolves when the whole text has arrived, with a function that leaves. */
 async function readAll(face: (typeof FACES)[number], key: string): Promise<() => void> {
   if (face === "GraphQL") {
     const input = { model: "fake/plain", maxTokens: 5_000, messages: [{ role: "USER" as const, content: "Hello" }] };
@@ -132,7 +132,7 @@ async function readResponsesText(response: Response): Promise<void> {
   throw new Error("the stream ended before its text had come");
 }
 
-describe("A stream that its upstream breaks off", () => {
+describe("a stream that its upstream breaks off", () => {
   it.each([
     ["an error event", sse([...chunksWith(() => ZEROS), { error: { message: "out of memory" } }], { done: false })],
     [
@@ -144,7 +144,7 @@ describe("A stream that its upstream breaks off", () => {
     ],
     ["a choice that failed", sse([...chunksWith(() => ZEROS), chatChunk({}, "error")])],
     ["a choice that failed, in Z.ai's word", sse([...chunksWith(() => ZEROS), chatChunk({}, "network_error")])],
-  ])("is charged for what it delivered, whatever was reported before: %s", async (_, reply) => {
+  ])("is charged for its deliveries, independent of earlier reports: %s", async (_, reply) => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(reply);
 
@@ -156,7 +156,7 @@ describe("A stream that its upstream breaks off", () => {
   });
 });
 
-describe("What a stream delivered", () => {
+describe("a stream's delivered text", () => {
   const reasoning = { outputTextTokens: 0, outputReasoningTokens: OUTPUT_TOKENS };
   const text = { outputTextTokens: OUTPUT_TOKENS, outputReasoningTokens: 0 };
 
@@ -169,7 +169,7 @@ describe("What a stream delivered", () => {
     ["reasoning in details alone", { content: "", reasoning_details: [{ type: "reasoning.text", text: PIECE }] }, reasoning],
     ["a summary of reasoning in details", { content: "", reasoning_details: [{ type: "reasoning.summary", summary: PIECE }] }, reasoning],
     ["a call of a function, as it was before tools", { function_call: { arguments: PIECE } }, text],
-  ])("is counted under whatever name it came: %s", async (_, delta, counted) => {
+  ])("is counted under every field name: %s", async (_, delta, counted) => {
     const payer = await createPayer(app, { pack: CREDIT });
     const chunks = Array.from({ length: COUNT }, () => ({ ...chatChunk(delta), usage: ZEROS }));
     app.upstream.replyNext(sse([...chunks, { error: { message: "out of memory" } }], { done: false }));
@@ -180,7 +180,7 @@ describe("What a stream delivered", () => {
     expect(rows).toMatchObject([{ ...counted, costNanocredits: costOf(PROMPT_TOKENS, OUTPUT_TOKENS), usageSource: "partial" }]);
   });
 
-  it("is cut at its hold under whatever name it came", async () => {
+  it("is cut at its hold under every field name", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT });
     const call = { function_call: { name: "write", arguments: TEXT } };
     app.upstream.replyNext(sse([chatChunk(call), chatChunk({}, "function_call"), usageChunk(wireUsage(0, 500))]));
@@ -193,8 +193,8 @@ describe("What a stream delivered", () => {
   });
 });
 
-describe("A stream that is cut for its hold", () => {
-  it("is charged all of the hold, whatever was reported before", async () => {
+describe("a stream that is cut at its hold", () => {
+  it("is charged all of the hold, independent of earlier reports", async () => {
     const payer = await createPayer(app, { pack: 1_035n * CREDIT });
     const words = Array.from({ length: 1_200 }, () => ({ ...chatChunk({ content: " word" }), usage: ZEROS }));
     app.upstream.replyNext(sse(words, { end: "hang" }));
@@ -208,7 +208,7 @@ describe("A stream that is cut for its hold", () => {
   });
 });
 
-describe("A report that ends an answer", () => {
+describe("a report at the end of an answer", () => {
   const finished = (usages: readonly unknown[]): Reply =>
     sse([...chunksWith(() => undefined), chatChunk({}, "stop"), ...usages.map((usage) => usageChunk(usage as never))]);
 
@@ -218,23 +218,20 @@ describe("A report that ends an answer", () => {
     ["a fraction of the text", [wireUsage(1_000, 40)], 1_000, OUTPUT_TOKENS, "estimated"],
     ["the totals, and then zeros", [wireUsage(1_000, 390), ZEROS], 1_000, 390, "provider"],
     ["the totals in another vocabulary", [wireUsage(1_000, 300)], 1_000, 300, "provider"],
-  ] as const)(
-    "is not believed below what was delivered in a stream: %s",
-    async (_, usages, inputTextTokens, outputTextTokens, usageSource) => {
-      const payer = await createPayer(app, { pack: CREDIT });
-      app.upstream.replyNext(finished(usages));
+  ] as const)("is raised to the delivered amount in a stream: %s", async (_, usages, inputTextTokens, outputTextTokens, usageSource) => {
+    const payer = await createPayer(app, { pack: CREDIT });
+    app.upstream.replyNext(finished(usages));
 
-      const { isDone, usage } = summarize(await (await chat(app, payer, { model: "fake/plain", stream: true, max_tokens: 5_000 })).text());
+    const { isDone, usage } = summarize(await (await chat(app, payer, { model: "fake/plain", stream: true, max_tokens: 5_000 })).text());
 
-      expect(isDone).toBe(true);
-      expect(usage).toMatchObject({ prompt_tokens: inputTextTokens, completion_tokens: outputTextTokens });
-      const { rows } = await booksWith(app, payer, 1);
-      const costNanocredits = costOf(inputTextTokens, outputTextTokens);
-      expect(rows).toMatchObject([{ inputTextTokens, outputTextTokens, usageSource, costNanocredits, status: "ok" }]);
-    },
-  );
+    expect(isDone).toBe(true);
+    expect(usage).toMatchObject({ prompt_tokens: inputTextTokens, completion_tokens: outputTextTokens });
+    const { rows } = await booksWith(app, payer, 1);
+    const costNanocredits = costOf(inputTextTokens, outputTextTokens);
+    expect(rows).toMatchObject([{ inputTextTokens, outputTextTokens, usageSource, costNanocredits, status: "ok" }]);
+  });
 
-  it("is not believed below what was delivered whole, and the caller is told what was charged for", async () => {
+  it("is raised to the delivered amount of a whole answer, and the caller sees the charged amount", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(json(chatCompletion({ content: TEXT, usage: ZEROS })));
 
@@ -245,7 +242,7 @@ describe("A report that ends an answer", () => {
     expect(rows).toMatchObject([{ costNanocredits: costOf(PROMPT_TOKENS, OUTPUT_TOKENS), usageSource: "estimated", status: "ok" }]);
   });
 
-  it("may be of nothing where nothing was delivered", async () => {
+  it("may be zero without a delivery", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(json(chatCompletion({ content: "", usage: ZEROS })));
 
@@ -255,7 +252,7 @@ describe("A report that ends an answer", () => {
     expect(rows).toMatchObject([{ costNanocredits: 0n, usageSource: "provider" }]);
   });
 
-  it("of a free model is believed as it is", async () => {
+  it("of a free model is trusted", async () => {
     const payer = await createPayer(app);
     app.upstream.replyNext(finished([ZEROS]));
 
@@ -265,7 +262,7 @@ describe("A report that ends an answer", () => {
     expect(rows).toMatchObject([{ costNanocredits: 0n, usageSource: "provider", inputTextTokens: 0, outputTextTokens: 0 }]);
   });
 
-  it("is not believed below what was delivered by an upstream of the Responses format that an account registered", async () => {
+  it("is raised to the delivered amount of a registered upstream of the Responses format", async () => {
     const [owner, payer] = [await createMember(app), await createPayer(app, { pack: CREDIT })];
     const prices = { promptTextPrice: 1_000_000n, completionTextPrice: 5_000_000n };
     const { modelId } = await registerModel(app, owner, { visibility: "public", api: "responses", ...prices });
@@ -279,8 +276,8 @@ describe("A report that ends an answer", () => {
   });
 });
 
-describe("A model that reports clearly more output than it shows", () => {
-  it("counts as one that reasons in hidden from then on: a stream of it that is left is read to its report", async () => {
+describe("a model that reports clearly more output than it shows", () => {
+  it("counts as one with hidden reasoning from then on: a stream of it that is left is read to its report", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     const ask = (signal?: AbortSignal) =>
       chat(app, payer, { model: "fake/hidden", stream: true, max_tokens: 5_000 }, signal ? { signal } : {});
@@ -306,7 +303,7 @@ describe("A model that reports clearly more output than it shows", () => {
     expect(rows.at(-1)).toMatchObject({ outputTextTokens: 700, usageSource: "provider", status: "cancelled" });
   });
 
-  it("is not one whose report is that of the text in another vocabulary", async () => {
+  it("is recognized apart from one that counts with another vocabulary", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(sse([...chunksWith(() => undefined), chatChunk({}, "stop"), usageChunk(wireUsage(10, 700))]));
     await (await chat(app, payer, { model: "fake/other", stream: true, max_tokens: 5_000 })).text();

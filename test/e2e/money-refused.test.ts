@@ -50,8 +50,8 @@ async function sluice(...args: string[]): Promise<string> {
   return out.join("\n");
 }
 
-describe("A charge that the database refuses", () => {
-  it("is no refusal of the answer, is shown to operators, and is booked when the cause is gone", async () => {
+describe("a charge that the database refuses", () => {
+  it("does not refuse the answer, is shown to operators, and is booked when the cause is gone", async () => {
     const payer = await createPayer(app, { pack: 50n * CREDIT });
     await poolOf(app).query(`ALTER TABLE usage_record ADD CONSTRAINT refused_check CHECK (account_id <> '${payer.accountId}')`);
 
@@ -92,8 +92,8 @@ describe("A charge that the database refuses", () => {
   });
 });
 
-describe("The cap on what all tiers spend in a day", () => {
-  it("ends what is free for everybody, and nothing that is bought", async () => {
+describe("the cap on the daily spending of all tiers", () => {
+  it("ends free generations for all accounts, and no paid ones", async () => {
     const [one, other] = [await createTierAccount(app, { tierName: "plus" }), await createTierAccount(app, { tierName: "plus" })];
     const buyer = await createTierAccount(app, { tierName: "plus", pack: 5n * CREDIT });
 
@@ -115,8 +115,8 @@ describe("The cap on what all tiers spend in a day", () => {
   });
 });
 
-describe("A settlement that was spooled before others recovered its hold", () => {
-  it("corrects what they charged when its process is started again", async () => {
+describe("a settlement that was spooled before another process recovered its hold", () => {
+  it("corrects the recovery when its process is started again", async () => {
     const payer = await createPayer(app, { pack: 9n * CREDIT });
     const noted = usageRecord({ status: "cancelled", usageSource: "partial", timestamp: new Date().toISOString() });
     const held = hold(payer, 5n * CREDIT, { record: noted });

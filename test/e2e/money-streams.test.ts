@@ -1,4 +1,4 @@
-/** Streams that end before their end: left by the caller, cut by the upstream, stopped because nobody pays for more. */
+/** Streams that stop early: left by the caller, cut by the upstream, or stopped without credits. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
@@ -49,9 +49,9 @@ function costOf(outputTokens: number): bigint {
   return BigInt(PROMPT_TOKENS) * PROMPT_PRICE + BigInt(outputTokens) * COMPLETION_PRICE;
 }
 
-describe("A caller who leaves a stream", () => {
+describe("a caller who leaves a stream", () => {
   it.each([0, 1, 2, 3, 4, 5])(
-    "after %i chunks of text is charged once, for the prompt and what was delivered, and the upstream is closed",
+    "after %i chunks of text is charged once, for the prompt and the delivered part, and the upstream is closed",
     async (count) => {
       const payer = await createPayer(app, { pack: CREDIT });
       const delivered = PIECES.slice(0, count).join("");
@@ -113,7 +113,7 @@ describe("A caller who leaves a stream", () => {
     expect(account.buckets.pack).toBe(CREDIT);
   });
 
-  it("is charged what the upstream reported when that had come", async () => {
+  it("is charged the upstream's report when it has arrived", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     const withUsage = { ...chatChunk({ content: PIECES[0] }), usage: wireUsage(700, 70) };
     app.upstream.replyNext(sse([withUsage, chatChunk({ content: PIECES[1] })], { end: "hang" }));
@@ -129,7 +129,7 @@ describe("A caller who leaves a stream", () => {
   });
 });
 
-describe("An upstream that cuts a stream", () => {
+describe("an upstream that cuts a stream", () => {
   const text = PIECES.join("");
 
   async function readCut(payer: Payer, reply: Reply) {
@@ -144,7 +144,7 @@ describe("An upstream that cuts a stream", () => {
     ["the body ends without a finish_reason", sse(chatChunks(PIECES).slice(0, -2), { done: false })],
     ["an error event comes", sse([...chatChunks(PIECES).slice(0, -2), { error: { message: "out of memory" } }], { done: false })],
     ["something unreadable comes", sse([...chatChunks(PIECES).slice(0, -2), event("{not json")], { done: false })],
-  ])("is told as an error event, and what was delivered is charged: %s", async (_, reply) => {
+  ])("is reported as an error event, and the delivered part is charged: %s", async (_, reply) => {
     const payer = await createPayer(app, { pack: CREDIT });
 
     const { content, isDone, error } = await readCut(payer, reply);
@@ -178,7 +178,7 @@ describe("An upstream that cuts a stream", () => {
     expect(rows[0]?.costNanocredits).toBe(costOf(callTokens) + BigInt(reasoningTokens) * REASONING_PRICE);
   });
 
-  it("before it says anything is paid nothing", async () => {
+  it("before any delivery is paid nothing", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     app.upstream.replyNext(sse([chatChunk({ role: "assistant", content: "" })], { end: "cut" }));
 
@@ -199,7 +199,7 @@ describe("An upstream that cuts a stream", () => {
   });
 });
 
-describe("A long stream that states no limit", () => {
+describe("a long stream without a limit", () => {
   /** One token each, one credit each with `acme/dear`. */
   const words = (count: number) => Array<string>(count).fill(" word");
 
@@ -251,12 +251,12 @@ describe("A long stream that states no limit", () => {
     const { rows, key } = await booksWith(app, payer, 4);
     expect(rows.at(-1)).toMatchObject({ costNanocredits: 35n * CREDIT, status: "cancelled" });
     expect(key.spent).toBe(65n * CREDIT);
-    // Of the last read from the upstream, what is paid for.
+    // The paid part of the last read from the upstream.
     expect(countTextTokens(content)).toBe(35);
     expect(await writtenOff(app, rows.at(-1)?.id ?? "")).toBe(0n);
   });
 
-  it("is not delivered beyond what is paid for by an upstream that is faster than the database", async () => {
+  it("is delivered only as far as it is paid by an upstream that is faster than the database", async () => {
     const payer = await createTaughtPayer("acme/dear-4", { pack: 35n * CREDIT });
     // Some 2 MB, far more than one read brings.
     const flood = words(10_000).map((content) => chatChunk({ content }));

@@ -66,7 +66,7 @@ const modes = [
   },
 ];
 
-describe.each(modes)("The cost of $mode", ({ run }) => {
+describe.each(modes)("the cost of $mode", ({ run }) => {
   /** The answer's cost, the usage row's, the ledger's, the account's and the key's are one. */
   async function costOf(model: string, usage: unknown, content?: string) {
     const payer = await createPayer(app, { pack: CREDIT });
@@ -150,7 +150,7 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     },
   );
 
-  it("is counted when the upstream reports no usage, and the caller is told the count", async () => {
+  it("is counted when the upstream reports no usage, and the caller sees the count", async () => {
     const { cost, row, usage } = await costOf("acme/chat", null);
 
     // "Hello" "," " world" "."
@@ -159,7 +159,7 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     expect(usage).toMatchObject({ prompt_tokens: PROMPT_TOKENS, completion_tokens: 4 });
   });
 
-  it("is 0 when the upstream reports zeros and said nothing", async () => {
+  it("is 0 when the upstream reports zeros and delivered nothing", async () => {
     const { cost, row } = await costOf("acme/chat", wireUsage(0, 0), "");
 
     expect(cost).toBe(0n);
@@ -175,7 +175,7 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     ["absurd in a detail", { ...wireUsage(10, 4), prompt_tokens_details: { cached_tokens: -1 } }],
     ["half there", { prompt_tokens: 10 }],
     ["no object", [10, 4]],
-  ])("is counted when the upstream's usage is %s, and the caller is told the count", async (_, usage) => {
+  ])("is counted when the upstream's usage is %s, and the caller sees the count", async (_, usage) => {
     const { cost, row, usage: told } = await costOf("acme/chat", usage);
 
     expect(row).toMatchObject({ inputTextTokens: PROMPT_TOKENS, outputTextTokens: 4, usageSource: "estimated" });
@@ -201,7 +201,7 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
     expect(row).toMatchObject({ model: "acme/asked", modelUsed: "acme/cheap" });
   });
 
-  it("is more than was held when the answer is, as far as the account goes", async () => {
+  it("is more than the hold when the answer is, as far as the balance goes", async () => {
     const payer = await createPayer(app, { pack: 5_000_000n });
 
     const { cost, generationId } = await run(payer, "acme/read", wireUsage(1_000, 4));
@@ -244,7 +244,7 @@ describe.each(modes)("The cost of $mode", ({ run }) => {
   });
 });
 
-describe.each([{ stream: false }, { stream: true }])("With stream: $stream, nothing is charged, held or recorded", ({ stream }) => {
+describe.each([{ stream: false }, { stream: true }])("with stream: $stream, nothing is charged, held or recorded", ({ stream }) => {
   it("and the call is not to be repeated when the upstream had begun to work on it", async () => {
     const payer = await createPayer(app, { pack: CREDIT });
     const retryHeader = async (reply: Reply): Promise<string | null> => {

@@ -158,7 +158,7 @@ export async function booksWith(app: TestApp, payer: Payer, count: number): Prom
   return closeBooks(app, payer);
 }
 
-/** What was charged and could not be paid. */
+/** The part of a charge that could not be paid. */
 export async function writtenOff(app: TestApp, generationId: string): Promise<bigint> {
   const entries = await readEntries(poolOf(app), generationId);
   return -(entries.find(([book]) => book === "write_off")?.[1] ?? 0n);

@@ -67,7 +67,7 @@ describe("an OAuth client", () => {
     expect((await caller.get("/account/key")).status).toBe(401);
   });
 
-  it("is told that the person has denied", async () => {
+  it("gets the person's denial", async () => {
     const codeVerifier = client.randomPKCECodeVerifier();
     const state = client.randomState();
     const url = client.buildAuthorizationUrl(server, {

@@ -81,7 +81,7 @@ describe.skipIf(NO_BROWSER !== null)("a page of another origin", () => {
     expect([asked.status, asked.text.includes("acme/chat")]).toEqual([200, true]);
   });
 
-  it("is told apart from the gateway's own pages, on which people sign up", async () => {
+  it("does not affect the gateway's own pages, on which people sign up", async () => {
     await page.goto(`${app.baseUrl.replace("127.0.0.1", "localhost")}/graphql`);
 
     const answer = (await fetchFromPage("/graphql", signUp("own@example.com"))) as Fetched;

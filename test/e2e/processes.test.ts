@@ -135,7 +135,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(await statuses(a)).toEqual([401, 401]);
   });
 
-  it.skipIf(!isInstalled)("show a generation of one, and the balance it leaves, to whoever watches at the other", async () => {
+  it.skipIf(!isInstalled)("show a generation of one, and the balance after it, to subscribers of the other", async () => {
     const watching = new AbortController();
     const ctx = await contextOf(b, OWNER_KEY, watching.signal);
     const usage = b.services.live.usageRecorded(ctx);
@@ -181,7 +181,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     await balances.return?.();
   });
 
-  it.skipIf(!isInstalled)("wait for what the other settles and releases of a budget that both draw on", async () => {
+  it.skipIf(!isInstalled)("wait for settlements and releases of the other on a shared budget", async () => {
     const { key } = await createAccount(a, pool, "sharer", 50n * CREDIT, CREDIT);
     let open: () => void = () => undefined;
     const opened = new Promise<void>((resolve) => {
@@ -262,7 +262,7 @@ function warningsOf(app: TestApp): unknown[] {
 }
 
 describe.skipIf(!isPostgresInstalled)("three processes that serve one account", () => {
-  it("let it spend what it has, and no more", async () => {
+  it("let it spend its balance, and no more", async () => {
     upstream.answer.usage = wireUsage(10, 1);
     const databaseUrl = await createDatabase();
     const first = await startProcess(databaseUrl);

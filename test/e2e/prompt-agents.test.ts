@@ -129,7 +129,7 @@ describe("a prompt agent", () => {
     ]);
   });
 
-  it("costs nothing itself; what it asks is its caller's, under its own generation", async () => {
+  it("costs nothing itself; its caller pays its requests, under their own generations", async () => {
     const model = await createAgent();
     app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."));
 
@@ -244,7 +244,7 @@ describe("a prompt agent", () => {
     await booksWith(app, payer(), 4);
   });
 
-  it("passes what it is asked on, but for what only it decides", async () => {
+  it("passes its request on, except for the fields that it sets", async () => {
     const model = await createAgent({ mcpServers: [] });
     const own = { type: "function", function: { name: "own", parameters: { type: "object" } } };
 
@@ -287,7 +287,7 @@ describe("the gateway's own tools", () => {
   });
 });
 
-describe("what its caller writes", () => {
+describe("a text from its caller", () => {
   it("is checked as the agent requires, before its model is asked", async () => {
     const model = await createAgent({ mcpServers: [], requiredSafetyFeatures: ["privacy"] });
     const messages = [{ role: "user", content: "Write to someone@example.com" }];
@@ -315,7 +315,7 @@ describe("what its caller writes", () => {
 });
 
 describe("JSON", () => {
-  it.each([false, true])("is all that is answered where it was asked for, streamed: %s", async (stream) => {
+  it.each([false, true])("is the whole answer where it was requested, streamed: %s", async (stream) => {
     const model = await createAgent();
     const [called, json_] = [sum(2, 3), '{"sum":5}'];
     const first = chatCompletion({ content: "Let me see.", toolCalls: [called] });
@@ -333,13 +333,13 @@ describe("JSON", () => {
   });
 });
 
-describe("what its model calls", () => {
+describe("a tool call of its model", () => {
   it.each([
     ["a tool that there is not", call("mcp__search__none"), "The tool failed: there is no tool mcp__search__none."],
     ["a tool with no JSON", call(SUM, "{"), "The tool failed: its arguments must be a JSON object."],
     ["a tool with a list", call(SUM, "[1]"), "The tool failed: its arguments must be a JSON object."],
     ["a tool with wrong arguments", sum("two", 3), expect.stringMatching(/^The tool failed: .*get-sum/s)],
-  ])("wrongly, such as %s, it is told of", async (_what, wrong, said) => {
+  ])("that is wrong, such as %s, is answered with the error", async (_what, wrong, said) => {
     const model = await createAgent();
     app.upstream.replyNext(calling(wrong), saying("Sorry."));
 
@@ -349,7 +349,7 @@ describe("what its model calls", () => {
     expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", tool_call_id: wrong.id, content: said });
   });
 
-  it("and answers in two channels, it is shown both", async () => {
+  it("with a result in two channels answers both", async () => {
     const rows = { rows: [{ city: "Oslo", number: 4711 }] };
     const link = { type: "resource_link" as const, uri: "file:///rows.csv", name: "rows.csv" };
     const model = await createAgent({ mcpServers: ["ffmpeg"] });
@@ -362,7 +362,7 @@ describe("what its model calls", () => {
     expect(requests()[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: said });
   });
 
-  it("and plays a sound, is heard by a model that hears", async () => {
+  it("with a sound is heard by a model that hears", async () => {
     const model = await createAgent({ baseModel: "acme/hearing", mcpServers: ["ffmpeg"] });
     const data = Buffer.from("RIFF").toString("base64");
     lookUp = async () => ({ content: [{ type: "audio", data, mimeType: "audio/wav" }] });
@@ -376,7 +376,7 @@ describe("what its model calls", () => {
     ]);
   });
 
-  it("and shows a picture, is shown to a model that sees", async () => {
+  it("with a picture is shown to a model that sees", async () => {
     const seeing = await createAgent({ name: "seeing", baseModel: "acme/seeing" });
     const blind = await createAgent({ name: "blind", baseModel: "acme/free" });
     app.upstream.replyNext(calling(call(IMAGE)), saying("A logo."), calling(call(IMAGE)), saying("No idea."));
@@ -424,7 +424,7 @@ describe("what its model calls", () => {
   });
 });
 
-describe("a run that does not come to its end", () => {
+describe("an interrupted run", () => {
   it("for a server that is not set up asks nothing: 503", async () => {
     const model = await createAgent({ mcpServers: ["search", "ada"] });
 
@@ -442,7 +442,7 @@ describe("a run that does not come to its end", () => {
     const refused = await chat(model, { stream: true });
     expectEnvelope(refused, 400, "BAD_REQUEST");
     expect(refused.text).toContain("Too long.");
-    // What was asked before is paid for, under a generation that was not.
+    // The earlier requests are paid, under a generation without a charge of its own.
     const { rows } = await booksWith(app, payer(), 1);
     expect(rows[0]).toMatchObject({ model: "acme/chat", parentRequestId: expect.any(String) });
   });

@@ -1,6 +1,6 @@
 /**
- * The redirect flow in a real browser, on a phone and by keyboard alone: somebody without an account comes from an app, signs up,
- * narrows what it asks, and is sent back; the app spends what it was given and no more, until its key is revoked.
+ * The redirect flow in a real browser, on a phone and by keyboard alone: a person without an account comes from an app,
+ * signs up, narrows the request, and is sent back; the app spends its grant and no more, until its key is revoked.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -105,7 +105,7 @@ describe.skipIf(NO_BROWSER !== null)("the redirect flow in a browser", () => {
     expect(await alert.textContent()).toBe("The budget can be at most the 0.5 credits that were asked for.");
     await screenshot(page, "consent-refused");
 
-    // What was chosen is still there; Enter in a field decides nothing.
+    // The choices are still there; Enter in a field decides nothing.
     expect(await page.locator('input[name="models"][value="acme/image"]').isChecked()).toBe(false);
     await tabTo(page, "#budget");
     await page.keyboard.press("Control+A");
@@ -161,7 +161,7 @@ describe.skipIf(NO_BROWSER !== null)("the redirect flow in a browser", () => {
     expect(await page.locator("#told").textContent()).toBe("error=access_denied, state=on");
   });
 
-  it("is framed by nobody, and shows what is wrong with a request on a page of its own", async () => {
+  it("cannot be framed, and shows the errors of a request on a page of its own", async () => {
     await page.goto(`${app.baseUrl}/authorize?redirect_url=javascript:alert(1)`);
     expect(new URL(page.url()).origin).toBe(app.baseUrl);
     expect(await page.getByRole("alert").textContent()).toContain("redirect URL must be a whole https URL");

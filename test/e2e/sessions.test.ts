@@ -55,7 +55,7 @@ describe.skipIf(!isPostgresInstalled)(isPostgresInstalled ? "Two processes" : `T
     expect(await statusOf(one, other)).toBe(401);
   });
 
-  it("tell each other what has ended", async () => {
+  it("notify each other of ended sessions", async () => {
     const person = await signUp(one);
     expect(await statusOf(two, person)).toBe(200);
     const heard = new Promise<string>((resolve) => {

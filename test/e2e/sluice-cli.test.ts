@@ -148,7 +148,7 @@ describe("sluice credits grant", () => {
     expect(balances).toEqual(["3", "3"]);
   });
 
-  it("says how to be sure when it is not known what became of it", async () => {
+  it("says how to be sure when the outcome is unknown", async () => {
     const grantId = randomUUID();
     const { url, server } = await serve((_request, response) => response.destroy());
 
@@ -211,8 +211,8 @@ describe("sluice", () => {
     [["credits", "grant", "a", "-5"], /Unknown option '-5'/],
     [["credits", "grant", "a", "5", "--bucket", "gold"], /--bucket is one of pack, crypto, tier\./],
     [["credits", "grant", "a", "5", "--grant-id", "7"], /--grant-id takes a UUID\./],
-  ])("refuses %j as no command, and asks nobody", async (args, words) => {
-    // Nobody answers there: to ask would be another failure.
+  ])("refuses %j as no command, and sends no request", async (args, words) => {
+    // The address has no server: a request would be another failure.
     const run = await sluice(args, { SLUICE_URL: "http://127.0.0.1:1", SLUICE_API_KEY: app.key });
 
     expect(run).toEqual(failed(2, words));
@@ -228,13 +228,13 @@ describe("sluice", () => {
     expect(await sluice(["account", "list"], env)).toEqual(failed(2, words));
   });
 
-  it("looks where .env says that the gateway listens, with the key that the guides name", async () => {
+  it("takes the address of the gateway and its key from .env", async () => {
     const { port } = app.app.addresses;
 
     expect(await sluice(["account", "show", "owner"], { PORT: String(port), SLUICE_KEY: app.key })).toEqual(done(/\noperator +yes\n/));
   });
 
-  it("prints a secret key for OWNER_API_KEY, alone, and asks nobody", async () => {
+  it("prints a secret key for OWNER_API_KEY, alone, and sends no request", async () => {
     const [one, other] = [await sluice(["key", "generate"], {}), await sluice(["key", "generate"], { SLUICE_URL: "nowhere" })];
 
     for (const { out, ...rest } of [one, other]) {
@@ -250,7 +250,7 @@ describe("sluice", () => {
     );
   });
 
-  it("tells what the gateway refuses", async () => {
+  it("prints the gateway's refusal", async () => {
     const { key } = await createKey(app, { accountPermissions: ["balance"] });
     const refusals = await Promise.all(
       [key, "sk_nonsense"].map((SLUICE_API_KEY) => sluice(["account", "list"], { SLUICE_URL: app.baseUrl, SLUICE_API_KEY })),
@@ -268,7 +268,7 @@ describe("sluice", () => {
       (_request, response) => response.writeHead(302, { Location: "http://example.com" }).end(),
       /No gateway answers at /,
     ],
-  ])("says so when what is there %s", async (_what, answer, words) => {
+  ])("says so when the server at the address %s", async (_what, answer, words) => {
     const { url, server } = await serve(answer);
 
     const run = await sluice(["account", "list"], { SLUICE_URL: url, SLUICE_API_KEY: app.key });
@@ -277,7 +277,7 @@ describe("sluice", () => {
     expect(run).toEqual(failed(1, words));
   });
 
-  it("says so when nobody is there", async () => {
+  it("says so when the address has no server", async () => {
     const { url, server } = await serve(() => undefined);
     await new Promise((resolve) => server.close(resolve));
 

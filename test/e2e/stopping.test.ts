@@ -48,7 +48,7 @@ const chat = (server: BuiltServer, content = "Hi") =>
 describe.each([
   ["one process", 1, true],
   ["several workers", WORKERS, isPostgresInstalled],
-])("a gateway of %s that is told to stop", (_, workers, canRun) => {
+])("a gateway of %s after a signal to stop", (_, workers, canRun) => {
   it.skipIf(!canRun)("is not ready first, goes on answering, and then is closed", async () => {
     const server = await start(DELAY_MS, workers);
     const kept = await fetch(`${server.baseUrl}/healthz`);
@@ -78,7 +78,7 @@ describe.each([
     expect(words).toEqual([expect.stringMatching(/^not ready/), expect.stringMatching(/^stopping/)]);
   });
 
-  it.skipIf(!canRun)("ends at once when it is told so again while it waits", async () => {
+  it.skipIf(!canRun)("ends at once after a second signal", async () => {
     const server = await start(ENDLESS_MS, workers);
 
     server.child.kill("SIGTERM");

@@ -1,4 +1,7 @@
-/** SIGKILL between a charge and its webhook, again and again: everything charged is told. And the receiver that docs/webhooks.md shows, pasted. */
+/**
+ * SIGKILL between a charge and its webhook, repeatedly: every charge is announced. And the receiver that
+ * docs/webhooks.md shows, pasted.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -119,7 +122,7 @@ it("tells every charge of a gateway that is killed again and again, queued once 
   expect(rows.length).toBeGreaterThanOrEqual(KILLS * ANSWERS_BEFORE_KILL);
   // Each once, and none missing: not one that was charged just before a kill.
   expect(deliveries.map(({ eventKey }) => eventKey).sort()).toEqual(rows.map(({ id }) => id).sort());
-  // What is marked as delivered has come, and nothing came under two ids.
+  // Every delivery that is marked as such has arrived, and none twice under different ids.
   const delivered = deliveries.filter(({ status }) => status === "delivered");
   const ids = new Set(receiver.received.map(({ headers }) => headers["webhook-id"]));
   expect(delivered.filter(({ id }) => !ids.has(id))).toEqual([]);

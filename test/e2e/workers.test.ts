@@ -1,6 +1,6 @@
 /**
- * A gateway of several workers behind one port, as an operator starts it: each answer is billed once whichever worker gives it, the death
- * of one is no other's, and what is told or counted of the gateway is told or counted of all of them.
+ * A gateway of several workers behind one port, as an operator starts it: each answer is billed once by any worker, the
+ * death of one does not affect the others, and reports and counts cover all of them.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -48,13 +48,13 @@ interface Gateway {
 
 if (!isPostgresInstalled) console.warn(`skipped, a gateway of several workers: ${POSTGRES_ABSENT}`);
 
-describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
+describe.skipIf(!isPostgresInstalled)("a gateway of several workers", () => {
   let shared: SuiteDatabase;
   let pool: pg.Pool;
   let dataDir: string;
   let upstream: FakeUpstream;
   let gateway: Gateway;
-  /** Those that somebody has received whole. */
+  /** The answers that a caller has received whole. */
   const answered: string[] = [];
 
   beforeAll(async () => {
@@ -93,7 +93,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
       let url = "";
       createInterface(child.stdout).on("line", (line) => {
         url ||= /ready at\s+(\S+)/.exec(line)?.[1] ?? "";
-        // Whole lines alone, whoever wrote them.
+        // Whole lines alone, of every worker.
         if (line.includes('"msg"')) log.push(JSON.parse(line));
         if (url && log.some(({ msg }) => until.test(msg))) resolve(url);
       });
@@ -102,10 +102,10 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     return { baseUrl, child, log };
   }
 
-  /** A caller with a connection of its own, and what became of what it asked. */
+  /** A caller with a connection of its own, and the results of its requests. */
   class Caller {
     readonly ids: string[] = [];
-    /** What it met in place of an answer, and what it waits for. */
+    /** Its failure in place of an answer, and its pending request. */
     readonly failures: string[] = [];
     private askedAt = 0;
     private readonly client = new Client(gateway.baseUrl);
@@ -202,7 +202,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     await Promise.all(callers.map((caller) => caller.close()));
   });
 
-  it("tells of all of them, whichever is asked", async () => {
+  it("reports about all of them, through any worker", async () => {
     const scrapes = [await scrape(), await scrape(), await scrape()];
 
     expect(scrapes.map(generationsIn)).toEqual(Array(3).fill(answered.length));
@@ -213,7 +213,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect(await statusOf("/readyz")).toBe(200);
   });
 
-  it("tells who listens at one of them what each has answered", async () => {
+  it("reports the answers of each to subscribers of one of them", async () => {
     const { baseUrl } = gateway;
     const target = { baseUrl, wsUrl: `${baseUrl.replace("http", "ws")}/graphql`, key: OWNER_KEY };
     const live = subscribeWebSocket(target, UsageRecordedDocument);
@@ -238,7 +238,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(ANONYMOUS_REQUESTS);
   });
 
-  it("replaces one that is killed under load: no caller of another notices, who was handed to it is answered by another, its holds are recovered, and its spool is booked", async () => {
+  it("replaces one that is killed under load: no caller of another notices, its waiting connections are answered by another, its holds are recovered, and its spool is booked", async () => {
     const before = generationsIn(await scrape());
     const endless = new Promise<void>(() => {});
     const cut = await openStream(endless);
@@ -270,7 +270,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
       )
       .toEqual([]);
 
-    // What was on its way at the dead one is lost, once; whoever asks again is answered.
+    // A request under way at the dead worker is lost, once; a repeated one is answered.
     expect(pids).toContain(killed);
     for (const [index, { failures }] of callers.entries()) expect(failures.slice(pids[index] === killed ? 1 : 0)).toEqual([]);
     expect(late.flatMap(({ failures }) => failures)).toEqual([]);
@@ -282,7 +282,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     // Kept by one of them, and shown by each.
     const shown = await Promise.all(Array.from({ length: 2 * WORKERS }, refusedSettlements));
     for (const { count, settlements } of shown) expect([count, ...settlements.map((each) => each.generationId)]).toEqual([1, left.refused]);
-    // What each of them tells of itself is told by any of them, the settlements of all in one.
+    // Any worker serves the reports of each, the settlements of all in one.
     const { processes, settlements, models } = ok(
       await execute({ baseUrl: gateway.baseUrl, key: OWNER_KEY }, GatewayStatusDocument),
     ).gateway;
@@ -299,12 +299,12 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     await Promise.all([...callers, ...late].map((caller) => caller.close()));
   });
 
-  it("lets the streams of all of them end when it is told to stop", async () => {
+  it("lets the streams of all of them end after a signal to stop", async () => {
     let end: () => void = () => {};
     const over = new Promise<void>((resolve) => {
       end = resolve;
     });
-    // Whatever connections of before the primary still counts to one of them, so many more are not all handed to the other.
+    // The primary may still count earlier connections, so a new one may go to any worker.
     const streams = [];
     while (streams.length < 2 * CALLERS + WORKERS) streams.push(await openStream(over));
     const exited = once(gateway.child, "exit");
@@ -321,7 +321,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect((await pool.query("SELECT id FROM gateway_process")).rows).toEqual([]);
   });
 
-  it("ends at once when it is told so a second time", async () => {
+  it("ends at once after a second signal", async () => {
     gateway = await start(/^a worker is ready/);
     const stream = await openStream(new Promise<void>(() => {}));
     const exited = once(gateway.child, "exit");
@@ -335,7 +335,7 @@ describe.skipIf(!isPostgresInstalled)("A gateway of several workers", () => {
     expect(await findBrokenInvariants(pool)).toEqual({});
   });
 
-  it("ends when its primary is killed, once what is under way is over", async () => {
+  it("ends when its primary is killed, once the work under way is over", async () => {
     gateway = await start();
     let end: () => void = () => {};
     const stream = await openStream(
