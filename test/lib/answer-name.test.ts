@@ -4,7 +4,7 @@ import { AnswerName } from "../../src/lib/answer-name.js";
 
 const name = new AnswerName("acme/chat");
 
-/** What a caller reads: the document as it passes, or as it is written anew where that cannot be. */
+/** The document as the caller reads it: passed through, or serialized again where that is impossible. */
 function passed(json: string): { readonly text: string; readonly isRewritten: boolean } {
   const object = JSON.parse(json) as Record<string, unknown>;
   const bytes = name.inBytes(Buffer.from(json), object);
@@ -53,7 +53,7 @@ describe("the name in an answer", () => {
     ["is the only field beside none", "{}"],
     ["stands beside a provider that is no text", '{"model":"secret","provider":{"name":"Them"}}'],
     ["stands beside a provider with escapes", '{"model":"secret","\\u0070rovider":"Them"}'],
-  ])("is written anew where it %s", (_what, json) => {
+  ])("is replaced by a new serialization where it %s", (_what, json) => {
     const { text, isRewritten } = passed(json);
 
     expect(isRewritten).toBe(true);
@@ -68,7 +68,7 @@ describe("the name in an answer", () => {
     expect(Buffer.from(bytes ?? []).toString()).toBe('data: {"id":"a","model":"acme/chat","choices":[]}\n\n');
   });
 
-  it("is the only one, and all else is as it was, whatever an upstream writes", () => {
+  it("is the only change, for any bytes of an upstream", () => {
     const key = fc.constantFrom("model", "provider", "a", 'x"model', '"model":', "__proto__");
     const value: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
       value: fc.oneof(

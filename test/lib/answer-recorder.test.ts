@@ -72,7 +72,7 @@ it("lets a stream pass, all but its end, and leaves comments out of the record",
   expect(String(streamed.stored[0]?.body)).toBe("data: 1\n\ndata: [DONE]\n\n");
 });
 
-it("answers what is too large to be recorded all the same", async () => {
+it("sends an answer that is too large to be recorded", async () => {
   const { stored, text } = await record((res) => {
     res.writeHead(200, { "Content-Length": 8 });
     res.write("12345678");
@@ -94,7 +94,7 @@ it("answers when the record cannot be made", async () => {
   expect(await (await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)).text()).toBe("fine");
 });
 
-it("takes a stream for cut when its reader has left, and what was to go out whole for whole", async () => {
+it("records a stream as cut when its reader has left, and a whole answer as whole", async () => {
   const recorders: AnswerRecorder[] = [];
   const stored: string[] = [];
   let arrived = () => {};
@@ -118,7 +118,7 @@ it("takes a stream for cut when its reader has left, and what was to go out whol
     });
     const answer = fetch(`http://127.0.0.1:${port}${path}`, { signal: leaving.signal }).then((response) => response.text());
     await arrival;
-    // What has been written of it by now may still be on its way: only that it has come to the recorder counts.
+    // The written bytes may still be on their way: the test counts only those that have reached the recorder.
     leaving.abort();
     await answer.catch(() => undefined);
   }

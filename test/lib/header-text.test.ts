@@ -53,7 +53,7 @@ describe.each(Object.entries(TAKEN) as [HeaderPlace, RegExp][])("a text in the p
 });
 
 describe("the name of a file", () => {
-  it.each(HOSTILE)("is told whole beside its ASCII: %j", (name) => {
+  it.each(HOSTILE)("has a full form beside its ASCII form: %j", (name) => {
     const [, plain = "", extended] =
       /^attachment; filename="([^"\\]*)"(?:; filename\*=UTF-8''(\S+))?$/.exec(toDisposition("attachment", name)) ?? [];
 

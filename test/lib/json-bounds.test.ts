@@ -19,7 +19,7 @@ function depthOf(value: unknown): number {
 }
 
 describe("the depth of JSON", () => {
-  it("tells the bound from one past it", () => {
+  it("distinguishes the bound from one past it", () => {
     expect(exceeds(`${"[".repeat(100)}${"]".repeat(100)}`, 100)).toBe(false);
     expect(exceeds(`${"[".repeat(101)}${"]".repeat(101)}`, 100)).toBe(true);
     expect(exceeds(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`, 100)).toBe(false);
@@ -129,7 +129,7 @@ describe("the keys and values of JSON", () => {
     );
   });
 
-  it.each([10, 30_000])("tells %i keys and values from one more", (max) => {
+  it.each([10, 30_000])("distinguishes %i keys and values from one more", (max) => {
     const bounds = { depthMax: 100, keysMax: max, valuesMax: 2 * max, textsMax: 3 * max };
     const keys = (count: number) =>
       Buffer.from(JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))));
@@ -163,12 +163,12 @@ describe("JSON texts within bounds together", () => {
     expect(json.parse("1")).toBe(1);
   });
 
-  it("says what one of them alone exceeds", () => {
+  it("names the exceeded bound", () => {
     expect(() => new BoundedJson(bounds).parse("[[[[]]]]")).toThrow(new JsonExcessError("is nested more than 3 levels deep"));
     expect(() => new BoundedJson(bounds).parse("[1,2,3,4,5,6,7,8]")).toThrow(new JsonExcessError("has more than 8 values"));
   });
 
-  it("throws the parser's error for what is not JSON", () => {
+  it("throws the parser's error for invalid JSON", () => {
     expect(() => new BoundedJson(bounds).parse("{")).toThrow(SyntaxError);
   });
 });

@@ -52,7 +52,7 @@ describe("cutting texts out of JSON", () => {
     );
   });
 
-  it.each(['{"b64_json":"', '{"b64_json":', `{"b64_json":"${long}`, ""])("survives what is no JSON (%#)", (text) => {
+  it.each(['{"b64_json":"', '{"b64_json":', `{"b64_json":"${long}`, ""])("accepts text that is not JSON (%#)", (text) => {
     const { rest } = cutTexts(Buffer.from(text), "b64_json");
 
     expect(() => JSON.parse(rest.toString())).toThrow();
@@ -60,7 +60,7 @@ describe("cutting texts out of JSON", () => {
 });
 
 describe("base64", () => {
-  it("is what stands for bytes, padded or not, of any length", () => {
+  it("is recognized in text of any length, padded or not", () => {
     for (const size of [1, 2, 3, 4, 24_575, 24_576, 24_577, 100_000]) {
       const bytes = Buffer.alloc(size, 0xa5);
       for (const text of [bytes.toString("base64"), bytes.toString("base64").replace(/=+$/, "")]) {
@@ -70,7 +70,7 @@ describe("base64", () => {
     }
   });
 
-  it("knows every character of both alphabets and no other, wherever it stands", () => {
+  it("knows every character of both alphabets and no other, at every position", () => {
     for (let byte = 0; byte < 256; byte += 1) {
       for (const at of [0, 15, 16, 63, 64, 65_535, 65_536, 65_599]) {
         const text = Buffer.alloc(65_600, "Q");
@@ -83,7 +83,7 @@ describe("base64", () => {
   });
 
   it.each(["", "=", "====", "QUJ*", "QU JD", "QUJD\n", `${long}!`, `${"QUJD".repeat(9_000)}<QUJD`, "data:image/png;base64,QUJD"])(
-    "is not everything (%#)",
+    "excludes other text (%#)",
     (text) => {
       expect(isBase64(Buffer.from(text))).toBe(false);
     },

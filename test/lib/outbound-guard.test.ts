@@ -11,7 +11,7 @@ let server: Server;
 let port: number;
 let answer: RequestListener;
 let connections = 0;
-/** Nothing is allowed: whatever it reaches is a hole. */
+/** Nothing is allowed: a connection that succeeds is a hole. */
 let strict: OutboundGuard;
 /** The local server, by its name. */
 let guard: OutboundGuard;
@@ -60,9 +60,9 @@ async function problemOf(doing: Promise<unknown>): Promise<string> {
   return (error as OutboundError).problem;
 }
 
-describe("a URL that a user names", () => {
+describe("a URL from a user", () => {
   for (const text of PRIVATE_URLS) {
-    it(`is refused and not asked for: ${JSON.stringify(text.slice(0, 80))}`, async () => {
+    it(`is refused without a request: ${JSON.stringify(text.slice(0, 80))}`, async () => {
       const before = connections;
       const url = text.replace("PORT", String(port));
 
@@ -82,11 +82,11 @@ describe("a URL that a user names", () => {
     "https://8.8.8.8/",
     "https://[2606:4700:4700::1111]/",
     `https://example.com/${"a".repeat(2_028)}`,
-  ])("may be asked for: %s", (text) => {
+  ])("may be fetched: %s", (text) => {
     expect(strict.parse(text)).toBeInstanceOf(URL);
   });
 
-  it("may be http, and anywhere, on a host that the operator allows, and nothing else", async () => {
+  it("may be http, and at any address, on a host that the operator allows, and on no other", async () => {
     const allowing = new OutboundGuard({ allowHosts: ["10.0.0.1", "::1", "models.internal"] });
 
     for (const text of ["http://10.0.0.1:81/", "http://0xa000001/", "http://[0::1]:9/", "http://MODELS.internal/v1"]) {
@@ -118,7 +118,7 @@ describe("a name", () => {
     "168.63.129.16",
   ];
   for (const address of private_) {
-    it(`that means ${address} is not connected to`, async () => {
+    it(`that resolves to ${address} is refused`, async () => {
       const before = connections;
       const { guard: lied } = withDns([address]);
 
@@ -129,7 +129,7 @@ describe("a name", () => {
     });
   }
 
-  it("with one private address among public ones is not connected to at all", async () => {
+  it("with one private address among public ones is refused", async () => {
     const { guard: mixed } = withDns(["93.184.216.34", "127.0.0.1"]);
 
     expect(await problemOf(mixed.check("https://mixed.example/"))).toBe("host");
@@ -137,7 +137,7 @@ describe("a name", () => {
     await mixed.close();
   });
 
-  it("that was public when it was checked and is private now is refused by the connection", async () => {
+  it("that was public at the check and is private now is refused by the connection", async () => {
     const before = connections;
     const { guard: rebound, asked } = withDns(["93.184.216.34"], ["127.0.0.1"]);
 
@@ -149,8 +149,9 @@ describe("a name", () => {
     await rebound.close();
   });
 
-  it("is resolved once for each connection: the address that was looked at is the one dialled", async () => {
-    // Reserved for documentation would be refused; this one is public, and nobody answers there within the time.
+  it("is resolved once for each connection: the checked address is the one dialled", async () => {
+    // An address that is reserved for documentation would be refused; this one is public, and has no server that
+    // answers within the time.
     const { guard: pinned, asked } = withDns(["192.0.3.1"], ["127.0.0.1"]);
 
     expect(await problemOf(pinned.fetchGuarded(`https://pinned.example:${port}/`, { ...options, timeoutMs: 1_000 }))).toMatch(
@@ -161,7 +162,7 @@ describe("a name", () => {
     await pinned.close();
   });
 
-  it("that does not exist and one that is private are told alike", async () => {
+  it("that does not exist and one that is private get the same error", async () => {
     const { guard: unknown } = withDns([]);
     const { guard: inside } = withDns(["10.0.0.1"]);
     const tell = (from: OutboundGuard) => from.fetchGuarded("https://host.example/", options).catch((error: Error) => error.message);
@@ -172,7 +173,7 @@ describe("a name", () => {
 });
 
 describe("the connector", () => {
-  it("keeps an undici pool to what is public, names and addresses alike", async () => {
+  it("keeps an undici pool to public addresses, by name and by address alike", async () => {
     const { guard: lied } = withDns(["127.0.0.1"]);
     const before = connections;
 
@@ -202,7 +203,7 @@ describe("the connector", () => {
 });
 
 describe("a fetched file", () => {
-  it("comes with its type, asked for with nothing of anybody's", async () => {
+  it("keeps its type, and is requested without a caller's headers", async () => {
     let headers: object = {};
     answer = (req, res) => {
       headers = req.headers;
@@ -250,7 +251,7 @@ describe("a fetched file", () => {
     await isClosed;
   });
 
-  it.each([301, 302, 303, 307, 308])("is not looked for elsewhere when the answer is %d", async (status) => {
+  it.each([301, 302, 303, 307, 308])("is not redirected when the answer is %d", async (status) => {
     const asked: (string | undefined)[] = [];
     answer = (req, res) => {
       asked.push(req.url);
@@ -261,7 +262,7 @@ describe("a fetched file", () => {
     expect(asked).toEqual(["/here"]);
   });
 
-  it.each([204, 206, 404, 500])("is not what comes with the status %d", async (status) => {
+  it.each([204, 206, 404, 500])("is a failure with the status %d", async (status) => {
     answer = (_req, res) => res.writeHead(status).end();
 
     expect(await problemOf(guard.fetchGuarded(local(), options))).toBe("answer");
@@ -282,7 +283,7 @@ describe("a fetched file", () => {
     expect(await problemOf(guard.fetchGuarded(local(), options))).toBe("host");
   });
 
-  it("must come in time: headers, and every byte of a body that drips", async () => {
+  it("must arrive in time: headers, and every byte of a body that drips", async () => {
     answer = () => undefined;
     expect(await problemOf(guard.fetchGuarded(local(), { ...options, timeoutMs: 100 }))).toBe("time");
 
@@ -302,7 +303,7 @@ describe("a fetched file", () => {
     await expect(guard.fetchGuarded(local(), { ...options, signal: leaving.signal })).rejects.toBe(gone);
   });
 
-  it("may be anywhere when an upstream of the operator's own names it, but not endless or redirected", async () => {
+  it("may be at any address when an upstream of the operator's names it, but not endless or redirected", async () => {
     answer = (req, res) => (req.url === "/moved" ? res.writeHead(302, { location: "/" }).end() : res.end("made"));
     const url = `http://127.0.0.1:${port}`;
 

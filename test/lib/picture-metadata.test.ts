@@ -56,7 +56,7 @@ describe.each(Object.entries(FORMATS))("a picture as %s", (contentType, encode) 
     for (let length = 1; length < original.length; length += 7) {
       const cut = original.subarray(0, length);
       try {
-        // A cut in the last part may go unnoticed: what it held is not looked at.
+        // A cut in the last part may be missed: its content is not read.
         expect(strip(cut, contentType).includes(SECRET)).toBe(false);
       } catch (error) {
         expect(error).toBeInstanceOf(PictureDamaged);

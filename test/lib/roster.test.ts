@@ -8,8 +8,8 @@ class Member implements Listed {
   constructor(readonly name: number) {}
 }
 
-describe("A roster", () => {
-  it("holds what a set would, whatever comes and leaves", () => {
+describe("a connection set", () => {
+  it("holds the same members as a Set, through any additions and removals", () => {
     const steps = fc.array(fc.tuple(fc.nat({ max: 9 }), fc.boolean()), { maxLength: 60 });
 
     fc.assert(
@@ -33,7 +33,7 @@ describe("A roster", () => {
     );
   });
 
-  it("may be walked while members leave", () => {
+  it("can be iterated while members are removed", () => {
     const roster = new Roster<Member>();
     for (let name = 0; name < 5; name += 1) roster.add(new Member(name));
 

@@ -1,11 +1,11 @@
-/** Memory that is used again: whoever still has a view of it sees nothing, and above all nothing of whoever has it next. */
+/** Memory that is reused: a view that outlives its release is empty, and never shows the next owner's bytes. */
 import { describe, expect, it } from "vitest";
 import { giveBackMemory, takeMemory } from "../../src/lib/spare-memory.js";
 
 const BYTES = 300_000;
 
 describe("memory for large bodies", () => {
-  it("is used again once it was given back", () => {
+  it("is reused after its release", () => {
     const first = takeMemory(BYTES).fill("a");
     giveBackMemory(first);
 
@@ -15,7 +15,7 @@ describe("memory for large bodies", () => {
     expect(second.subarray(0, BYTES).equals(Buffer.alloc(BYTES, "a"))).toBe(true);
   });
 
-  it("is nothing to whoever still has a view of it", () => {
+  it("leaves an earlier view empty", () => {
     const first = takeMemory(BYTES).fill("b");
     const view = first.subarray(10, 20);
     giveBackMemory(view);
@@ -24,7 +24,7 @@ describe("memory for large bodies", () => {
     expect([first.length, view.length]).toEqual([0, 0]);
   });
 
-  it("is had by one at a time, given back twice or not", () => {
+  it("has one owner at a time, even when it is released twice", () => {
     const first = takeMemory(BYTES);
     giveBackMemory(first);
     giveBackMemory(first);
@@ -34,7 +34,7 @@ describe("memory for large bodies", () => {
     expect(third.equals(Buffer.alloc(BYTES, "e"))).toBe(true);
   });
 
-  it("stays its owner's when it was not made for this", () => {
+  it("stays its owner's when it was allocated elsewhere", () => {
     const owned = [Buffer.from("shared with other small ones"), Buffer.alloc(300_001, "f"), Buffer.alloc(32 * 1024 * 1024)];
     for (const bytes of owned) giveBackMemory(bytes);
 

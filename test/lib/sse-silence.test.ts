@@ -14,7 +14,7 @@ describe("silence between two pieces of content", () => {
     expect(() => silence.add(1)).toThrow(SseSilenceError);
   });
 
-  it("counts an event that says nothing for 256 bytes at least, and for 64 KiB at most", () => {
+  it("counts an event without content for 256 bytes at least, and for 64 KiB at most", () => {
     const short = new SseSilence(4 * 256);
     for (let event = 0; event < 4; event += 1) short.addEvent(0);
     const long = new SseSilence(2 * 64 * 1024);
@@ -37,7 +37,7 @@ function isRefused(pieces: readonly string[], bytesMax = MAX): boolean {
   }
 }
 
-describe("the silence of a stream that somebody else takes apart", () => {
+describe("the silence of a stream that is parsed elsewhere", () => {
   it.each([
     ["comments", ": hi\n"],
     ["empty lines", "\n"],
@@ -51,13 +51,13 @@ describe("the silence of a stream that somebody else takes apart", () => {
     expect(isRefused([unit.repeat(Math.floor(MAX / unit.length))])).toBe(false);
   });
 
-  it("ends with what data says, however long that is", () => {
+  it("ends with content, however long that is", () => {
     const event = `${": hi\n".repeat(100)}data: ${"x".repeat(10 * MAX)}\n\n`;
 
     expect(isRefused(Array(100).fill(event))).toBe(false);
   });
 
-  it("is the same wherever chunks end", () => {
+  it("is the same for every split into chunks", () => {
     const line = fc.constantFrom(":", ": hi", "data: a", "data:", "data", "", "event: x", "dat");
     const text = fc.array(fc.tuple(line, fc.constantFrom("\n", "\r", "\r\n")).map((parts) => parts.join(""))).map((all) => all.join(""));
     fc.assert(

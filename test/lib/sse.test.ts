@@ -130,7 +130,7 @@ describe("any split of any framing", () => {
     );
   });
 
-  it("reads the values that were written, whatever the framing", () => {
+  it("reads the written values in every framing", () => {
     const value = fc.string({ unit: "grapheme", maxLength: 30 }).filter((content) => !/[\r\n]/.test(content));
     fc.assert(
       fc.property(fc.array(value), lineEnd, (values, end) => {
@@ -205,14 +205,14 @@ describe("silence", () => {
     expect(silentBytes([text])).toBe(bytes);
   });
 
-  it("is told once", () => {
+  it("is reported once", () => {
     const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX });
     scanner.push(Buffer.from(":\n:\n"));
 
     expect([scanner.takeSilentBytes(), scanner.takeSilentBytes()]).toEqual([4, 0]);
   });
 
-  it("changes no event, wherever chunks end", () => {
+  it("changes no event, for every split into chunks", () => {
     const line = fc.constantFrom(":", ": hi", "data: a", "data:", "", "event: x", "x", "\uFEFF");
     const ending = fc.constantFrom("\n", "\r", "\r\n");
     const text = fc.array(fc.tuple(line, ending).map((parts) => parts.join(""))).map((lines) => lines.join(""));
@@ -248,8 +248,8 @@ describe("formatSseEvent", () => {
   });
 });
 
-describe("what a stream says of itself", () => {
-  it("is its last id and how soon it may be asked for again, whatever the chunks", () => {
+describe("the metadata of a stream", () => {
+  it("is its last id and its retry time, for every split into chunks", () => {
     const text = "id: 1\nretry: 250\ndata: a\n\nid:2\nretry: soon\nretry: 99999999999\ndata: b\n\nid: \ndata: c\n\nid: 4";
     for (const size of [1, 7, text.length]) {
       const scanner = createSseScanner({ eventBytesMax: 1_000 });

@@ -22,7 +22,10 @@ function randomLetters(length: number): string {
   return text;
 }
 
-/** An estimate is drawn at random: the mean of some tells what they tend to, where one alone would now and then be off by chance. */
+/**
+ * An estimate is drawn at random: the mean of some shows their tendency, where a single one would now and then be off
+ * by chance.
+ */
 function meanOfTen(estimate: () => number): number {
   return Array.from({ length: 10 }, estimate).reduce((sum, count) => sum + count, 0) / 10;
 }
@@ -80,7 +83,7 @@ describe("countTextTokens", () => {
     expect(countTextTokens(atBound)).toBe(reference(atBound));
   });
 
-  it("estimates a megabyte that was made to be slow", () => {
+  it("estimates a megabyte that was crafted to be slow", () => {
     const letters = randomLetters(16_384);
     const rate = reference(letters.slice(0, 2_048)) / 2_048;
 
@@ -92,7 +95,7 @@ describe("countTextTokens", () => {
     expect(countTextTokens(" ".repeat(1_048_576))).toBeGreaterThan(0);
   });
 
-  it("is not fooled by text that is cheap where a fixed sample would look", () => {
+  it("is not misled by text that is cheap at the places of a fixed sample", () => {
     const dear = randomLetters(480);
     const text = `${" ".repeat(32)}${dear}`.repeat(2_048);
     const truth = reference(dear) * 2_048;
@@ -113,7 +116,7 @@ describe("countChatTokens", () => {
     ).toBe(3 + 5 + 7);
   });
 
-  it("counts text parts, and a fixed amount for what is not text", () => {
+  it("counts text parts, and a fixed amount for other parts", () => {
     const base = countChatTokens([{ role: "user", content: [{ type: "text", text: "hello" }] }]);
     const image = { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(100_000)}` } };
 
@@ -185,7 +188,7 @@ describe("countChatTokens", () => {
     expect(short.tokens + Number(countInTurns(short.texts))).toBe(countChatTokens([{ role: "user", content: "Hello" }], { tools }));
   });
 
-  it("counts nothing for what is not a message, and never throws", () => {
+  it("counts nothing for invalid messages, and never throws", () => {
     fc.assert(
       fc.property(fc.anything(), fc.jsonValue(), (messages, tools) => {
         expect(countChatTokens(messages, { tools })).toBeGreaterThanOrEqual(3);

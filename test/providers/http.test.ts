@@ -54,7 +54,7 @@ function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
 }
 
 describe("requests", () => {
-  it("sends what it is told and nothing else", async () => {
+  it("send exactly their method, headers and body", async () => {
     upstream.replyNext(raw("ok"));
 
     const response = await post({ body: '{"a":"ä"}' });
@@ -66,7 +66,7 @@ describe("requests", () => {
     expect(Object.keys(request.headers).sort()).toEqual(["connection", "content-length", "content-type", "host", "x-odd"]);
   });
 
-  it("uses a connection again, after a whole body and after a stream that was finished", async () => {
+  it("reuse a connection, after a whole body and after a stream that was finished", async () => {
     upstream.replyNext(raw("one"), sse([bytes("two")]), raw("three"));
 
     await (await post()).readAll(100);
@@ -82,7 +82,7 @@ describe("requests", () => {
     expect(upstream.requests.map((request) => request.connection)).toEqual([1, 1, 1]);
   });
 
-  it("sends a request once when the upstream closes an idle connection or a used one", async () => {
+  it("are sent once when the upstream closes an idle connection or a used one", async () => {
     upstream.replyNext(raw("one"), closeSocket(), raw("three"));
     await (await post()).readAll(100);
     await turn();
@@ -95,7 +95,7 @@ describe("requests", () => {
     expect(upstream.requests).toHaveLength(3);
   });
 
-  it("takes a new connection when the idle one was closed", async () => {
+  it("take a new connection when the idle one was closed", async () => {
     upstream.replyAlways(raw("ok"));
     await (await post()).readAll(100);
     upstream.closeIdleConnections();
@@ -106,7 +106,7 @@ describe("requests", () => {
     expect(upstream.requests.map((request) => request.connection)).toEqual([1, 2]);
   });
 
-  it("disables Nagle's algorithm on its sockets", async () => {
+  it("disable Nagle's algorithm on their sockets", async () => {
     const { Socket } = await import("node:net");
     const setNoDelay = Socket.prototype.setNoDelay;
     const asked: (boolean | undefined)[] = [];
@@ -126,7 +126,7 @@ describe("requests", () => {
 });
 
 describe("failures", () => {
-  it("tells a connection that is refused and an unknown host from one that is reset", async () => {
+  it("distinguish a connection that is refused and an unknown host from one that is reset", async () => {
     const port = upstream.port;
     upstream.replyNext(closeSocket({ reset: true }));
     const reset = await failureOf(post());
@@ -143,7 +143,7 @@ describe("failures", () => {
     await Promise.all([unknown.close(), refusing.close()]);
   });
 
-  it("does not follow a redirect", async () => {
+  it("include a redirect, which is not followed", async () => {
     upstream.replyNext(raw("", { status: 302, headers: { location: "http://169.254.169.254/latest" } }));
 
     const error = await failureOf(post());
@@ -152,7 +152,7 @@ describe("failures", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it("refuses a body that is encoded although it must not be", async () => {
+  it("include a body that is encoded against the request", async () => {
     upstream.replyNext(flood(Buffer.alloc(65_536), { headers: { "content-encoding": "gzip" } }));
 
     const error = await failureOf(post());
@@ -162,7 +162,7 @@ describe("failures", () => {
     expect(error.kind).toBe("invalid-response");
   });
 
-  it("refuses an answer that is not HTTP", async () => {
+  it("include an answer that is not HTTP", async () => {
     const server = await listen((socket) => socket.once("data", () => socket.end("SSH-2.0-OpenSSH_9.2\r\n")));
     const other = createUpstreamPool(`http://127.0.0.1:${portOf(server)}`, TIMEOUTS);
 
@@ -173,7 +173,7 @@ describe("failures", () => {
     server.close();
   });
 
-  it("cuts an endless body at the cap and closes the connection", async () => {
+  it("include an endless body, which is cut at the cap and its connection closed", async () => {
     upstream.replyNext(flood(Buffer.alloc(65_536, "x")));
 
     const response = await post({ isStreamed: false });
@@ -185,7 +185,7 @@ describe("failures", () => {
     expect(request.bytesSent()).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it("refuses a body that is announced to be too large without reading it, and takes one at the cap", async () => {
+  it("include a body that is announced to be too large, which is not read; one at the cap passes", async () => {
     upstream.replyNext(raw("x".repeat(101)), raw("x".repeat(100)), sse([bytes("x".repeat(101))], { done: false }));
 
     expect((await failureOf((await post()).readAll(100))).kind).toBe("invalid-response");
@@ -193,7 +193,7 @@ describe("failures", () => {
     expect((await failureOf((await post()).readAll(100))).kind).toBe("invalid-response");
   });
 
-  it("times out when headers do not come: after the idle time for a stream, after the total time for a whole answer", async () => {
+  it("include late headers: after the idle time for a stream, after the total time for a whole answer", async () => {
     const hasty = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 300, totalMs: 10_000 });
     const total = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 10, totalMs: 1_500 });
     upstream.replyAlways(hang());
@@ -207,7 +207,7 @@ describe("failures", () => {
     await Promise.all([hasty.close(), total.close()]);
   });
 
-  it("times out when a stream falls silent, and hands out what came before", async () => {
+  it("include a stream that falls silent, after the earlier bytes were delivered", async () => {
     const hasty = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 1_500 });
     upstream.replyNext(sse([bytes("begun")], { end: "hang" }));
 
@@ -222,7 +222,7 @@ describe("failures", () => {
     await hasty.close();
   });
 
-  it("times out in all although bytes keep coming", async () => {
+  it("include the total time although bytes keep coming", async () => {
     const hasty = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, totalMs: 1_500 });
     const still = Array.from({ length: 10_000 }, () => event("still here"));
     upstream.replyNext(sse(still, { paceMs: 5 }));
@@ -233,7 +233,7 @@ describe("failures", () => {
     await hasty.close();
   });
 
-  it("says of a body that breaks off that it ended early, with any framing", async () => {
+  it("say of a body that breaks off that it ended early, with any framing", async () => {
     upstream.replyNext(sse([bytes("begun")], { end: "cut" }), sse([bytes("begun")], { end: "cut", headers: { "content-length": "1000" } }));
 
     for (const _ of ["chunked", "of a stated length"]) {
@@ -273,7 +273,7 @@ describe("leaving", () => {
   });
 
   it("rejects at once when the signal is aborted while the connection is being made", async () => {
-    // TEST-NET-1 (RFC 5737): nobody answers there.
+    // TEST-NET-1 (RFC 5737): these addresses have no server.
     const unreachable = createUpstreamPool("http://192.0.2.1", { ...TIMEOUTS, connectMs: 60_000 });
     const controller = new AbortController();
 
@@ -322,7 +322,7 @@ describe("leaving", () => {
 });
 
 describe("back-pressure", () => {
-  it("takes no more than a little from an upstream while nobody reads", async () => {
+  it("takes only a little from an upstream without a reader", async () => {
     const seen = gate();
     let accepted = 0;
     upstream.replyNext(
@@ -383,7 +383,7 @@ describe("back-pressure", () => {
   });
 });
 
-it("reads a JSON reply whole, whatever pieces it comes in", async () => {
+it("reads a JSON reply whole, in pieces of any size", async () => {
   upstream.replyNext(json({ a: "x".repeat(300_000) }), sse([bytes('{"a":'), bytes("1}")], { done: false }));
 
   expect((await (await post({ isStreamed: false })).readAll(1_000_000)).length).toBe(300_008);

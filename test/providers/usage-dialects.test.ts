@@ -1,4 +1,4 @@
-/** Where each vendor of the bundled catalog, and other servers of OpenAI's format, put what they report of usage. */
+/** The places of usage reports, of each vendor of the bundled catalog and of other servers of OpenAI's format. */
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { OutboundGuard } from "../../src/lib/outbound-guard.js";
@@ -73,7 +73,7 @@ function connect(vendor: BundledVendor) {
   return connected.at(0);
 }
 
-describe("The bundled vendors", () => {
+describe("the bundled vendors", () => {
   it("have a recorded body each", () => {
     const files = readdirSync(folder).map((name) => name.replace(".json", ""));
     expect(files.filter((name) => name !== "others").sort()).toEqual([...BUNDLED_VENDORS].sort());
@@ -145,15 +145,15 @@ describe("The bundled vendors", () => {
   );
 });
 
-describe("Other servers of OpenAI's format", () => {
+describe("other servers of OpenAI's format", () => {
   it.each(OTHERS.map((other) => [other.server, other] as const))("report as %s does", (_server, { usage, amounts }) => {
     expect(toUsage(usage, (names) => unknown.push(...names))).toEqual({ ...NO_USAGE, ...amounts });
     expect(unknown).toEqual([]);
   });
 });
 
-describe("A report by a name that is not known", () => {
-  it("is read as far as it is known, and its names are told, never what they hold", async () => {
+describe("a report under an unknown name", () => {
+  it("is read as far as its fields are known, and its names are logged without their values", async () => {
     const usage = {
       prompt_tokens: 9,
       completion_tokens: 4,
@@ -168,7 +168,7 @@ describe("A report by a name that is not known", () => {
     expect(unknown).toEqual(["brand_new", "prompt_tokens_details.warm_tokens"]);
   });
 
-  it("tells a bounded number of names, of any report", () => {
+  it("logs a bounded number of names, of any report", () => {
     const usage = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`name_${index}`, index]));
 
     expect(toUsage(usage, (names) => unknown.push(...names))).toBeNull();

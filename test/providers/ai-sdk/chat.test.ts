@@ -63,7 +63,7 @@ async function readAll(stream: AsyncIterable<readonly { object: ChatChunkObject;
 describe("Anthropic", () => {
   const MODEL = "claude-haiku-4-5";
 
-  it("is asked in the Messages format for everything that a chat can hold", async () => {
+  it("gets everything that a chat can hold in the Messages format", async () => {
     upstream.replyNext(json(anthropicMessage()));
     await chatOf("anthropic").complete(
       call(
@@ -230,7 +230,7 @@ describe("Anthropic", () => {
     expect((await upstream.nextRequest()).json).toMatchObject({ stream: true });
   });
 
-  it("thinks as hard as reasoning_effort says", async () => {
+  it("thinks as hard as reasoning_effort asks", async () => {
     upstream.replyAlways(json(anthropicMessage()));
     const chat = chatOf("anthropic");
     await chat.complete(call({ ...BODY, max_tokens: 5_000, reasoning_effort: "low" }, MODEL));
@@ -243,7 +243,7 @@ describe("Anthropic", () => {
   it.each([
     [2_048, { thinking: { type: "enabled", budget_tokens: 1_024 }, max_tokens: 2_048 }],
     [2_047, { thinking: { type: "disabled" }, max_tokens: 2_047 }],
-  ])("thinks and answers within what it is bound to: %i tokens", async (tokens, sent) => {
+  ])("thinks and answers within its limit: %i tokens", async (tokens, sent) => {
     upstream.replyAlways(json(anthropicMessage()));
 
     await chatOf("anthropic").complete(call({ ...BODY, max_tokens: tokens, reasoning_effort: "high" }, MODEL));
@@ -382,7 +382,7 @@ describe("Anthropic", () => {
 describe("Gemini", () => {
   const MODEL = "gemini-3.5-flash";
 
-  it("is asked by generateContent", async () => {
+  it("gets generateContent requests", async () => {
     upstream.replyNext(json(geminiAnswer([{ text: "Hello." }])));
     const audio = { type: "input_audio", input_audio: { data: "UklGRg==", format: "wav" } };
     await chatOf("google").complete(
@@ -510,7 +510,7 @@ describe("Gemini", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it("says what it was blocked for as a finish_reason", async () => {
+  it("reports the reason of a block as a finish_reason", async () => {
     upstream.replyNext(json(geminiAnswer([{ text: "" }], { finishReason: "SAFETY" })));
     const { completion } = await chatOf("google").complete(call(BODY, MODEL));
 
@@ -519,7 +519,7 @@ describe("Gemini", () => {
 });
 
 describe("other vendors", () => {
-  it("of Amazon Bedrock are asked by converse at the address of their region", async () => {
+  it("of Amazon Bedrock get converse requests at the address of their region", async () => {
     const usage = { inputTokens: 20, outputTokens: 7, totalTokens: 77, cacheReadInputTokens: 40, cacheWriteInputTokens: 10 };
     upstream.replyNext(json({ output: { message: { role: "assistant", content: [{ text: "Hello." }] } }, stopReason: "end_turn", usage }));
     const answer = await chatOf("amazon-bedrock").complete(call(BODY, "anthropic.claude-haiku-4-5-v1:0"));

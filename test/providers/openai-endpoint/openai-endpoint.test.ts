@@ -119,7 +119,7 @@ describe("an address", () => {
     expect(toBaseUrl(`https://media.example${given}`, modality)).toBe(`https://media.example${base}`);
   });
 
-  it("offers what it was registered for and nothing else", () => {
+  it("offers its registered operation alone", () => {
     expect(Object.keys(connect())).toEqual(["chat"]);
     for (const modality of ["image", "video", "speech", "transcription", "embedding"]) {
       expect(Object.keys(connect({ modality, api: null }))).toEqual([modality]);
@@ -188,7 +188,7 @@ describe("a chat as a request of the Responses format", () => {
     });
   });
 
-  it("has its options by their other names, and what nobody knows as it is", async () => {
+  it("has its options by their other names, and unknown fields unchanged", async () => {
     const schema = { type: "object", properties: {} };
     const { fields, warnings } = await sent({
       messages: [{ role: "system", content: "Alone" }],
@@ -345,7 +345,7 @@ describe("an answer of the Responses format", () => {
     expect(joined(await collect(await chatOf("responses").stream(call())))).toMatchObject(ANSWERS[1]?.said ?? {});
   });
 
-  it("reports no usage when the upstream reports none, or none that can be believed", async () => {
+  it("reports no usage when the upstream reports none, or an implausible one", async () => {
     for (const usage of [null, undefined, { input_tokens: -5, output_tokens: 1 }, { input_tokens: 1e12, output_tokens: 1 }]) {
       upstream.replyNext(json(responseObject([textItem("ok")], { usage })));
       expect((await chatOf("responses").complete(call())).usage).toBeNull();
@@ -394,7 +394,7 @@ describe("an answer of the Responses format", () => {
     expect(await failureOf(collect(chunks))).toMatchObject(expected);
   });
 
-  it("passes over events of another name in a stream", async () => {
+  it("skips events of another name in a stream", async () => {
     upstream.replyNext(sse([event("tick", "ping"), ...responseEvents(responseObject([textItem("Hello, world.")])), event("[1]", "stats")]));
 
     const chunks = await collect(await chatOf("responses").stream(call()));
@@ -454,7 +454,7 @@ describe("a video of one call", () => {
     expect(upstream.requests.length - before).toBe(1);
   });
 
-  it("asks for what the caller stated, at the exact address", async () => {
+  it("is requested with the caller's fields, at the exact address", async () => {
     upstream.replyNext(raw(await readClip(3), { headers: { "content-type": "video/webm; x=y" } }));
 
     const answer = await generate();
@@ -506,7 +506,7 @@ describe("a video of one call", () => {
   });
 });
 
-it("asks a picture of a registered base at both of its endpoints", async () => {
+it("sends requests for pictures at a registered base to both of its endpoints", async () => {
   const { image } = connect({ modality: "image", api: null, path: "/v1/images/edits?v=2" });
   const asked: ImageCall = {
     upstreamModel: "their-image",

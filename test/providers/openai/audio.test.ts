@@ -75,7 +75,7 @@ async function speak(
 }
 
 describe("speech", () => {
-  it("is asked for with what was stated, and unknown fields that do not overrule it", async () => {
+  it("is requested with the stated fields, and unknown fields that do not overrule them", async () => {
     upstream.replyNext(sound("abc"));
 
     await speak({ speed: 2, instructions: "Slow.", extra: { emotion: "joy", model: "another", voice: "another" } });
@@ -108,7 +108,7 @@ describe("speech", () => {
     expect(await speak({ format })).toEqual({ contentType, text: "abc" });
   });
 
-  it("is never events, which nobody asks an upstream for", async () => {
+  it("is never events, which the gateway does not request", async () => {
     upstream.replyNext(sse([{ type: "speech.audio.delta" }]));
 
     await expect(speak()).rejects.toMatchObject({ kind: "invalid-response" });
@@ -134,7 +134,7 @@ describe("speech", () => {
     await expect(speak({}, isTimeout ? hasty : provider)).rejects.toMatchObject({ name: "ProviderError", ...error });
   });
 
-  it("lets go of the upstream when its reader leaves, and when the signal says so", async () => {
+  it("cancels the upstream's answer when its reader leaves, and when the signal says so", async () => {
     upstream.replyNext(streamed(["abc"], "hang"), streamed(["abc"], "hang"));
     const leaving = new AbortController();
 
@@ -149,7 +149,7 @@ describe("speech", () => {
     for (const request of upstream.requests.slice(-2)) await expect(request.closedByClient).resolves.toBeGreaterThan(0);
   });
 
-  it("is read no faster than it is listened to", async () => {
+  it("is read no faster than it is consumed", async () => {
     upstream.replyNext(flood(Buffer.alloc(64 * 1024, 1), { headers: { "content-type": "audio/mpeg" } }));
 
     const { chunks } = await provider.speech.stream(SPEECH);

@@ -101,7 +101,7 @@ describe("a whole answer", () => {
     expect(answer.usage).toEqual({ ...NO_USAGE, inputTextTokens: 10, outputTextTokens: 4 });
   });
 
-  it("has no usage when none is reported or none can be believed", async () => {
+  it("has no usage when none is reported or none is plausible", async () => {
     upstream.replyNext(json(chatCompletion({ usage: null })), json(chatCompletion({ usage: wireUsage(-5, 3) })));
 
     expect((await provider.complete(call())).usage).toBeNull();
@@ -208,7 +208,7 @@ describe("time and leaving", () => {
     await hasty.close();
   });
 
-  it("rejects with the signal's reason, whatever it is, and closes the connection", async () => {
+  it("rejects with the signal's reason, of any type, and closes the connection", async () => {
     const controller = new AbortController();
     upstream.replyNext(hang());
 

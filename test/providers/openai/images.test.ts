@@ -15,7 +15,7 @@ const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
 let upstream: FakeUpstream;
 let provider: Provider;
 let png: Buffer;
-/** What the provider asked to be fetched, and what it is given. */
+/** The URLs that the provider fetches, and their pictures. */
 let fetched: string[];
 let file: Uint8Array | Error;
 /** What its next attempts fail with, in order. */
@@ -91,7 +91,7 @@ const EVERYTHING: Partial<ImageCall> = {
 };
 
 describe("the request", () => {
-  it("says what the caller said and nothing else, with the upstream's key", async () => {
+  it("has the caller's fields alone, with the upstream's key", async () => {
     expect(await ask({})).toEqual({
       body: { model: "flux-2", prompt: "A fox", n: 1, response_format: "b64_json" },
       warnings: [],
@@ -105,7 +105,7 @@ describe("the request", () => {
     });
   });
 
-  it("carries every option to a model that nothing is known of", async () => {
+  it("carries every option to an unknown model", async () => {
     expect(await ask(EVERYTHING)).toEqual({
       body: {
         model: "flux-2",
@@ -136,7 +136,7 @@ describe("the request", () => {
     ["chatgpt-image-latest", { quality: "high", background: "transparent", output_format: "png" }, [style, seed, negative, reasoning]],
     ["dall-e-3", { quality: "hd", style: "vivid", response_format: "b64_json" }, [background, seed, negative, reasoning]],
     ["dall-e-2", { response_format: "b64_json" }, [style, quality, background, seed, negative, reasoning]],
-  ])("carries to %s what it takes, and warns of the rest", async (upstreamModel, fields, warnings) => {
+  ])("carries supported options to %s, and warns of the rest", async (upstreamModel, fields, warnings) => {
     expect(await ask({ ...EVERYTHING, upstreamModel })).toEqual({ body: { ...common, model: upstreamModel, ...fields }, warnings });
   });
 
@@ -145,13 +145,13 @@ describe("the request", () => {
     ["gpt-image-2", "medium"],
     ["dall-e-3", "standard"],
     ["dall-e-2", undefined],
-  ])("says standard to %s by its own word for it", async (upstreamModel, quality) => {
+  ])("calls standard for %s by its own word for it", async (upstreamModel, quality) => {
     const { body } = await ask({ upstreamModel, quality: "standard" });
 
     expect((body as { quality?: string }).quality).toBe(quality);
   });
 
-  it("does not warn of what nobody asked for", async () => {
+  it("does not warn of options that were not sent", async () => {
     expect(await ask({ upstreamModel: "gpt-image-2", seed: 0, reasoning: false })).toEqual({
       body: { model: "gpt-image-2", prompt: "A fox", n: 1, quality: "medium" },
       warnings: [],

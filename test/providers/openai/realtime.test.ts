@@ -7,7 +7,7 @@ function read(event: object) {
 }
 
 describe("an upstream's realtime event", () => {
-  it("tells usage with no token in two kinds, whatever of it was cached", () => {
+  it("reports each token in one kind, for any number of cached ones", () => {
     const usage = toRealtimeUsage({
       total_tokens: 600,
       input_tokens: 500,
@@ -32,7 +32,7 @@ describe("an upstream's realtime event", () => {
     });
   });
 
-  it("is believed without details, and takes cached tokens from the text where nothing says of what they were", () => {
+  it("is trusted without details, and takes cached tokens from the text where their kind is missing", () => {
     expect(toRealtimeUsage({ input_tokens: 5, output_tokens: 7, total_tokens: 12 })).toMatchObject({
       inputTextTokens: 5,
       outputTextTokens: 7,
@@ -50,7 +50,7 @@ describe("an upstream's realtime event", () => {
     [{ input_tokens: 1.5, output_tokens: 1 }],
     [{ input_tokens: "1", output_tokens: 1 }],
     [{ input_tokens: 1, output_tokens: 1, input_token_details: { audio_tokens: -1 } }],
-  ])("is not believed when it reports %j", (usage) => {
+  ])("is not trusted when it reports %j", (usage) => {
     expect(read({ type: "response.done", response: { usage } })).toEqual({ kind: "done", responseId: "", status: "", usage: null });
   });
 
@@ -89,7 +89,7 @@ describe("the meter", () => {
     expect(meter.soFar()).toMatchObject({ source: "partial", quantities: { outputAudioTokens: 20 } });
   });
 
-  it("forgets what it counted of an answer when its report comes", () => {
+  it("resets its count of an answer when its report arrives", () => {
     const meter = meterOf(
       { type: "response.output_text.delta", delta: "Hello there" },
       { type: "response.done", response: { usage: { input_tokens: 3, output_tokens: 4 } } },

@@ -29,7 +29,7 @@ function open(signal = new AbortController().signal, from = provider): Promise<A
   return from.stream({ upstreamModel: "gpt-mock", body: { messages: [] }, signal });
 }
 
-/** What a stream gave, and what it threw after that. */
+/** The pieces of a stream, and the error at its end. */
 async function drain(stream: AsyncIterable<ChatChunkBatch>): Promise<{ chunks: ChatChunk[]; error: unknown }> {
   const chunks: ChatChunk[] = [];
   try {
@@ -221,7 +221,7 @@ describe("a JSON answer to a stream request", () => {
 describe("a broken stream", () => {
   const begun = [chatChunk({ role: "assistant", content: "" }), chatChunk({ content: "a" })];
 
-  it("is cut when it ends without [DONE] and a choice is not finished, or nothing came", async () => {
+  it("is cut when it ends without [DONE] and a choice is not finished, or without content", async () => {
     upstream.replyNext(
       sse(begun, { done: false }),
       sse([...begun, chatChunk({}, "stop"), chatChunk({ content: "b" }, null, 1)], { done: false }),
@@ -237,7 +237,7 @@ describe("a broken stream", () => {
     }
   });
 
-  it("has ended early when the connection breaks, after what came before", async () => {
+  it("has ended early when the connection breaks, after the earlier pieces", async () => {
     upstream.replyNext(sse(begun, { end: "cut" }));
 
     const { chunks, error } = await drain(await open());
@@ -312,7 +312,7 @@ describe("a broken stream", () => {
     ["events without a name or data", "event: ping\n\n"],
     ["events without data", "data:\n\n"],
     ["events that are no chunks", 'data: {"type":"ping"}\n\n'],
-  ])("is invalid when %s go on and on, after what came before", async (_what, unit) => {
+  ])("is invalid when %s go on and on, after the earlier pieces", async (_what, unit) => {
     const block = unit.repeat(Math.ceil(65_536 / unit.length));
     upstream.replyNext(sse([...begun, ...Array(64).fill(bytes(block))], { end: "hang" }));
 
@@ -348,7 +348,7 @@ describe("a broken stream", () => {
     expect(contentOf(chunks)).toBe("abc");
   });
 
-  it("times out when it falls silent, after what came before", async () => {
+  it("times out when it falls silent, after the earlier pieces", async () => {
     const hasty = createOpenAiChatProvider({ baseUrl: upstream.baseUrl, apiKey: null, timeouts: { ...TIMEOUTS, idleMs: 300 } });
     upstream.replyNext(sse(begun, { end: "hang" }));
 
@@ -415,7 +415,7 @@ describe("leaving a stream", () => {
     await (await upstream.nextRequest()).closedByClient;
   });
 
-  it("closes the upstream when the signal is aborted while nobody pulls", async () => {
+  it("closes the upstream when the signal is aborted between reads", async () => {
     const controller = new AbortController();
     upstream.replyNext(sse([chatChunk({ content: "a" })], { end: "hang" }));
     await open(controller.signal);
@@ -428,7 +428,7 @@ describe("leaving a stream", () => {
   });
 });
 
-it("takes only a little from the upstream while nobody pulls", async () => {
+it("takes only a little from the upstream without a reader", async () => {
   const block = `data: ${JSON.stringify(chatChunk({ content: "x".repeat(1_000) }))}\n\n`.repeat(50);
   upstream.replyNext(flood(block, { headers: { "content-type": "text/event-stream" } }));
   const iterator = (await open())[Symbol.asyncIterator]();

@@ -75,7 +75,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
 }
 
 describe("what goes upstream", () => {
-  it("is a form with the prompt, the upstream's model, and nothing that was not asked for", async () => {
+  it("is a form with the prompt, the upstream's model, and the requested fields alone", async () => {
     const videos = fake();
 
     await video.generate(call());
@@ -89,7 +89,7 @@ describe("what goes upstream", () => {
     expect(upstream.requests.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill(`Bearer ${API_KEY}`));
   });
 
-  it("names length and size as OpenAI does, and passes on what the gateway does not know", async () => {
+  it("names length and size as OpenAI does, and passes on unknown fields", async () => {
     const videos = fake();
 
     await video.generate(
@@ -116,7 +116,7 @@ describe("what goes upstream", () => {
     expect(warnings).toEqual([expect.stringMatching(/^image: .*one reference/)]);
   });
 
-  it("tells what the format cannot express, and says nothing of a seed of 0, which nobody asked for", async () => {
+  it("warns of options that the format cannot express, and not of a seed of 0, which is a default", async () => {
     fake();
 
     const all = await video.generate(call({ hasAudio: true, seed: 7, negativePrompt: "rain" }));
@@ -146,7 +146,7 @@ describe("a job", () => {
     expect(told).toEqual([30, 80, 100]);
   });
 
-  it("looks again ever less often when the upstream does not say when", async () => {
+  it("polls ever less often when the upstream states no interval", async () => {
     fake({ progress: [1], pollAfterMs: null });
 
     await video.generate(call());
@@ -168,7 +168,7 @@ describe("a job", () => {
     ["NOT_START", { status: "NOT_START" }, null],
     ["2", { status: 2 }, "2"],
     ["(undefined)", {}, "(undefined)"],
-  ])("of the status %s is looked at again, and an unknown word is noted", async (_name, body, word) => {
+  ])("of the status %s is polled again, and an unknown word is noted", async (_name, body, word) => {
     upstream.replyNext(
       job({ id: "v1", ...body }),
       job({ id: "v1", ...body }),
@@ -206,7 +206,7 @@ describe("a job", () => {
     await eventually(() => expect(methods()).toEqual(["POST", "GET", "DELETE"]));
   });
 
-  it("survives answers of a look that say nothing of it", async () => {
+  it("survives answers of a poll without its state", async () => {
     upstream.replyNext(job({ id: "v1", status: "queued" }));
     upstream.replyNext(raw("<html>", { headers: { "content-type": "text/html" } }), errorReply(404), errorReply(409), errorReply(425));
     upstream.replyNext(job({ status: "completed" }), film());
@@ -246,7 +246,7 @@ describe("a job", () => {
     await eventually(() => expect(upstream.requests.at(-1)).toMatchObject({ method: "DELETE", path: "/v1/videos/video_x" }));
   });
 
-  it("fails with what the upstream says of it: a refusal is the caller's, anything else is not", async () => {
+  it("fails with the upstream's reason: a refusal is the caller's, anything else is not", async () => {
     const videos = fake({ error: { code: "moderation_blocked", message: `No herons, ${API_KEY}.` } });
     const refused = await failureOf(video.generate(call()));
     videos.options.error = { code: "internal_error", message: "Out of ink." };
@@ -269,7 +269,7 @@ describe("a job", () => {
   });
 });
 
-describe("an upstream that is not right", () => {
+describe("a faulty upstream", () => {
   it.each([
     ["answers an error", errorReply(429), { kind: "status", status: 429 }],
     ["answers no job", json({ hello: "world" }), { kind: "invalid-response" }],

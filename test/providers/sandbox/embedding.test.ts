@@ -38,13 +38,13 @@ describe("sandbox embeddings", () => {
     expect(cosine(first, second) - cosine(first, third)).toBeGreaterThan(0.2);
   });
 
-  it("are the same for the same text, whatever stands beside it", async () => {
+  it("are the same for the same text, beside any other texts", async () => {
     const [[alone], [, beside]] = await Promise.all([embed(["rivers"]), embed(["other", "rivers"])]);
 
     expect(beside).toEqual(alone);
   });
 
-  it("are told apart although nothing but signs is there", async () => {
+  it("differ for texts of symbols alone", async () => {
     const [dots, marks, empty] = await embed(["...", "?!", ""]);
 
     expect(cosine(dots, marks)).toBeLessThan(0.99);
@@ -87,7 +87,7 @@ describe("sandbox embeddings", () => {
     let long = "";
     let vector: Float32Array | number[] = [];
     let turns = 0;
-    // As long as it takes for several slices of time, on whatever processor.
+    // As long as several slices of time take on this processor.
     for (let words = 60_000; turns < 4 && words < 4_000_000; words *= 2) {
       long = Array.from({ length: words }, (_, index) => `word${(index * 7_919) % 10_007}`).join(" ");
       turns = 0;

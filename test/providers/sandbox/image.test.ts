@@ -118,7 +118,7 @@ describe("a sandbox picture", () => {
     expect(await sharp(await draw({ prompt: "A logo", format: "png" })).metadata()).toMatchObject({ hasAlpha: false });
   });
 
-  it("says which options had no effect", async () => {
+  it("warns of options without an effect", async () => {
     const { warnings } = await image.generate(imageCall({ prompt: "sea", negativePrompt: "fish", reasoning: true, quality: "ultra" }));
 
     expect(warnings).toHaveLength(3);
@@ -157,7 +157,7 @@ describe("a sandbox edit", () => {
     expect(await difference(red, second)).toBeGreaterThan(1);
   });
 
-  it("draws anew only where the mask is transparent", async () => {
+  it("changes the picture only where the mask is transparent", async () => {
     const [width, height] = [100, 100];
     const hole = {
       input: await sharp({ create: { width: 50, height: 60, channels: 4, background: "#ffffffff" } })

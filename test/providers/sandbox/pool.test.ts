@@ -19,7 +19,7 @@ async function drain(steps: AsyncIterable<unknown>): Promise<number> {
 }
 
 describe("the pool", () => {
-  it("lets other jobs pass streams that nobody reads", async () => {
+  it("lets other jobs pass streams without a reader", async () => {
     const pool = openPool();
     const unread = Array.from({ length: 20 }, () => pool.open<"speech">(SPEECH, never));
     for (const steps of unread) await steps.next();
@@ -29,7 +29,7 @@ describe("the pool", () => {
     await Promise.all(unread.map((steps) => steps.return(null)));
   });
 
-  it("refuses one job more than it may have open, and takes others when those have gone", async () => {
+  it("refuses one job more than its maximum, and takes others when those have gone", async () => {
     const pool = openPool();
     const open = Array.from({ length: SANDBOX_JOBS_MAX }, () => pool.open<"speech">({ ...SPEECH, text: "Hi." }, never));
     const first = Promise.all(open.map((steps) => steps.next()));
@@ -50,7 +50,7 @@ describe("the pool", () => {
     expect(await drain(pool.open<"speech">(SPEECH, never))).toBeGreaterThan(2);
   });
 
-  it("finishes what is under way when it is closed, and takes nothing more", async () => {
+  it("finishes the work under way when it is closed, and takes no more", async () => {
     const pool = new MediaPool();
     const running = drain(pool.open<"speech">(SPEECH, never));
     await pool.close();

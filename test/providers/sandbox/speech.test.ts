@@ -101,7 +101,7 @@ describe("sandbox speech", () => {
     expect(tagged.length).toBeGreaterThan(plain.length);
   });
 
-  it("sends what it has said while it goes on", async () => {
+  it("sends the beginning while it speaks on", async () => {
     const { chunks } = await speech.stream(speechCall({ input: "This is a sentence of some length. ".repeat(12), format: "mp3" }));
     const sizes: number[] = [];
     for await (const chunk of chunks) sizes.push(chunk.length);

@@ -60,7 +60,7 @@ function pieces(chunks: readonly ChatChunk[]): unknown[] {
 }
 
 describe("an ordinary prompt", () => {
-  it("gets a plain answer that says what it is, the same each time, in OpenAI's format", async () => {
+  it("gets a plain answer that names the model, the same each time, in OpenAI's format", async () => {
     const answer = await complete(ask("What is the weather?"));
 
     expect(answer.completion).toMatchObject({
@@ -75,7 +75,7 @@ describe("an ordinary prompt", () => {
     expect(await textOf(ask("What is the weather?"))).toBe(answer.completion.choices?.[0]?.message?.content);
   });
 
-  it("is answered from the last user message, whatever its parts", async () => {
+  it("is answered from the last user message, of any parts", async () => {
     const messages = [
       { role: "user", content: "first" },
       {
@@ -97,7 +97,7 @@ describe("an ordinary prompt", () => {
     expect(await textOf(ask("Hi", { seed: 1 }))).toBe(await textOf(ask("Hi", { seed: 1 })));
   });
 
-  it("streams what it would answer whole, in several chunks, with usage last", async () => {
+  it("streams the answer of a whole request, in several chunks, with usage last", async () => {
     const body = ask("Hi", { n: 2 });
     const { chunks, batches, error } = await stream(body);
     const whole = await complete(body);
@@ -122,8 +122,8 @@ describe("an ordinary prompt", () => {
   });
 });
 
-describe("what a request states", () => {
-  it("is cut at max_tokens", async () => {
+describe("the fields of a request", () => {
+  it("cut the answer at max_tokens", async () => {
     const { completion, usage } = await complete(ask("[repeat 100 word]", { max_tokens: 5 }));
     const { chunks } = await stream(ask("[repeat 100 word]", { max_completion_tokens: 5 }));
 
@@ -133,13 +133,13 @@ describe("what a request states", () => {
     expect(chunks.at(-2)?.object.choices?.[0]?.finish_reason).toBe("length");
   });
 
-  it("keeps what just fits and the beginning of a word that does not", async () => {
+  it("keep words that just fit and the beginning of a word that does not", async () => {
     expect((await complete(ask("[repeat 5 word]", { max_tokens: 5 }))).completion.choices?.[0]?.finish_reason).toBe("stop");
     const long = await complete(ask("[repeat 1 supercalifragilisticexpialidocious]", { max_tokens: 2 }));
     expect(long.usage?.outputTextTokens).toBe(2);
   });
 
-  it("ends before a stop sequence", async () => {
+  it("end it before a stop sequence", async () => {
     expect(await textOf(ask("[echo] one two three", { stop: " two" }))).toBe("one");
     expect(await textOf(ask("[echo] one two three", { stop: ["three", "two"] }))).toBe("one ");
     expect((await complete(ask("[echo] one two", { stop: "two" }))).completion.choices?.[0]?.finish_reason).toBe("stop");
@@ -169,7 +169,7 @@ describe("what a request states", () => {
     expect(chunks.map((chunk) => chunk.object.choices?.[0]?.delta?.reasoning_content ?? "").join("")).toBe(thought);
   });
 
-  it("may hold what the sandbox ignores", async () => {
+  it("are ignored when the sandbox does not know them", async () => {
     expect(await textOf(ask("[echo] ok", { logprobs: true, top_logprobs: 3, temperature: 2, user: "x", odd: {} }))).toBe("ok");
   });
 });
@@ -274,7 +274,7 @@ describe("a directive", () => {
     expect((await complete(ask("[tokens in=0 out=0]"))).usage).toEqual(NO_USAGE);
   });
 
-  it("[tokens] may report what cannot be believed, [no usage] nothing", async () => {
+  it("[tokens] may report implausible amounts, [no usage] nothing", async () => {
     expect((await complete(ask("[tokens in=-5 out=1]"))).usage).toBeNull();
     expect((await complete(ask("[tokens in=1.5]"))).usage).toBeNull();
     expect((await complete(ask("[no usage]"))).completion.usage).toBeUndefined();
@@ -310,7 +310,7 @@ describe("a directive", () => {
     expect(later.error).toMatchObject({ kind: "timeout" });
   });
 
-  it("[delay] and [pace] take their time and hand out what is there meanwhile", async () => {
+  it("[delay] and [pace] take their time and deliver finished pieces meanwhile", async () => {
     const startedAt = performance.now();
     const iterator = (await createSandboxChatProvider().stream(call(ask("[delay 60ms] [pace 40ms] [echo] a b"))))[Symbol.asyncIterator]();
     const seen: { content: string; ms: number }[] = [];
@@ -390,7 +390,7 @@ describe("leaving", () => {
     expect((await aborted.next()).done).toBe(true);
   });
 
-  it("stops a stream that nobody pulls", async () => {
+  it("stops a stream without a reader", async () => {
     const controller = new AbortController();
     const iterator = (await createSandboxChatProvider().stream(call(ask("[repeat 100 word]"), controller.signal)))[Symbol.asyncIterator]();
     await iterator.next();

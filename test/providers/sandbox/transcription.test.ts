@@ -65,7 +65,7 @@ describe("sandbox transcription", () => {
     });
   });
 
-  it("refuses or reads what was cut off, and never hangs", async () => {
+  it("refuses or reads a recording that was cut off, and never hangs", async () => {
     const whole = await record("A sentence that is cut.", "flac");
     const cut = transcription.transcribe(transcriptionCall(whole.slice(0, 60)));
 

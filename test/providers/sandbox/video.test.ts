@@ -9,7 +9,7 @@ import { openSandbox, videoCall } from "../../support/sandbox-media.js";
 const { video } = openSandbox();
 
 describe("a sandbox video", () => {
-  it("is MP4, of the length asked for, and tells how far it is", async () => {
+  it("is MP4 of the requested length, and reports its progress", async () => {
     const told: number[] = [];
 
     const made = await video.generate(videoCall({ prompt: "A boat on the sea", onProgress: (percent) => told.push(percent) }));
@@ -32,7 +32,7 @@ describe("a sandbox video", () => {
     expect(Number(format.duration)).toBeCloseTo(2, 2);
   });
 
-  it.skipIf(!hasFfprobe)(`has the shape asked for${withFfprobe}`, async () => {
+  it.skipIf(!hasFfprobe)(`has the requested shape${withFfprobe}`, async () => {
     const shapeOf = async (call: Partial<VideoCall>) => {
       const { bytes } = await video.generate(videoCall({ prompt: "hills", size: null, ...call }));
       const [stream] = (await probe(bytes, "mp4")).streams;
@@ -43,7 +43,7 @@ describe("a sandbox video", () => {
     expect(await shapeOf({})).toEqual([640, 360]);
   });
 
-  it.skipIf(!hasFfprobe)(`has sound when asked for it${withFfprobe}`, async () => {
+  it.skipIf(!hasFfprobe)(`has sound on request${withFfprobe}`, async () => {
     const { bytes } = await video.generate(videoCall({ prompt: "a forest", hasAudio: true }));
 
     const { streams, complaints } = await probe(bytes, "mp4");
@@ -75,7 +75,7 @@ describe("a sandbox video", () => {
     expect(dominant?.r).toBeGreaterThan((dominant?.g ?? 255) + 80);
   });
 
-  it("says what it did not do", async () => {
+  it("warns of options without an effect", async () => {
     const { warnings } = await video.generate(videoCall({ prompt: "x", size: { width: 65, height: 64 }, negativePrompt: "y" }));
 
     expect(warnings).toEqual(["H.264 wants even sides: the video is 64x64.", "The sandbox does not read negative_prompt."]);
@@ -90,7 +90,7 @@ describe("a sandbox video", () => {
     await expect(video.generate(videoCall({ prompt: "x", ...call }))).rejects.toMatchObject({ status: 400, upstreamParam: param });
   });
 
-  it("fails as its prompt says", async () => {
+  it("fails as its prompt directs", async () => {
     await expect(video.generate(videoCall({ prompt: "[fail 503] x" }))).rejects.toMatchObject({ kind: "status", status: 503 });
     expect((await video.generate(videoCall({ prompt: "[no usage] x" }))).usage).toBeNull();
   });
