@@ -49,7 +49,7 @@ describe("the fault proxy", () => {
     expect(proxy.connectionCount()).toBe(1);
   });
 
-  it("keeps what it is given while it is a black hole, and delivers it once healed", async () => {
+  it("keeps its input while it is a black hole, and delivers it once healed", async () => {
     const socket = await dial();
     await say(socket, "before");
     proxy.blackHole();
@@ -59,7 +59,7 @@ describe("the fault proxy", () => {
     socket.write("held");
     const other = await dial();
     other.write("held too");
-    // Round trips past the proxy, each longer than what one read through it takes, show that the bytes are really kept.
+    // Round trips past the proxy, each longer than one read through it, show that the bytes are really kept.
     const past = await dial(echoPort);
     for (let round = 0; round < 10; round++) await say(past, "past");
     expect(arrived).toEqual([]);
@@ -71,7 +71,7 @@ describe("the fault proxy", () => {
     await expect.poll(() => arrived.join("")).toBe("held");
   });
 
-  it("resets what stands and refuses what comes, until healed", async () => {
+  it("resets open connections and refuses new ones, until healed", async () => {
     const socket = await dial();
     await say(socket, "ping");
     const [error] = await Promise.all([once(socket, "error"), proxy.resetAll()]);
@@ -87,7 +87,7 @@ describe("the fault proxy", () => {
     expect(await say(await dial(), "again")).toBe("again");
   });
 
-  it("cuts a connection after the bytes it is told", async () => {
+  it("cuts a connection after the given number of bytes", async () => {
     const socket = await dial();
     proxy.cutAfter(3);
     let received = "";
@@ -102,7 +102,7 @@ describe("the fault proxy", () => {
     expect(received).toBe("abc");
   });
 
-  it("delays what it passes on", async () => {
+  it("delays the bytes that it passes on", async () => {
     const socket = await dial();
     proxy.delayBy(30);
 

@@ -23,7 +23,7 @@ describe("statistics", () => {
     expect(medianRatio([100], [])).toBeNaN();
   });
 
-  it("shows a dash for what was not measured", () => {
+  it("shows a dash for a missing figure", () => {
     expect(format(null)).toBe("-");
     expect(format(Number.NaN, 2)).toBe("-");
     expect(format(1234.5, 1)).toBe("1,234.5");
@@ -66,19 +66,19 @@ sluice_settler_flush_duration_seconds_count ${count}
 sluice_settler_flush_operations_sum ${operations}
 `;
 
-  it("are what came between two readings of the metrics", () => {
+  it("are counted between two readings of the metrics", () => {
     const [before, after] = [parseFlushes(metrics(10, 0.5, 100)), parseFlushes(metrics(14, 0.75, 164))];
 
     expect(flushesBetween(before, after)).toEqual({ count: 4, seconds: 0.25, operations: 64 });
   });
 
-  it("are unknown of a gateway whose metrics do not tell", () => {
+  it("are unknown for a gateway without that metric", () => {
     expect(flushesBetween(parseFlushes(""), parseFlushes(metrics(1, 1, 1)))).toBeNull();
   });
 });
 
 describe("the documents", () => {
-  it("streams the number of deltas asked for, then a finish reason, usage and the end mark", () => {
+  it("streams the requested number of deltas, then a finish reason, usage and the end mark", () => {
     const { deltas, ending } = streamDocument(20);
 
     const chunks = [...deltas, ...ending.trimEnd().split("\n\n").slice(0, 2)].map((event) => JSON.parse(event.slice("data: ".length)));

@@ -75,7 +75,7 @@ describe("parseConfig", () => {
 
     expect(parsed).toBe(signUp);
     expect(parseConfig({ ...env, METRICS_TOKEN: "0123456789abcdef" }).metrics).toEqual({ token: "0123456789abcdef", isOpen: false });
-    // Where strangers may make no account unless somebody says so, they are shown no more than they need either.
+    // Where strangers may make no account by default, they are shown no more than they need either.
     if (env.SIGN_UP !== undefined) return;
     expect(graphql).toEqual({ introspection: signUp === "open", graphiql: signUp === "open" });
     expect(metrics).toEqual({ token: null, isOpen: signUp === "open" });
@@ -99,7 +99,7 @@ describe("parseConfig", () => {
     expect(parseConfig({ WORKERS: value }).workers).toBe(expected);
   });
 
-  it.each(["0", "65", "-1", "1.5", "many", "Auto", "1e1"])("stops at WORKERS=%s with what is allowed and what to do", (value) => {
+  it.each(["0", "65", "-1", "1.5", "many", "Auto", "1e1"])("stops at WORKERS=%s with the allowed values", (value) => {
     expect(errorOf({ WORKERS: value })).toBe(
       "The configuration is not valid:\n  WORKERS: must be a whole number from 1 to 64, or auto for one on each processor; leave it unset to run one process",
     );
@@ -114,7 +114,7 @@ describe("parseConfig", () => {
     expect(config).toEqual(defaults);
   });
 
-  it("reads what is stated", () => {
+  it("reads stated values", () => {
     const ownerApiKey = createApiKeyText("sk");
 
     const config = parseConfig({
@@ -235,7 +235,7 @@ describe("parseConfig", () => {
     expect(errorOf({ [name]: "x" })).toContain(`${partner}: is needed when ${name} is set`);
   });
 
-  it("refuses a key for an MCP server that is nowhere, and does not repeat it", () => {
+  it("refuses a key for an MCP server without an address, and does not repeat it", () => {
     const error = errorOf({ MCP_SERVERS: '{"ada":"http://localhost:1/mcp"}', MCP_SERVER_KEYS: '{"ada":"fine","search":"hunter2"}' });
 
     expect(error).toContain("MCP_SERVERS: must say where search is");
@@ -276,7 +276,7 @@ describe("addressesOf", () => {
     });
   });
 
-  it("builds what is not stated from the base address", () => {
+  it("builds unset addresses from the base address", () => {
     expect(addressesOf(parseConfig({ BASE_URL: "https://ai.example/gate", MEDIA_URL: "https://media.example" }), 4000)).toEqual({
       baseUrl: "https://ai.example/gate",
       authUrl: "https://ai.example/gate",
@@ -329,7 +329,7 @@ describe(".env", () => {
     expect(read('TIERS=\'[\n  {"name":"free"}\n]\'\nPORT=1\n')).toEqual({ TIERS: '[\n  {"name":"free"}\n]', PORT: "1" });
   });
 
-  it("is not there: nothing happens", () => {
+  it("may be missing", () => {
     const env = {};
     addEnvFile(env, join(tmpdir(), "sluice-no-such-directory"));
     expect(env).toEqual({});
@@ -346,7 +346,7 @@ describe(".env", () => {
   });
 });
 
-describe("Variables that nobody reads", () => {
+describe("unknown variables", () => {
   const find = (...given: string[]) => findMisspelt(given, new Set<string>(ENVIRONMENT_NAMES), ENVIRONMENT_NAMES);
 
   it.each([
@@ -365,7 +365,7 @@ describe("Variables that nobody reads", () => {
     expect(find(given)).toEqual([`${given} is not read; did you mean ${meant}?`]);
   });
 
-  it("are not asked about when they are another program's, or the right one is set as well", () => {
+  it("are accepted when they are another program's, or the right one is set as well", () => {
     const others =
       "PATH HOME USER SHELL TERM LANG PWD OLDPWD HOSTNAME HOSTTYPE LOGNAME MAIL EDITOR TMPDIR DISPLAY SHLVL _ LS_COLORS NODE_ENV NODE_OPTIONS " +
       "PORTS HOSTS PGHOST PGPORT PGDATABASE POSTGRES_URL POSTGRES_PORT MYSQL_HOST REDIS_HOST REDIS_PORT KUBERNETES_PORT REDIS_SERVICE_PORT " +

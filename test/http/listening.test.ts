@@ -57,7 +57,7 @@ describe("a port at which many come at once", () => {
     expect(turns).toBeLessThan(CALLERS / 2);
   });
 
-  it("has all of them answered, whichever socket they came to, and nobody after it was stopped", async () => {
+  it("has all of them answered, through every socket, and none after it was stopped", async () => {
     const server = createHttpServer((_req, res) => res.end("here"));
     const stop = await listening(server);
     const port = portOf(server);
@@ -71,7 +71,7 @@ describe("a port at which many come at once", () => {
   });
 });
 
-describe("a port that another has", () => {
+describe("a port that another program has", () => {
   const refusal = (port: number) => new PassingStartError(`Port ${port} is in use: stop what listens there, or set PORT to another one.`);
 
   it("is not shared with another gateway", async () => {

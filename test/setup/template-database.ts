@@ -1,6 +1,6 @@
 /**
- * Runs once before the test files that need it: what they find built, the templates of their databases, and the suite's PostgreSQL server. Two
- * projects use it, and share what it starts.
+ * Runs once before the test files that need it: builds, the templates of their databases, and the suite's PostgreSQL
+ * server. Two projects share it.
  */
 import type { TestProject } from "vitest/node";
 import { build, CLIENT, DASHBOARD, DOCUMENTS, EXPLORER, SERVER } from "../../scripts/build.mjs";

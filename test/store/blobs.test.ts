@@ -1,4 +1,4 @@
-/** Blobs: whole or not there, whatever happens to the process that writes them. The same of both kinds of store. */
+/** Blobs: whole or absent, through any end of the writing process. The same for both kinds of store. */
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -117,7 +117,7 @@ describe.each(KINDS.filter(({ isHere }) => isHere))("a blob of a $kind", ({ draf
     expect(await draftsLeft()).toEqual([]);
   });
 
-  it("has no name before it was received, and is hashed by then", async () => {
+  it("has no name until it is received, and is hashed by then", async () => {
     const bytes = randomBytes(300_000);
 
     const draft = await blobs.receive(inPieces(bytes.subarray(0, 7), bytes.subarray(7)), { sizeBytesMax: bytes.length });
@@ -145,7 +145,7 @@ describe.each(KINDS.filter(({ isHere }) => isHere))("a blob of a $kind", ({ draf
     expect(await draftsLeft()).toEqual([]);
   });
 
-  it("may have to be the first of its name, of however many at once", async () => {
+  it("may be required to be the first of its name, among concurrent writes", async () => {
     const received = await Promise.all(["a", "b", "c"].map((text) => blobs.receive(inPieces(text), { sizeBytesMax: 1 })));
 
     const outcomes = await Promise.allSettled(received.map((draft) => draft.save("media/first", { isNew: true })));
@@ -199,7 +199,7 @@ describe("a directory", () => {
     blobs = await openDirectoryBlobs(dataDir);
   });
 
-  it("keeps its id and its blobs, and drops what was being written", async () => {
+  it("keeps its id and its blobs, and drops unfinished ones", async () => {
     await blobs.put("media/kept", Buffer.from("kept"));
     const again = await openDirectoryBlobs(dataDir);
 
@@ -331,7 +331,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
   const openLarge = async () => ((await store.open("media/large")) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   const AWAY = { code: "SERVICE_UNAVAILABLE", message: "The file store does not answer." };
 
-  it("fails whatever is asked of it, and answers again afterwards", async () => {
+  it("fails every operation, and answers again afterwards", async () => {
     await back();
     const draft = await store.receive(inPieces("abc"), { sizeBytesMax: 3 });
     other.freeze();
@@ -354,7 +354,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
     expect(await readdir(join(dataDir, "hanging-drafts"))).toEqual([]);
   });
 
-  it("fails an upload that it stops taking, and a download that it stops giving", async () => {
+  it("fails an upload that it stops receiving, and a download that it stops sending", async () => {
     await back();
     const chunks = await openLarge();
     await chunks.next();
@@ -397,7 +397,7 @@ describe("the origin of a bucket", () => {
     ["at AWS", { bucket: "mill", endpoint: null, region: "eu-central-1" }],
     ["at AWS, with a dot in its name", { bucket: "mill.example", endpoint: null, region: "eu-central-1" }],
     ["elsewhere", { bucket: "mill", endpoint: "https://store.example:9000/s3", region: "us-east-1" }],
-  ])("is that of the addresses that browsers are given: %s", async (_, place) => {
+  ])("is the origin of the addresses that browsers get: %s", async (_, place) => {
     const settings = { ...place, credentials };
     const client = await createS3Client(settings);
 

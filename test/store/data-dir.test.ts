@@ -34,7 +34,7 @@ async function reopen(dataDir: DataDir): Promise<DataDir> {
 }
 
 describe("the lock", () => {
-  it("makes the directory and lets nobody else of this system read it", async () => {
+  it("makes a directory that only its owner can read", async () => {
     const { path } = await open();
 
     expect(statSync(path).mode & 0o777).toBe(0o700);
@@ -54,7 +54,7 @@ describe("the lock", () => {
     await expect(openDataDir(alias)).rejects.toThrow("is in use by");
   });
 
-  it("lets one of many that ask at once have it", async () => {
+  it("is granted to one of many at once", async () => {
     const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => open()));
 
     expect(attempts.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
@@ -121,7 +121,7 @@ describe("the workers of a gateway", () => {
     expect(await openWorker(2)).toMatchObject({ workerNumber: 2, instanceId: first.instanceId });
   });
 
-  it("find what others have left, and what a gateway of one process has; which finds what they have", async () => {
+  it("take over abandoned directories, and those of a gateway of one process; which takes over theirs", async () => {
     const primary = await open();
     const [one, two, three] = [await openWorker(1), await openWorker(2), await openWorker(3)];
     const visited: string[] = [];
@@ -143,7 +143,7 @@ describe("the workers of a gateway", () => {
   });
 });
 
-describe("what is kept", () => {
+describe("kept data", () => {
   it("keeps the instance id", async () => {
     const first = await open();
     const second = await reopen(first);

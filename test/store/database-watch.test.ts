@@ -26,7 +26,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL", () => {
   const open = () => openDatabase({ databaseUrl: postgres.url, dataDir, log: silentLog });
   const AWAY = { code: "SERVICE_UNAVAILABLE" };
 
-  it("that is stopped ends what waits for it, before connections time out, and what comes later at once", async () => {
+  it("that is stopped ends waiting work before connections time out, and later work at once", async () => {
     const database = await open();
     const { prisma } = database;
     await prisma.$queryRaw`SELECT 1`;
@@ -52,7 +52,7 @@ describe.skipIf(!isPostgresInstalled)("PostgreSQL", () => {
     await database.close();
   });
 
-  it("that only takes its time is waited for, however often it is asked meanwhile", async () => {
+  it("that is merely slow is waited for, through any number of requests", async () => {
     const pool = new pg.Pool({ connectionString: postgres.url });
     let pings = 0;
     const watch = new DatabaseWatch({

@@ -40,7 +40,7 @@ function countGaps(events: Events): { count: number } {
   return gaps;
 }
 
-/** What had been warned of at each doubt. */
+/** The warnings so far at each doubt. */
 function recordDoubts(process: Process): number[] {
   const doubts: number[] = [];
   process.events.onDoubt(() => doubts.push(process.warnings().length));
@@ -277,7 +277,7 @@ describe.each([
     expect(heard).toEqual(told);
   });
 
-  it.skipIf(!isInstalled)("are told as far as they are understood", async () => {
+  it.skipIf(!isInstalled)("are delivered as far as they are understood", async () => {
     const b = await open();
     const heard = [record(b.events, "api-key-changed"), record(b.events, "usage-recorded"), record(b.events, "balance-changed")];
 
@@ -300,7 +300,7 @@ describe.each([
     expect(b.warnings()).toEqual([]);
   });
 
-  it.skipIf(!isInstalled)("tell at the end what was published just before it", async () => {
+  it.skipIf(!isInstalled)("deliver at the end an event that was published just before it", async () => {
     const [a, b] = [await open(), await open()];
     const heard = record(b.events, "usage-recorded");
 
@@ -332,7 +332,7 @@ describe.each([
     expect(heardByB).toEqual([changed("while away")]);
     expect(gaps.count).toBe(1);
     expect(a.warnings()).toHaveLength(1);
-    // Whoever was told of the gap hears everything from then on.
+    // A listener that was notified of the gap gets everything from then on.
     b.events.publish("api-key-changed", changed("after"));
     await eventually(() => expect(heardByA).toContainEqual(changed("after")));
   });
@@ -356,7 +356,7 @@ describe.each([
     expect(a.warnings().filter((message) => message.includes("left out"))).toHaveLength(1);
   });
 
-  it.skipIf(!isInstalled)("are heard again after a connection has fallen silent that nobody uses", async () => {
+  it.skipIf(!isInstalled)("are delivered again after an idle connection has gone silent", async () => {
     const [a, b] = [await open(), await open()];
     const gaps = countGaps(b.events);
     const doubts = recordDoubts(b);
@@ -373,7 +373,7 @@ describe.each([
     await eventually(() => expect(heard).toEqual([changed("k1")]));
   });
 
-  it.skipIf(!isInstalled)("for caches are told again when a connection has fallen silent under them", async () => {
+  it.skipIf(!isInstalled)("for caches are repeated when the connection under them has gone silent", async () => {
     const [a, b] = [await open(), await open()];
     const heard = record(a.events, "api-key-changed");
     await b.silence();
@@ -421,8 +421,8 @@ describe.skipIf(!isRedisInstalled)("events through a Redis of several tenants", 
   });
 });
 
-describe("events without the Redis that was configured", () => {
-  it("are this process's own until it is there", async () => {
+describe("events without the configured Redis", () => {
+  it("stay in this process until it is there", async () => {
     const unused = createServer().listen(0, "127.0.0.1");
     await once(unused, "listening");
     const address = unused.address();
@@ -440,8 +440,8 @@ describe("events without the Redis that was configured", () => {
   });
 });
 
-describe("what is kept up to date by events that must arrive", () => {
-  it("is dropped or looked up anew also while they may not arrive", () => {
+describe("a cache that events must keep up to date", () => {
+  it("is dropped or read again while they may not arrive", () => {
     const sources = fileURLToPath(new URL("../../src/services/", import.meta.url));
     // It queues messages for display.
     const exempt = [join("webhooks", "notices.ts")];

@@ -68,7 +68,7 @@ describe.skipIf(!isPostgresInstalled)("Ledgers of several processes on one Postg
 
     const named = (kind: LedgerOperation["kind"], outcome: LedgerOutcome["outcome"]) =>
       flushed.filter(([operation, result]) => operation.kind === kind && result.outcome === outcome);
-    // By generation: what it was charged in the end, which is what its correction says when it has one.
+    // By generation: its final charge, which is that of its correction if it has one.
     const charges = new Map(
       [...named("recover", "ok"), ...named("settle", "ok"), ...named("settle", "corrected")].map(([{ id }, { charged }]) => [id, charged]),
     );
@@ -193,7 +193,7 @@ function setBudget(pool: Pick<TestDatabase["database"]["pool"], "query">, { acco
   return pool.query("SELECT credit_set_budget($1, $2, $3)", [accountId, apiKeyId, remaining]);
 }
 
-/** New holds, and whatever becomes of earlier ones, in any order of accounts. */
+/** New holds, and any end of earlier ones, in any order of accounts. */
 function randomBatch(payers: readonly TestPayer[], open: LedgerOperation[]): LedgerOperation[] {
   const batch = new Map<string, LedgerOperation>();
   const size = 1 + randomInt(OPERATIONS_MAX);
@@ -216,7 +216,7 @@ function randomSequel(held: LedgerOperation & { kind: "hold" }, open: LedgerOper
   if (kind === 0) return extend(held, BigInt(randomInt(60)), BigInt(randomInt(60)));
   // Now and then it stays in the list: it is then settled, released or extended once more.
   if (randomInt(5) > 0) open.splice(open.indexOf(held), 1);
-  // What was recovered is settled now and then, which corrects it.
+  // Recovered generations are settled now and then, which corrects them.
   if (kind === 1 && randomInt(2) === 0) return recover(held, BigInt(randomInt(80)));
   return kind === 1 ? release(held) : settle(held, BigInt(randomInt(80)));
 }

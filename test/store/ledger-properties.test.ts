@@ -1,7 +1,7 @@
 /**
- * Any sequence of batches does to the database what it does to plain arithmetic (test/support/ledger-model.ts), and keeps
- * every invariant of the books. More runs than the usual ones: `LEDGER_RUNS=5000 npx vitest run test/store/ledger-properties`;
- * a failure prints its seed and path, which `LEDGER_SEED` and `LEDGER_PATH` repeat.
+ * Any sequence of batches has the results of plain arithmetic (test/support/ledger-model.ts), and keeps every invariant
+ * of the books. More runs than usual: `LEDGER_RUNS=5000 npx vitest run test/store/ledger-properties`; a failure prints
+ * its seed and path, which `LEDGER_SEED` and `LEDGER_PATH` repeat.
  */
 import fc from "fast-check";
 import type pg from "pg";
@@ -44,7 +44,7 @@ const upTo = (max: number) => fc.integer({ min: 0, max }).map(BigInt);
 const amount = fc.oneof({ weight: 30, arbitrary: upTo(9) }, { weight: 1, arbitrary: fc.constant(HUGE) });
 
 /**
- * An operation is planned by what it finds: a generation that is new, one whose hold is open, or one that has been
+ * An operation is planned from the present state: a new generation, one whose hold is open, or one that has been
  * settled, released or refused.
  */
 const PAYERS = 8;
@@ -108,7 +108,7 @@ interface Generation {
 }
 
 it(
-  "answers and keeps what plain arithmetic answers and keeps, whatever is asked of it in whatever order",
+  "answers and keeps the results of plain arithmetic, for any operations in any order",
   async () => {
     const { LEDGER_SEED: seed, LEDGER_PATH: path } = process.env;
     await fc.assert(fc.asyncProperty(world, play), { numRuns: RUNS, ...(seed && { seed: Number(seed) }), ...(path && { path }) });
@@ -260,7 +260,10 @@ const BOOKS = {
 };
 type Books = Record<keyof typeof BOOKS, Record<string, readonly (string | null)[]>>;
 
-/** Prepared by name, which the embedded database keeps for all of its connections: planning is most of what these cost. */
+/**
+ * Prepared by name, which the embedded database keeps for all of its connections: planning is most of the cost of these
+ * statements.
+ */
 async function prepareChecks(): Promise<void> {
   const queries = [...Object.values(BOOKS), ...Object.values(INVARIANTS)];
   for (const [index, query] of queries.entries()) await pool.query(`PREPARE check_${index} AS ${query}`);

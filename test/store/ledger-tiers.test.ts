@@ -24,7 +24,7 @@ const NOON = new Date("2026-11-21T12:00:00.000Z");
 const MIDNIGHT = new Date("2026-11-22T00:00:00.000Z");
 const NEXT_MIDNIGHT = new Date("2026-11-23T00:00:00.000Z");
 
-describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
+describe.each(DATABASE_KINDS)("D the ledger on $name", ({ isAbsent, open }) => {
   describe.skipIf(isAbsent)("", () => {
     let test: TestDatabase;
     let pool: pg.Pool;
@@ -60,8 +60,8 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       return rows.map((row) => BigInt(row.amount_nanocredits));
     };
 
-    describe("refills", () => {
-      it("an account that never was, at once, and once", async () => {
+    describe("D refills", () => {
+      it("fill a new account, at once, and once", async () => {
         const accountId = await freeAccount({ pack: 5n }, null);
         const id = randomUUID();
 
@@ -77,28 +77,28 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await refillsOf(accountId)).toEqual([10n]);
       });
 
-      it("at the boundary, and not a millisecond before", async () => {
+      it("come at the boundary, and not a millisecond before", async () => {
         const accountId = await freeAccount();
 
         expect(await refill(accountId, new Date(MIDNIGHT.getTime() - 1))).toMatchObject({ outcome: "not_due", resetsAt: MIDNIGHT });
         expect(await refill(accountId, MIDNIGHT)).toMatchObject({ outcome: "refilled", change: 10n, resetsAt: NEXT_MIDNIGHT });
       });
 
-      it("sets the bucket and does not stack: what is there counts, and what is there beyond goes", async () => {
+      it("set the bucket to the tier's amount and do not stack: the rest counts, and more than the amount is dropped", async () => {
         const [some, more] = [await freeAccount({ tier: 4n, crypto: 1n }), await freeAccount({ tier: 14n, crypto: 1n })];
 
         expect(await refill(some, MIDNIGHT)).toMatchObject({ change: 6n, available: 11n });
         expect(await refill(more, MIDNIGHT)).toMatchObject({ change: -4n, available: 11n });
       });
 
-      it("writes no line when the bucket is full, and moves the boundary all the same", async () => {
+      it("write no line when the bucket is full, and move the boundary all the same", async () => {
         const accountId = await freeAccount({ tier: 10n });
 
         expect(await refill(accountId, MIDNIGHT)).toMatchObject({ outcome: "refilled", change: 0n, resetsAt: NEXT_MIDNIGHT });
         expect(await refillsOf(accountId)).toEqual([]);
       });
 
-      it("takes nothing away that is held", async () => {
+      it("take no held credits away", async () => {
         const accountId = await freeAccount({ tier: 30n });
         const held = hold(payer(accountId), 25n);
         await ledger.flush([held]);
@@ -109,7 +109,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(outcome).toMatchObject({ charged: 25n, writtenOff: 0n, meterSource: "tier" });
       });
 
-      it("once, however many processes ask at once", async () => {
+      it("come once, however many processes request them at once", async () => {
         const accountId = await freeAccount();
         const others = Array.from({ length: 8 }, () => createTestLedger(test.database));
 
@@ -123,14 +123,14 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await refillsOf(accountId)).toEqual([10n]);
       });
 
-      it("not backwards, when another process's clock is behind", async () => {
+      it("do not move the boundary back, when another process's clock is behind", async () => {
         const accountId = await freeAccount();
         await refill(accountId, MIDNIGHT);
 
         expect(await refill(accountId, NOON, { nextReset: MIDNIGHT })).toMatchObject({ outcome: "not_due", resetsAt: NEXT_MIDNIGHT });
       });
 
-      it("not by the rules of a tier that the account no longer has", async () => {
+      it("ignore the rules of a tier that the account no longer has", async () => {
         const accountId = await freeAccount();
 
         expect(await refill(accountId, MIDNIGHT, { tier: "plus", amount: 50n })).toMatchObject({ outcome: "tier_changed", tier: "free" });
@@ -138,7 +138,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await refillsOf(accountId)).toEqual([]);
       });
 
-      it("nothing for an account without a tier that refills, whose rest lapses at its last boundary", async () => {
+      it("give nothing to an account without a tier that refills, whose rest lapses at its last boundary", async () => {
         const [never, lapsing] = [await freeAccount({ tier: 3n }, null), await freeAccount({ tier: 3n, pack: 1n })];
         const nothing = { amount: 0n, nextReset: null };
 
@@ -148,7 +148,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await refill(lapsing, MIDNIGHT, nothing)).toMatchObject({ outcome: "not_due", resetsAt: null });
       });
 
-      it("says when there is no such account, and refuses a boundary that is not ahead and an amount below 0", async () => {
+      it("report a missing account, and refuse a boundary that is not ahead and an amount below 0", async () => {
         const accountId = await freeAccount();
 
         expect(await refill(randomUUID(), MIDNIGHT)).toEqual({ outcome: "missing", change: 0n, tier: null, resetsAt: null, available: 0n });
@@ -158,7 +158,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
     });
 
     describe("a change of tier", () => {
-      it("fills up to what the new one gives, at once", async () => {
+      it("fills up to the new tier's amount, at once", async () => {
         const accountId = await freeAccount({ tier: 4n });
         const id = randomUUID();
 
@@ -183,7 +183,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await setTier(accountId, "plus")).toMatchObject({ outcome: "unchanged", change: 0n, available: 30n });
       });
 
-      it("leaves what is there beyond the new one until the next boundary", async () => {
+      it("keeps credits above the new amount until the next boundary", async () => {
         const accountId = await freeAccount({ tier: 9n });
 
         expect(await setTier(accountId, "small", { amount: 2n })).toMatchObject({ outcome: "set", change: 0n, resetsAt: NEXT_MIDNIGHT });
@@ -192,7 +192,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         ).toMatchObject({ change: -7n, available: 2n });
       });
 
-      it("to none keeps the rest until the boundary that it would have had", async () => {
+      it("to none keeps the rest until the next boundary", async () => {
         const accountId = await freeAccount({ tier: 9n });
 
         expect(await setTier(accountId, null, { amount: 0n, nextReset: null })).toMatchObject({
@@ -205,7 +205,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await setTier(accountId, null, { amount: 0n, nextReset: null })).toMatchObject({ outcome: "unchanged" });
       });
 
-      it("says when there is no such account", async () => {
+      it("reports a missing account", async () => {
         expect(await setTier(randomUUID(), "plus")).toMatchObject({ outcome: "missing" });
       });
     });
@@ -239,7 +239,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         ]);
       });
 
-      it("counts what was charged, free requests too, and nothing twice", async () => {
+      it("counts charged generations, free ones too, and nothing twice", async () => {
         const app = randomUUID();
         const poor = await appPayer(app, { pack: 2n });
         const charge = settle(poor, 9n);
@@ -262,7 +262,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         expect(await readApp(app)).toEqual([{ day: "2026-11-21", model: "acme/chat", requests: 1, cost: "2" }]);
       });
 
-      it("stands in nobody's way: batches of several processes on the same apps, in any order, all commit", async () => {
+      it("blocks no batch: batches of several processes on the same apps, in any order, all commit", async () => {
         const apps = [randomUUID(), randomUUID(), randomUUID()];
         const processes = await Promise.all(
           Array.from({ length: 4 }, async () => ({

@@ -26,7 +26,7 @@ import { DATABASE_KINDS } from "../support/shared-database.js";
 
 const HUGE = 2n ** 62n;
 
-describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
+describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
   describe.skipIf(isAbsent)("", () => {
     let test: TestDatabase;
     let pool: pg.Pool;
@@ -51,7 +51,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
     const payerWith = (balances: Parameters<typeof createPayer>[2], budget: bigint | null = null) =>
       createPayer(pool, ledger, balances, budget);
 
-    it("sets aside, charges, and returns the rest", async () => {
+    it("holds, charges, and returns the rest", async () => {
       const payer = await payerWith({ pack: 100n }, 60n);
       const held = hold(payer, 50n);
 
@@ -76,7 +76,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       ]);
     });
 
-    it("writes the usage row as it was told", async () => {
+    it("writes the usage record unchanged", async () => {
       const payer = await payerWith({ pack: 5n });
       const parentRequestId = randomUUID();
       const usage = {
@@ -125,7 +125,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       });
     });
 
-    it("corrects what recovery settled by the real settlement, once, whatever was more or less", async () => {
+    it("corrects a recovery by the real settlement, once, to a higher or lower charge", async () => {
       const app = randomUUID();
       const accountId = await createAccount(pool, ledger, { tier: 3n, pack: 100n });
       const payer = { accountId, apiKeyId: await createKey(pool, accountId, 50n, randomUUID(), app) };
@@ -166,7 +166,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(daily.map(({ model, requests, costNanocredits }) => [model, requests, costNanocredits])).toEqual([["acme/chat", 2, 21n]]);
     });
 
-    it("writes off what a correction cannot charge, and takes that back first when it turns out to be less", async () => {
+    it("writes off the part that a correction cannot charge, and refunds that first when the charge turns out lower", async () => {
       const payer = await payerWith({ pack: 10n });
       const [more, less] = [hold(payer, 5n), hold(payer, 5n)];
       await ledger.flush([more, less]);
@@ -176,7 +176,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(settle(less, 6n))).toMatchObject({ outcome: "corrected", charged: 5n, writtenOff: -2n });
     });
 
-    it("never sets a key's budget below what its open holds may still cost", async () => {
+    it("never sets a key's budget below the most that its open holds may cost", async () => {
       const payer = await payerWith({ pack: 100n }, 50n);
       const held = hold(payer, 20n);
       await ledger.flush([held, settle(payer, 5n)]);
@@ -192,7 +192,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(hold(payer, 60n))).toMatchObject({ outcome: "ok", keyAvailable: null });
     });
 
-    it("lets all tiers together spend no more than the cap in a day, and charges what was delivered", async () => {
+    it("caps the daily spending of all tiers together, and charges delivered answers", async () => {
       const { rows } = await pool.query("SELECT coalesce(sum(tier_nanocredits), 0) AS spent FROM free_spend_daily");
       const open = await pool.query("SELECT coalesce(sum(tier_nanocredits), 0) AS held FROM hold");
       const freeSpendCap = BigInt(rows[0].spent) + BigInt(open.rows[0].held) + 10n;
@@ -201,7 +201,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       const held = hold(a, 7n);
 
       expect(await first.flush([held])).toMatchObject([{ outcome: "ok", available: 3n }]);
-      // What is set aside counts, for every process; what the tiers may not give comes from other buckets.
+      // Holds count, for every process; amounts beyond the cap come from other buckets.
       expect(await second.flush([hold(a, 4n), hold(b, 9n)])).toMatchObject([
         { outcome: "free_spend_exhausted", isContended: false, available: 3n },
         { outcome: "free_spend_exhausted", isContended: false, available: 8n },
@@ -212,7 +212,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
         { outcome: "ok", charged: 8n },
         { outcome: "ok", charged: 9n },
       ]);
-      // What has been delivered is charged, also beyond the cap when no other bucket has it.
+      // Delivered answers are charged, also beyond the cap when no other bucket covers them.
       expect((await readAccount(pool, a.accountId)).buckets).toMatchObject({ tier: 91n });
       expect((await readAccount(pool, b.accountId)).buckets).toMatchObject({ tier: 97n, pack: 0n });
       expect(await first.flush([hold(a, 1n)])).toMatchObject([{ outcome: "free_spend_exhausted", available: 0n }]);
@@ -305,7 +305,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(hold(poor, 3n))).toMatchObject({ outcome: "ok", available: 97n, keyAvailable: 0n });
     });
 
-    it("says of a refusal whether the release of other holds could turn it", async () => {
+    it("says of a refusal whether releases of other holds could turn it", async () => {
       const account = await payerWith({ tier: 1n, pack: 9n });
       const budget = await payerWith({ pack: 100n }, 10n);
       await ledger.flush([hold(account, 6n), hold(budget, 6n)]);
@@ -326,7 +326,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(settle(held, 0n))).toMatchObject({ outcome: "ok", charged: 0n, writtenOff: 0n });
     });
 
-    it("frees money before it takes it, whatever the order within a batch", async () => {
+    it("frees credits before it holds them, in any order within a batch", async () => {
       const payer = await payerWith({ pack: 10n });
       const first = hold(payer, 10n);
       await one(first);
@@ -340,7 +340,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       ]);
     });
 
-    it("charges more than the hold as far as the account goes, and writes the rest off", async () => {
+    it("charges more than the hold as far as the balance goes, and writes the rest off", async () => {
       const payer = await payerWith({ tier: 2n, pack: 10n });
       const other = hold(payer, 3n);
       const held = hold(payer, 4n);
@@ -402,7 +402,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(held)).toMatchObject({ outcome: "ok", available: 0n });
     });
 
-    it("extends a hold from the buckets that are free, and notes the meter even when it is refused", async () => {
+    it("extends a hold from the available buckets, and notes the meter even when it is refused", async () => {
       const payer = await payerWith({ tier: 3n, crypto: 2n, pack: 5n });
       const held = hold(payer, 2n);
       await one(held);
@@ -522,7 +522,7 @@ describe.each(DATABASE_KINDS)("The ledger on $name", ({ isAbsent, open }) => {
       expect(await one(good)).toMatchObject({ outcome: "ok", charged: 1n });
     });
 
-    it("lets nobody change, remove or empty what it has written", async () => {
+    it("refuses to change, remove or empty its entries", async () => {
       const payer = await payerWith({ pack: 10n });
       await one(settle(payer, 1n));
 

@@ -31,7 +31,7 @@ describe("migrate", () => {
     return rows.map((row) => row.migration_name);
   }
 
-  it("applies what is new, in order, and books it as Prisma does", async () => {
+  it("applies new migrations, in order, and records them as Prisma does", async () => {
     addMigration("29990101000000_first", "CREATE TABLE step (name TEXT);");
     addMigration("29990101000001_second", "INSERT INTO step VALUES ('second');");
 

@@ -1,4 +1,4 @@
-/** PostgreSQL behind a connection pooler, which gives each transaction whatever session of the server is free. */
+/** PostgreSQL behind a connection pooler, which gives each transaction any free session of the server. */
 import { rm } from "node:fs/promises";
 import type pg from "pg";
 import { type Logger, pino } from "pino";
@@ -70,7 +70,7 @@ describe.skipIf(absence !== null)("a database behind a connection pooler", () =>
     return rows[0];
   }
 
-  it("is told from one that is not", async () => {
+  it("is recognized as one", async () => {
     expect((await open()).isPooled).toBe(true);
     expect((await open({ databaseUrl: server.url })).isPooled).toBe(false);
   });
@@ -85,7 +85,7 @@ describe.skipIf(absence !== null)("a database behind a connection pooler", () =>
     expect((await administration.query("SELECT FROM pg_locks WHERE locktype = 'advisory'")).rowCount).toBe(0);
   });
 
-  it("is asked in UTC whatever its own time zone, and its sessions keep nothing else", async () => {
+  it("is used in UTC, with any time zone of its own, and its sessions keep no other state", async () => {
     await administration.query(
       "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_database()); END $$",
     );
@@ -103,7 +103,7 @@ describe.skipIf(absence !== null)("a database behind a connection pooler", () =>
     await administration.query("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET timezone', current_database()); END $$");
   });
 
-  it("whose role ends nothing that hangs is warned of, with what to run", async () => {
+  it("whose role cannot end hanging statements is warned of, with the command to run", async () => {
     const { log, said } = capture();
     await open({ log });
 

@@ -15,7 +15,7 @@ import { settle, usageRecord } from "../support/ledger.js";
 
 const PAYER = { accountId: "6b9e3a51-2f0e-4b7a-9f0e-1c2d3e4f5a6b", apiKeyId: null };
 
-describe("The settlement spool", () => {
+describe("the settlement spool", () => {
   let dataDir: string;
   let path: string;
   let spool: SettlementSpool;
@@ -41,7 +41,7 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual([]);
   });
 
-  it("gives a new process what it was given, in order, to the last field", async () => {
+  it("gives a new process its entries, in order, to the last field", async () => {
     const kept = [
       settle({ ...PAYER, apiKeyId: "0f0e0d0c-0b0a-4909-8807-060504030201" }, 2n ** 62n, { paidOnly: true }),
       settle(PAYER, 0n, { record: usageRecord({ model: "acme/líne\nbreak \u2028", timeToFirstTokenMs: 4, status: "cancelled" }) }),
@@ -61,12 +61,12 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual(kept);
   });
 
-  it("can be read by nobody but its owner", async () => {
+  it("is readable by its owner alone", async () => {
     expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(join(dataDir, "spool"))).mode & 0o777).toBe(0o700);
   });
 
-  it("passes over a last line that was not written whole", async () => {
+  it("skips a last line that was not written whole", async () => {
     const [first, second] = settlements(2) as [SettleOperation, SettleOperation];
     await spool.append(first);
     await spool.append(second);
@@ -80,7 +80,7 @@ describe("The settlement spool", () => {
   it.each([
     ["alone in the file", 0],
     ["after whole ones", 2],
-  ])("keeps what is appended after a line that was not written whole, %s", async (_, before) => {
+  ])("keeps an entry after a line that was not written whole, %s", async (_, before) => {
     const [later, ...kept] = settlements(before + 1) as [SettleOperation, ...SettleOperation[]];
     for (const operation of kept) await spool.append(operation);
     await appendFile(path, '{"kind":"settle","id":"6b9e3a51-2f0e-4b7a-9');
@@ -92,7 +92,7 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual([...kept, later]);
   });
 
-  it("empties itself when it is told to", async () => {
+  it("can be cleared", async () => {
     for (const operation of settlements(3)) await spool.append(operation);
 
     await spool.clear(() => true);
@@ -124,7 +124,7 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual([later]);
   });
 
-  it("takes up to its limit and refuses what does not fit, until it is cleared", async () => {
+  it("takes up to its limit and refuses further entries, until it is cleared", async () => {
     const [first, second] = settlements(2) as [SettleOperation, SettleOperation];
     await spool.append(first);
     const lineBytes = (await stat(path)).size;
@@ -142,7 +142,7 @@ describe("The settlement spool", () => {
     expect(await spool.read()).toEqual([second]);
   });
 
-  it("takes over what another directory's has, behind its own, and leaves nothing there", async () => {
+  it("takes over another directory's entries, behind its own, and leaves none there", async () => {
     const [own, other, refused] = settlements(3) as [SettleOperation, SettleOperation, SettleOperation];
     const from = join(dataDir, "workers/3");
     expect(await hasSettlements(from)).toBe(false);

@@ -29,11 +29,11 @@ describe.skipIf(!isPostgresInstalled)("a database at DATABASE_URL", () => {
     await rm(dataDir, { recursive: true });
   });
 
-  it("is not this process's alone", () => {
+  it("is shared with other processes", () => {
     expect(database.isExclusive).toBe(false);
   });
 
-  it("has sessions that count days in UTC, compile nothing, and end what hangs", async () => {
+  it("has sessions that count days in UTC, compile nothing, and end hanging statements", async () => {
     const { rows } = await database.pool.query(
       "SELECT name, setting FROM pg_settings WHERE name IN ('jit', 'TimeZone', 'statement_timeout', 'idle_in_transaction_session_timeout') ORDER BY name",
     );
@@ -55,7 +55,7 @@ describe.skipIf(!isPostgresInstalled)("a database at DATABASE_URL", () => {
     await expect(database.prisma.account.count()).resolves.toBe(0);
   });
 
-  it("rejects what was under way on a connection that is lost, and goes on", async () => {
+  it("rejects the query of a connection that is lost, and goes on", async () => {
     const underWay = Promise.allSettled([
       database.pool.query("SELECT pg_sleep(60)"),
       database.prisma.$queryRaw`SELECT 1 FROM pg_sleep(60)`,
@@ -92,7 +92,7 @@ describe.skipIf(!isPostgresInstalled)("a database at DATABASE_URL", () => {
     await expect(database.prisma.account.count()).resolves.toBe(0);
   });
 
-  it("says at the start that nobody answers", async () => {
+  it("reports a missing server at the start", async () => {
     await expect(open("postgresql://nobody@127.0.0.1:1/nothing")).rejects.toThrow("The database at DATABASE_URL does not answer: ");
   });
 

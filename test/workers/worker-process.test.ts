@@ -1,4 +1,4 @@
-/** Workers that are held up or end, as their primary sees them: what was handed to one that cannot take it is another's. */
+/** Workers that hang or end, as their primary sees them: a connection that one cannot take goes to another. */
 import { spawnSync } from "node:child_process";
 import { rm } from "node:fs/promises";
 import { connect } from "node:net";
@@ -56,21 +56,21 @@ describe("a worker, to its primary", () => {
     });
   }
 
-  /** Who has taken a connection, known when somebody has. */
+  /** Resolves with the worker that has taken the connection. */
   const taker = (): Promise<string> => text(connect(port, "127.0.0.1"));
 
   it("answers pings as long as its event loop turns, however many there are", async () => {
     const { worker } = await start(1);
     for (let ping = 0; ping < MANY_PINGS; ping++) {
       expect(worker.ping()).toBe(true);
-      // What comes after a ping is answered after it.
+      // An answer after the one to a ping shows that the ping was answered.
       expect(await worker.ask("who", null, 20_000)).toBe(1);
     }
     expect(worker.isBusy).toBe(false);
     expect(await taker()).toBe("1");
   });
 
-  it("is to be ended when its event loop hangs, and what it was handed goes to another", async () => {
+  it("is ended when its event loop hangs, and its waiting connections go to another", async () => {
     const { worker, ended } = await start(1);
     void worker.ask("hang", null, 20_000);
     const handed = taker();
@@ -87,7 +87,7 @@ describe("a worker, to its primary", () => {
     expect(await handed).toBe("2");
   });
 
-  it.skipIf(!hasPrlimit)("is not waited for when it had no descriptor free for a connection: another gets it", async () => {
+  it.skipIf(!hasPrlimit)("is skipped when it had no descriptor free for a connection: another gets it", async () => {
     const { worker } = await start(1);
     const limit = (descriptors: string) => spawnSync("prlimit", ["--pid", String(worker.pid), `--nofile=${descriptors}`]).status;
     expect(limit("4:1024")).toBe(0);
