@@ -1,6 +1,6 @@
 /**
- * What an agent at work reaches (docs/spec/agents.md#run-tokens): every route and every root field is asked with its token. What is not on
- * these lists must be refused, so that a new one is out of its reach until somebody decides otherwise.
+ * The reach of an agent at work (docs/spec/agents.md#run-tokens): its token is tried on every route and every root
+ * field. Those outside of these lists must be refused, so that a new one is out of its reach until it is added here.
  */
 import { type GraphQLField, type GraphQLObjectType, getNamedType, isCompositeType } from "graphql";
 import { v7 as uuidv7 } from "uuid";
@@ -88,17 +88,17 @@ const bearer = () => ({ Authorization: `Bearer ${token}` });
 describe("an agent at work", () => {
   const routes = recordRoutes().flatMap(({ path, methods }) => Object.keys(methods).map((method) => `${method} ${path}`));
 
-  it("is let in by every route of the list, and by /mcp", async () => {
+  it("may use every route of the list, and /mcp", async () => {
     expect(ROUTES.filter((route) => !routes.includes(route))).toEqual([]);
     for (const route of [...ROUTES, "POST /mcp"]) {
       const [method = "", path = ""] = route.split(" ");
       const { status, isBeyond } = await ask(method, path, bearer());
-      // Nothing is sent, so most of them say what is wrong.
+      // The requests have no input, so most of the answers name the missing field.
       expect([route, isBeyond, status !== 403]).toEqual([route, false, true]);
     }
   });
 
-  it("is refused by every other route, also where that looks at no credentials", async () => {
+  it("is refused by every other route, also where that reads no credentials", async () => {
     const letIn = new Set(ROUTES);
     const others = [...routes.filter((route) => !letIn.has(route)), ...OTHERS];
     expect(others.length).toBeGreaterThan(80);
@@ -110,7 +110,7 @@ describe("an agent at work", () => {
     }
   });
 
-  it("is known by its token wherever that stands", async () => {
+  it("is recognized by its token in every place", async () => {
     const encoded = `%61${encodeURIComponent(token).slice(1)}`;
     const ways = [
       ["/healthz", { authorization: `bearer   ${token}` }],
@@ -122,7 +122,7 @@ describe("an agent at work", () => {
     for (const [path, headers] of ways) expect([path, await ask("GET", path, headers)]).toEqual([path, { status: 403, isBeyond: true }]);
   });
 
-  it("is shown no explorer of the schema", async () => {
+  it("gets no explorer of the schema", async () => {
     const response = await fetch(`${app.baseUrl}/graphql`, { headers: { ...bearer(), accept: "text/html" } });
 
     expect([response.ok, (await response.text()).includes("<html")]).toEqual([false, false]);
@@ -160,7 +160,7 @@ describe("an agent at work, on GraphQL", () => {
     Object.values(root.getFields()).map((field) => ({ kind, name: `${root.name}.${field.name}`, field })),
   );
 
-  it("may ask for the fields of the list, and is refused every other root field", async () => {
+  it("may select the fields of the list, and is refused every other root field", async () => {
     const letIn = new Set(FIELDS);
     expect(FIELDS.filter((name) => !fields.some((field) => field.name === name))).toEqual([]);
     expect(fields.length).toBeGreaterThan(80);
@@ -196,7 +196,7 @@ describe("an agent at work, on GraphQL", () => {
     expect(answer?.errors?.[0]?.message).toBe(BEYOND);
   });
 
-  it("is told nothing of the schema but what fields it may ask for are called", async () => {
+  it("can read no more of the schema than the names of its fields", async () => {
     expect(await codesOf("{ __typename }")).toEqual([]);
     for (const field of ["__schema { queryType { name } }", '__type(name: "Account") { name }']) {
       expect([field, new Set(await codesOf(`{ ${field} }`))]).toEqual([field, new Set(["BAD_REQUEST"])]);

@@ -63,7 +63,7 @@ describe("the checker", () => {
     ["src/services/usage/usage.ts", "const { env } = process;", "reads the environment"],
     ["src/services/usage/usage.ts", 'import { env } from "node:process";', "reads the environment"],
     ["src/services/usage/usage.ts", "export const a = 1;\n".repeat(401), "has 401 lines"],
-  ])("finds in %s: $2", (file, text, breach) => {
+  ])("finds a breach in %s: $2", (file, text, breach) => {
     expect(breachesOf(file, text)).toEqual([expect.stringContaining(`${file}: ${breach}`)]);
   });
 
@@ -87,7 +87,7 @@ describe("the checker", () => {
     ["src/store/ledger.ts", 'import pg from "pg";\nimport { PAGE_SIZE_MAX } from "../limits.js";'],
     ["src/services/usage/usage.ts", "export const a = 1;\n".repeat(400)],
     ["src/services/usage/usage.ts", "export { first, second };\nexport const environment = 'process.environment';"],
-  ])("allows in %s what is right (%#)", (file, text) => {
+  ])("accepts a correct import in %s (%#)", (file, text) => {
     expect(breachesOf(file, text)).toEqual([]);
   });
 

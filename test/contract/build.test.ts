@@ -22,7 +22,7 @@ import { createEmptyDir, createTestDatabase } from "../support/database.js";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** The whole project, with its database client. */
 let project: string;
-/** The project with hardly any source to bundle: what is built again, and when, does not depend on how much that is. */
+/** The project with hardly any source to bundle: rebuilding does not depend on the size of the sources. */
 let sketch: string;
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ async function run(cwd: string, ...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** What it says beside that. */
+/** The output on stderr. */
 async function runForWords(cwd: string, ...args: string[]): Promise<string> {
   const { stderr } = await promisify(execFile)(process.execPath, args, { cwd });
   return stderr;
@@ -97,7 +97,7 @@ describe("the build", () => {
     );
   });
 
-  it("goes by what files contain, not by when they were written", async () => {
+  it("compares files by content, not by time", async () => {
     await build(sketch);
     utimesSync(join(sketch, "src/main.ts"), new Date(), new Date());
     expect(await build(sketch)).toBe("");
@@ -106,7 +106,7 @@ describe("the build", () => {
     expect(await build(sketch)).toBe(BUILT_SERVER);
   });
 
-  it("sees files that come and go", async () => {
+  it("notices new and removed files", async () => {
     const file = join(sketch, "src/added.ts");
     await build(sketch);
     writeFileSync(file, "export const added = 1;\n");
@@ -123,7 +123,7 @@ describe("the build", () => {
     expect(await build(sketch)).toBe(BUILT_SERVER);
   });
 
-  it("says what to do when the packages are not installed", async () => {
+  it("says how to install missing packages", async () => {
     const bare = await createEmptyDir();
     mkdirSync(join(bare, "scripts"));
     for (const name of ["build.mjs", "dashboard-assets.mjs", "explorer-assets.mjs", "lighter-packages.mjs", "start.mjs"])
@@ -137,7 +137,7 @@ describe("the build", () => {
 describe("db:migration", () => {
   const runMigration = (...args: string[]) => run(project, "scripts/run-ts.mjs", "scripts/db-migration.ts", ...args);
 
-  it("writes the next migration from the schema, and nothing when there is nothing to write", { timeout: 300_000 }, async () => {
+  it("writes the next migration from the schema, and none without a change", { timeout: 300_000 }, async () => {
     // The client of the same schema, which takes long to make.
     const client = "src/store/generated";
     if (existsSync(join(sketch, client))) cpSync(join(sketch, client), join(project, client), { recursive: true });

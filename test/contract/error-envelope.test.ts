@@ -11,7 +11,7 @@ interface RestRoute {
   readonly isOpen?: true;
 }
 
-/** Only somebody who is signed in may: the suite asks with a key. */
+/** Only a session may: the suite sends a key. */
 const SESSION_PATHS: ReadonlySet<string> = new Set(["/account/profile", "/api/account/profile"]);
 
 const ACCOUNT_ROUTES: readonly RestRoute[] = [
@@ -101,7 +101,7 @@ for (const { path, methods, isPublic, isOpen } of ROUTES) {
 
       it(`refuses a body that is no JSON object: ${method}`, async () => {
         if (SESSION_PATHS.has(path)) {
-          // Whoever may not is told that, and not what is wrong with the body.
+          // A caller without the permission gets that error, before the body is read.
           expectEnvelope(await client.request(method, path, { body: "[]" }), 403, "FORBIDDEN");
           return;
         }
@@ -117,7 +117,7 @@ for (const { path, methods, isPublic, isOpen } of ROUTES) {
 }
 
 describe("any other address", () => {
-  it("answers 404, whatever the method", async () => {
+  it("answers 404, to every method", async () => {
     for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
       expectEnvelope(await client.request(method, "/nowhere"), 404, "NOT_FOUND");
     }

@@ -15,7 +15,7 @@ function gettersOfLiterals(source: string): string[] {
   return found;
 }
 
-describe("An object literal", () => {
+describe("an object literal", () => {
   it("has no getter, in all of src", () => {
     const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
       (file) => file.endsWith(".ts") && !file.includes("generated"),
@@ -27,7 +27,7 @@ describe("An object literal", () => {
     expect(found).toEqual([]);
   });
 
-  it("is told from a class, which may have one", () => {
+  it("is distinguished from a class, which may have one", () => {
     expect(gettersOfLiterals("const a = { b: 1, get c() { return 1; }, set 'd'(e) {} }; class F { get g() { return 2; } }")).toEqual([
       "c",
       "d",

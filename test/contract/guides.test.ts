@@ -1,4 +1,7 @@
-/** What the guides ask a reader to paste: one name for the key everywhere, and no variable that nobody has set. */
+/**
+ * The programs and commands that guides ask a reader to paste: one name for the key everywhere, and no variable that is
+ * not set before.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,7 +39,7 @@ function shellOf(text: string): string {
   return [...text.matchAll(/^```(?:sh|bash|console)\n(.*?)^```$/gms)].map(([, block]) => block).join("\n");
 }
 
-describe("The guides", () => {
+describe("the guides", () => {
   it.each(GUIDES)("%s uses no variable that it has not set, beside those that every reader has", (file) => {
     // What the shell does not fill in: comments, and documents between single quotes.
     const shell = shellOf(read(file))
@@ -48,7 +51,7 @@ describe("The guides", () => {
     expect(used.filter((name) => !KNOWN.has(name) && !set.has(name))).toEqual([]);
   });
 
-  it.each(GUIDES)("%s asks the graph for what it has", (file) => {
+  it.each(GUIDES)("%s selects fields that the schema has", (file) => {
     const text = read(file);
     const blocks = [...text.matchAll(/^```graphql\n(.*?)^```$/gms)].map(([, block = ""]) => block);
     const inJson = [...text.matchAll(/"query":\s*("(?:[^"\\]|\\.)*")/g)].map(([, query = ""]) => String(JSON.parse(query)));
@@ -79,7 +82,7 @@ describe("The guides", () => {
     expect(names.filter((each) => !KNOWN.has(each.split(": ")[1] ?? ""))).toEqual([]);
   });
 
-  it("stand beside the licence that package.json names", () => {
+  it("name the licence of package.json", () => {
     expect(JSON.parse(read("package.json"))).toMatchObject({ license: "MIT" });
     expect(read("LICENSE")).toMatch(/^MIT License\n/);
   });

@@ -31,14 +31,14 @@ describe("the shape of the sources", () => {
     expect(shape.domainCircles).toEqual([["chat", "owners"]]);
   });
 
-  it("finds who charges, tables of statuses and builders of contexts", () => {
+  it("finds the places that charge, tables of statuses and builders of contexts", () => {
     expect(shape.chargePlaces).toEqual(["src/services/chat/chat.ts", "src/services/chat/word.ts"]);
     expect(shape.statusTables).toEqual(["src/errors.ts"]);
     expect(shape.contextBuilders).toEqual(["src/services/owners/name.ts"]);
   });
 });
 
-describe("the way of a context", () => {
+describe("the path of a request's context", () => {
   const files = {
     "tsconfig.json":
       '{ "compilerOptions": { "strict": true, "noLib": true, "types": [] }, "files": ["src/route.ts", "src/run.ts", "src/plan.ts", "src/log.ts"] }',
@@ -69,14 +69,14 @@ export function plan(ctx: { caller: string }): object {
   const root = "/project";
   const fs = createVirtualFileSystem(Object.fromEntries(Object.entries(files).map(([name, text]) => [`${root}/${name}`, text])));
 
-  it("follows it through objects that hold it, and where it is wanted through what is made of it", () => {
+  it("is followed through objects that hold it, and on request through objects that are made from it", () => {
     const ways = followContext({ root, path: "/chat", called: null, api: { fs } });
 
     expect(ways.context).toEqual(["src/route.ts", "src/plan.ts", "src/run.ts", "src/plan.ts"]);
     expect(ways.derived).toEqual(["src/route.ts", "src/plan.ts", "src/log.ts", "src/run.ts", "src/plan.ts", "src/log.ts"]);
   });
 
-  it("leaves out what was not called", () => {
+  it("leaves out functions that were not called", () => {
     const called = [{ file: "src/run.ts", line: 5 }];
 
     expect(followContext({ root, path: "/chat", called, api: { fs } }).derived).toEqual(["src/route.ts", "src/run.ts"]);
@@ -89,7 +89,7 @@ describe("reads of the account", () => {
     ['SELECT "public"."account"."id" FROM "public"."account" WHERE "public"."account"."id" IN ($1,$2,$3)', 3],
     ['SELECT "public"."api_key"."id" FROM "public"."api_key" WHERE "public"."api_key"."account_id" = $1', 0],
     ["UPDATE account SET name = $1", 0],
-  ])("counts those in %s", (statement, reads) => {
+  ])("are counted in %s", (statement, reads) => {
     expect(accountReadsIn(statement)).toBe(reads);
   });
 });

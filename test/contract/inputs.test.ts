@@ -1,6 +1,6 @@
 /**
- * What the REST routes take, by their own schemas: the description takes and refuses what the routes do, and whoever sends something
- * wrong is told so in words for people, with the field named once.
+ * The input of the REST routes, by their own schemas: the description takes and refuses the same as the routes, and a
+ * wrong input is refused in plain words, with the field named once.
  */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -20,7 +20,7 @@ interface Taken {
   readonly name: string;
   /** Throws BAD_REQUEST. */
   readonly parse: (input: Json) => void;
-  /** What is described. */
+  /** The schema in the OpenAPI document. */
   readonly described: Json;
   readonly example: Json;
   /** The parser takes every value as text. */
@@ -92,32 +92,35 @@ const OF_TWO_FIELDS = new Set<string>([
   "GET /authorize, its query redirect_uri",
 ]);
 
-describe("What a route takes", () => {
-  it.each(taken.map((one) => [one.name, one] as const))("%s is what is described", (_name, { parse, described, example, isText, name }) => {
-    const validate = ajv.compile(described);
-    const differences: string[] = [];
-    for (const { path, what, input } of changesOf(described, example)) {
-      const sent = isText ? asText(input) : input;
-      if (sent === null || OF_TWO_FIELDS.has(`${name} ${path}`) || (isText && what.includes("instead of"))) continue;
-      const isTaken = refusalOf(parse, sent) === null;
-      // What a text may say is often a later rule's to judge, and described all the same.
-      const isLeftOpen = isTaken && (what === "a NUL" || what === "blank");
-      if (validate(input) !== isTaken && !isLeftOpen)
-        differences.push(`${path} ${what}: ${isTaken ? "taken" : "refused"}, not so described`);
-    }
+describe("the input of a route", () => {
+  it.each(taken.map((one) => [one.name, one] as const))(
+    "is described as it is parsed: %s",
+    (_name, { parse, described, example, isText, name }) => {
+      const validate = ajv.compile(described);
+      const differences: string[] = [];
+      for (const { path, what, input } of changesOf(described, example)) {
+        const sent = isText ? asText(input) : input;
+        if (sent === null || OF_TWO_FIELDS.has(`${name} ${path}`) || (isText && what.includes("instead of"))) continue;
+        const isTaken = refusalOf(parse, sent) === null;
+        // What a text may say is often a later rule's to judge, and described all the same.
+        const isLeftOpen = isTaken && (what === "a NUL" || what === "blank");
+        if (validate(input) !== isTaken && !isLeftOpen)
+          differences.push(`${path} ${what}: ${isTaken ? "taken" : "refused"}, not so described`);
+      }
 
-    if (Object.keys(example).length > 0) expect(refusalOf(parse, (isText ? asText(example) : example) ?? {})).toBe(null);
-    expect(differences).toEqual([]);
-  });
+      if (Object.keys(example).length > 0) expect(refusalOf(parse, (isText ? asText(example) : example) ?? {})).toBe(null);
+      expect(differences).toEqual([]);
+    },
+  );
 });
 
 const FIELDS_ARE_WRONG = /^\d+ fields are wrong: /;
 const VALIDATORS_WORDS =
   /Invalid input|Invalid option|received|Expected|ZodError|Unrecognized|Too (?:small|big)|undefined|NaN|another type|is not allowed|right form/;
 
-describe("What is said of a wrong input", () => {
+describe("the error for a wrong input", () => {
   it.each(taken.map((one) => [one.name, one] as const))(
-    "%s: in words for people, with the field named once",
+    "is in plain words, with the field named once: %s",
     (_name, { parse, described, example, isText }) => {
       let refusals = 0;
       for (const { path, what, input } of changesOf(described, example)) {

@@ -15,7 +15,7 @@ const ALLOWED: readonly (readonly [folder: string, count: number])[] = [
   ["docs/", 20],
   ["schema/", 0],
   ["prisma/", 107],
-  ["test/", 325],
+  ["test/", 0],
   ["", 68],
 ];
 

@@ -1,6 +1,7 @@
 /**
- * What is loaded on demand, in the server as it is built: a bundler gives a CommonJS package that is imported on demand one export,
- * `default`, where Node would give it its names, so what works from the sources may fail in the product.
+ * Modules that are loaded on demand, in the built server: a bundler gives a CommonJS package that is imported on demand
+ * one export, `default`, where Node would give it its names, so code that works from the sources may fail in the
+ * product.
  */
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";

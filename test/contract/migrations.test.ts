@@ -145,7 +145,7 @@ function describeContract(open: () => Promise<{ readonly database: Database; clo
       return statements;
     }
 
-    /** Empty tables are read faster without an index: what is asked is which way there is. */
+    /** Empty tables are read faster without an index: the plan shows whether an index exists for the statement. */
     async function explain(statement: Statement | undefined): Promise<string> {
       const client = await database.pool.connect();
       try {

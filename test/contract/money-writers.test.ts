@@ -1,6 +1,7 @@
 /**
- * One lock order for whoever writes money (docs/decisions/money-in-one-sql-function.md): only SQL functions of the migrations do, and
- * each locks the account's row before it writes anything. Reads every source and every migration, so that a new writer is found.
+ * One lock order for all writers of money (docs/decisions/money-in-one-sql-function.md): only SQL functions of the
+ * migrations write it, and each locks the account's row before it writes anything. Reads every source and every
+ * migration, so that a new writer is found.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Written by the functions alone. */
 const BOOKS = ["hold", "credit_lease", "ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "free_spend_daily"];
-/** Of these the columns of money are; the others anybody may write. */
+/** Of these tables, only the columns of money are restricted. */
 const OWNERS = ["account", "api_key"];
 const BUCKETS = ["tier", "crypto", "pack", "tier_held", "crypto_held", "pack_held"];
 const MONEY_COLUMN = new RegExp(`\\b(?:${[...BUCKETS, "budget", "spent", "held"].join("|")})_nanocredits\\b`);
@@ -46,7 +47,7 @@ function findPrismaWriters(file: string, text: string): string[] {
     if (BOOKS.includes(table)) return [writes];
     if (!OWNERS.includes(table)) return [];
     const written = argumentsOf(text, match.index + call.length);
-    // Nobody is charged through a key that is just being made: it may be born with a budget.
+    // A key that is just being made has no charges yet: it may be created with a budget.
     const isBirth = table === "api_key" && method === "create" && !MONEY_FIELD.test(written.replaceAll("budgetNanocredits", ""));
     return method.startsWith("delete") || (MONEY_FIELD.test(written) && !isBirth) ? [writes] : [];
   });
@@ -79,7 +80,7 @@ const ACCOUNT_LOCK = /FROM account\b[^;]*\bFOR NO KEY UPDATE/;
 /** What pays out of a lease: it locks leases alone, and writes nothing of the account or of its keys. */
 const LEASE_LOCK = /FROM credit_lease\b[^;]*\bFOR NO KEY UPDATE/;
 
-describe("Whoever writes money", () => {
+describe("a writer of money", () => {
   it("is an SQL function of the migrations", () => {
     const sources = readSources(root, ["src", "scripts"]);
 
@@ -117,7 +118,7 @@ describe("Whoever writes money", () => {
     "await prisma.apiKey.update({ where: { id }, data: { name } }); const { budgetNanocredits } = row;",
     "await prisma.account.update({ where: { id }, data: { lowBalanceNanocredits: 1n } });",
     "await db.$executeRaw`UPDATE account SET is_low_balance_told = true`;",
-  ])("is told apart from: %s", (text) => {
+  ])("is distinguished from: %s", (text) => {
     expect(findWriters(new Map([["src/services/a.ts", text]]))).toEqual([]);
   });
 });

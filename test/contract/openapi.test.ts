@@ -76,7 +76,7 @@ describe("The OpenAPI document", () => {
   });
 });
 
-/** What somebody would write against the generated client. */
+/** A program against the generated client. */
 const USE = `import { Api } from "./client.js";
 const api = new Api({ baseUrl: "http://localhost:4000" });
 const { data } = await api.v1.createChatCompletion({ messages: [{ role: "user", content: "Hi" }] });
@@ -131,7 +131,10 @@ describe("The served answers", () => {
     ).toEqual([]);
   });
 
-  /** What its example is answered with, where that is no success: it stands for what only a person, or a code repository, can supply. */
+  /**
+   * The status of an example that does not succeed: it stands for values that only a person, or a code repository, can
+   * supply.
+   */
   const REFUSED: Readonly<Record<string, number>> = {
     "GET /v1/realtime": 426,
     "POST /api/oauth/token": 400,
@@ -167,7 +170,7 @@ describe("The served answers", () => {
 
       const answer = await createClient(app.baseUrl, app.key).request(method.toUpperCase(), path.replace(/\{\w+\}/g, "x"), { body: {} });
 
-      // Sessions only: whoever may not ask is not told what is wrong.
+      // Sessions only: a caller without access does not learn which field is wrong.
       if (answer.status === 403) return;
       const { error, error_description = error.message } = answer.json<{ error: { message: string }; error_description?: string }>();
       expect(answer.status).toBe(400);

@@ -1,4 +1,4 @@
-/** Names that others chose find what somebody put there, and nothing else: docs/architecture.md, "Names from outside". */
+/** Names from outside find only values that the gateway put there: docs/architecture.md, "Names from outside". */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { findOutsideNames } from "../support/outside-names.js";
 const OWN_VALUES = "src/lib/own-values.ts";
 
 const root = process.cwd();
-/** Below node_modules, so that what it refers to is found. */
+/** Below node_modules, so that its imports are found. */
 const directory = join(root, "node_modules", ".cache", "sluice", `outside-names-${process.pid}`);
 
 beforeAll(() => mkdir(directory, { recursive: true }));
@@ -20,7 +20,7 @@ async function writeProject(name: string, content: object): Promise<string> {
   return join(directory, name);
 }
 
-describe("An object", () => {
+describe("an object", () => {
   it("is looked up by a name from outside through a Map, Object.hasOwn or ownValue, in all of src", async () => {
     const isJudged = (file: string) => file.startsWith("src/") && !/^src\/(?:store|graphql)\/generated\//.test(file) && file !== OWN_VALUES;
 
@@ -32,7 +32,7 @@ describe("An object", () => {
     expect(found).toEqual([]);
   });
 
-  it("is known by its type: what is text is found, and what is one of a few names is not", async () => {
+  it("is recognized by the type of the name: any text is found, and one of a few names is not", async () => {
     const compilerOptions = { strict: true, target: "es2023", module: "nodenext", noEmit: true, types: [] };
     const config = await writeProject("shapes.json", { compilerOptions, files: ["a.ts"] });
     await writeFile(join(directory, "a.ts"), `${[...HEAD, ...REFUSED, ...ALLOWED].join("\n")}\n`);
@@ -43,7 +43,7 @@ describe("An object", () => {
     expect([...lines].map((line) => [...HEAD, ...REFUSED, ...ALLOWED][line - 1])).toEqual(REFUSED);
   });
 
-  it("has no constructor and no __proto__ that nobody gave it", () => {
+  it("has no inherited constructor and no __proto__", () => {
     const object: Record<string, string> = { a: "b" };
 
     setOwnValue(object, "__proto__", "c");
@@ -53,7 +53,7 @@ describe("An object", () => {
     expect(ownValue({}, "__proto__")).toBeUndefined();
   });
 
-  it("is copied with what others put there, and with nothing else", () => {
+  it("is copied with its own fields alone", () => {
     const plain: Record<string, unknown> = { a: 1, b: 2 };
     const hostile: Record<string, unknown> = JSON.parse('{"a":1,"__proto__":{"b":2}}');
 

@@ -1,4 +1,4 @@
-/** Tests wait for what happens, not for a while: what is merely slow, on a machine that does other things too, must not fail. */
+/** Tests wait for events, not for a time: a slow machine must not make them fail. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,7 @@
 /**
- * Who may do what: every account operation on both faces, asked by every kind of caller. Each key type with each permission, sessions,
- * the same of another account, and nobody (docs/spec/keys.md#permissions, docs/spec/errors.md#codes).
+ * Permissions: every account operation on both faces, tried by every kind of caller. Each key type with each
+ * permission, sessions, the same of another account, and an anonymous caller (docs/spec/keys.md#permissions,
+ * docs/spec/errors.md#codes).
  */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -35,7 +36,7 @@ afterAll(() => app.close());
 /** OK, or the code of the refusal. */
 function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): string {
   if (caller.kind === "agent") return "FORBIDDEN";
-  if (needs === "anybody") return refusal ?? "OK";
+  if (needs === "everyone") return refusal ?? "OK";
   if (caller.kind === "nobody") return "UNAUTHORIZED";
   if (!isAllowed(needs, caller)) return needs === "key" ? "BAD_REQUEST" : "FORBIDDEN";
   if (refusal !== undefined) return refusal;
@@ -44,7 +45,7 @@ function expected({ needs, target, refusal }: Operation, caller: MatrixCaller): 
 
 function isAllowed(needs: Operation["needs"], { kind, permissions }: MatrixCaller): boolean {
   switch (needs) {
-    case "anybody":
+    case "everyone":
     case "any":
       return true;
     case "key":
@@ -60,7 +61,10 @@ function isAllowed(needs: Operation["needs"], { kind, permissions }: MatrixCalle
   }
 }
 
-/** Something of the account for the operation to be about: for whoever may do it a new one, because what is revoked is gone; for all others the same. */
+/**
+ * An object of the account for the operation: a new one for a permitted caller, because a revoked one is gone; the same
+ * for all others.
+ */
 function targetsOf(operation: Operation): (caller: MatrixCaller) => Promise<string> {
   let kept: Promise<string> | undefined;
   return (caller) => {
@@ -98,7 +102,7 @@ async function createTarget(target: Target | undefined): Promise<string> {
       await prisma.session.create({ data: { ...own, token: id, expiresAt: new Date(Date.now() + 60_000) } });
       break;
     default:
-      // What is sent there is refused by the outbound guard.
+      // The outbound guard refuses deliveries to it.
       await prisma.webhookEndpoint.create({ data: { ...own, url: "https://127.0.0.1", secret: sealedSecret(id), events: [] } });
   }
   if (target === "delivery") {
@@ -135,7 +139,7 @@ async function askGraphQL({ graphql }: Operation, caller: MatrixCaller, id: stri
   return errors?.[0]?.extensions.code ?? "OK";
 }
 
-/** What each caller is told, by the caller's name: one comparison shows the whole row of the matrix. */
+/** The result of each caller, by its name: one comparison shows the whole row of the matrix. */
 async function rowOf(operation: Operation, ask: (caller: MatrixCaller, id: string) => Promise<string>): Promise<Record<string, string>> {
   const targetFor = targetsOf(operation);
   const entries: [string, string][] = [];
@@ -221,7 +225,7 @@ function oneOfEach(callers: readonly MatrixCaller[]): readonly MatrixCaller[] {
   return callers.filter(({ kind }, index) => callers.findIndex((other) => other.kind === kind) === index);
 }
 
-/** Of those who may not ask: what is refused them whatever they send. */
+/** The refusals of callers without access, which do not depend on the input. */
 function refusals(operation: Operation): Record<string, string> {
   const rows = oneOfEach(cast.callers.filter((caller) => ["UNAUTHORIZED", "FORBIDDEN"].includes(expected(operation, caller)))).map(
     (caller) => [caller.name, expected(operation, caller)] as const,
@@ -235,16 +239,16 @@ async function rowOfRefused(operation: Operation, ask: (caller: MatrixCaller) =>
   return Object.fromEntries(await Promise.all(asking.map(async (caller) => [caller.name, await ask(caller)] as const)));
 }
 
-describe("who may not ask is told so before what they sent is looked at", () => {
+describe("a caller without access is refused before the input is read", () => {
   it("on REST", async () => {
-    for (const operation of OPERATIONS.filter(({ rest, needs }) => rest && needs !== "anybody" && needs !== "key")) {
+    for (const operation of OPERATIONS.filter(({ rest, needs }) => rest && needs !== "everyone" && needs !== "key")) {
       const row = await rowOfRefused(operation, (caller) => askRestWithRubbish(operation, caller));
       expect(row, `${operation.rest?.method} ${operation.rest?.path}`).toEqual(refusals(operation));
     }
   });
 
   it("on GraphQL", async () => {
-    for (const operation of OPERATIONS.filter(({ graphql, needs }) => graphql?.input && needs !== "anybody" && needs !== "key")) {
+    for (const operation of OPERATIONS.filter(({ graphql, needs }) => graphql?.input && needs !== "everyone" && needs !== "key")) {
       const row = await rowOfRefused(operation, (caller) => askGraphQLWithRubbish(operation, caller));
       expect(row, operation.graphql?.field).toEqual(refusals(operation));
     }
@@ -263,7 +267,7 @@ function keyedRequests(): { readonly method: string; readonly path: string; read
   );
 }
 
-/** What follows the scheme says what is wrong with the one that was sent. */
+/** The words after the scheme name the error of the credential. */
 function schemeOf(challenge: string | null | undefined): string | undefined {
   return challenge?.split(" ", 1)[0];
 }
@@ -282,7 +286,7 @@ describe("a credential that is no key", () => {
   const requests = keyedRequests();
   const refused = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path} 401 Bearer`;
 
-  it("is 401 on every route, with what to send, before anything else of the request is looked at", async () => {
+  it("is 401 on every route, with the right scheme, before anything else of the request is read", async () => {
     const answers = requests.map((request, index) => askWrongly(request, `Bearer ${NO_KEYS[index % NO_KEYS.length]}`));
 
     expect(requests.length).toBeGreaterThan(60);

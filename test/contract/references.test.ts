@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const FOLDERS = ["src", "test", "bench", "scripts", "prisma", "docs", "examples"];
 const SINGLE = ["README.md", ".env.example", "vitest.config.ts", "prisma.config.ts", "codegen.ts"];
 const SKIPPED = /(?:^|\/)(?:generated|node_modules|migrations|__snapshots__)\//;
-/** Its patterns and examples are what it looks for. */
+/** Its patterns and examples match themselves. */
 const ITSELF = "test/contract/references.test.ts";
 
 const files = [
@@ -58,7 +58,7 @@ function* saidIn(file: string): Generator<readonly [number, string]> {
   }
 }
 
-/** Files that guides and comments speak of and that are somebody else's, or made on the spot. */
+/** Files that guides and comments mention and that belong to other projects, or are generated. */
 const ELSEWHERE = new Set(["agent.ts", "a.ts", "login.mjs", "receiver.mjs", "server.mjs", "sluice.d.ts"]);
 
 it("are in the words of the repository: no section or title of a document outside of it", () => {
@@ -145,7 +145,7 @@ it("are answered by the specification for every path of the REST contract and ev
       .join("\n"),
   );
   const words = new Set(told.split(/[\s`(),]+/));
-  // A path of the media host is told as it is where that has a host of its own.
+  // A path of the media host is documented without its prefix where that has a host of its own.
   const isTold = (path: string) =>
     words.has(path) || words.has(path.replace(/^\/media(?=\/)/, "")) || words.has(`{}${path.replace(/^\/media/, "")}`);
 

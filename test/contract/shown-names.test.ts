@@ -47,7 +47,7 @@ it("may be in any script", async () => {
   }
 });
 
-it("is refused of a person, at sign-up and afterwards, on both faces", async () => {
+it("is refused for a person, at sign-up and afterwards, on both faces", async () => {
   const person = await signUp(app);
   const patched = await createClient(app.baseUrl, null).request("PATCH", "/account/profile", {
     body: { name: "a\u202eb" },
@@ -63,6 +63,6 @@ it("is refused of a person, at sign-up and afterwards, on both faces", async () 
   });
 });
 
-it("is stripped of them where somebody else than the caller wrote it", () => {
+it("is stripped of control characters where another party than the caller wrote it", () => {
   expect(toShown(`a${CONTROLS.join("b")}c\0\ud83d`)).toBe(`a${"b".repeat(CONTROLS.length - 1)}c\ufffd\ufffd`);
 });

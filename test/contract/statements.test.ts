@@ -1,6 +1,6 @@
 /**
- * How many statements the database is sent for what clients ask of the graph: it grows with what is asked for, never with the rows that are
- * found. Every list here holds twenty things, so that a read for each of them would show.
+ * The number of SQL statements for clients' operations: it grows with the selection, never with the rows that are
+ * found. Every list here holds twenty rows, so that a read for each of them would show.
  */
 import {
   buildSchema,
@@ -57,7 +57,7 @@ beforeAll(async () => {
       name: `key ${index}`,
       start: "sk_2345678",
       appKeyId: ids.keys[2] ?? null,
-      // Made by the first, so that what it is worth is that key's to say.
+      // Made by the first key, so that its value is visible to that key.
       parentId: stranger.keyId,
       ancestorIds: [stranger.keyId],
     })),
@@ -199,7 +199,7 @@ it.each(OPERATIONS)("%s: %i statements", async (_what, expected, query) => {
   expect(statements.length, statements.map((text) => text.trim().slice(0, 100)).join("\n")).toBe(expected);
 });
 
-/** What is a secret, or opens one: columns as the database calls them, and the models of this client that have them. */
+/** Columns of secrets by their names in the database, and the models of this client that have them. */
 const SECRET_COLUMN =
   /\b(?:hash|token|secret|previous_secret|bearer_token|device_code_hash|password|access_token|refresh_token|id_token)\b/;
 const BY_SECRET = /\b(?:hash|token)" = \$/;
@@ -213,7 +213,7 @@ const SECRET_READS: readonly (readonly [table: string, read: () => Promise<unkno
   ["device_authorization", () => app.database.prisma.deviceAuthorization.findFirst()],
 ];
 
-/** The statements that read a secret, but for those that find somebody by theirs. */
+/** The statements that read a secret, except look-ups by a secret. */
 async function secretReadsOf(work: () => Promise<unknown>): Promise<string[]> {
   return (await statementsOf(work)).filter((text) => SECRET_COLUMN.test(text) && !BY_SECRET.test(text));
 }
@@ -238,18 +238,18 @@ function plainFieldsOf(type: GraphQLNamedType): string {
   return `{ ${fragments.join(" ")} }`;
 }
 
-it("knows a read of a secret when it sees one", async () => {
+it("recognizes a read of a secret", async () => {
   for (const [table, read] of SECRET_READS) expect(await secretReadsOf(read), table).toHaveLength(1);
 });
 
-/** Beside the requests keys and models are looked at, too: what is read in every round is the list's own. */
+/** Keys and models are also read beside the requests: a read in every round belongs to the list. */
 async function expectNoSecretReads(list: () => Promise<unknown>): Promise<void> {
   const rounds: string[][] = [];
   while (rounds.length < ROUNDS_MAX && rounds.at(-1)?.length !== 0) rounds.push(await secretReadsOf(list));
   expect(rounds.at(-1)).toEqual([]);
 }
 
-it.each(LISTS)("me.%s reads no secret, whatever is asked of its rows", async (name, query) => {
+it.each(LISTS)("me.%s reads no secret, for any selection of its rows", async (name, query) => {
   const target = name === "sessions" ? { ...app, key: null, headers: signedIn(await signUp(app)) } : { ...app, key };
 
   await expectNoSecretReads(async () => expect((await executeText(target, { query })).errors).toBeUndefined());

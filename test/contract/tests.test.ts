@@ -1,4 +1,7 @@
-/** What is asked of every test: that it can fail, by what it asserts, and looks at its subject from outside. Read off their syntax. */
+/**
+ * The rules for every test: it can fail, by its assertions, and it uses the public side of its subject. Checked by
+ * syntax.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,7 +18,7 @@ const files = all
 
 const ASSERTIONS = /^(?:expect|assert)/;
 
-/** What is read off a test, or off what tests share. */
+/** The syntax of a test, or of a module that tests share. */
 interface Source {
   readonly text: string;
   readonly program: Syntax;
@@ -32,7 +35,7 @@ function findSilentTests({ program }: Source): string[] {
     if (node.type === "FunctionDeclaration") functions.set(nameOf(node.id), node);
     if (node.type === "VariableDeclarator" && node.init) functions.set(nameOf(node.id), node.init as Syntax);
   });
-  // A function that makes tests of what it is given: `const behind = (name, test) => it(name, ...)`.
+  // A function that makes tests from its parameters: `const behind = (name, test) => it(name, ...)`.
   const makers = new Set([...functions].filter(([, body]) => makesTests(body)).map(([name]) => name));
   const silent: string[] = [];
   visit(program, (node) => {
@@ -57,7 +60,7 @@ function testOf(node: Syntax, makers: ReadonlySet<string>): { readonly name: str
   if (node.type !== "CallExpression") return null;
   const name = baseOf(node.callee as Syntax);
   const title = titleOf(node);
-  // Of a maker, what it is given is the test, not what it makes of that.
+  // For a maker, its parameter is the test, not the call inside of it.
   if (!title || !(name === "it" || makers.has(name)) || title.type === "Identifier") return null;
   const body = (node.arguments as Syntax[]).slice(1).find(({ type }) => type.endsWith("Function") || type.endsWith("FunctionExpression"));
   return body ? { name: String(title.value ?? "a test without a name of its own"), body } : null;
@@ -137,15 +140,15 @@ describe("every test", () => {
   });
 });
 
-it("looks at its subject from outside, and so does what tests share", () => {
+it("uses the public side of its subject, and so do modules that tests share", () => {
   expect(files.flatMap(({ file, source }) => findPryings(source).map((found) => `${file}: ${found}`))).toEqual([]);
 });
 
-describe("a test that asks the graph", () => {
+describe("a test of the graph", () => {
   const documents = all.filter((file) => file.endsWith(".graphql")).map(read);
   const definitions = documents.flatMap((text) => parse(text).definitions);
 
-  it("takes data for what its document says that it is", () => {
+  it("takes data in the type of its document", () => {
     const graphs = files.filter(
       ({ file, source }) => (file.startsWith("graphql/") && file !== "graphql/client.ts") || source.text.includes("graphql/client.js"),
     );
@@ -154,7 +157,7 @@ describe("a test that asks the graph", () => {
     expect(graphs.flatMap(({ file, source }) => findCastData(source).map((found) => `${file}: ${found}`))).toEqual([]);
   });
 
-  it("is what each operation is for", () => {
+  it("uses every operation", () => {
     const operations = definitions.flatMap((definition) => (definition.kind === "OperationDefinition" ? [definition.name?.value] : []));
     const named = new Set(files.flatMap(({ source }) => source.text.match(/\b[A-Z]\w+Document\b/g) ?? []));
 
@@ -180,14 +183,14 @@ describe("a cast of an answer's data", () => {
   });
 
   it.each(["const { me } = ok(answer);", "const answer = (await response.json()) as Answer;", "const id = answer.data?.me?.id;"])(
-    "is told apart from: %s",
+    "is distinguished from: %s",
     (text) => {
       expect(findCastData(toSource(text))).toEqual([]);
     },
   );
 });
 
-describe("a look at a private field", () => {
+describe("a use of a private field", () => {
   it.each([
     'const { pool } = Reflect.get(app.services.usage, "database") as Database;',
     'Reflect.set(quotas, "freeBytes", async () => 0);',
@@ -204,7 +207,7 @@ describe("a look at a private field", () => {
     "const model = { id } as unknown as Model;",
     "const body = (await response.json()) as { error: { code: string } };",
     "const names = Reflect.ownKeys(target);",
-  ])("is told apart from: %s", (text) => {
+  ])("is distinguished from: %s", (text) => {
     expect(findPryings(toSource(text))).toEqual([]);
   });
 });
@@ -226,7 +229,7 @@ describe("a test that asserts nothing", () => {
     "it('asserts', () => expectEnvelope(answer));",
     "function check() { expect(1).toBe(1); } const all = () => check(); it('asserts', () => { all(); });",
     "it.each([1])('asserts', async (a) => { await expect.poll(() => a).toBe(1); });",
-  ])("is told apart from: %s", (text) => {
+  ])("is distinguished from: %s", (text) => {
     expect(findSilentTests(toSource(text))).toEqual([]);
   });
 });

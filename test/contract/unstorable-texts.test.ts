@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** What failed in a way that nobody expected. */
+/** Unexpected failures, in the log. */
 const failures = () => app.logs.filter(({ level }) => Number(level) >= 50);
 afterEach(() => expect(failures()).toEqual([]));
 
@@ -67,7 +67,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   })),
 );
 
-/** Answers what is wrong with the answer, in words; null for a refusal that names the field. */
+/** Describes the error of an answer; null for a refusal that names the field. */
 async function refusalOf(
   method: string,
   path: string,
@@ -184,7 +184,7 @@ function selectionOf({ type }: GraphQLField<unknown, unknown>): string {
   return isCompositeType(getNamedType(type)) ? " { __typename }" : "";
 }
 
-/** Fields of what can be asked for without an argument, as deep as such objects go. */
+/** Fields without required arguments, as deep as such objects go. */
 function nestedFields(
   type: GraphQLObjectType,
   path: readonly string[],
@@ -275,7 +275,7 @@ function withoutFiles(value: unknown, path: string, files: string[]): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withoutFiles(inner, `${path}.${name}`, files)]));
 }
 
-/** Null when it is refused and named; `isNested`: or not come to, because what it belongs to is not there. */
+/** Null when it is refused and named; `isNested`: or not reached, because its parent is missing. */
 function refusalIn(text: string, path: string, isNested: boolean): string | null {
   const codes = [...text.matchAll(/"code":"([A-Z_]+)"/g)].map(([, code]) => code);
   if (isNested && codes.length === 0) return null;

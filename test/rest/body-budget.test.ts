@@ -21,7 +21,7 @@ import { chatChunks } from "../support/openai-bodies.js";
 import { sse, waitFor } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope } from "./client.js";
 import { createStranger } from "./seed.js";
-import { anybody, bodyOf, sendRaw, serve } from "./serve.js";
+import { anonymous, bodyOf, sendRaw, serve } from "./serve.js";
 
 const BYTES = 4 * 1024 * 1024;
 const ACCOUNT_BYTES = BYTES / ACCOUNT_BODIES_PART;
@@ -206,7 +206,7 @@ describe("a body that is sent too slowly", () => {
           }),
         });
       },
-      anybody,
+      anonymous,
       {},
       bodies,
     );

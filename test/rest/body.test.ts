@@ -8,7 +8,7 @@ import { sendError } from "../../src/http/errors.js";
 import { JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
 import type { RouteHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
-import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
+import { anonymous, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 const BYTES_MAX = 100_000;
 
@@ -294,7 +294,7 @@ describe("a body that never ends", () => {
       (route, endpoint) => {
         route("/echo", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: () => ({}) }) });
       },
-      anybody,
+      anonymous,
       { requestTimeout: 100, headersTimeout: 100, connectionsCheckingInterval: 50 },
     );
 

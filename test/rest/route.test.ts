@@ -3,7 +3,7 @@ import * as z from "zod";
 import { AppError } from "../../src/errors.js";
 import type { Endpoint } from "../../src/rest/endpoint.js";
 import type { Route } from "../../src/rest/route.js";
-import { anybody, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
+import { anonymous, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 let server: TestServer;
 /** The same routes, every one of them found by Express. */
@@ -29,7 +29,7 @@ function addRoutes(route: Route, endpoint: Endpoint): void {
 }
 
 beforeAll(async () => {
-  [server, express] = await Promise.all([serve(addRoutes), serve(addRoutes, anybody, {}, undefined, false)]);
+  [server, express] = await Promise.all([serve(addRoutes), serve(addRoutes, anonymous, {}, undefined, false)]);
 });
 afterAll(() => Promise.all([server.close(), express.close()]));
 

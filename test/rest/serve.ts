@@ -22,11 +22,11 @@ export interface TestServer {
 }
 
 /** Takes every caller as anonymous, with any token. */
-export const anybody: Authenticator = { authenticate: () => ({ kind: "anonymous" }) };
+export const anonymous: Authenticator = { authenticate: () => ({ kind: "anonymous" }) };
 
 export async function serve(
   addRoutes: (route: Route, endpoint: Endpoint) => void,
-  authenticator: Authenticator = anybody,
+  authenticator: Authenticator = anonymous,
   options: ServerOptions = {},
   bodies = new BodyBudget(REQUEST_BODIES_BYTES_DEFAULT),
   /** False: every route is found by Express. */

@@ -1,4 +1,4 @@
-/** What is said of agents, good and bad, for tests of both faces. */
+/** Fields of agents, good and bad, for tests of both faces. */
 
 export const PROMPT_AGENT = {
   name: "helper",
@@ -7,7 +7,7 @@ export const PROMPT_AGENT = {
   baseModel: "acme/chat",
 } as const;
 
-/** What every face refuses in a prompt agent that is made or changed: what it is, the field as REST names it, and its value. */
+/** Fields that every face refuses in a prompt agent: a description, the field as REST names it, and its value. */
 export const BAD_FIELDS: readonly (readonly [string, string, unknown])[] = [
   ["an empty name", "name", ""],
   ["a name that is too long", "name", "a".repeat(121)],

@@ -49,7 +49,7 @@ export interface TestAppOptions {
   readonly models?: readonly object[];
   /** Further upstreams of the models file, beside `acme`. */
   readonly upstreams?: readonly object[];
-  /** On the embedded database, whatever the suite uses else. */
+  /** On the embedded database, in every kind of suite. */
   readonly isEmbedded?: boolean;
   /** A directory of an earlier, embedded test app: a restart. It is left in place when the app closes. */
   readonly dataDir?: string;

@@ -26,8 +26,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The domains of the services: each may import those before it, types included. Where a domain serves one that stands before it, that one
- * says what it asks for, and owns the interface: generation what a reporter of health is, access what a finder of sessions is.
+ * The domains of the services: each may import those before it, types included. Where a domain serves an earlier one,
+ * the earlier one owns the interface: generation that of the health reporter, access that of the session finder.
  */
 export const DOMAINS: readonly string[] = [
   "requests",
@@ -92,7 +92,7 @@ export function readSources(root: string, folders: readonly string[]): Sources {
   );
 }
 
-/** Every breach, as `file: what is wrong`. */
+/** Every breach, as `file: description`. */
 export function findBreaches(sources: Sources): string[] {
   const perFile = [...sources].flatMap(([file, text]) => findFileBreaches(file, text).map((breach) => `${file}: ${breach}`));
   return [...perFile, ...findCycles(sources)];

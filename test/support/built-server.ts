@@ -16,7 +16,7 @@ export interface LogLine {
 export interface BuiltServer {
   readonly baseUrl: string;
   readonly child: ChildProcess;
-  /** What it has logged so far. */
+  /** The lines logged so far. */
   readonly log: readonly LogLine[];
   /** Resolves with the first line of this message, which may have been logged already. */
   logged(message: RegExp): Promise<LogLine>;
@@ -40,7 +40,10 @@ export interface BuiltServerOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Resolves when it says that it is ready, with several workers all of them; rejects with what it wrote when it ends before. */
+/**
+ * Resolves when the server, with all of its workers, logs that it is ready; rejects with its output when it ends
+ * before.
+ */
 export async function startBuiltServer({ dataDir, env = {} }: BuiltServerOptions): Promise<BuiltServer> {
   const child = spawn(process.execPath, [join(projectRoot, "dist/main.js")], {
     cwd: dataDir,

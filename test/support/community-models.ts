@@ -59,7 +59,7 @@ export async function createMember(
   return { accountId, handle, key, keyId };
 }
 
-/** A text model at the app's own upstream, private and free, but for what is stated. Callable when this resolves. */
+/** A text model at the app's own upstream, private and free unless stated otherwise. Callable when this resolves. */
 export async function registerModel(app: TestApp, owner: Member, fields: RegisteredFields = {}): Promise<RegisteredRow> {
   const { database } = app;
   const box = secretBoxOf(app);
@@ -101,7 +101,7 @@ async function announce(app: TestApp, { accountId }: Member, modelId: string): P
   await directoryOf(app).upToDate();
 }
 
-/** What is counted of the calls, and written down every now and then: `flush` does it now. */
+/** The counters of the calls, which are stored at intervals: `flush` stores them now. */
 export function healthOf(app: TestApp): ModelHealthRecords {
   return app.infrastructure.modelHealth;
 }

@@ -19,8 +19,9 @@ const templates = join(projectRoot, "node_modules/.cache/sluice/templates");
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /**
- * PGlite's program, kept for the life of the process: V8 gives what it has compiled of it to every thread that compiles the same
- * bytes while somebody holds them. Otherwise each database of each test would be compiled anew, a second of processor time.
+ * PGlite's program, kept for the life of the process: V8 shares the compiled code with every thread that compiles the
+ * same bytes while a reference lives. Otherwise each database of each test would be compiled again, a second of
+ * processor time.
  */
 const heldProgram = readFile(join(projectRoot, "node_modules/@electric-sql/pglite/dist/pglite.wasm")).then((bytes) =>
   WebAssembly.compile(bytes),
@@ -33,7 +34,7 @@ export interface TestDatabase {
   close(): Promise<void>;
 }
 
-/** A migrated, empty embedded database that nobody else has. */
+/** A migrated, empty embedded database, not shared. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { dataDir, remove } = await createTestDataDir();
   const database = await openDatabase({ databaseUrl: null, dataDir, log: silentLog });
@@ -75,7 +76,7 @@ export async function ensureTemplate(): Promise<string> {
   try {
     renameSync(join(draft, "database"), template);
   } catch (error) {
-    // Somebody else was making it too, and was faster.
+    // Another process made it at the same time.
     if (!existsSync(template)) throw error;
   }
   rmSync(draft, { recursive: true });

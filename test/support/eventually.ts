@@ -1,4 +1,7 @@
-/** Waits for what comes when it comes: vitest's own waits give up after a second, which a busy machine may take for anything. */
+/**
+ * Waits for events of any duration: vitest's own waits give up after a second, which a busy machine may exceed for
+ * anything.
+ */
 import { vi } from "vitest";
 
 const PATIENCE = { timeout: 20_000, interval: 20 };
@@ -17,7 +20,7 @@ export function inTime<Result>(awaited: Promise<Result>, what: string): Promise<
     timer = setTimeout(() => reject(new Error(`Waited in vain: ${what}.`)), PATIENCE.timeout).unref();
   });
   const settled = Promise.race([awaited, late]).finally(() => clearTimeout(timer));
-  // Whoever asked may have lost interest.
+  // The test may have ended before.
   settled.catch(() => undefined);
   return settled;
 }

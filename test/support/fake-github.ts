@@ -13,9 +13,9 @@ export interface GitHubUser {
 export interface FakeGitHub {
   readonly url: string;
   readonly settings: { readonly clientId: string; readonly clientSecret: string; readonly webUrl: string; readonly apiUrl: string };
-  /** Whoever is signed in to GitHub in the browser. */
+  /** The user who is signed in to GitHub in the browser. */
   user: GitHubUser;
-  /** What is answered instead of the next answers of the API. */
+  /** Replaces the next answers of the API. */
   failure: { readonly status: number; readonly body: string } | null;
   /** Lets the app know who it is: where the browser is sent back to. */
   authorize(address: string): string;

@@ -105,7 +105,7 @@ function toSession(request: IncomingMessage, socket: WebSocket, fake: Pick<FakeR
   };
 }
 
-/** What has come and nobody has taken, and who waits for what. */
+/** Items without a receiver, and receivers that wait for one. */
 export class Mailbox<Item> {
   private readonly items: Item[] = [];
   private readonly waiting: { readonly isWanted: (item: Item) => boolean; readonly give: (item: Item) => void }[] = [];

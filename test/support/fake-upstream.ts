@@ -1,5 +1,5 @@
 /**
- * An upstream that speaks OpenAI's wire format over a real socket, and does as it is told: answers, errors, streams in any
+ * An upstream that speaks OpenAI's wire format over a real socket, and follows its script: answers, errors, streams in any
  * framing, hangs, cuts, floods. It records every request exactly, and says when the client closed a connection.
  *
  * Replies are made by `upstream-replies.ts`, bodies by `openai-bodies.ts`:
@@ -246,7 +246,8 @@ async function performStream(reply: Extract<Reply, { kind: "stream" }>, response
   if (reply.end === "complete") response.end();
   if (reply.end === "cut") {
     endedHere.add(response);
-    // What was written reaches the socket in this turn of the loop and is sent first; then it closes although the body is not whole.
+    // The written bytes reach the socket in this turn of the loop and are sent first; then it closes although the body
+    // is not whole.
     await new Promise((resolve) => setImmediate(resolve));
     response.socket?.destroySoon();
   }

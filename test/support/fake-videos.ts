@@ -20,7 +20,7 @@ export interface FakeVideosOptions {
   error: { code: string; message: string } | null;
   /** What the job says of the clip's length; null leaves it out. */
   seconds: string | null;
-  /** Statuses with which the next looks are answered before the job is told of. */
+  /** Statuses of the next polls, before the job's state is answered. */
   troubles: number[];
   /** How soon the next look is wanted; null says nothing. */
   pollAfterMs: number | null;

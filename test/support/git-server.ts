@@ -21,7 +21,7 @@ export interface TestRepository {
 
 export interface GitServer {
   readonly origin: string;
-  /** What was asked for, such as `GET /echo.git/info/refs?service=git-upload-pack`. */
+  /** The requested paths, such as `GET /echo.git/info/refs?service=git-upload-pack`. */
   readonly requests: string[];
   /** Answers in git's place where it returns true. */
   intercept: (request: IncomingMessage, response: ServerResponse) => boolean;

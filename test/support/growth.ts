@@ -30,7 +30,7 @@ export function findExcess(run: (size: number) => number, sizes: Sizes): number 
 }
 
 function measureExcess(run: (size: number) => number, { least, steps }: Sizes): number {
-  // Compiles what is compiled at first use.
+  // Lets V8 compile before the measurement.
   run(least);
   let size = least;
   let large = 0;

@@ -35,7 +35,7 @@ export interface Claims {
   readonly dataBytes?: number;
 }
 
-/** One track of AAC; what is not said of it is true of one sample of a byte. */
+/** One track of AAC; the defaults describe one sample of one byte. */
 export function mp4Claiming({
   samples = 1,
   sampleBytes = 1,

@@ -10,7 +10,7 @@ export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 const STATIC_IMPORT = /^(?:import|export)\s+(?:[^"';]*?\sfrom\s+)?["']([^"']+)["']/gm;
 const DYNAMIC_IMPORT = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 
-/** Types included, and what is imported on demand. */
+/** Types and dynamic imports included. */
 export function readImports(text: string): string[] {
   return [STATIC_IMPORT, DYNAMIC_IMPORT].flatMap((pattern) => [...text.matchAll(pattern)].map(([, target = ""]) => target));
 }
@@ -45,7 +45,7 @@ export function groupBy(graph: Graph, groupOf: (file: string) => string | null):
   return groups;
 }
 
-/** The largest sets in which each reaches each; what is alone and does not name itself is in none. */
+/** The largest sets in which each member reaches each; a file alone that does not import itself is in none. */
 export function circlesOf(graph: Graph): string[][] {
   const order = new Map<string, number>();
   const open: string[] = [];

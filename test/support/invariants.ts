@@ -26,7 +26,7 @@ const USAGE_ROWS = `
          output_text_tokens::numeric + output_reasoning_tokens + output_audio_tokens + output_image_tokens AS output_tokens,
          usage_time_digit(response_time_ms) AS response_times, coalesce(usage_time_digit(time_to_first_token_ms), 0) AS first_token_times FROM usage_record`;
 
-/** What is set aside, by holds and by leases. */
+/** Credits in holds and leases. */
 const HELD = `
   SELECT account_id, api_key_id, tier_nanocredits AS tier, crypto_nanocredits AS crypto, pack_nanocredits AS pack, 0 AS paid FROM hold
   UNION ALL SELECT account_id, api_key_id, tier_nanocredits + tier_paid_nanocredits, crypto_nanocredits + crypto_paid_nanocredits,

@@ -21,7 +21,7 @@ export function followNextRequest(baseUrl: string): { hasLeft(): Promise<void> }
   return {
     hasLeft: async () => {
       await closed;
-      // The request's own listeners are told within this turn of the event loop.
+      // The request's own listeners are called within this turn of the event loop.
       await turn();
     },
   };

@@ -1,6 +1,7 @@
 /**
- * The ledger as plain arithmetic on maps, written from its rules and not from its SQL: what is free is always worked out
- * anew from balances and open holds. The property test compares the database with it, outcome by outcome and row by row.
+ * The ledger as plain arithmetic on maps, written from its rules and not from its SQL: the available amount is always
+ * computed from balances and open holds. The property test compares the database with it, outcome by outcome and row by
+ * row.
  */
 import type {
   BucketName,
@@ -186,7 +187,7 @@ export class LedgerModel {
     return this.outcome(operation, "ok", { charged: cost, writtenOff, meterSource: source });
   }
 
-  /** The real settlement of what recovery has settled. */
+  /** The real settlement of a recovered generation. */
   private correct(operation: LedgerOperation & { kind: "settle" | "recover" }, before: ModelUsage, heldTier: bigint): LedgerOutcome {
     const { id, accountId, apiKeyId, amount, paidOnly } = operation;
     const due = amount - before.cost - before.writtenOff;
@@ -200,7 +201,7 @@ export class LedgerModel {
     return this.outcome(operation, "corrected", { charged: cost, writtenOff: change.writtenOff, meterSource: source });
   }
 
-  /** What was held of the tier or may be spent of it comes first; more of it comes last, when no other bucket has it. */
+  /** The held or spendable part of the tier comes first; more of it comes last, when no other bucket has credits. */
   private charge(
     { accountId, apiKeyId, paidOnly }: LedgerOperation & { kind: "settle" | "recover" },
     due: bigint,
@@ -268,7 +269,7 @@ export class LedgerModel {
     return free;
   }
 
-  /** What is free, as far as all tiers together may still spend. */
+  /** The available credits, as far as the cap on all tiers allows. */
   private holdableOf(accountId: string): Parts {
     const free = this.freeOf(accountId);
     if (this.freeSpendCap === null) return free;
@@ -276,7 +277,7 @@ export class LedgerModel {
     return { ...free, tier: smallest(free.tier, left > 0n ? left : 0n) };
   }
 
-  /** The smallest of what is free of the budgets that the key draws on. */
+  /** The smallest available amount among the budgets that the key draws on. */
   private keyFree(apiKeyId: string | null): bigint | null {
     return this.leastOf(apiKeyId, (id, budget) => budget - this.keySpent(id) - this.keyHeld(id));
   }
@@ -298,7 +299,7 @@ function missingTier(): TierOutcome {
   return { outcome: "missing", change: 0n, tier: null, resetsAt: null, available: 0n };
 }
 
-/** In the opposite order of drawing; what was written off comes before all. */
+/** In the opposite order of drawing; written-off amounts come first. */
 function giveBack(from: ModelUsage, amount: bigint): { paid: Parts; writtenOff: bigint } {
   const paid = noParts();
   const forgiven = smallest(amount, from.writtenOff);

@@ -101,7 +101,7 @@ export function extend(held: HoldOperation, amount: bigint, metered: bigint, rec
   return { ...held, kind: "extend", amount, metered, record };
 }
 
-/** The settlement of a hold, or of what has none. */
+/** The settlement of a hold, or of a generation without one. */
 export function settle(of: HoldOperation | TestPayer, amount: bigint, options: OperationOptions = {}): SettleOperation {
   const { id = randomUUID(), paidOnly = false, record = usageRecord(), accountId, apiKeyId } = { ...of, ...options };
   return { kind: "settle", id, accountId, apiKeyId, amount, paidOnly, record };
@@ -121,7 +121,7 @@ export interface AccountState {
   readonly held: Record<BucketName, bigint>;
 }
 
-/** With its leases folded; what is held of it by holds, not by leases. */
+/** With its leases folded; `held` counts holds, not leases. */
 export async function readAccount(pool: pg.Pool, id: string): Promise<AccountState> {
   await pool.query("SELECT credit_fold($1)", [[id]]);
   const { rows } = await pool.query(
@@ -187,7 +187,7 @@ export async function countHolds(pool: pg.Pool, accountId: string): Promise<numb
   return rows[0].n;
 }
 
-/** From what refers to what it refers to. */
+/** Each table before the tables that it references. */
 const BOOK_TABLES = [
   "ledger_entry",
   "usage_record",

@@ -1,8 +1,8 @@
-/** Who listens to a gateway's events: a test that changes something waits until somebody would hear of it. */
+/** Listeners of a gateway's events: a test that changes something waits until there is one. */
 import { vi } from "vitest";
 import type { EventChannel, Events } from "../../src/store/events.js";
 
-/** Counts from now on. What it returns tells how many listen on a channel at the moment. */
+/** Counts from now on. Returns a function that answers how many listeners a channel has at the moment. */
 export function countListeners(events: Events): (channel: EventChannel) => number {
   const counts = new Map<EventChannel, number>();
   const add = (channel: EventChannel, change: number) => counts.set(channel, (counts.get(channel) ?? 0) + change);

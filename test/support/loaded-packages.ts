@@ -1,4 +1,7 @@
-/** What a process of the server has loaded, by what Node writes of its coverage (NODE_V8_COVERAGE) when it ends. */
+/**
+ * The packages that a process of the server has loaded, from the coverage that Node writes (NODE_V8_COVERAGE) when it
+ * ends.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

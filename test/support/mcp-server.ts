@@ -1,4 +1,6 @@
-/** An MCP server on a port of its own, made with the official SDK, one server for each session. It notes what it was asked. */
+/**
+ * An MCP server on a port of its own, made with the official SDK, one server for each session. It records its requests.
+ */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -21,9 +23,9 @@ export interface McpRequestNote {
 export interface TestMcpServer {
   readonly url: string;
   readonly noted: readonly McpRequestNote[];
-  /** Sessions that nobody has ended. */
+  /** Sessions that are still open. */
   readonly sessions: ReadonlyMap<string, unknown>;
-  /** The server forgets every session, as one that was started anew. */
+  /** The server forgets every session, like one that was restarted. */
   forgetSessions(): void;
   close(): Promise<void>;
 }

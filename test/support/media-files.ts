@@ -1,4 +1,4 @@
-/** Media files looked at from outside: by ffprobe where it is installed, and by what their first bytes and headers say. */
+/** Media files looked at from outside: by ffprobe where it is installed, and by their first bytes and headers. */
 import { execFile, execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -10,7 +10,7 @@ export interface Scrape {
   readonly samples: readonly MetricSample[];
   /** By the name of the metric. */
   readonly helps: ReadonlyMap<string, string>;
-  /** The sum of the samples with these labels, whatever others they have. */
+  /** The sum of the samples with these labels, and any others. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number;
 }
 

@@ -24,7 +24,7 @@ export interface MoneyProcess {
   readonly recovery: HoldRecovery;
   /** What its leases have logged. */
   readonly logged: readonly object[];
-  /** Its flushes and leases reach nobody any more, and it counts as dead at once. */
+  /** Its flushes and leases no longer reach the database, and it counts as dead at once. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }

@@ -18,7 +18,7 @@ export function modelOf(kind: Kind): string {
   if (kind === "text") return "acme/chat";
   return kind === "moderation" ? "acme/priced-moderation" : `acme/${kind}`;
 }
-/** The same at an upstream that nobody can connect to. */
+/** The same at an upstream without a server. */
 export const deadModelOf = (kind: Kind): string => `dead/${kind}`;
 
 /** What the good answer costs, in nanocredits. */
@@ -213,7 +213,7 @@ function bodyPhases(operation: Operation, replied: Replied): Phase[] {
   ];
 }
 
-/** Usage that nobody can believe: the answer is good, and counted here. */
+/** Implausible usage: the answer is good, and counted here. */
 function usagePhases({ kind }: Operation, replied: Replied): Phase[] {
   if (kind !== "text" && kind !== "embedding") return [];
   const body = kind === "text" ? chatCompletion({ content: "Hello." }) : embeddings();

@@ -1,6 +1,6 @@
 /**
- * Every operation that generates, on every face: how it is asked, and what its caller is told. A test that holds for all of them walks
- * this table; `test/contract/operations.test.ts` says that no route and no field is missing.
+ * Every operation that generates, on every face: its request, and the outcome that its caller sees. A test that holds
+ * for all of them walks this table; `test/contract/operations.test.ts` checks that no route and no field is missing.
  */
 
 import type { TypedDocumentNode } from "@graphql-typed-document-node/core";
@@ -32,7 +32,10 @@ import { type Told, tellFailure, tellGraphQL, tellJob, tellRest } from "./told.j
 export const KINDS = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation", "realtime"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Whole: nothing is given before the charge. Stream: pieces as they come. Job: later, to whoever asks again. Session: both speak. */
+/**
+ * Whole: the charge precedes the answer. Stream: pieces as they come. Job: fetched later, by any caller of the account.
+ * Session: both sides send.
+ */
 export type Delivery = "whole" | "stream" | "job" | "session";
 
 /** Who asks, and where. */
@@ -55,7 +58,7 @@ export interface Operation {
   readonly delivery: Delivery;
   /** An Idempotency-Key means something to it. */
   readonly isRepeatable: boolean;
-  /** What is asked with these fields beside those that it needs; over HTTP, and so not for a session. */
+  /** Sends these fields beside the required ones; over HTTP, and so not for a session. */
   readonly send: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Response>;
   /** The same to its end: of a stream its last piece, of a job what became of it, of a session its close. */
   readonly ask: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Told>;
@@ -64,7 +67,7 @@ export interface Operation {
 export const PROMPT = "fox 0000";
 let prompts = 0;
 
-/** What nobody has asked for, so that nothing is remembered of it; as long as any, because some are priced by the character. */
+/** A prompt that is not cached; always of one length, because some models are priced by the character. */
 function newPrompt(): string {
   prompts += 1;
   return `fox ${String(prompts).padStart(4, "0")}`;

@@ -1,6 +1,7 @@
 /**
- * Where a source file looks an object up by a name that may be anybody's. Every object has a `constructor`, so `name in object` and
- * `object[name]` find what nobody put there. The compiler says what is a name: text that is not one of a known few.
+ * Finds where a source file looks an object up by a name from outside. Every object has a `constructor`, so `name in
+ * object` and `object[name]` find inherited values. The compiler says which expressions are names: text that is not one
+ * of a known few.
  */
 import { relative } from "node:path";
 import { type Node, SyntaxKind } from "typescript/unstable/ast";

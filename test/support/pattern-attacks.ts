@@ -32,7 +32,7 @@ const CHARACTERS = [
 ];
 
 export interface WorstCase {
-  /** What is repeated: the longer it is, the fewer times it fits. */
+  /** The repeated text: the longer it is, the fewer times it fits. */
   readonly unit: string;
   /** As a text of about so many characters. */
   text(chars: number): string;
@@ -50,7 +50,7 @@ export function worstCases(pattern: RegExp): readonly WorstCase[] {
   for (const start of ["", ...prefixes].slice(0, PREFIXES_MAX)) {
     for (const unit of units) {
       for (const ending of ENDINGS) {
-        // The pattern begins once, and what repeats in it goes on; or it begins anew with every repetition.
+        // The pattern begins once and its repetition continues; or it begins with every repetition.
         add(start, unit, ending);
         add("", start + unit, ending);
       }

@@ -14,7 +14,7 @@ import { continueProcess, stopProcess } from "./stopped-process.js";
 const BINARIES = "/usr/lib/postgresql";
 /** The files of a new server, by its version; they last as long as the installed packages. */
 const templates = fileURLToPath(new URL("../../node_modules/.cache/sluice/postgres/", import.meta.url));
-/** How long a stopping server waits for the connections that somebody forgot. */
+/** How long a stopping server waits for forgotten connections. */
 const LEAVE_TIMEOUT_MS = 3_000;
 const READY_LINE = "database system is ready to accept connections";
 
@@ -31,7 +31,7 @@ export interface TestPostgres {
   createDatabase(): Promise<string>;
   /** Ends every session but its own, as a failover does; resolves when this process has heard of it. */
   killBackends(): Promise<void>;
-  /** Stops the server as a crash does: nothing is flushed, nobody is told. */
+  /** Stops the server like a crash: no flush, no notice to its clients. */
   kill9(): Promise<void>;
   /** Starts it again after `kill9`; resolves when it accepts connections. */
   restart(): Promise<void>;
@@ -154,7 +154,7 @@ function layOut(binaries: string, data: string, owner: ServerUser | null): void 
   try {
     renameSync(join(draft, version), template);
   } catch (error) {
-    // Somebody else was making it too, and was faster.
+    // Another process made it at the same time.
     if (!existsSync(template)) throw error;
   }
   rmSync(draft, { recursive: true });
@@ -185,12 +185,15 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Resolves when the process runs no more; one that nobody has waited for yet (Z) does not run either. */
+/** Resolves when the process has ended; a zombie (Z), which its parent has not waited for yet, has ended too. */
 async function gone(pid: number): Promise<void> {
   for (let stat = statOf(pid); stat && stat.state !== "Z"; stat = statOf(pid)) await delay(5);
 }
 
-/** One whole turn of the event loop: whatever had arrived before at any socket is handled. The first tick may end a turn half gone. */
+/**
+ * One whole turn of the event loop: all bytes that had arrived at any socket are handled. The first tick may end a turn
+ * half gone.
+ */
 async function hearWhatWasSent(): Promise<void> {
   await nextTurn();
   await nextTurn();
@@ -201,7 +204,10 @@ export interface ServerUser {
   readonly gid: number;
 }
 
-/** PostgreSQL and PgBouncer refuse to run as root; Debian's package made a user for them. Null: as whoever runs the tests. */
+/**
+ * PostgreSQL and PgBouncer refuse to run as root; Debian's package made a user for them. Null: as the user who runs the
+ * tests.
+ */
 export function serverUser(): ServerUser | null {
   if (userInfo().uid !== 0) return null;
   const idOf = (option: string) => Number(execFileSync("id", [option, "postgres"], { encoding: "utf8" }));

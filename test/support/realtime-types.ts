@@ -13,7 +13,7 @@ export interface UsageReportingEvent {
   readonly path: readonly string[];
 }
 
-/** Every event of an upstream's that has a place for usage, in itself or in what it tells of. */
+/** Every event of an upstream's with a field for usage, in itself or in a nested object. */
 export function usageReportingEvents(): readonly UsageReportingEvent[] {
   const found = FILES.flatMap((file) => {
     const types = readTypes(file);

@@ -26,7 +26,7 @@ export function recording(seconds: number, options: { readonly hertz?: number } 
   return wav;
 }
 
-/** With a head that was written before anybody knew how long it would be, as recorders that stream do. */
+/** With a header that was written before the length was known, as recorders that stream do. */
 export function streamedRecording(seconds: number): Buffer {
   const wav = recording(seconds);
   wav.writeUInt32LE(0xffff_ffff, 4);

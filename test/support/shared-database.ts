@@ -22,7 +22,10 @@ export const DATABASE_KINDS: readonly DatabaseKind[] = [
   },
 ];
 
-/** A migrated, empty database for what is not about its kind: on the suite's server where there is one, else an embedded one. */
+/**
+ * A migrated, empty database for tests that run on any kind: on the suite's server where there is one, else an embedded
+ * one.
+ */
 export async function createAnyTestDatabase(): Promise<TestDatabase> {
   const suite = await createSuiteDatabase();
   return suite ? openSuiteDatabase(suite) : createTestDatabase();

@@ -15,7 +15,7 @@ export interface Person {
 }
 
 export interface PersonOptions {
-  /** An address that nobody else has unless stated. */
+  /** A unique address by default. */
   readonly email?: string;
   readonly password?: string;
   readonly name?: string;

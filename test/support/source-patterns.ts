@@ -35,7 +35,7 @@ export async function findPatterns(root: string): Promise<SourcePattern[]> {
   return found;
 }
 
-/** Constants of a module, as far as the sources of patterns are made of them. What it cannot read fails the test that asks. */
+/** Constants of a module, as far as patterns are built from them. An expression that it cannot read fails the test. */
 class Scope {
   private readonly constants = new Map<string, Syntax>();
   private readonly imports = new Map<string, { readonly from: string; readonly name: string }>();

@@ -7,7 +7,10 @@ import { join } from "node:path";
 import { parseAst } from "vitest/node";
 import { type Syntax, visit } from "./syntax.js";
 
-/** `lib/money.ts: fn(...list)`. Spreads of what has a constant size, and of a function's own rest parameters, are not among them. */
+/**
+ * Reports calls such as `lib/money.ts: fn(...list)`, except spreads of constant size and of a function's own rest
+ * parameters.
+ */
 export function findSpreadArguments(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: "utf8" })
     .map((file) => file.replaceAll("\\", "/"))
@@ -58,7 +61,10 @@ function restNames(params: unknown): string[] {
   return names;
 }
 
-/** A literal list without a list in it, one of two such, a constant, what is made of one, or what a caller of the function itself has written out. */
+/**
+ * A literal list without a spread, one of two such, a constant, a list made from one, or the function's own rest
+ * parameter.
+ */
 function isBounded(node: Syntax, rest: ReadonlySet<string>): boolean {
   if (node.type === "Identifier") return rest.has(String(node.name)) || CONSTANT.test(String(node.name));
   if (node.type === "CallExpression") {

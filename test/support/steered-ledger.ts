@@ -14,7 +14,7 @@ export interface SteeredLedger extends Ledger {
   resume(): void;
   /**
    * From the next flush on, or from a later one: `network` keeps flushes from the database; `answer` lets the first be
-   * committed without anybody knowing. Lasts until healed.
+   * committed and loses its answer. Lasts until healed.
    */
   lose(what: "network" | "answer", options?: { readonly afterFlushes: number }): void;
   heal(): void;

@@ -1,7 +1,8 @@
 /**
- * One PostgreSQL server for all test files, where it is installed: a gateway of a test then starts in half the time that one on the
- * embedded database takes, and asks its database in half the processor time. Its databases are copies of a migrated one.
- * `SUITE_DATABASE=embedded npm test` uses it only for what is about PostgreSQL (docs/decisions/tests-share-one-postgresql.md).
+ * One PostgreSQL server for all test files, where it is installed: a test's gateway then starts in half the time that
+ * one on the embedded database takes, and queries its database in half the processor time. Its databases are copies of
+ * a migrated one. `SUITE_DATABASE=embedded npm test` uses it only for tests about PostgreSQL
+ * (docs/decisions/tests-share-one-postgresql.md).
  */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -47,17 +48,23 @@ export interface SuiteDatabase {
   drop(): Promise<void>;
 }
 
-/** Connections of a test's own. One that is closing when its database is dropped is told so, which is no error of the test. */
+/**
+ * Connections of a test's own. Dropping the database notifies a closing one with an error, which is no error of the
+ * test.
+ */
 export function createTestPool(url: string, max: number): pg.Pool {
   return new pg.Pool({ connectionString: url, max }).on("error", () => undefined);
 }
 
-/** For what is not about the kind of database. Null without a server, and where it is not wanted: the embedded one is to be used. */
+/**
+ * For tests that run on any kind of database. Null without a server, and with SUITE_DATABASE=embedded: the embedded one
+ * is to be used.
+ */
 export async function createSuiteDatabase(): Promise<SuiteDatabase | null> {
   return process.env.SUITE_DATABASE === "embedded" || !inject("suiteServer") ? null : createPostgresDatabase();
 }
 
-/** For what is about PostgreSQL. */
+/** For tests about PostgreSQL. */
 export async function createPostgresDatabase(): Promise<SuiteDatabase> {
   const place = inject("suiteServer");
   if (!place) throw new Error(POSTGRES_ABSENT);

@@ -10,7 +10,7 @@ export function syntaxOf(text: string, lang: "ts" | "tsx" = "ts"): Syntax {
   return parseAst(text, { lang }) as unknown as Syntax;
 }
 
-/** `see` is told of each node, a node before what is in it. */
+/** Calls `see` with each node, a node before its children. */
 export function visit(value: unknown, see: (node: Syntax) => void): void {
   if (typeof value !== "object" || value === null) return;
   if ("type" in value && typeof value.type === "string") see(value as Syntax);

@@ -1,4 +1,4 @@
-/** What a caller is told of a generation, read from whatever the face answered: headers, a body, events, a job. */
+/** The outcome of a generation as its caller reads it from the face's answer: headers, a body, events, a job. */
 
 import { type Answer, ok, subscribeSse, type Target } from "../graphql/client.js";
 import { GenerationProgressDocument } from "../operations/generated/graphql.js";
@@ -14,7 +14,7 @@ export interface Told {
   readonly code: string | null;
   readonly message: string | null;
   readonly generationId: string | null;
-  /** In credits; null where none is told. */
+  /** In credits; null where none is reported. */
   readonly cost: string | null;
   readonly isReplay: boolean;
 }

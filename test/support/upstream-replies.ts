@@ -112,7 +112,7 @@ export function comment(text: string): StreamStep {
   return { do: "comment", text };
 }
 
-/** Bytes as they are, whatever the framing. */
+/** Bytes without framing. */
 export function bytes(value: string | Uint8Array): StreamStep {
   return { do: "raw", bytes: Buffer.from(value) };
 }

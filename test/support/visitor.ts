@@ -1,4 +1,4 @@
-/** Somebody at a browser without scripts: signed in, or nobody. */
+/** A person at a browser without scripts, signed in or not. */
 import { formTo, openPage, type ShownPage, type Submission, submitForm } from "./pages.js";
 
 export type Filled = Readonly<Record<string, string | readonly string[] | null>>;

@@ -1,4 +1,4 @@
-/** A server that webhooks are sent to, on a port of its own. It keeps what came, and answers as it is told. */
+/** A receiver of webhooks, on a port of its own. It records each request, and answers as its test sets. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

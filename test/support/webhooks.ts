@@ -88,7 +88,7 @@ export async function openWebhookProcess(database: Database, options: WebhookPro
   };
 }
 
-/** Somebody signed in to the account. */
+/** A browser with a session of the account. */
 export function signedIn(accountId: string): RequestContext {
   const caller: Caller = { kind: "session", accountId, isOperator: false, sessionId: randomUUID() };
   return { caller, requestId: "test", clientAddress: "127.0.0.1", signal: new AbortController().signal, log: silentLog };

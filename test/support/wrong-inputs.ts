@@ -3,7 +3,7 @@
 type Json = Record<string, unknown>;
 
 export interface Change {
-  /** Dotted, of what differs. */
+  /** Dotted, of the changed field. */
   readonly path: string;
   /** In words, for a test's message. */
   readonly what: string;
@@ -13,14 +13,14 @@ export interface Change {
 /** As deep as people look; deeper are the same schemas again. */
 const DEPTH_MAX = 4;
 
-/** Every change of the object. What a field allows is left to whoever compares: these are good and bad ones. */
+/** Every change of the object. Whether a change is allowed is for the caller to judge: these are good and bad ones. */
 export function changesOf(schema: Json, input: Json): Change[] {
   return variantsOf(schema, input)
     .flatMap((variant) => fieldChanges(variant, input, 0))
     .map(({ path, what, value }) => ({ path: path.join("."), what, input: value as Json }));
 }
 
-/** Those that the input has what they require of. */
+/** The variants whose required fields the input has. */
 function variantsOf(schema: Json, input: Json): readonly Json[] {
   const variants = (schema.anyOf ?? schema.oneOf) as readonly Json[] | undefined;
   if (schema.properties !== undefined || variants === undefined) return [schema];

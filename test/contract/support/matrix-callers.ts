@@ -1,4 +1,7 @@
-/** Everybody who may come to an account operation: each key type with each permission, sessions, strangers, nobody. */
+/**
+ * All callers of account operations: each key type with each permission, sessions, other accounts, and an anonymous
+ * one.
+ */
 import { v7 as uuidv7 } from "uuid";
 import type { AccountPermission } from "../../../src/context.js";
 import { createApiKeyText, startOfApiKey } from "../../../src/lib/api-key-format.js";

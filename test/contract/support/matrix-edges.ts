@@ -11,12 +11,16 @@ import { giveCredits } from "../../support/sign-in.js";
 import { databaseOf, type MatrixCaller } from "./matrix-callers.js";
 import type { Needs } from "./matrix-operations.js";
 
-/** shown: to whoever is shown where it begins. none: it leads nowhere from this one. started: as jobs are. Else what it takes beside that. */
+/**
+ * shown: to every caller that sees its start. none: it leads nowhere from this one. started: like jobs. Else the
+ * further permission that it needs.
+ */
 type EdgeNeeds = "shown" | "none" | "started" | Needs;
 
 /**
- * private: shown to everybody of the account, an agent at work included, and to nobody else. started: a job, which every secret key of the
- * account may see, and a publishable one only when it has started it. open: shown to every account.
+ * private: shown to every caller of the account, an agent at work included, and to no other. started: a job, which
+ * every secret key of the account may see, and a publishable one only when it has started it. open: shown to every
+ * account.
  */
 type ThingNeeds = "private" | "started" | "open" | Needs;
 
@@ -62,7 +66,10 @@ const TYPES = {
   },
 } as const satisfies Record<string, Terms>;
 
-/** What is walked elsewhere: the account field by field, with all its operations; media, which lead nowhere, in their own tests. */
+/**
+ * Types that other tests cover: the account field by field, with all its operations; media, which lead nowhere, in
+ * their own tests.
+ */
 const ELSEWHERE = ["Account", "MediaFile", "MediaObject"];
 
 /** The types and edges that the schema has and the table has not, and the other way round. */
@@ -92,7 +99,7 @@ function toThing(name: string, type: keyof typeof TYPES, id: string, { needs, ed
   return { name, type, id, needs: needs ?? TYPES[type].needs, edges: { ...TYPES[type].edges, ...edges } };
 }
 
-/** Things of every type, of the account's; and for each of its keys that key itself, with what it was used for. */
+/** Objects of every type, of the account's; and for each of its keys that key itself, with its usage. */
 export async function createThings(
   app: TestApp,
   accountId: string,
@@ -188,7 +195,7 @@ async function createConnections(
   return [request, formatUserCode(userCode), integration];
 }
 
-/** A job of each key that was charged, with its usage record; and one of nobody's that has failed. */
+/** A job of each key that was charged, with its usage record; and a failed one without a key. */
 async function createJobs(app: TestApp, accountId: string, paying: ReadonlyMap<string, string>, failed: string): Promise<void> {
   const { prisma } = databaseOf(app);
   const ended = new Date();

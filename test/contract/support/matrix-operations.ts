@@ -2,16 +2,19 @@
 import type { AccountPermission } from "../../../src/context.js";
 
 /**
- * anybody: nobody in particular, too. key: any key, no session. any: whoever is somebody. manager: a session, or a secret key that holds `keys`. Else the permission,
- * which a session always has.
+ * everyone: anonymous callers, too. key: any key, no session. any: every authenticated caller. manager: a session, or a
+ * secret key that holds `keys`. Else the permission, which a session always has.
  */
-export type Needs = "anybody" | "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
+export type Needs = "everyone" | "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
 
 export interface Operation {
   readonly needs: Needs;
-  /** What the operation is about, when it is about one thing of the account: others are told that there is none. */
+  /**
+   * The kind of object that the operation changes or reads, when it is one of the account's: other accounts get
+   * NOT_FOUND.
+   */
   readonly target?: Target;
-  /** Whoever may do it is told that this input is not good: it is not what is tested here. */
+  /** The code that a permitted caller gets: the input is not good, and not tested here. */
   readonly refusal?: "BAD_REQUEST" | "NOT_FOUND";
   readonly rest?: {
     readonly method: "GET" | "POST" | "PATCH" | "DELETE";
@@ -396,7 +399,7 @@ export const OPERATIONS: readonly Operation[] = [
   },
   // Open to hosts of code; there is no such agent.
   {
-    needs: "anybody",
+    needs: "everyone",
     refusal: "NOT_FOUND",
     rest: { method: "POST", path: "/agents/:id/sync" },
     graphql: { field: "Mutation.syncAgent", document: mutation("syncAgent", "isUpdated"), input: { id: NOBODY } },

@@ -1,4 +1,4 @@
-/** `hindered-worker <seat>`: a worker that tells whoever connects which it is, and lets its event loop hang when it is asked to. */
+/** `hindered-worker <seat>`: a worker that sends its number to each client, and lets its event loop hang on request. */
 import { PrimaryLink } from "../../../src/workers/primary-link.js";
 
 const link = new PrimaryLink(JSON.parse(process.argv[2] ?? ""), {
@@ -11,7 +11,7 @@ link.answer("hang", () => {
   for (;;);
 });
 link.serve(null, (socket) => {
-  // One that reads nothing never sees the end of what it is sent.
+  // A socket that is never read does not see the end of its peer.
   socket.on("error", () => undefined).resume();
   socket.end(String(link.number));
 });
