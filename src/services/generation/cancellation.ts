@@ -6,7 +6,7 @@
  */
 import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
-import { type Listed, Roster } from "../../lib/roster.js";
+import { type Indexed, IndexedSet } from "../../lib/indexed-set.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 
 /** The abort reason after the client disconnected: the answer will not be read. */
@@ -15,8 +15,8 @@ export class CallerGone extends Error {
 }
 
 /** Creates an AbortSignal only on demand, because it costs more than all the rest. */
-export class Cancellation implements CallEnd, Listed {
-  rosterPlace = -1;
+export class Cancellation implements CallEnd, Indexed {
+  setIndex = -1;
   aborted = false;
   reason: unknown;
   private ownSignal: AbortSignal | null = null;
@@ -118,7 +118,7 @@ function endInTime(cancellation: Cancellation): void {
  * gateway waits for them here, for a bounded time, and then stops them at no cost.
  */
 export class RunningGenerations {
-  private readonly running = new Roster<Cancellation>();
+  private readonly running = new IndexedSet<Cancellation>();
   private streams = 0;
   private onIdle: (() => void) | null = null;
 
@@ -138,7 +138,7 @@ export class RunningGenerations {
 
   /** Idempotent. */
   end(cancellation: Cancellation): void {
-    if (cancellation.rosterPlace === -1) return;
+    if (cancellation.setIndex === -1) return;
     this.running.delete(cancellation);
     if (cancellation.isStreamed) this.streams -= 1;
     if (this.running.size === 0) this.onIdle?.();

@@ -10,7 +10,7 @@
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
 import { addressGroupOf } from "../../lib/client-address.js";
-import { type Listed, Roster } from "../../lib/roster.js";
+import { type Indexed, IndexedSet } from "../../lib/indexed-set.js";
 import {
   ACCOUNT_BODIES_PART,
   ADDRESS_BODIES_PART,
@@ -78,7 +78,7 @@ const PACE: BodyPace = { graceMs: BODY_GRACE_MS, bytesPerSecondMin: BODY_BYTES_P
 export class BodyBudget {
   private bytes = 0;
   private readonly groups: Groups;
-  private readonly arriving = new Roster<BodyAllowance>();
+  private readonly arriving = new IndexedSet<BodyAllowance>();
   private timer: NodeJS.Timeout | null = null;
 
   constructor(
@@ -161,15 +161,15 @@ export class BodyBudget {
   }
 }
 
-export class BodyAllowance implements Listed {
+export class BodyAllowance implements Indexed {
   private shares: readonly Share[] = [];
   private countedBytes = 0;
   private cameBytes = 0;
   private beganAt = 0;
   /** Set while the body arrives. */
   private onSlow: BodyOptions["onSlow"] | null = null;
-  /** Place in `arriving`. */
-  rosterPlace = -1;
+  /** Of `arriving`. */
+  setIndex = -1;
 
   constructor(
     private readonly budget: BodyBudget,

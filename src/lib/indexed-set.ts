@@ -1,14 +1,14 @@
-/** A possible member of a roster; of one roster at a time. */
-export interface Listed {
-  /** Its index; -1 while it is on none. Written by the roster only. */
-  rosterPlace: number;
+/** A possible member of one indexed set at a time. */
+export interface Indexed {
+  /** -1 outside of a set. Written by the set only. */
+  setIndex: number;
 }
 
 /**
  * An unordered set of objects that every request enters and leaves. A growing and shrinking Set leaves old tables that link to newer ones,
  * and so keeps former members alive (docs/decisions/garbage.md).
  */
-export class Roster<Member extends Listed> {
+export class IndexedSet<Member extends Indexed> {
   private readonly members: Member[] = [];
 
   get size(): number {
@@ -17,20 +17,20 @@ export class Roster<Member extends Listed> {
 
   /** Does nothing for a member. */
   add(member: Member): void {
-    if (member.rosterPlace !== -1) return;
-    member.rosterPlace = this.members.length;
+    if (member.setIndex !== -1) return;
+    member.setIndex = this.members.length;
     this.members.push(member);
   }
 
   /** Does nothing for others. */
   delete(member: Member): void {
-    const place = member.rosterPlace;
+    const place = member.setIndex;
     if (place === -1) return;
-    member.rosterPlace = -1;
+    member.setIndex = -1;
     const last = this.members.pop();
     if (last === undefined || last === member) return;
     this.members[place] = last;
-    last.rosterPlace = place;
+    last.setIndex = place;
   }
 
   /** A snapshot, unaffected by later changes. */
