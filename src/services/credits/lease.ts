@@ -9,7 +9,7 @@ export interface LeasePayer {
 }
 
 /** Nanocredits of the three buckets, in the order in which charges draw them. */
-export class Purse implements Buckets {
+export class BucketBalances implements Buckets {
   constructor(
     public tier = 0n,
     public crypto = 0n,
@@ -33,12 +33,12 @@ export class Purse implements Buckets {
   }
 
   /** Draws an amount, tier before crypto before pack; null, without drawing, when there is less. `paidOnly`: nothing of the tier. */
-  draw(amount: bigint, paidOnly: boolean): Purse | null {
+  draw(amount: bigint, paidOnly: boolean): BucketBalances | null {
     const tier = paidOnly ? 0n : smaller(this.tier, amount);
     const crypto = smaller(this.crypto, amount - tier);
     const pack = amount - tier - crypto;
     if (pack > this.pack) return null;
-    const drawn = new Purse(tier, crypto, pack);
+    const drawn = new BucketBalances(tier, crypto, pack);
     this.subtract(drawn);
     return drawn;
   }
@@ -48,12 +48,12 @@ export class Purse implements Buckets {
 export class Lease {
   readonly id = createId();
   /** The unreserved part. */
-  free = new Purse();
-  readonly reserved = new Purse();
+  free = new BucketBalances();
+  readonly reserved = new BucketBalances();
   /** Number of reservations, and of payments that are not confirmed. */
   reservations = 0;
   /** Payments and moves that are not confirmed as committed. */
-  readonly unconfirmed = new Purse();
+  readonly unconfirmed = new BucketBalances();
   /** Credits available to account and key outside of the lease, at its last resize. */
   outside = 0n;
   /** Target of the unreserved part when it is enlarged. */
@@ -98,7 +98,7 @@ export class Lease {
     return new Reservation(this, held, paidOnly);
   }
 
-  giveBack(held: Purse): void {
+  giveBack(held: BucketBalances): void {
     this.reserved.subtract(held);
     this.free.add(held);
     this.tellSpare();
@@ -114,7 +114,7 @@ export class Lease {
 export class Reservation {
   constructor(
     private readonly lease: Lease,
-    private held: Purse,
+    private held: BucketBalances,
     private readonly paidOnly: boolean,
   ) {}
 
@@ -167,6 +167,6 @@ export class Reservation {
   }
 }
 
-function leased({ id: leaseId }: Lease, { tier, crypto, pack }: Purse): LeasedAmount {
+function leased({ id: leaseId }: Lease, { tier, crypto, pack }: BucketBalances): LeasedAmount {
   return { leaseId, tier, crypto, pack };
 }

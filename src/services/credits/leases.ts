@@ -26,7 +26,7 @@ import {
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { holdable, type LeaseLedger, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
-import { Lease, type LeasePayer, Purse } from "./lease.js";
+import { BucketBalances, Lease, type LeasePayer } from "./lease.js";
 
 /** Accounts whose leases were just requested. */
 const WANTED_MAX = 10_000;
@@ -239,7 +239,7 @@ export class Leases {
   private lose(lease: Lease): void {
     const { accountId } = lease.payer;
     this.deps.log.warn({ leaseId: lease.id, accountId }, "a lease is gone from the database; its work goes on without it");
-    lease.free = new Purse();
+    lease.free = new BucketBalances();
     this.forget(lease);
   }
 
@@ -308,10 +308,10 @@ export class Leases {
     return this.inTurn(lease, async () => {
       lease.isGiving = false;
       if (this.isForgotten(lease)) return;
-      const needed = new Purse();
+      const needed = new BucketBalances();
       needed.add(lease.reserved);
       needed.add(lease.unconfirmed);
-      lease.free = new Purse();
+      lease.free = new BucketBalances();
       if (lease.isThere) {
         lease.isUnfolded = false;
         const available = await this.deps.ledger.give(lease.id, needed);
