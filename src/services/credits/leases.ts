@@ -115,7 +115,7 @@ export class Leases {
    * Prepares a hold without a lease: folds payments of this process's leases, so that a low balance is noticed, and releases their tier and
    * crypto credits, which charges draw first. Never rejects. Null: nothing to do.
    */
-  makeWay(accountId: string): Promise<void> | null {
+  prepareExactHold(accountId: string): Promise<void> | null {
     const drawnFirst = this.leasesOf(accountId).filter(({ free }) => free.tier > 0n || free.crypto > 0n);
     return drawnFirst.length > 0 || this.isUnfolded(accountId) ? this.giveAndFold(accountId, drawnFirst) : null;
   }

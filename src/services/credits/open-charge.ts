@@ -193,8 +193,8 @@ export class OpenCharge {
       if (this.reserve()) return;
       if (!isThere || paidOnly || this.bound) break;
     }
-    const way = leases.makeWay(payer.accountId);
-    if (way) await way;
+    const preparation = leases.prepareExactHold(payer.accountId);
+    if (preparation) await preparation;
     await this.hold();
   }
 
