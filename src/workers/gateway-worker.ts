@@ -51,7 +51,7 @@ async function main(): Promise<void> {
   try {
     app = await createApp({ ...config, port: seat.port }, log, systemClock, link);
   } finally {
-    if (seat.isSpokesman) warnOfMisspelt(log);
+    if (seat.isPrimaryReporter) warnOfMisspelt(log);
   }
   const { http, newOwnerKey, services } = app;
   if (link.isLeaving) app.withdraw();

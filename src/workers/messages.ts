@@ -9,7 +9,7 @@ export interface WorkerSeat {
   /** The gateway's port. */
   readonly port: number;
   /** This worker logs messages that are the same for all workers. */
-  readonly isSpokesman: boolean;
+  readonly isPrimaryReporter: boolean;
 }
 
 export interface Standing {

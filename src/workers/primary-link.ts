@@ -21,7 +21,7 @@ export interface PrimaryOrders {
 
 export class PrimaryLink implements WorkerLink {
   readonly number: number;
-  readonly isSpokesman: boolean;
+  readonly isPrimaryReporter: boolean;
   readonly workers: number;
   readonly counters: Counters;
   private standing: Standing = { ready: 0, restarts: 0, isLeaving: false };
@@ -34,11 +34,11 @@ export class PrimaryLink implements WorkerLink {
   private openTimer: NodeJS.Timeout | null = null;
 
   constructor(
-    { number, isSpokesman, workers }: WorkerSeat,
+    { number, isPrimaryReporter, workers }: WorkerSeat,
     private readonly orders: PrimaryOrders,
   ) {
     this.number = number;
-    this.isSpokesman = isSpokesman;
+    this.isPrimaryReporter = isPrimaryReporter;
     this.workers = workers;
     this.counters = {
       count: (rule, name) => this.count({ method: "count", rule, name }),

@@ -177,7 +177,7 @@ class Primary {
 
   private fork(seat: Seat): void {
     const { workers } = this.options.config;
-    const place = { number: seat.number, workers, port: this.port, isSpokesman: !this.hasServed };
+    const place = { number: seat.number, workers, port: this.port, isPrimaryReporter: !this.hasServed };
     const worker = new WorkerProcess(this.program, place, {
       onReady: (newOwnerKey) => this.welcome(worker, newOwnerKey),
       onChange: () => this.announce(),

@@ -41,7 +41,7 @@ describe("a worker, to its primary", () => {
   function start(number: number): Promise<Started> {
     return new Promise((resolve) => {
       const ended = new Promise<WorkerEnd>((onEnd) => {
-        const seat = { number, workers: 2, port, isSpokesman: false };
+        const seat = { number, workers: 2, port, isPrimaryReporter: false };
         const worker: WorkerProcess = new WorkerProcess(compiled.program, seat, {
           onReady: () => resolve({ worker, ended }),
           onChange: () => undefined,

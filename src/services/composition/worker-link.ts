@@ -5,7 +5,7 @@ export interface WorkerLink {
   /** From 1. */
   readonly number: number;
   /** This worker logs messages that are the same for all workers. */
-  readonly isSpokesman: boolean;
+  readonly isPrimaryReporter: boolean;
   readonly workers: number;
   /** Number that serve now. */
   readonly ready: number;
