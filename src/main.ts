@@ -4,9 +4,9 @@ import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
 import { type ConfigRead, readConfig } from "./config/environment.js";
 import { type OpenedLog, openLog } from "./lib/log.js";
+import { startWithLowMemory } from "./lib/low-memory-start.js";
 import { reportStartFailure } from "./lib/start-error.js";
 import { LEAVING, STOPPING } from "./lib/stop-words.js";
-import { startThriftily } from "./lib/thrifty-start.js";
 
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
@@ -38,7 +38,7 @@ async function runSeveral(config: Config, { log, write, flush, end }: OpenedLog)
 }
 
 async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end }: OpenedLog): Promise<void> {
-  const serveAtSpeed = startThriftily();
+  const serveAtSpeed = startWithLowMemory();
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {

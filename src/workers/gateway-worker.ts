@@ -4,13 +4,13 @@ import { type App, createApp } from "../app.js";
 import { readConfig } from "../config/environment.js";
 import { systemClock } from "../lib/clock.js";
 import { openLog } from "../lib/log.js";
+import { startWithLowMemory } from "../lib/low-memory-start.js";
 import { reportStartFailure } from "../lib/start-error.js";
-import { startThriftily } from "../lib/thrifty-start.js";
 import type { WorkerSeat } from "./messages.js";
 import { PrimaryLink } from "./primary-link.js";
 
 async function main(): Promise<void> {
-  const serveAtSpeed = startThriftily();
+  const serveAtSpeed = startWithLowMemory();
   const seat: WorkerSeat = JSON.parse(process.argv[2] ?? "");
   const { config, warnOfMisspelt } = readConfig();
   const { log, flush, end } = openLog(config.logLevel);
