@@ -16,7 +16,7 @@ import { addressesOf, type Config } from "./config/config.js";
 import { answeredHostnamesOf, authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
 import { AnsweredHosts, misdirected } from "./http/answered-hosts.js";
-import { listenWidelyAt, type StopListening } from "./http/listening.js";
+import { listenOnSharedPort, type StopListening } from "./http/listening.js";
 import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
@@ -61,7 +61,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("request", answerWhileStarting);
   const place = worker ? OWN_PLACE : config;
-  const stopListening = await listenWidelyAt(http, place.host, place.port);
+  const stopListening = await listenOnSharedPort(http, place.host, place.port);
   try {
     return await serve(http, stopListening, adopt, config, log, clock, worker);
   } catch (error) {

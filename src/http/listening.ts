@@ -19,7 +19,7 @@ export async function listenAt(server: Server, host: string, port: number): Prom
 /**
  * As `listenAt`, on several sockets of one port where the system supports that: a busy process then accepts as many connections per turn.
  */
-export async function listenWidelyAt(server: Server, host: string, port: number): Promise<StopListening> {
+export async function listenOnSharedPort(server: Server, host: string, port: number): Promise<StopListening> {
   if (!canSharePort()) {
     await listenAt(server, host, port);
     return (onClosed) => void server.close(onClosed);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listenWidelyAt, type StopListening } from "../../src/http/listening.js";
+import { listenOnSharedPort, type StopListening } from "../../src/http/listening.js";
 import { PassingStartError } from "../../src/lib/start-error.js";
 
 const HOST = "127.0.0.1";
@@ -23,7 +23,7 @@ const CALL = `
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 async function listening(server: Server): Promise<StopListening> {
-  const stop = await listenWidelyAt(server, HOST, 0);
+  const stop = await listenOnSharedPort(server, HOST, 0);
   onTestFinished(() => stop());
   return stop;
 }
@@ -78,7 +78,7 @@ describe("a port that another program has", () => {
     const first = createServer();
     await listening(first);
 
-    await expect(listenWidelyAt(createServer(), HOST, portOf(first))).rejects.toThrow(refusal(portOf(first)));
+    await expect(listenOnSharedPort(createServer(), HOST, portOf(first))).rejects.toThrow(refusal(portOf(first)));
   });
 
   it("is not shared with another program", async () => {
@@ -86,6 +86,6 @@ describe("a port that another program has", () => {
     onTestFinished(() => void other.close());
     await once(other, "listening");
 
-    await expect(listenWidelyAt(createServer(), HOST, portOf(other))).rejects.toThrow(refusal(portOf(other)));
+    await expect(listenOnSharedPort(createServer(), HOST, portOf(other))).rejects.toThrow(refusal(portOf(other)));
   });
 });
