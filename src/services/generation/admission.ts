@@ -46,7 +46,7 @@ export interface GenerationTask {
   readonly startedAt: number;
 }
 
-export interface Asked {
+export interface AdmissionRequest {
   readonly modality: Modality;
   /** An id or alias; absent: the modality's default. */
   readonly modelName: string | null | undefined;
@@ -130,8 +130,8 @@ export class Admission {
    * All checks, for callers that have the content: synchronous when no limit and no check applies, else a promise. Throws as `task`;
    * rejects as `pass`, and with BAD_REQUEST for an address that is not allowed.
    */
-  admit<Body>(ctx: RequestContext, asked: Asked, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
-    const task = this.task(ctx, asked);
+  admit<Body>(ctx: RequestContext, request: AdmissionRequest, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
+    const task = this.task(ctx, request);
     const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
     const isRead = isChecked(task.caller, task.model, content.safe);
     const findAddresses = () => (task.candidates.every(fetchesNothing) ? [] : content.addresses());
@@ -152,7 +152,10 @@ export class Admission {
   }
 
   /** Resolves caller and model. Throws UNAUTHORIZED, BAD_REQUEST, NOT_FOUND or FORBIDDEN. */
-  task(ctx: RequestContext, { modality, modelName, fields, notes, generationId = takeGenerationId(ctx) }: Asked): GenerationTask {
+  task(
+    ctx: RequestContext,
+    { modality, modelName, fields, notes, generationId = takeGenerationId(ctx) }: AdmissionRequest,
+  ): GenerationTask {
     const startedAt = performance.now();
     const { catalog } = this;
     const caller = requireCaller(ctx);

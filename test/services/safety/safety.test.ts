@@ -5,7 +5,7 @@ import { createApiKeyText } from "../../../src/lib/api-key-format.js";
 import type { RateLimits } from "../../../src/services/access/rate-limits.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, SafetyFeature } from "../../../src/services/catalog/model.js";
-import { Admission, type Asked, type GenerationCounter } from "../../../src/services/generation/admission.js";
+import { Admission, type AdmissionRequest, type GenerationCounter } from "../../../src/services/generation/admission.js";
 import type { NamedAddresses } from "../../../src/services/generation/named-addresses.js";
 import { featuresOf, isChecked, servable } from "../../../src/services/safety/features.js";
 import { Passages } from "../../../src/services/safety/passages.js";
@@ -75,7 +75,7 @@ describe("the features of a request", () => {
     const limits = { nameOf: () => null, admit: () => null } as unknown as RateLimits;
     const admission = new Admission(catalog, limits, ...([] as unknown as [Safety, NamedAddresses, GenerationCounter]));
     const ctx = { caller: { kind: "session" } } as unknown as RequestContext;
-    const asked: Asked = { modality: "text", modelName: null, fields: {}, notes: [] };
+    const asked: AdmissionRequest = { modality: "text", modelName: null, fields: {}, notes: [] };
 
     const admitted = admission.admit(ctx, asked, { safe: undefined, body: {}, addresses: () => [], read: () => undefined });
 

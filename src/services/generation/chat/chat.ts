@@ -10,7 +10,7 @@ import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
 import type { Passages } from "../../safety/passages.js";
-import { type AdmittedTask, type Asked, type Content, takeGenerationId } from "../admission.js";
+import { type AdmissionRequest, type AdmittedTask, type Content, takeGenerationId } from "../admission.js";
 import { allInCallersWords } from "../failures.js";
 import { addressesIn, type NamedAddress } from "../named-addresses.js";
 import { NO_WARNINGS, type Receipt } from "../receipt.js";
@@ -42,7 +42,7 @@ export class ChatCompletions {
   /** Resolves when the charge is committed, even after a disconnect. `notes` are warnings for requests in another format. */
   async create(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): Promise<ChatCompletionResult> {
     const { admission, estimates, upstreams } = this.deps;
-    const admitting = admission.admit(ctx, toAsked(input, notes), new ChatContent(input));
+    const admitting = admission.admit(ctx, toAdmissionRequest(input, notes), new ChatContent(input));
     // No asynchronous step without limits and checks, the fast path of secret keys.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
     const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
@@ -90,7 +90,7 @@ export class ChatCompletions {
     };
     const stream = new GenerationStream({
       admit: () => {
-        const admitting = deps.admission.admit(ctx, toAsked(input, notes, generationId), new ChatContent(input));
+        const admitting = deps.admission.admit(ctx, toAdmissionRequest(input, notes, generationId), new ChatContent(input));
         return admitting instanceof Promise ? admitting.then(prepare) : prepare(admitting);
       },
       open: (run) =>
@@ -106,7 +106,7 @@ export class ChatCompletions {
   }
 }
 
-function toAsked(input: ChatCompletionInput, notes: readonly string[], generationId?: string): Asked {
+function toAdmissionRequest(input: ChatCompletionInput, notes: readonly string[], generationId?: string): AdmissionRequest {
   return { modality: "text", modelName: input.model, fields: input, notes, generationId };
 }
 
