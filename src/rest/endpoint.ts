@@ -16,7 +16,7 @@ import { clientAddressOf } from "../lib/client-address.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
-import { assertNoWishes } from "../services/catalog/asked-rates.js";
+import { assertNoWishes } from "../services/catalog/request-rates.js";
 import { smallerCost, takeMaxCost } from "../services/credits/max-cost.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";

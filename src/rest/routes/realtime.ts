@@ -33,7 +33,7 @@ import {
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
-import { assertNoWishes } from "../../services/catalog/asked-rates.js";
+import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
 import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";

@@ -2,7 +2,7 @@
  * Billed fields of a request: a vendor has another price for them, or another model answers because of them
  * (docs/spec/credits.md#billed-fields). Unknown fields are passed on to the upstream, but billed ones never at the base price: they are
  * refused by name unless the model's entry prices them (`pricedFields`). One table per request format; a field that turns out to change a
- * price belongs in one of them, and is then checked wherever the format is used (asked-rates.ts).
+ * price belongs in one of them, and is then checked wherever the format is used (request-rates.ts).
  */
 import type { ImagePricing, Modality } from "./modality.js";
 import type { RateCard, StatedPrices } from "./pricing.js";

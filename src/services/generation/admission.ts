@@ -14,10 +14,10 @@ import { ownValue, withFields } from "../../lib/own-values.js";
 import { AGENT_RUNS_NOTED_MAX, RUN_TOKEN_MS } from "../../limits.js";
 import { requireCaller } from "../access/permissions.js";
 import type { HourlyHold, RateLimits } from "../access/rate-limits.js";
-import { type AskedFields, takesFields, withAskedRates } from "../catalog/asked-rates.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
+import { type RequestFields, takesFields, withRequestRates } from "../catalog/request-rates.js";
 import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
 import type { Passages } from "../safety/passages.js";
 import type { ReadPassages, Safety, SafetyReport } from "../safety/safety.js";
@@ -51,7 +51,7 @@ export interface AdmissionRequest {
   /** An id or alias; absent: the modality's default. */
   readonly modelName: string | null | undefined;
   /** Fields that reach the upstream unchanged, and fields that may have their own prices. */
-  readonly fields: AskedFields;
+  readonly fields: RequestFields;
   readonly notes: readonly string[];
   /** Absent: generated. */
   readonly generationId?: string | undefined;
@@ -71,7 +71,7 @@ export interface Content<Body> {
 /** Text of a request that is passed on: texts, and unknown fields. */
 export interface Words {
   readonly texts: readonly string[];
-  readonly extra: AskedFields;
+  readonly extra: RequestFields;
   /** Parts as in a chat's messages, by their field. */
   readonly parts?: Readonly<Record<string, readonly unknown[]>>;
 }
@@ -159,7 +159,7 @@ export class Admission {
     const startedAt = performance.now();
     const { catalog } = this;
     const caller = requireCaller(ctx);
-    const model = withAskedRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
+    const model = withRequestRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
     ctx.note?.began(generationId, model.id);
     const fallbacks = catalog.fallbacksOf(model);
     // Excludes fallbacks that the key may not use, and those of a vendor that must not get the request's fields.

@@ -1,10 +1,10 @@
 /** Generations of all modalities but chat: planned, admitted and run alike (`GenerationRun`). */
 import type { RequestContext } from "../../context.js";
-import type { AskedFields } from "../catalog/asked-rates.js";
 import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf } from "../catalog/pricing.js";
+import type { RequestFields } from "../catalog/request-rates.js";
 import type { Admitted, GenerationTask, Words } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
@@ -49,7 +49,7 @@ export class Generations {
     ctx: RequestContext,
     modality: Modality,
     modelName: string | null | undefined,
-    fields: AskedFields,
+    fields: RequestFields,
     expect: (model: Model) => BillableQuantities,
     generationId?: string,
   ): PricedPlan {

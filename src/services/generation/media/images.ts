@@ -15,9 +15,9 @@ import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
-import { type AskedFields, qualityFor } from "../../catalog/asked-rates.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
+import { qualityFor, type RequestFields } from "../../catalog/request-rates.js";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { MediaQuotas } from "../../files/media-quotas.js";
 import type { ChatCompletions } from "../chat/chat.js";
@@ -251,7 +251,7 @@ interface Prepared {
 }
 
 /** Options that decide the price beside the model. */
-function billedFieldsOf({ extra, size, quality }: ImageRequest): AskedFields {
+function billedFieldsOf({ extra, size, quality }: ImageRequest): RequestFields {
   return withFields(extra, { size: size && `${size.width}x${size.height}`, quality });
 }
 

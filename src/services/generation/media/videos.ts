@@ -12,9 +12,9 @@ import { VIDEO_SECONDS_MAX } from "../../../limits.js";
 import type { InputFile, MediaFile, VideoAnswer } from "../../../providers/media.js";
 import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
-import type { AskedFields } from "../../catalog/asked-rates.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
+import type { RequestFields } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
@@ -177,7 +177,7 @@ export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryReq
 }
 
 /** Options that decide the price per second beside the model. */
-function billedFieldsOf({ width, height }: VideoInput, extra: AskedFields): AskedFields {
+function billedFieldsOf({ width, height }: VideoInput, extra: RequestFields): RequestFields {
   const size = toSize(width, height);
   return withFields(extra, { size: size && `${size.width}x${size.height}` });
 }

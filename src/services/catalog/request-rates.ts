@@ -22,7 +22,7 @@ import type { Model } from "./model.js";
 import { type FieldPrice, withFieldPrices } from "./pricing.js";
 import { isTaken, refuseUntaken } from "./taken-fields.js";
 
-export type AskedFields = Readonly<Record<string, unknown>>;
+export type RequestFields = Readonly<Record<string, unknown>>;
 
 /** A billed field in a request: its name in the table, path and value. */
 interface Found {
@@ -44,7 +44,7 @@ const CACHE_CONTROL = /^cache_?control$/i;
  * `fields` is everything of the request that reaches the upstream and is not text: the body, or its unread fields, with `size` and
  * `quality` by their names in the body. Throws BAD_REQUEST naming the field.
  */
-export function withAskedRates(model: Model, fields: AskedFields): Model {
+export function withRequestRates(model: Model, fields: RequestFields): Model {
   // An agent that the gateway runs calls other models, and each of those calls is checked.
   if (model.agentType === "prompt_agent" || model.agentType === "code_agent") {
     for (const param of Object.keys(fields)) assertNoWish(model, param, canonicalName(param), ownValue(fields, param));
@@ -62,7 +62,7 @@ export function withAskedRates(model: Model, fields: AskedFields): Model {
 }
 
 /** Whether a fallback may get the requested model's fields: a bundled vendor's accepts fewer. */
-export function takesFields(fallback: Model, fields: AskedFields): boolean {
+export function takesFields(fallback: Model, fields: RequestFields): boolean {
   if (fallback.vendor === null) return true;
   const billed = BILLED_FIELDS[fallback.modality];
   return Object.keys(fields).every((name) => ownValue(fields, name) == null || billed.has(canonicalName(name)) || isTaken(fallback, name));
@@ -88,7 +88,7 @@ function findTools(tools: unknown, found: Found[]): void {
   }
 }
 
-function findFields(model: Model, fields: AskedFields, found: Found[]): void {
+function findFields(model: Model, fields: RequestFields, found: Found[]): void {
   const billed = BILLED_FIELDS[model.modality];
   const priceable = PRICEABLE_FIELDS[model.modality] ?? [];
   for (const param of Object.keys(fields)) {
@@ -201,7 +201,7 @@ function findOptions({ passFields }: Model, path: string, all: unknown, found: F
 }
 
 /** A cache of five minutes costs a cache write; one of an hour costs more. Throws for an hour without a price. */
-function asksForHourCache(model: Model, fields: AskedFields): boolean {
+function asksForHourCache(model: Model, fields: RequestFields): boolean {
   if (!namesCacheControl(fields, 0)) return false;
   let isAsked = false;
   for (const { ttl, path } of findCacheTimes(fields, [])) {
@@ -225,7 +225,7 @@ function namesCacheControl(value: object, depth: number): boolean {
   const isFound = (inner: unknown) => typeof inner === "object" && inner !== null && namesCacheControl(inner, depth + 1);
   if (Array.isArray(value)) return value.some(isFound);
   return Object.keys(value).some((key) => {
-    const inner = ownValue(value as AskedFields, key);
+    const inner = ownValue(value as RequestFields, key);
     return isFound(inner) || (typeof inner === "object" && CACHE_CONTROL.test(key));
   });
 }
