@@ -311,8 +311,8 @@ export class OpenCharge {
     const { paidOnly, record } = this.request;
     const wanted = size - this.heldNanocredits;
     const amount = this.bound?.takeUpTo(wanted) ?? wanted;
-    const asked = this.settler.submit({ kind: "extend", ...this.identity, amount, paidOnly, metered: 0n, record });
-    const outcome = await asked.catch(() => null);
+    const extension = this.settler.submit({ kind: "extend", ...this.identity, amount, paidOnly, metered: 0n, record });
+    const outcome = await extension.catch(() => null);
     if (outcome?.isUncommitted) this.trusted += amount;
     this.grant(outcome?.outcome === "ok" ? amount : 0n, amount);
   }

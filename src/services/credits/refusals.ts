@@ -15,7 +15,7 @@ import type { RefusedFunds } from "./refused-funds.js";
 /** `details.bound` of a 402. */
 export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run" | "max_cost";
 
-export interface Asked {
+export interface RequestedHold {
   /** Nanocredits: the requested hold. */
   readonly amount: bigint;
   /** It is an extension for an answer that has begun. */
@@ -36,41 +36,60 @@ export interface RefusedRequest {
 }
 
 /** For a refusing outcome. Never rejects. */
-export async function toRefusal(outcome: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
+export async function toRefusal(
+  outcome: LedgerOutcome,
+  requested: RequestedHold,
+  request: RefusedRequest,
+  funds: RefusedFunds,
+): Promise<AppError> {
   switch (outcome.outcome) {
     case "free_spend_exhausted":
-      return freeSpendRefusal(outcome, asked, request);
+      return freeSpendRefusal(outcome, requested, request);
     case "key_budget_exhausted":
-      return keyRefusal(outcome, asked, request, funds);
+      return keyRefusal(outcome, requested, request, funds);
     case "duplicate":
       return new AppError("CONFLICT", "This generation was settled before.");
     default:
-      return balanceRefusal(outcome, asked, request, funds);
+      return balanceRefusal(outcome, requested, request, funds);
   }
 }
 
-async function balanceRefusal({ available }: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
+async function balanceRefusal(
+  { available }: LedgerOutcome,
+  requested: RequestedHold,
+  request: RefusedRequest,
+  funds: RefusedFunds,
+): Promise<AppError> {
   const { payer, paidOnly } = request;
   const free = paidOnly ? await known(funds.bought(payer.accountId)) : available;
   const whose = paidOnly ? "What the account has bought, which is all that pays for this model," : "The account's balance";
-  return refuse("INSUFFICIENT_BALANCE", "balance", whose, "top up the account", { asked, request, free: payer.seesBalance ? free : null });
+  return refuse("INSUFFICIENT_BALANCE", "balance", whose, "top up the account", {
+    requested,
+    request,
+    free: payer.seesBalance ? free : null,
+  });
 }
 
-async function keyRefusal({ keyAvailable }: LedgerOutcome, asked: Asked, request: RefusedRequest, funds: RefusedFunds): Promise<AppError> {
+async function keyRefusal(
+  { keyAvailable }: LedgerOutcome,
+  requested: RequestedHold,
+  request: RefusedRequest,
+  funds: RefusedFunds,
+): Promise<AppError> {
   const { apiKeyId } = request.payer;
   const own = apiKeyId === null ? null : await known(funds.ownBudget(apiKeyId));
-  const isOwn = own !== null && own < asked.amount;
+  const isOwn = own !== null && own < requested.amount;
   const whose = isOwn ? "The key's remaining budget" : "The remaining budget of a key that this key was made with";
   const bound = isOwn ? "key_budget" : "parent_key_budget";
   return refuse("KEY_BUDGET_EXHAUSTED", bound, whose, "use a key with a larger budget", {
-    asked,
+    requested,
     request,
     free: request.payer.run ? null : keyAvailable,
   });
 }
 
 /** The account has tier credits, but all tiers together have spent their daily cap (UTC). */
-function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { payer }: RefusedRequest): AppError {
+function freeSpendRefusal({ available }: LedgerOutcome, { amount }: RequestedHold, { payer }: RefusedRequest): AppError {
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
   const required = formatNanocredits(amount);
@@ -87,14 +106,14 @@ function freeSpendRefusal({ available }: LedgerOutcome, { amount }: Asked, { pay
 }
 
 interface Amounts {
-  readonly asked: Asked;
+  readonly requested: RequestedHold;
   readonly request: RefusedRequest;
   /** Null: hidden or unknown. */
   readonly free: bigint | null;
 }
 
-function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: string, { asked, request, free }: Amounts): AppError {
-  const { amount, isMore } = asked;
+function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: string, { requested, request, free }: Amounts): AppError {
+  const { amount, isMore } = requested;
   const required = formatNanocredits(amount);
   const isText = request.record.modality === "text";
   const what = isMore ? "the rest of this answer" : "the estimated cost of this request";
