@@ -27,7 +27,7 @@ export function batchedByMap<Value>(
   });
 }
 
-interface Asked<Args> {
+interface BatchedRead<Args> {
   readonly id: string;
   readonly args: Args;
   readonly select: Select;
@@ -40,11 +40,11 @@ interface Asked<Args> {
 export function edgesBatchedBy<Args, Value>(
   read: (ctx: GraphQLContext, ids: readonly string[], args: Args, select: Select) => Promise<ReadonlyMap<string, Value | Error>>,
 ): (ctx: GraphQLContext, id: string, args: Args, select: Select) => Promise<Value | null> {
-  const load = batchedBy<Asked<Args>, Value | null>(async (ctx, asked) => {
-    const alike = new Map<string, { readonly asked: Asked<Args>; readonly ids: Set<string> }>();
-    const texts = asked.map((each) => {
+  const load = batchedBy<BatchedRead<Args>, Value | null>(async (ctx, reads) => {
+    const alike = new Map<string, { readonly first: BatchedRead<Args>; readonly ids: Set<string> }>();
+    const texts = reads.map((each) => {
       const text = JSON.stringify([each.args, each.select], (_, value) => (typeof value === "bigint" ? `${value}` : value));
-      const { ids } = alike.get(text) ?? setAndGet(alike, text, { asked: each, ids: new Set<string>() });
+      const { ids } = alike.get(text) ?? setAndGet(alike, text, { first: each, ids: new Set<string>() });
       ids.add(each.id);
       return text;
     });
@@ -54,7 +54,7 @@ export function edgesBatchedBy<Args, Value>(
         async ([
           text,
           {
-            asked: { args, select },
+            first: { args, select },
             ids,
           },
         ]) => {
@@ -66,7 +66,7 @@ export function edgesBatchedBy<Args, Value>(
         },
       ),
     );
-    return asked.map(({ id }, place) => {
+    return reads.map(({ id }, place) => {
       const values = found.get(texts[place] ?? "");
       return values instanceof Error ? values : (values?.get(id) ?? null);
     });

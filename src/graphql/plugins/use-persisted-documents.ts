@@ -14,7 +14,7 @@ import { PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST } from "../publi
 
 const PARAM = "extensions.persistedQuery";
 
-interface Asked {
+interface DocumentParams {
   readonly query?: unknown;
   readonly extensions?: unknown;
 }
@@ -24,9 +24,9 @@ const registering = new WeakMap<GraphQLContext, { readonly digest: string; reado
 
 export function usePersistedDocuments(): Plugin<GraphQLContext, GraphQLContext> {
   const register = ({ args: { contextValue: ctx } }: { readonly args: { readonly contextValue: GraphQLContext } }) => {
-    const asked = registering.get(ctx);
+    const document = registering.get(ctx);
     // Not awaited. It never rejects.
-    if (asked) void ctx.services.persistedDocuments.register(ctx, asked.digest, asked.text);
+    if (document) void ctx.services.persistedDocuments.register(ctx, document.digest, document.text);
   };
   return {
     onParams: async ({ params, context, setParams }) => {
@@ -42,7 +42,7 @@ export function usePersistedDocuments(): Plugin<GraphQLContext, GraphQLContext> 
  * Returns the text of the requested document. Values that are not text are left for others to refuse. Throws when the document is
  * unknown, or not allowed.
  */
-export async function textOf<Query>(params: Asked & { readonly query?: Query }, ctx: GraphQLContext): Promise<Query | string> {
+export async function textOf<Query>(params: DocumentParams & { readonly query?: Query }, ctx: GraphQLContext): Promise<Query | string> {
   const documents = ctx.services.persistedDocuments;
   const digest = digestIn(params.extensions);
   const { query } = params;
@@ -63,11 +63,11 @@ export async function textOf<Query>(params: Asked & { readonly query?: Query }, 
 }
 
 function digestIn(extensions: unknown): string | null {
-  const asked = member(extensions, "persistedQuery") ?? null;
-  if (asked === null) return null;
-  if (typeof asked !== "object" || Array.isArray(asked)) throw invalidInput("Expected an object with version and sha256Hash.", PARAM);
-  if (member(asked, "version") !== 1) throw invalidInput("The version must be 1.", `${PARAM}.version`);
-  const digest = member(asked, "sha256Hash");
+  const entry = member(extensions, "persistedQuery") ?? null;
+  if (entry === null) return null;
+  if (typeof entry !== "object" || Array.isArray(entry)) throw invalidInput("Expected an object with version and sha256Hash.", PARAM);
+  if (member(entry, "version") !== 1) throw invalidInput("The version must be 1.", `${PARAM}.version`);
+  const digest = member(entry, "sha256Hash");
   if (typeof digest === "string" && DIGEST_PATTERN.test(digest)) return digest;
   throw invalidInput("Expected the document's SHA-256 as 64 hexadecimal digits in lower case.", `${PARAM}.sha256Hash`);
 }
