@@ -8,7 +8,7 @@ export const UNKNOWN_WORD_KINDS = ["job-status", "mcp-tool", "mcp-content", "usa
 export type UnknownWordKind = (typeof UNKNOWN_WORD_KINDS)[number];
 
 /** Receives an unknown word of one source. */
-export type NoteUnknownWord = (kind: UnknownWordKind, word: string) => void;
+export type OnUnknownWord = (kind: UnknownWordKind, word: string) => void;
 
 /** The most lines logged: a hostile upstream may send a new word each time. */
 const LINES_MAX = 500;

@@ -1,6 +1,6 @@
 /** A vendor's package against the fake upstream, and what the vendors' documented formats look like on the wire. */
 
-import type { NoteUnknownWord } from "../../src/lib/unknown-words.js";
+import type { OnUnknownWord } from "../../src/lib/unknown-words.js";
 import { createAiSdkProvider } from "../../src/providers/ai-sdk/ai-sdk.js";
 import { VENDORS, type VendorName } from "../../src/providers/ai-sdk/vendors.js";
 import type { FetchFile } from "../../src/providers/openai/client.js";
@@ -13,7 +13,7 @@ export const VENDOR_KEY = "vendor-key-0123456789";
 export interface ConnectOptions {
   readonly timeouts?: Partial<UpstreamTimeouts>;
   readonly fetchFile?: FetchFile;
-  readonly noteUnknown?: NoteUnknownWord;
+  readonly onUnknownWord?: OnUnknownWord;
 }
 
 export function connectVendor(upstream: FakeUpstream, vendor: VendorName, options: ConnectOptions = {}): Provider {
@@ -22,7 +22,7 @@ export function connectVendor(upstream: FakeUpstream, vendor: VendorName, option
     baseUrl: upstream.baseUrl,
     apiKey: VENDOR_KEY,
     timeouts: { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000, ...options.timeouts },
-    noteUnknown: options.noteUnknown,
+    onUnknownWord: options.onUnknownWord,
     fetchFile: options.fetchFile ?? (() => Promise.reject(new Error("Nothing is to be fetched."))),
   });
 }

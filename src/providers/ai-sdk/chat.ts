@@ -23,7 +23,7 @@ export class AiSdkChatProvider implements ChatProvider {
       const model = modelOf(models, call);
       const { options, warnings } = await this.toRequest(call, model, signal);
       const result = await model.doGenerate({ ...options, abortSignal: signal });
-      const usage = toUsage(result.usage, this.traits, this.client.noteUnknownUsage);
+      const usage = toUsage(result.usage, this.traits, this.client.onUnknownUsage);
       const all = [...warnings, ...toWarnings(result.warnings)];
       const completion = fromResponse(result, call.upstreamModel, usage, all);
       return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage: toQuantities(usage), warnings: all };
@@ -41,7 +41,7 @@ export class AiSdkChatProvider implements ChatProvider {
       const { value: first } = await reader.read();
       // A stream begins with its warnings, before anything from the upstream.
       const begun = first?.type === "stream-start" ? toWarnings(first.warnings) : [];
-      const reducer = new ChunkReducer(call.upstreamModel, this.traits, [...warnings, ...begun], apiKey, this.client.noteUnknownUsage);
+      const reducer = new ChunkReducer(call.upstreamModel, this.traits, [...warnings, ...begun], apiKey, this.client.onUnknownUsage);
       return new AiSdkChatStream({ reader, first, reducer, session, apiKey, callSignal });
     });
   }

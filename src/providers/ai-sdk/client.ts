@@ -1,11 +1,11 @@
 /** One call of a vendor's package: loads it, gives it our `fetch`, and translates its errors. */
 import type { SharedV3Warning } from "@ai-sdk/provider";
 import { ownValue } from "../../lib/own-values.js";
-import type { NoteUnknownWord, UnknownWordKind } from "../../lib/unknown-words.js";
+import type { OnUnknownWord, UnknownWordKind } from "../../lib/unknown-words.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
 import { redactSecrets } from "../openai/errors.js";
-import type { NoteUnknown } from "../openai/usage.js";
+import type { OnUnknownNames } from "../openai/usage.js";
 import type { UpstreamTimeouts } from "../provider.js";
 import { toError } from "./errors.js";
 import { type FetchSession, UpstreamFetch } from "./fetch.js";
@@ -22,7 +22,7 @@ export interface AiSdkUpstream {
   /** Fetches files by URL for a client or an answer: public addresses only. */
   readonly fetchFile: FetchFile;
   /** Receives unknown values, which are ignored. */
-  readonly noteUnknown?: NoteUnknownWord | undefined;
+  readonly onUnknownWord?: OnUnknownWord | undefined;
 }
 
 export class AiSdkClient {
@@ -72,12 +72,12 @@ export class AiSdkClient {
     return this.upstreamFetch.close();
   }
 
-  readonly noteUnknownUsage: NoteUnknown = (names) => {
-    for (const name of names) this.noteUnknown("usage-name", name);
+  readonly onUnknownUsage: OnUnknownNames = (names) => {
+    for (const name of names) this.onUnknownWord("usage-name", name);
   };
 
-  private noteUnknown(kind: UnknownWordKind, word: string): void {
-    this.upstream.noteUnknown?.(kind, redactSecrets(word, this.apiKey));
+  private onUnknownWord(kind: UnknownWordKind, word: string): void {
+    this.upstream.onUnknownWord?.(kind, redactSecrets(word, this.apiKey));
   }
 
   private async run<Result>(
@@ -92,7 +92,7 @@ export class AiSdkClient {
       signal.addEventListener("abort", onAbort, { once: true });
     });
     const { jobs } = this.vendor;
-    const fetch = jobs ? withKnownWords(session.fetch, jobs, (kind, word) => this.noteUnknown(kind, word)) : session.fetch;
+    const fetch = jobs ? withKnownWords(session.fetch, jobs, (kind, word) => this.onUnknownWord(kind, word)) : session.fetch;
     const settings = { apiKey: this.apiKey ?? "", fetch };
     try {
       return await Promise.race([this.vendor.load(settings).then((models) => work(models, session)), aborted]);

@@ -4,7 +4,7 @@
  */
 
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import type { NoteUnknownWord } from "../../lib/unknown-words.js";
+import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { type JobProgress, toJobProgress } from "../job-status.js";
 import { parseObject } from "../openai/json.js";
 
@@ -20,7 +20,7 @@ export interface JobTraits {
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 
-export function withKnownWords(fetch: Fetch, traits: JobTraits, note: NoteUnknownWord): Fetch {
+export function withKnownWords(fetch: Fetch, traits: JobTraits, note: OnUnknownWord): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
     if (!response.ok || response.body === null || !JSON_TYPE.test(response.headers.get("content-type") ?? "")) return response;
@@ -30,7 +30,7 @@ export function withKnownWords(fetch: Fetch, traits: JobTraits, note: NoteUnknow
   };
 }
 
-function translate(bytes: Buffer<ArrayBuffer>, { fields, known, words }: JobTraits, note: NoteUnknownWord): BodyInit {
+function translate(bytes: Buffer<ArrayBuffer>, { fields, known, words }: JobTraits, note: OnUnknownWord): BodyInit {
   const answer = parseObject(bytes);
   if (answer === null) return bytes;
   const said = fields.map((field) => ({ field, word: ownValue(answer, field) })).find(({ word }) => typeof word === "string");

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { LanguageModelV3StreamPart, SharedV3ProviderMetadata } from "@ai-sdk/provider";
 import { cut, toChunk } from "../openai/stream.js";
-import type { NoteUnknown } from "../openai/usage.js";
+import type { OnUnknownNames } from "../openai/usage.js";
 import type { ChatChunk, ChatChunkBatch } from "../provider.js";
 import { toAnnotation, toExtraContent, toFinishReason, toImage, toReasoningDetail } from "./chat-answer.js";
 import { toError, toStreamError } from "./errors.js";
@@ -36,7 +36,7 @@ export class ChunkReducer {
     private readonly traits: ChatTraits,
     private readonly warnings: readonly string[],
     private readonly apiKey: string | null,
-    private readonly noteUnknownUsage?: NoteUnknown,
+    private readonly onUnknownUsage?: OnUnknownNames,
   ) {
     const created = Math.floor(Date.now() / 1_000);
     this.head = { id: `chatcmpl-${randomUUID()}`, object: "chat.completion.chunk", created, model };
@@ -120,7 +120,7 @@ export class ChunkReducer {
       throw cut();
     }
     this.isFinished = true;
-    const reported = toUsage(usage, this.traits, this.noteUnknownUsage);
+    const reported = toUsage(usage, this.traits, this.onUnknownUsage);
     const choices = [{ index: 0, delta: {}, logprobs: null, finish_reason: toFinishReason(finishReason) }];
     const last = toChunk({ ...this.head, choices });
     return reported === null ? [last] : [last, toChunk({ ...this.head, choices: [], usage: reported })];

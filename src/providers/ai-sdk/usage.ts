@@ -1,16 +1,16 @@
 /** The package's token report as OpenAI's `usage` object, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
 import { isRecord } from "../../lib/json.js";
-import { type NoteUnknown, unknownNames } from "../openai/usage.js";
+import { type OnUnknownNames, unknownNames } from "../openai/usage.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
 
-/** Null when the upstream reported nothing. `noteUnknown` receives unknown names of the vendor's report. */
-export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, noteUnknown?: NoteUnknown): Record<string, unknown> | null {
+/** Null when the upstream reported nothing. `onUnknownNames` receives unknown names of the vendor's report. */
+export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, onUnknownNames?: OnUnknownNames): Record<string, unknown> | null {
   const { inputTokens: input, outputTokens: output, raw } = usage;
   const unknown = raw === undefined || !traits.usageNames ? [] : unknownNames(raw, traits.usageNames);
-  if (unknown.length > 0) noteUnknown?.(unknown);
+  if (unknown.length > 0) onUnknownNames?.(unknown);
   const cached = input.cacheRead ?? 0;
   const written = input.cacheWrite ?? 0;
   const inputTotal = input.total ?? (input.noCache === undefined ? undefined : input.noCache + cached + written);

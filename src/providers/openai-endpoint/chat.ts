@@ -285,7 +285,7 @@ export class ResponsesChatProvider implements ChatProvider {
     });
     // An upstream without a content type is assumed to answer with the requested one.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, client.streamBytesMax, new ResponsesEvents(client.secrets, warnings, client.noteUnknownUsage));
+      return new ChatEventStream(response, client.streamBytesMax, new ResponsesEvents(client.secrets, warnings, client.onUnknownUsage));
     }
     if (!isJson(response)) throw refuseAnswer(response, "The upstream answered a stream request with neither a stream nor JSON.");
     const { completion, usage } = await this.readCompletion(response);
@@ -296,7 +296,7 @@ export class ResponsesChatProvider implements ChatProvider {
   private async readCompletion(response: UpstreamResponse): Promise<Pick<ChatAnswer, "completion" | "usage">> {
     const { client } = this;
     const answer = client.readObject(await response.readAll(client.answerBytesMax));
-    return { completion: toCompletion(answer, client.secrets), usage: toUsage(answer.usage, client.noteUnknownUsage) };
+    return { completion: toCompletion(answer, client.secrets), usage: toUsage(answer.usage, client.onUnknownUsage) };
   }
 }
 

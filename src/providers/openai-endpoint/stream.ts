@@ -10,7 +10,7 @@ import type { ReportedUsage } from "../../lib/usage.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai/errors.js";
 import { parseObject } from "../openai/json.js";
 import { isForeign, type StreamFormat, toChunk } from "../openai/stream.js";
-import { type NoteUnknown, toUsage } from "../openai/usage.js";
+import { type OnUnknownNames, toUsage } from "../openai/usage.js";
 import { type ChatChunk, ProviderError } from "../provider.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -38,7 +38,7 @@ export class ResponsesEvents implements StreamFormat {
   constructor(
     private readonly secrets: Secrets,
     private readonly warnings: readonly string[],
-    private readonly noteUnknown?: NoteUnknown,
+    private readonly onUnknownNames?: OnUnknownNames,
   ) {}
 
   take(received: SseEvent, batch: ChatChunk[]): boolean {
@@ -133,7 +133,7 @@ export class ResponsesEvents implements StreamFormat {
     if (!this.hasText && refusal !== "") this.say(batch, { refusal });
     this.push(batch, { choices: [{ index: 0, delta: this.begin({}), finish_reason: reason }] });
     const usage = toUsageObject(response.usage);
-    if (usage.usage) this.push(batch, { choices: [], ...usage }, toUsage(response.usage, this.noteUnknown));
+    if (usage.usage) this.push(batch, { choices: [], ...usage }, toUsage(response.usage, this.onUnknownNames));
   }
 
   private say(batch: ChatChunk[], delta: Loose, logprobs: readonly unknown[] = []): void {

@@ -35,7 +35,7 @@ export class OpenAiChatProvider implements ChatProvider {
     const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const completion = this.parseCompletion(bytes);
-    return { bytes, completion, usage: toUsage(usageIn(completion), client.noteUnknownUsage) };
+    return { bytes, completion, usage: toUsage(usageIn(completion), client.onUnknownUsage) };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
@@ -50,10 +50,10 @@ export class OpenAiChatProvider implements ChatProvider {
     });
     // An upstream without a content type is assumed to answer with the requested one.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.noteUnknownUsage));
+      return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.onUnknownUsage));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
-    return once(toChunks(this.parseCompletion(await response.readAll(client.answerBytesMax)), client.noteUnknownUsage));
+    return once(toChunks(this.parseCompletion(await response.readAll(client.answerBytesMax)), client.onUnknownUsage));
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {

@@ -2,14 +2,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
-import type { NoteUnknownWord } from "../../lib/unknown-words.js";
+import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
 import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "./errors.js";
 import { parseObject } from "./json.js";
-import type { NoteUnknown } from "./usage.js";
+import type { OnUnknownNames } from "./usage.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
@@ -27,7 +27,7 @@ export interface OpenAiUpstream {
   /** Absent: the bounds of an operator's upstream. */
   readonly bounds?: UpstreamBounds;
   /** Receives unknown values, which are ignored. */
-  readonly noteUnknown?: NoteUnknownWord | undefined;
+  readonly onUnknownWord?: OnUnknownWord | undefined;
   /** Fetches files that an answer names by URL; absent: such answers are refused. */
   readonly fetchFile?: FetchFile;
 }
@@ -87,7 +87,7 @@ export class OpenAiClient {
   /** The host's field for the answer's token limit. */
   readonly outputCapField: OutputCapField;
   /** Receives unknown names in usage reports. */
-  readonly noteUnknownUsage: NoteUnknown;
+  readonly onUnknownUsage: OnUnknownNames;
   private readonly pool: UpstreamPool;
   private readonly pathname: string;
   private readonly search: string;
@@ -104,8 +104,8 @@ export class OpenAiClient {
     this.secrets = [...(apiKey === null ? [] : [apiKey]), ...(bounds ? queryValues(url) : [])];
     this.answerBytesMax = bounds?.answerBytesMax ?? UPSTREAM_BODY_BYTES_MAX;
     this.streamBytesMax = bounds?.streamBytesMax ?? UPSTREAM_STREAM_BYTES_MAX;
-    this.noteUnknownUsage = (names) => {
-      for (const name of names) upstream.noteUnknown?.("usage-name", redactSecrets(name, this.secrets));
+    this.onUnknownUsage = (names) => {
+      for (const name of names) upstream.onUnknownWord?.("usage-name", redactSecrets(name, this.secrets));
     };
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
     this.pathname = isExact ? url.pathname : withoutTrailing(url.pathname, "/");

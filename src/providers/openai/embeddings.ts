@@ -21,7 +21,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
     const answer = this.client.readObject(bytes, undefined, EMBEDDING_ANSWER_BOUNDS);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);
-    const usage = toInputUsage(answer.usage, this.client.noteUnknownUsage);
+    const usage = toInputUsage(answer.usage, this.client.onUnknownUsage);
     const isEncoded = vectors.every((vector) => typeof vector === "string");
     const isAsAsked = isEncoded ? call.encodingFormat === "base64" : call.encodingFormat !== "base64" && !vectors.some(isText);
     return { vectors, usage, warnings: [], ...(isInOrder && isAsAsked && usage !== null && { document: { bytes, object: answer } }) };

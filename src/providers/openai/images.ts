@@ -13,7 +13,7 @@ import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient } from "./client.js";
-import { type NoteUnknown, toUsage } from "./usage.js";
+import { type OnUnknownNames, toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 
@@ -63,7 +63,7 @@ export class OpenAiImageProvider implements ImageProvider {
     const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
-    return { images, usage: toImageUsage(answer.usage, this.client.noteUnknownUsage), warnings, release: () => giveBackMemory(whole) };
+    return { images, usage: toImageUsage(answer.usage, this.client.onUnknownUsage), warnings, release: () => giveBackMemory(whole) };
   }
 
   private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {
@@ -163,8 +163,8 @@ function toItems(data: unknown): readonly unknown[] {
 }
 
 /** Image models report `output_tokens` without a kind: they are image tokens. */
-export function toImageUsage(raw: unknown, noteUnknown?: NoteUnknown): UsageQuantities | null {
-  const usage = toUsage(raw, noteUnknown);
+export function toImageUsage(raw: unknown, onUnknownNames?: OnUnknownNames): UsageQuantities | null {
+  const usage = toUsage(raw, onUnknownNames);
   if (usage === null || !isRecord(raw) || isRecord(raw.output_tokens_details) || usage.outputImageTokens > 0) return usage;
   return { ...usage, outputImageTokens: usage.outputTextTokens, outputTextTokens: 0 };
 }

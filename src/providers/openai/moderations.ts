@@ -18,7 +18,7 @@ export class OpenAiModerationProvider implements ModerationProvider {
     if (!Array.isArray(answer.results) || answer.results.length === 0) throw invalid();
     return {
       results: answer.results.map(toResult),
-      usage: toInputUsage(answer.usage, this.client.noteUnknownUsage),
+      usage: toInputUsage(answer.usage, this.client.onUnknownUsage),
       warnings: [],
     };
   }

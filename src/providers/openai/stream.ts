@@ -10,7 +10,7 @@ import type { UpstreamResponse } from "../http.js";
 import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
 import { assertNotFailed, hasChoices, hasErrorContent, type Secrets, toEmbeddedError } from "./errors.js";
 import { parseObject } from "./json.js";
-import { type NoteUnknown, toUsage } from "./usage.js";
+import { type OnUnknownNames, toUsage } from "./usage.js";
 import { usageIn } from "./usage-dialects.js";
 
 const DONE = "[DONE]";
@@ -23,7 +23,7 @@ export class ChatChunkEvents implements StreamFormat {
 
   constructor(
     private readonly secrets: Secrets,
-    private readonly noteUnknown?: NoteUnknown,
+    private readonly onUnknownNames?: OnUnknownNames,
   ) {}
 
   /** At least one choice, and all finished. */
@@ -52,7 +52,7 @@ export class ChatChunkEvents implements StreamFormat {
     const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
     if (!isFirst && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
-    const usage = isNothing(report) ? null : toUsage(report, this.noteUnknown);
+    const usage = isNothing(report) ? null : toUsage(report, this.onUnknownNames);
     // Clients read one data line per event, so several are serialized as one.
     const bytes = data.includes("\n") ? formatSseEvent(JSON.stringify(object)) : event.bytes;
     batch.push({ object: object as ChatChunkObject, bytes, usage, report: usage === null ? undefined : report });
@@ -242,7 +242,7 @@ function toProviderError(error: unknown): unknown {
 // Converts a whole `chat.completion` to a stream, for upstreams that ignore `stream: true`.
 
 /** Each choice's message and finish_reason in separate chunks, then usage, if reported. */
-export function toChunks(completion: ChatCompletion, noteUnknown?: NoteUnknown): readonly ChatChunk[] {
+export function toChunks(completion: ChatCompletion, onUnknownNames?: OnUnknownNames): readonly ChatChunk[] {
   const { choices, usage: _, ...head } = completion;
   const usage = usageIn(completion);
   const base = { ...head, object: "chat.completion.chunk" };
@@ -252,7 +252,7 @@ export function toChunks(completion: ChatCompletion, noteUnknown?: NoteUnknown):
     chunks.push(toChunk({ ...base, choices: [toContentChoice(choice, index)] }));
     chunks.push(toChunk({ ...base, choices: [{ index, delta: {}, finish_reason: choice.finish_reason ?? "stop" }] }));
   }
-  if (!isNothing(usage)) chunks.push(toChunk({ ...base, choices: [], usage }, noteUnknown));
+  if (!isNothing(usage)) chunks.push(toChunk({ ...base, choices: [], usage }, onUnknownNames));
   return chunks;
 }
 
@@ -262,8 +262,8 @@ export function isForeign({ event, data }: SseEvent): boolean {
 }
 
 /** A chunk with its bytes and its usage. */
-export function toChunk(object: ChatChunkObject, noteUnknown?: NoteUnknown): ChatChunk {
-  const usage = toUsage(object.usage, noteUnknown);
+export function toChunk(object: ChatChunkObject, onUnknownNames?: OnUnknownNames): ChatChunk {
+  const usage = toUsage(object.usage, onUnknownNames);
   return { object, bytes: formatSseEvent(JSON.stringify(object)), usage, report: usage === null ? undefined : object.usage };
 }
 

@@ -4,23 +4,23 @@ import { type ReportedUsage, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UNREAD, USAGE, type UsageMeaning, type UsageTable } from "./usage-dialects.js";
 
 /** Receives unknown names of a report, each once; nested ones as dotted paths. */
-export type NoteUnknown = (names: readonly string[]) => void;
+export type OnUnknownNames = (names: readonly string[]) => void;
 
 /**
  * Null without a credible report: an amount is negative, fractional, not a number or beyond a usage row's range, or input and output totals
  * are missing. Zeros count as zeros. Kinds never exceed the totals: a larger detail is cut to the rest.
  */
-export function toUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedUsage | null {
+export function toUsage(raw: unknown, onUnknownNames?: OnUnknownNames): ReportedUsage | null {
   if (!isRecord(raw)) return null;
   const amounts = new Amounts();
   amounts.read(raw, USAGE, "");
-  if (amounts.unknown.length > 0) noteUnknown?.(amounts.unknown);
+  if (amounts.unknown.length > 0) onUnknownNames?.(amounts.unknown);
   return amounts.areBelievable ? toQuantities(amounts) : null;
 }
 
 /** For models without output, such as embeddings: most servers report none. */
-export function toInputUsage(raw: unknown, noteUnknown?: NoteUnknown): ReportedUsage | null {
-  return isRecord(raw) ? toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 }, noteUnknown) : null;
+export function toInputUsage(raw: unknown, onUnknownNames?: OnUnknownNames): ReportedUsage | null {
+  return isRecord(raw) ? toUsage({ ...raw, completion_tokens: raw.completion_tokens ?? raw.output_tokens ?? 0 }, onUnknownNames) : null;
 }
 
 export function unknownNames(raw: unknown, table: UsageTable): readonly string[] {

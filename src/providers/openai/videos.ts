@@ -130,7 +130,7 @@ export class OpenAiVideoProvider implements VideoProvider {
     if (typeof id !== "string" || id === "" || id.length > ID_CHARS_MAX) {
       throw new ProviderError("invalid-response", "The upstream's answer is not a video job.");
     }
-    if (status === null) this.client.upstream.noteUnknown?.("job-status", redactSecrets(describeStatus(word), this.client.secrets));
+    if (status === null) this.client.upstream.onUnknownWord?.("job-status", redactSecrets(describeStatus(word), this.client.secrets));
     return {
       id,
       status,

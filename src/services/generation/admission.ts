@@ -111,7 +111,7 @@ class ChildCosts {
 
 /** Receives each finished generation. */
 export interface GenerationCounter {
-  generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
+  generationOver(called: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
 }
 
 export class Admission {

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { NoteUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
+import type { OnUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
 import { HOPS_HEADER } from "../../limits.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
@@ -64,23 +64,23 @@ export function connectUpstream(
   unknownWords?: UnknownWords,
 ): ConnectedUpstream {
   const { id, wireFormat, baseUrl, apiKey, isTrusted, endpoint } = upstream;
-  const noteUnknown: NoteUnknownWord = (kind, word) => unknownWords?.note(id, kind, word);
+  const onUnknownWord: OnUnknownWord = (kind, word) => unknownWords?.note(id, kind, word);
   if (wireFormat === "sandbox") return alike(createSandboxProvider());
   const fetchPublicFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, timeoutMs: timeouts.totalMs });
   const vendor = findVendor(wireFormat.replace(/^ai-sdk:/, ""));
-  if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }));
+  if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }));
   if (endpoint)
-    return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, noteUnknown }, outbound);
+    return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }, outbound);
   const fetchFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: timeouts.totalMs });
   // Untrusted addresses are connected through the guard only, which checks each resolution.
-  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, noteUnknown, ...(!isTrusted && { connect: outbound.connect }) };
+  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, ...(!isTrusted && { connect: outbound.connect }) };
   // The operator's own upstreams get the hops header only when it is not 0.
   return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
 function connectEndpoint(
   endpoint: OpenAiEndpoint,
-  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts" | "noteUnknown"> & { readonly fetchFile: FetchFile },
+  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts" | "onUnknownWord"> & { readonly fetchFile: FetchFile },
   outbound: OutboundGuard,
 ): ConnectedUpstream {
   assertCallable(endpoint.url, outbound);

@@ -199,8 +199,8 @@ export class Metrics {
   }
 
   /** Counts a delivered and charged generation, at a cost of 0 too; once. */
-  generationOver(asked: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void {
-    const model = labelOf(asked);
+  generationOver(called: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void {
+    const model = labelOf(called);
     const sums = this.sumsOf(model);
     if (receipt.status === "ok") sums.ok.value += 1;
     else this.generations.at(model, receipt.status).value += 1;

@@ -25,8 +25,8 @@ afterEach(() => upstream.close());
 afterAll(() => Promise.all(open.map((provider) => provider.close())));
 
 function connect(vendor: VendorName, fetchFile?: FetchFile): Provider {
-  const noteUnknown = (kind: string, word: string) => void noted.push(`${kind} ${word}`);
-  const provider = connectVendor(upstream, vendor, { noteUnknown, ...(fetchFile && { fetchFile }) });
+  const onUnknownWord = (kind: string, word: string) => void noted.push(`${kind} ${word}`);
+  const provider = connectVendor(upstream, vendor, { onUnknownWord, ...(fetchFile && { fetchFile }) });
   open.push(provider);
   return provider;
 }

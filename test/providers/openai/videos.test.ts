@@ -20,8 +20,8 @@ beforeEach(async () => {
   clip = await readClip(3);
   const timeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
   noted = [];
-  const noteUnknown = (kind: string, word: string) => void noted.push(`${kind} ${word}`);
-  provider = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts, noteUnknown });
+  const onUnknownWord = (kind: string, word: string) => void noted.push(`${kind} ${word}`);
+  provider = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: API_KEY, timeouts, onUnknownWord });
   video = provider.video as VideoProvider;
 });
 afterEach(async () => {
