@@ -143,7 +143,7 @@ export class GenerationRun {
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
-      throw this.told(error);
+      throw this.toCallerError(error);
     } finally {
       this.end();
     }
@@ -306,7 +306,7 @@ export class GenerationRun {
   }
 
   /** The failure as an error for the caller. */
-  told(error: unknown): unknown {
+  toCallerError(error: unknown): unknown {
     return error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
   }
 

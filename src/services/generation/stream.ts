@@ -141,7 +141,7 @@ export class GenerationStream<Opened, Item> {
     const { cancellation } = run;
     const handleEvent = () => {
       if (this.isPulling || this.isEnded) return;
-      this.failure = { reason: run.told(cancellation.reason) };
+      this.failure = { reason: run.toCallerError(cancellation.reason) };
       void this.end();
     };
     cancellation.addEventListener("abort", { handleEvent });
@@ -261,7 +261,7 @@ export class GenerationStream<Opened, Item> {
 async function withdraw(run: GenerationRun, error: unknown): Promise<unknown> {
   try {
     await run.release();
-    return run.told(error);
+    return run.toCallerError(error);
   } catch (failure) {
     return failure;
   } finally {
