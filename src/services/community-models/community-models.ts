@@ -32,7 +32,7 @@ import {
   termsAt,
 } from "./record.js";
 import type { ChangedModelRow, CommunityModelRepository, ModelChange, ModelTransaction, SelectedModel } from "./repository.js";
-import { assertHasFields, assertUsedPrices, statedPrices, termsColumns, wantedTerms } from "./terms-input.js";
+import { assertHasFields, assertUsedPrices, requestedTerms, statedPrices, termsColumns } from "./terms-input.js";
 import type { UpstreamUrls } from "./upstream-url.js";
 import { type CommunityModelView, type FallbackCandidate, type ShownTerms, toCandidate, toShownTerms, toView } from "./view.js";
 
@@ -253,8 +253,8 @@ export class CommunityModels {
       throw invalidInput("The credential goes where the URL says: send the bearerToken with a new one.", "bearerToken");
     }
     const isRenamed = name !== undefined && name !== current.name;
-    const wanted = wantedTerms(input);
-    const plan = planTerms(termsAt(current, now), pendingAt(current, now), wanted, now, isRenamed);
+    const requested = requestedTerms(input);
+    const plan = planTerms(termsAt(current, now), pendingAt(current, now), requested, now, isRenamed);
     if (isRenamed && plan.terms.visibility === "public") {
       throw invalidInput(
         "A public model keeps its name, because callers and what they agreed to pay go by it: make it private first.",
@@ -264,7 +264,7 @@ export class CommunityModels {
     if (current.type === "proxy") {
       assertUsedPrices(current.modality, plan);
       const { id, accountId, modality } = current;
-      const isAffected = isRenamed || wanted.imagePricing !== undefined || Object.keys(wanted.prices ?? {}).length > 0;
+      const isAffected = isRenamed || requested.imagePricing !== undefined || Object.keys(requested.prices ?? {}).length > 0;
       if (fallbacks !== undefined || isAffected) {
         await checkFallbacks(transaction, {
           holder: { id, accountId, modelId, modality, terms: termsOf(plan) },

@@ -19,7 +19,7 @@ export interface ScheduledChange {
 }
 
 /** Requested terms; absent ones do not change. A price of null is no longer stated. */
-export interface WantedTerms {
+export interface RequestedTerms {
   readonly visibility?: "private" | "public" | undefined;
   readonly paidOnly?: boolean | undefined;
   readonly imagePricing?: "request" | "tokens" | undefined;
@@ -39,11 +39,11 @@ export interface TermsPlan {
 export function planTerms(
   terms: CommunityModelTerms,
   scheduled: ScheduledChange | null,
-  wanted: WantedTerms,
+  requested: RequestedTerms,
   now: Date,
   isRenamed = false,
 ): TermsPlan {
-  const { visibility, ...priced } = wanted;
+  const { visibility, ...priced } = requested;
   const effectiveAt = new Date(now.getTime() + PENDING_CHANGE_MS);
   if (visibility === "private") return { terms: withPriced({ ...terms, visibility }, priced), scheduled: null };
   if (terms.visibility === "public") {
@@ -57,7 +57,7 @@ export function planTerms(
   return { terms: changed, scheduled: mayStand ? scheduled : { change: { visibility: "public" }, effectiveAt } };
 }
 
-function withPriced(terms: CommunityModelTerms, { paidOnly, imagePricing, prices = {} }: WantedTerms): CommunityModelTerms {
+function withPriced(terms: CommunityModelTerms, { paidOnly, imagePricing, prices = {} }: RequestedTerms): CommunityModelTerms {
   const stated: Partial<Record<PriceField, bigint>> = { ...terms.prices };
   for (const field of PRICE_FIELDS) {
     const price = prices[field];
@@ -68,13 +68,13 @@ function withPriced(terms: CommunityModelTerms, { paidOnly, imagePricing, prices
 }
 
 /** Merges the requested terms into `change`, and drops those that are already current. */
-function mergedChange(terms: CommunityModelTerms, change: PendingChange, wanted: WantedTerms): PendingChange {
-  const paidOnly = wanted.paidOnly ?? change.paidOnly;
-  const imagePricing = wanted.imagePricing ?? change.imagePricing;
+function mergedChange(terms: CommunityModelTerms, change: PendingChange, requested: RequestedTerms): PendingChange {
+  const paidOnly = requested.paidOnly ?? change.paidOnly;
+  const imagePricing = requested.imagePricing ?? change.imagePricing;
   const prices: Partial<Record<PriceField, string | null>> = {};
   for (const field of PRICE_FIELDS) {
-    const asked = wanted.prices?.[field];
-    const price = asked === undefined ? change.prices?.[field] : (asked?.toString() ?? null);
+    const stated = requested.prices?.[field];
+    const price = stated === undefined ? change.prices?.[field] : (stated?.toString() ?? null);
     const stated = terms.prices[field]?.toString() ?? null;
     if (price !== undefined && price !== stated) prices[field] = price;
   }

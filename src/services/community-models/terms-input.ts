@@ -3,7 +3,7 @@ import { invalidInput } from "../../errors.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import { PRICE_FIELDS, type PriceField, type StatedPrices, usedPriceFields } from "../catalog/pricing.js";
 import type { UpdateCommunityModelInput } from "./models-input.js";
-import type { TermsPlan, WantedTerms } from "./pending-change.js";
+import type { RequestedTerms, TermsPlan } from "./pending-change.js";
 import { applied, type CommunityModelRow } from "./record.js";
 import type { ChangedModelRow } from "./repository.js";
 import { basisOf } from "./view.js";
@@ -42,7 +42,7 @@ export function statedPrices(input: PricesInput): StatedPrices {
   return Object.fromEntries(PRICE_FIELDS.flatMap((field) => (typeof input[field] === "bigint" ? [[field, input[field]]] : [])));
 }
 
-export function wantedTerms(input: UpdateCommunityModelInput): WantedTerms {
+export function requestedTerms(input: UpdateCommunityModelInput): RequestedTerms {
   const { visibility, paidOnly, imagePricing } = input;
   const prices = Object.fromEntries(PRICE_FIELDS.flatMap((field) => (input[field] === undefined ? [] : [[field, input[field]]])));
   return { visibility, paidOnly, imagePricing, prices };

@@ -9,7 +9,7 @@ import {
   createEndpointAgentInput,
   updateCommunityModelInput,
 } from "../../../src/services/community-models/models-input.js";
-import { planTerms, type ScheduledChange, type WantedTerms } from "../../../src/services/community-models/pending-change.js";
+import { planTerms, type RequestedTerms, type ScheduledChange } from "../../../src/services/community-models/pending-change.js";
 import type { CommunityModelTerms, PendingChange } from "../../../src/services/community-models/record.js";
 import { assertHasFields, assertUsedPrices } from "../../../src/services/community-models/terms-input.js";
 import { UpstreamUrls } from "../../../src/services/community-models/upstream-url.js";
@@ -40,7 +40,7 @@ describe("a change of terms", () => {
     readonly what: string;
     readonly terms: CommunityModelTerms;
     readonly before?: ScheduledChange;
-    readonly wanted: WantedTerms;
+    readonly wanted: RequestedTerms;
     readonly isRenamed?: boolean;
     readonly expected: { readonly terms?: Partial<CommunityModelTerms>; readonly scheduled: ScheduledChange | null };
   }
