@@ -312,7 +312,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     } else {
       // An error, or an unexpected stream, may never end.
       if (status >= 300 || headers["content-type"]?.includes("event-stream")) this.headBytes = 0;
-      if (this.headBytes === 0) this.tellHead();
+      if (this.headBytes === 0) this.deliverHead();
     }
   }
 
@@ -324,7 +324,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     this.chunks.push(chunk);
     this.chunksBytes += chunk.length;
     if (this.settleHead === null) this.wakeReader();
-    else if (this.chunksBytes >= this.headBytes) this.tellHead();
+    else if (this.chunksBytes >= this.headBytes) this.deliverHead();
     if (this.chunksBytes >= this.readAheadBytes && !this.isReaderDue) controller.pause();
   }
 
@@ -332,7 +332,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     if (this.failure !== null) return;
     this.hasEnded = true;
     this.letGo();
-    this.tellHead();
+    this.deliverHead();
     this.wakeReader();
   }
 
@@ -346,7 +346,7 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     return this.controller === null ? "connecting" : "asked";
   }
 
-  private tellHead(): void {
+  private deliverHead(): void {
     this.settleHead?.resolve(this);
     this.settleHead = null;
   }

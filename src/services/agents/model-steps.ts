@@ -20,10 +20,10 @@ export interface StepAnswer {
 }
 
 /** Yields deltas for the caller as they arrive, and returns the step's answer. */
-export type AskModel = (ctx: RequestContext, input: ChatCompletionInput) => AsyncGenerator<readonly ChatDelta[], StepAnswer>;
+export type RunStep = (ctx: RequestContext, input: ChatCompletionInput) => AsyncGenerator<readonly ChatDelta[], StepAnswer>;
 
 /** For an answer that is not streamed. */
-export function askWhole(chat: ChatCompletions): AskModel {
+export function runWholeStep(chat: ChatCompletions): RunStep {
   return async function* (ctx, input) {
     const { completion } = await chat.create(ctx, input);
     const step = new StepReader();
@@ -35,7 +35,7 @@ export function askWhole(chat: ChatCompletions): AskModel {
 }
 
 /** For a streamed answer. Returning early ends the model's stream. */
-export function askStreamed(chat: ChatCompletions): AskModel {
+export function runStreamedStep(chat: ChatCompletions): RunStep {
   return async function* (ctx, input) {
     const { events } = chat.stream(ctx, { ...input, stream: true });
     const step = new StepReader();

@@ -24,7 +24,7 @@ import type { ChatCompletions } from "../generation/chat/chat.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { McpToolServers } from "../mcp/mcp-tools.js";
 import { AgentTools } from "./agent-tools.js";
-import { type AskModel, askStreamed, askWhole } from "./model-steps.js";
+import { type RunStep, runStreamedStep, runWholeStep } from "./model-steps.js";
 import type { PromptDefinitions } from "./prompt-definitions.js";
 import { baseModelGone, type RunEnd, runPromptAgent } from "./prompt-run.js";
 import type { BoundedRun, RunLimits } from "./run-limits.js";
@@ -69,7 +69,7 @@ export class PromptAgents implements AgentProviders {
 
   private async complete(model: Model, agentCall: AgentCall, request: AgentRequest): Promise<ChatAnswer> {
     return this.atWork(agentCall, request, async (run) => {
-      const { deltas, warnings } = await this.begin(model, agentCall, request, run, askWhole(this.deps.chat));
+      const { deltas, warnings } = await this.begin(model, agentCall, request, run, runWholeStep(this.deps.chat));
       const message: Record<string, string> = {};
       for (;;) {
         const { done, value } = await deltas.next();
@@ -90,7 +90,7 @@ export class PromptAgents implements AgentProviders {
     const run = await this.startRun(agentCall);
     let deltas: Deltas | null = null;
     try {
-      const begun = await this.begin(model, agentCall, request, run, askStreamed(this.deps.chat));
+      const begun = await this.begin(model, agentCall, request, run, runStreamedStep(this.deps.chat));
       ({ deltas } = begun);
       let first: Partial<ChatChunk> | null = { warnings: begun.warnings };
       for (;;) {
@@ -137,7 +137,7 @@ export class PromptAgents implements AgentProviders {
     call: AgentCall,
     request: AgentRequest,
     { token: runToken, ...run }: StartedRun,
-    ask: AskModel,
+    runStep: RunStep,
   ): Promise<BegunRun> {
     const { body, signal } = request;
     // Every tool call under way listens to it.
@@ -146,7 +146,7 @@ export class PromptAgents implements AgentProviders {
     const ctx = contextOf(call, run, signal);
     const base = this.resolveBase(ctx, baseModel);
     const tools = await AgentTools.open(this.deps.servers, mcpServers, { runToken, signal, hops: ctx.hops });
-    return { deltas: runPromptAgent({ ctx, ask, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
+    return { deltas: runPromptAgent({ ctx, runStep, base, systemPrompt, tools, body }), warnings: warningsOf(request, tools) };
   }
 
   /** Throws SERVICE_UNAVAILABLE when the model is gone, FORBIDDEN when the caller's key may not use it. */

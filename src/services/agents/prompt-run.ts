@@ -15,14 +15,14 @@ import type { Model } from "../catalog/model.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";
 import type { AgentTools } from "./agent-tools.js";
 import { AGENT_MODEL_STEPS_MAX, AGENT_TOOL_CALLS_MAX } from "./limits.js";
-import type { AskModel, StepAnswer, ToolCall } from "./model-steps.js";
+import type { RunStep, StepAnswer, ToolCall } from "./model-steps.js";
 import { failedResult, type ShownResult } from "./tool-results.js";
 
 type Message = ChatCompletionInput["messages"][number];
 
 export interface PromptRun {
   readonly ctx: RequestContext;
-  readonly ask: AskModel;
+  readonly runStep: RunStep;
   readonly base: Model;
   readonly systemPrompt: string;
   readonly tools: AgentTools;
@@ -44,7 +44,7 @@ const NOTHING: StepAnswer = { text: "", toolCalls: [], finishReason: null };
 
 /** Yields the answer's deltas. Rejects with the AppErrors of its generations. */
 export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly ChatDelta[], RunEnd> {
-  const { ctx, ask, base, tools, body } = run;
+  const { ctx, runStep, base, tools, body } = run;
   const declared = tools.declared;
   const parameters = Object.fromEntries(Object.entries(body).filter(([name]) => !OWN_FIELDS.has(name)));
   const messages: Message[] = [{ role: "system", content: run.systemPrompt }, ...(body.messages as Message[])];
@@ -54,7 +54,7 @@ export async function* runPromptAgent(run: PromptRun): AsyncGenerator<readonly C
   for (let step = 1; ; step += 1) {
     const mayCall = declared.length > 0 && callsLeft > 0 && step < AGENT_MODEL_STEPS_MAX;
     const offer = declared.length > 0 && { tools: [...declared], ...(!mayCall && { tool_choice: "none" }) };
-    const deltas = ask(ctx, { ...parameters, model: base.id, messages: [...messages], ...offer });
+    const deltas = runStep(ctx, { ...parameters, model: base.id, messages: [...messages], ...offer });
     const answer: StepAnswer = yield* isJson ? lastOnly(deltas) : apart(deltas, hasText);
     hasText ||= answer.text !== "";
     const isAnswered = answer.toolCalls.length === 0 || answer.finishReason === "length";

@@ -73,8 +73,8 @@ function mergedChange(terms: CommunityModelTerms, change: PendingChange, request
   const imagePricing = requested.imagePricing ?? change.imagePricing;
   const prices: Partial<Record<PriceField, string | null>> = {};
   for (const field of PRICE_FIELDS) {
-    const stated = requested.prices?.[field];
-    const price = stated === undefined ? change.prices?.[field] : (stated?.toString() ?? null);
+    const next = requested.prices?.[field];
+    const price = next === undefined ? change.prices?.[field] : (next?.toString() ?? null);
     const stated = terms.prices[field]?.toString() ?? null;
     if (price !== undefined && price !== stated) prices[field] = price;
   }
