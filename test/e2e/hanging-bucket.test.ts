@@ -10,10 +10,10 @@ import { executeText } from "../graphql/client.js";
 import { type Answer, type Client, createClient, type UsageJson } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
+import { followJob, readRestOutcome } from "../support/generation-outcome.js";
 import { findBrokenInvariants } from "../support/invariants.js";
 import { type Kind, OPERATIONS } from "../support/operations.js";
 import { isS3Installed, startS3, type TestS3 } from "../support/s3.js";
-import { tellJob, tellRest } from "../support/told.js";
 
 /** They work in the process, and have a price. */
 const modelOf = (kind: Kind) => (kind === "moderation" ? "sandbox/moderation" : `sandbox/${kind}-paid`);
@@ -69,17 +69,19 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
     const before = (await usage()).length;
     const waited = OPERATIONS.filter(({ delivery }) => delivery !== "job");
 
-    const told = await Promise.all(
+    const outcomes = await Promise.all(
       waited.map(({ kind, face, ask }) => ask(asking(), face === "REST" && kind === "video" ? { ...paid(kind) } : paid(kind))),
     );
 
-    expect(told.flatMap(({ code, message }, index) => (code === null ? [] : [`${waited[index]?.name}: ${code} ${message}`]))).toEqual([]);
+    expect(outcomes.flatMap(({ code, message }, index) => (code === null ? [] : [`${waited[index]?.name}: ${code} ${message}`]))).toEqual(
+      [],
+    );
     const charged = await eventually(async () => {
       const ids = (await usage()).map(({ id }) => id);
-      expect(told.filter(({ generationId }) => !ids.includes(String(generationId)))).toEqual([]);
+      expect(outcomes.filter(({ generationId }) => !ids.includes(String(generationId)))).toEqual([]);
       return ids;
     });
-    expect(charged.length - before).toBe(told.length);
+    expect(charged.length - before).toBe(outcomes.length);
   });
 
   it("does not keep back pictures that were kept there: they are made again", async () => {
@@ -142,12 +144,12 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
 
   it("is used again when it answers, and has the results of jobs that waited for it", async () => {
     const route = OPERATIONS.find(({ name }) => name === JOB_ROUTE);
-    const started = await tellRest((await route?.send(asking(), { model: modelOf("video"), seconds: "1" })) as Response);
+    const started = await readRestOutcome((await route?.send(asking(), { model: modelOf("video"), seconds: "1" })) as Response);
     expect(started.status).toBe(200);
 
     s3.thaw();
 
-    expect(await tellJob(asking(), started)).toMatchObject({ code: null });
+    expect(await followJob(asking(), started)).toMatchObject({ code: null });
     expect((await client.get(`/v1/videos/${started.generationId}/content`)).status).toBe(200);
     await eventually(async () => expect((await upload()).status).toBe(200));
     expect((await client.get(link)).status).toBe(200);

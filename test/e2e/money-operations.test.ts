@@ -5,9 +5,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatNanocredits } from "../../src/lib/money.js";
+import { BROKEN_OFF } from "../support/generation-outcome.js";
 import { answerWell, COST_OF, createOperationsApp, modelOf, type OperationsApp, phasesOf } from "../support/operation-upstreams.js";
 import { OPERATIONS, type Operation } from "../support/operations.js";
-import { BROKEN_OFF } from "../support/told.js";
 import { CREDIT, closeBooks, createPayer, databaseOf, expectNothingHeld, type Payer, type PayerOptions } from "./money.js";
 
 let app: OperationsApp;
@@ -44,15 +44,15 @@ describe("a call that succeeds is charged once", () => {
     const headers = { "idempotency-key": randomUUID() };
     answerWell(app, operation);
 
-    const told = await ask(operation, payer, modelOf(operation.kind), headers);
+    const outcome = await ask(operation, payer, modelOf(operation.kind), headers);
     const repeated = operation.isRepeatable ? await ask(operation, payer, modelOf(operation.kind), headers) : null;
 
-    expect([told.code, told.message, told.isReplay]).toEqual([null, null, false]);
+    expect([outcome.code, outcome.message, outcome.isReplay]).toEqual([null, null, false]);
     // A session does not report its cost, which is known only after its end.
-    if (operation.delivery !== "session") expect(Number(told.cost)).toBe(Number(formatNanocredits(cost)));
-    if (repeated) expect(repeated).toMatchObject({ code: null, generationId: told.generationId, isReplay: true });
+    if (operation.delivery !== "session") expect(Number(outcome.cost)).toBe(Number(formatNanocredits(cost)));
+    if (repeated) expect(repeated).toMatchObject({ code: null, generationId: outcome.generationId, isReplay: true });
     const { rows, account, key } = await closeBooks(app, payer);
-    expect(rows.map(({ id, costNanocredits, status }) => [id, costNanocredits, status])).toEqual([[told.generationId, cost, "ok"]]);
+    expect(rows.map(({ id, costNanocredits, status }) => [id, costNanocredits, status])).toEqual([[outcome.generationId, cost, "ok"]]);
     expect([account.buckets.pack, key]).toEqual([CREDIT - cost, { spent: cost, held: 0n }]);
   });
 });
@@ -72,9 +72,9 @@ describe("a call that is refused", () => {
     for (const [who, options, code, status] of REFUSED) {
       const payer = await createPayer(app, options);
 
-      const told = await ask(operation, payer);
+      const outcome = await ask(operation, payer);
 
-      expect([told.code, told.status], who).toEqual([code, operation.face === "REST" ? status : 200]);
+      expect([outcome.code, outcome.status], who).toEqual([code, operation.face === "REST" ? status : 200]);
       expect(await rowsOf(payer)).toEqual([]);
     }
     expect(calls()).toBe(before);
@@ -85,7 +85,7 @@ describe("a call that is refused", () => {
 describe("a call whose upstream fails is charged once for the delivered part, or not at all", () => {
   it.each(named)("at every step: %s", async (_, operation) => {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
-    const told: Record<string, unknown> = {};
+    const outcomes: Record<string, unknown> = {};
     const expected: Record<string, unknown> = {};
     const known = new Set<string>();
     for (const phase of phasesOf(operation)) {
@@ -95,14 +95,14 @@ describe("a call whose upstream fails is charged once for the delivered part, or
       await expectNothingHeld(app, 2);
       const added = (await rowsOf(payer)).filter(({ id }) => !known.has(id));
       for (const { id } of added) known.add(id);
-      told[phase.name] = { code, charges: added.map((row) => row.status) };
+      outcomes[phase.name] = { code, charges: added.map((row) => row.status) };
       expected[phase.name] = {
         code: phase.isAnswered ? null : isSound(operation) && status === 200 ? BROKEN_OFF : "UPSTREAM_ERROR",
         charges: phase.isCharged ? [phase.isAnswered ? "ok" : "cancelled"] : [],
       };
     }
 
-    expect(told).toEqual(expected);
+    expect(outcomes).toEqual(expected);
     const { rows, account, key } = await closeBooks(app, payer);
     const spent = rows.reduce((sum, { costNanocredits }) => sum + costNanocredits, 0n);
     expect([account.buckets.pack, key]).toEqual([10n * CREDIT - spent, { spent, held: 0n }]);

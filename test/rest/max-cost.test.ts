@@ -5,10 +5,10 @@ import { CREDITS_MAX } from "../../src/limits.js";
 import { CREDIT, closeBooks, createPayer, expectNothingHeld, type Payer, summarize } from "../e2e/money.js";
 import { executeText } from "../graphql/client.js";
 import type { RecordedRequest } from "../support/fake-upstream.js";
+import type { GenerationOutcome } from "../support/generation-outcome.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { answerWell, COST_OF, createOperationsApp, modelOf, type OperationsApp } from "../support/operation-upstreams.js";
 import { type Fields, OPERATIONS, type Operation, type RequestHeaders } from "../support/operations.js";
-import type { Told } from "../support/told.js";
 import { json, sse } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope } from "./client.js";
 
@@ -32,7 +32,7 @@ afterEach(() => {
 });
 afterAll(() => app.close());
 
-const ask = (operation: Operation, fields: Fields, headers: RequestHeaders = {}): Promise<Told> =>
+const ask = (operation: Operation, fields: Fields, headers: RequestHeaders = {}): Promise<GenerationOutcome> =>
   operation.ask({ baseUrl: app.baseUrl, wsUrl: app.wsUrl, key: payer.key }, { model: modelOf(operation.kind), ...fields }, headers);
 
 const calls = () => app.upstream.requests.length + app.realtime.requests.length;
@@ -45,7 +45,7 @@ const bound = ({ face }: Operation, nanocredits: bigint): Fields => ({
 });
 
 /** What a refusal says that has to be set aside. */
-function requiredIn({ text }: Pick<Told, "text">): bigint {
+function requiredIn({ text }: Pick<GenerationOutcome, "text">): bigint {
   const [, whole = "", decimals = ""] = /"required":"(\d+)(?:\.(\d+))?"/.exec(text) ?? [];
   return BigInt(whole + decimals.padEnd(9, "0"));
 }
@@ -62,10 +62,10 @@ describe("a request with a maximum cost", () => {
     const byHeader = await ask(operation, {}, { "X-Max-Cost": formatNanocredits(required - 1n) });
     const smaller = await ask(operation, bound(operation, required), { "X-Max-Cost": formatNanocredits(required - 1n) });
 
-    for (const told of [nothing, tooLittle, byHeader, smaller]) {
-      expect([told.code, told.status]).toEqual(["MAX_COST_EXCEEDED", operation.face === "REST" ? 402 : 200]);
-      expect(told.text).toContain(operation.face === "REST" ? '"param":"max_cost"' : '"param":"maxCost"');
-      expect(told.text).toContain('"bound":"max_cost"');
+    for (const outcome of [nothing, tooLittle, byHeader, smaller]) {
+      expect([outcome.code, outcome.status]).toEqual(["MAX_COST_EXCEEDED", operation.face === "REST" ? 402 : 200]);
+      expect(outcome.text).toContain(operation.face === "REST" ? '"param":"max_cost"' : '"param":"maxCost"');
+      expect(outcome.text).toContain('"bound":"max_cost"');
     }
     expect(calls()).toBe(before);
     await expectNothingHeld(app, 2);
@@ -88,10 +88,10 @@ describe("a request with a maximum cost", () => {
     const name = operation.face === "REST" ? "max_cost" : "maxCost";
     const before = calls();
     for (const amount of ["-1", "much", "", "1e3", "1,2", "0.0000000001", String(CREDITS_MAX + 1)]) {
-      const told = await ask(operation, { [name]: amount });
+      const outcome = await ask(operation, { [name]: amount });
 
-      expect([told.code, told.status], amount).toEqual(["BAD_REQUEST", operation.face === "REST" ? 400 : 200]);
-      expect(told.text, amount).toContain(name);
+      expect([outcome.code, outcome.status], amount).toEqual(["BAD_REQUEST", operation.face === "REST" ? 400 : 200]);
+      expect(outcome.text, amount).toContain(name);
     }
     const byHeader = await ask(operation, {}, { "X-Max-Cost": "much" });
 
@@ -198,14 +198,14 @@ describe("an unknown field about money", () => {
   it.each(named)("is refused with the field to use: %s", async (_, operation) => {
     const before = calls();
     for (const [name, value] of Object.entries(WISHES)) {
-      const told = await ask(
+      const outcome = await ask(
         operation,
         operation.face === "REST" || isClosed(operation) ? { [name]: value } : { extra: { [name]: value } },
       );
 
-      expect([told.code, told.status], name).toEqual(["BAD_REQUEST", operation.face === "REST" ? 400 : 200]);
-      expect(told.text, name).toContain(name);
-      if (!isClosed(operation)) expect(told.message, name).toMatch(/max_?cost, the credits/i);
+      expect([outcome.code, outcome.status], name).toEqual(["BAD_REQUEST", operation.face === "REST" ? 400 : 200]);
+      expect(outcome.text, name).toContain(name);
+      if (!isClosed(operation)) expect(outcome.message, name).toMatch(/max_?cost, the credits/i);
     }
     expect(calls()).toBe(before);
     expect((await closeBooks(app, payer)).rows).toEqual([]);

@@ -24,9 +24,9 @@ import {
   StreamSpeechDocument,
 } from "../operations/generated/graphql.js";
 import { connectRealtime, RealtimeRefused } from "../rest/realtime-client.js";
+import { followJob, type GenerationOutcome, readGraphQLOutcome, readRestOutcome, toRefusedOutcome } from "./generation-outcome.js";
 import { picture } from "./pictures.js";
 import { recording } from "./recordings.js";
-import { type Told, tellFailure, tellGraphQL, tellJob, tellRest } from "./told.js";
 
 /** Which kind of model answers. */
 export const KINDS = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation", "realtime"] as const;
@@ -61,7 +61,7 @@ export interface Operation {
   /** Sends these fields beside the required ones; over HTTP, and so not for a session. */
   readonly send: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Response>;
   /** The same to its end: of a stream its last piece, of a job what became of it, of a session its close. */
-  readonly ask: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<Told>;
+  readonly ask: (asking: Asking, fields: Fields, headers?: RequestHeaders) => Promise<GenerationOutcome>;
 }
 
 export const PROMPT = "fox 0000";
@@ -120,8 +120,8 @@ function gotten(
 
 function rest(contract: string, stated: Omit<Operation, "contract" | "face" | "send" | "ask">, send: Operation["send"]): Operation {
   const ask: Operation["ask"] = async (asking, fields, headers) => {
-    const told = await tellRest(await send(asking, fields, headers));
-    return stated.delivery === "job" ? tellJob(asking, told) : told;
+    const outcome = await readRestOutcome(await send(asking, fields, headers));
+    return stated.delivery === "job" ? followJob(asking, outcome) : outcome;
   };
   return { contract, face: "REST", ...stated, send, ask };
 }
@@ -146,8 +146,8 @@ function graphql<Input extends object>(
     });
   };
   const ask: Operation["ask"] = async (asking, fields, headers) => {
-    const told = await tellGraphQL(await send(asking, fields, headers), name);
-    return delivery === "job" ? tellJob(asking, told) : told;
+    const outcome = await readGraphQLOutcome(await send(asking, fields, headers), name);
+    return delivery === "job" ? followJob(asking, outcome) : outcome;
   };
   return { name: contract, contract, face: "GraphQL", kind, delivery, isRepeatable: !isLive, send, ask };
 }
@@ -181,14 +181,14 @@ const session: Operation = {
       await caller.closed;
       const failure = caller.received.find(({ type }) => type === "error") as { error: { code: string; message: string } } | undefined;
       const generationId = String(caller.headers["x-generation-id"]);
-      return { ...NOTHING_TOLD, generationId, code: failure?.error.code ?? null, message: failure?.error.message ?? null };
+      return { ...NO_OUTCOME, generationId, code: failure?.error.code ?? null, message: failure?.error.message ?? null };
     } catch (error) {
-      if (error instanceof RealtimeRefused) return tellFailure(error.answer);
+      if (error instanceof RealtimeRefused) return toRefusedOutcome(error.answer);
       throw error;
     }
   },
 };
-const NOTHING_TOLD: Told = {
+const NO_OUTCOME: GenerationOutcome = {
   ...{ status: 101, headers: new Headers(), text: "", code: null, message: null, generationId: null, cost: null },
   isReplay: false,
 };

@@ -4,7 +4,7 @@ import { type Answer, ok, subscribeSse, type Target } from "../graphql/client.js
 import { GenerationProgressDocument } from "../operations/generated/graphql.js";
 import type { Answer as RestAnswer } from "../rest/client.js";
 
-export interface Told {
+export interface GenerationOutcome {
   /** Of HTTP. */
   readonly status: number;
   readonly headers: Headers;
@@ -28,26 +28,26 @@ interface WireError {
 }
 
 /** An answer of REST, to its end. */
-export async function tellRest(response: Response): Promise<Told> {
+export async function readRestOutcome(response: Response): Promise<GenerationOutcome> {
   const { status, headers } = response;
   const { text, isCut } = await readBody(response);
   const isReplay = headers.get("x-idempotent-replay") === "true";
-  const told = { status, headers, text, isReplay, generationId: headers.get("x-generation-id") };
+  const outcome = { status, headers, text, isReplay, generationId: headers.get("x-generation-id") };
   const type = headers.get("content-type") ?? "";
-  if (isCut) return { ...told, code: BROKEN_OFF, message: null, cost: null };
-  if (status >= 400) return { ...told, ...errorOf(text), cost: null };
-  if (type.startsWith("text/event-stream")) return { ...told, ...tellEvents(text) };
+  if (isCut) return { ...outcome, code: BROKEN_OFF, message: null, cost: null };
+  if (status >= 400) return { ...outcome, ...errorOf(text), cost: null };
+  if (type.startsWith("text/event-stream")) return { ...outcome, ...readEventsOutcome(text) };
   const idOfJob = type.startsWith("application/json") ? (JSON.parse(text) as { readonly id?: string }).id : undefined;
-  return { ...told, generationId: told.generationId ?? idOfJob ?? null, code: null, message: null, cost: headers.get("x-cost") };
+  return { ...outcome, generationId: outcome.generationId ?? idOfJob ?? null, code: null, message: null, cost: headers.get("x-cost") };
 }
 
 /** An upgrade that was refused. */
-export function tellFailure({ status, headers, text }: RestAnswer): Told {
+export function toRefusedOutcome({ status, headers, text }: RestAnswer): GenerationOutcome {
   return { status, headers, text, ...errorOf(text), generationId: null, cost: null, isReplay: false };
 }
 
 /** A mutation's answer, or every result of a subscription. */
-export async function tellGraphQL(response: Response, field: string): Promise<Told> {
+export async function readGraphQLOutcome(response: Response, field: string): Promise<GenerationOutcome> {
   const { status, headers } = response;
   const { text } = await readBody(response);
   const isLive = headers.get("content-type")?.startsWith("text/event-stream");
@@ -76,7 +76,7 @@ interface Payload {
 }
 
 /** What became of a job that was started: it is watched to its end. */
-export async function tellJob(target: Target, started: Told): Promise<Told> {
+export async function followJob(target: Target, started: GenerationOutcome): Promise<GenerationOutcome> {
   if (started.code !== null) return started;
   const answers = await subscribeSse(target, GenerationProgressDocument, { id: String(started.generationId) }).rest();
   const job = ok(answers.at(-1) ?? null).generationProgress;
@@ -94,7 +94,7 @@ async function readBody(response: Response): Promise<{ readonly text: string; re
   return { text: Buffer.concat(pieces).toString("latin1"), isCut };
 }
 
-function errorOf(text: string): Pick<Told, "code" | "message"> {
+function errorOf(text: string): Pick<GenerationOutcome, "code" | "message"> {
   const { code, message } = (JSON.parse(text) as { readonly error: WireError }).error;
   return { code, message };
 }
@@ -114,7 +114,7 @@ interface WireEvent {
 }
 
 /** Chunks of a chat, events of a response, or events of speech. */
-function tellEvents(text: string): Pick<Told, "code" | "message" | "cost"> {
+function readEventsOutcome(text: string): Pick<GenerationOutcome, "code" | "message" | "cost"> {
   const events = dataOf(text).map((data) => JSON.parse(data) as WireEvent);
   const failure = events.find(({ error }) => error)?.error;
   const cost = events.map(({ usage, response }) => usage?.cost ?? response?.usage?.cost).findLast((amount) => amount !== undefined);
