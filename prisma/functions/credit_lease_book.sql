@@ -1,5 +1,5 @@
--- Takes what a lease paid off the account's buckets and the keys' budgets, and releases what it freed. A negative `freed` holds more.
--- The caller has locked the account.
+-- Deducts a lease's payments from the account's buckets and the keys' budgets, and releases the freed credits. A negative `freed` holds
+-- more. The caller has locked the account.
 CREATE OR REPLACE FUNCTION credit_lease_book(
   of_account uuid, of_key uuid, paid_tier bigint, paid_crypto bigint, paid_pack bigint, freed_tier bigint, freed_crypto bigint, freed_pack bigint,
   used timestamptz

@@ -1,4 +1,4 @@
--- Folds a lease and gives back all but what its process still needs of each bucket. Deletes a lease of which nothing is needed.
+-- Folds a lease and releases all but the credits of each bucket that its process still needs. Deletes a lease that needs none.
 -- Returns no row when there is no such lease.
 CREATE OR REPLACE FUNCTION credit_lease_give(of_lease uuid, need_tier bigint, need_crypto bigint, need_pack bigint)
 RETURNS TABLE (available bigint, key_available bigint)

@@ -1,5 +1,5 @@
--- Makes a lease or enlarges it up to `target` nanocredits. It takes at most a quarter of what is free, of the account and of the budgets, and
--- leaves the balance above the account's threshold. It takes nothing when the lease would be smaller than `least_size`, or when free spend is
+-- Makes a lease or enlarges it up to `target` nanocredits. It takes at most a quarter of the available credits of the account and of the
+-- budgets, and leaves the balance above the account's threshold. It takes nothing when the lease would be smaller than `least_size`, or when free spend is
 -- capped and the account has credits of its tier. `is_lost`: the process relied on a lease that does not exist; it is not made again.
 CREATE OR REPLACE FUNCTION credit_lease_take(
   of_lease uuid, process uuid, of_account uuid, of_key uuid, target bigint, least_size bigint, is_relied_on boolean, is_free_spend_capped boolean

@@ -1,5 +1,5 @@
--- Turns what open generations have of leases into holds of their own, with what has been metered. What the account and the keys hold does
--- not change, so their rows are not written. Returns the ids whose lease does not exist any more.
+-- Turns the reservations of open generations in leases into separate holds, with the metered amounts. The held amounts of the account and
+-- the keys do not change, so their rows are not written. Returns the ids whose lease does not exist any more.
 CREATE OR REPLACE FUNCTION credit_move(
   process          uuid,
   hold_seconds     integer,

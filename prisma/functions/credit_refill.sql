@@ -1,6 +1,6 @@
--- Sets the tier bucket to what the tier gives, once for each boundary: afterwards the account's boundary is later than `as_of`. Refills do not
--- add up, and what is held is not taken away. An account with a boundary whose tier refills nothing loses the rest of its tier bucket.
--- Leases are folded first, so what was spent in the old period is not taken from the new one.
+-- Sets the tier bucket to the tier's amount, once for each boundary: afterwards the account's boundary is later than `as_of`. Refills do not
+-- add up, and held credits are not taken away. An account with a boundary whose tier refills nothing loses the rest of its tier bucket.
+-- Leases are folded first, so credits spent in the old period are not deducted from the new one.
 CREATE OR REPLACE FUNCTION credit_refill(
   refill_id   uuid,
   of_account  uuid,

@@ -1,4 +1,4 @@
--- Gives an account another tier, or none. The bucket is filled up to what the new tier gives. What it has beyond that stays until the next
+-- Gives an account another tier, or none. The bucket is filled up to the new tier's amount. Credits above that stay until the next
 -- boundary: the new tier's, or the old tier's when the new tier refills nothing. Leases are folded first.
 CREATE OR REPLACE FUNCTION credit_set_tier(
   change_id   uuid,
