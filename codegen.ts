@@ -1,9 +1,9 @@
 /** Types the documents that clients of this repository send: `npm run codegen`. The build runs it when a document or the schema changed. */
 
-import type { CodegenConfig } from "@graphql-codegen/cli";
 import { addTypenameSelectionDocumentTransform } from "@graphql-codegen/client-preset";
+import type { Types } from "@graphql-codegen/plugin-helpers";
 
-const config: CodegenConfig = {
+const config: Types.Config = {
   importExtension: ".js",
   schema: "schema/schema.graphql",
   generates: {

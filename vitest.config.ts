@@ -36,10 +36,20 @@ class LongestFirst extends BaseSequencer {
 // Before the tests' processes are started, which take it over.
 process.env.TMPDIR = temporaryDirectory();
 
+const CLIENTS = fileURLToPath(new URL("test/clients/", import.meta.url));
+const areClientsInstalled = existsSync(`${CLIENTS}node_modules`);
+if (!areClientsInstalled) {
+  console.warn("The clients of test/clients are not installed: their tests are skipped. `npm run test:clients` installs and runs them.");
+}
+
 const kinds = testKinds(fileURLToPath(new URL("test", import.meta.url)));
 const project = (name: TestKind, ...globalSetup: string[]) => ({
   extends: true as const,
-  test: { name, include: kinds[name], globalSetup: ["test/setup/time-limits.ts", ...globalSetup] },
+  test: {
+    name,
+    include: kinds[name].filter((file) => areClientsInstalled || !file.startsWith(CLIENTS)),
+    globalSetup: ["test/setup/time-limits.ts", ...globalSetup],
+  },
 });
 
 export default defineConfig({

@@ -9,6 +9,11 @@ const checks = [
   { name: "types", command: ["node_modules/typescript/bin/tsc"] },
   { name: "types of the explorer", command: ["node_modules/typescript/bin/tsc", "-p", "src/graphql/explorer"] },
   { name: "types of the dashboard", command: ["node_modules/typescript/bin/tsc", "-p", "dashboard"] },
+  {
+    name: "types of the tests with others' clients",
+    needs: "test/clients/node_modules",
+    command: ["node_modules/typescript/bin/tsc", "-p", "test/clients"],
+  },
   { name: "printed contracts", command: ["scripts/print-schema.mjs", "--check"] },
   { name: "the schema's rules", command: ["node_modules/eslint/bin/eslint.js", "--quiet", "schema/schema.graphql"] },
   { name: "persisted documents", command: ["scripts/codegen.mjs", "--check"] },
@@ -18,8 +23,8 @@ const outdated = outdatedPackages();
 if (outdated.length > 0) console.error(`node_modules is not what package-lock.json says (${outdated.join(", ")}): run npm install`);
 
 await build({ outputs: [CLIENT, DOCUMENTS] });
-const failed = checks.filter(({ name, command: [program, ...args] }) => {
-  if (!existsSync(join(projectRoot, program))) return false;
+const failed = checks.filter(({ name, needs, command: [program, ...args] }) => {
+  if ([program, needs].some((file) => file && !existsSync(join(projectRoot, file)))) return false;
   console.log(`check: ${name}`);
   return spawnSync(process.execPath, [program, ...args], { cwd: projectRoot, stdio: "inherit" }).status !== 0;
 });

@@ -1,8 +1,9 @@
 /** Tests wait for events, not for a time: a slow machine must not make them fail. */
-import { readdirSync, readFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { filesBelow } from "../setup/files-below.js";
 
 const tests = fileURLToPath(new URL("../", import.meta.url));
 
@@ -22,15 +23,13 @@ const RULES: readonly { readonly says: string; readonly pattern: RegExp }[] = [
 ];
 
 it("keeps to them", () => {
-  const files = readdirSync(tests, { recursive: true, encoding: "utf8" }).filter(
-    (name) => name.endsWith(".ts") && name !== join("contract", "patience.test.ts") && name !== join("support", "eventually.ts"),
+  const files = filesBelow(tests).filter(
+    (name) => name.endsWith(".ts") && name !== "contract/patience.test.ts" && name !== "support/eventually.ts",
   );
   const breaches = files.flatMap((name) =>
     readFileSync(join(tests, name), "utf8")
       .split("\n")
-      .flatMap((line, index) =>
-        RULES.filter(({ pattern }) => pattern.test(line)).map(({ says }) => `${name.replaceAll(sep, "/")}:${index + 1} ${says}`),
-      ),
+      .flatMap((line, index) => RULES.filter(({ pattern }) => pattern.test(line)).map(({ says }) => `${name}:${index + 1} ${says}`)),
   );
 
   expect(breaches).toEqual([]);

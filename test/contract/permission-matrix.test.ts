@@ -262,7 +262,7 @@ const NO_KEYS = ["no-key", "two keys", "Bearer x", `sk_${"x".repeat(43)}`, "ag_x
 function keyedRequests(): { readonly method: string; readonly path: string; readonly isPublic: boolean }[] {
   return recordRoutes().flatMap(({ path, methods }) =>
     Object.entries(methods)
-      .filter(([, { readsKey = true }]) => readsKey)
+      .filter(([, options]) => "handler" in options)
       .map(([method, { isPublic = false }]) => ({ method, path: `${path.replace(/[:*]\w+/g, "x")}?${RUBBISH_QUERY}`, isPublic })),
   );
 }

@@ -2,15 +2,16 @@
  * The rules for every test: it can fail, by its assertions, and it uses the public side of its subject. Checked by
  * syntax.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "graphql";
 import { describe, expect, it } from "vitest";
+import { filesBelow } from "../setup/files-below.js";
 import { type Syntax, syntaxOf, visit } from "../support/syntax.js";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
-const all = readdirSync(root, { recursive: true, encoding: "utf8" }).map((file) => file.replaceAll("\\", "/"));
+const all = filesBelow(root);
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 const files = all
   .filter((file) => file.endsWith(".ts") && !file.startsWith("operations/generated/"))

@@ -100,6 +100,16 @@ describe("createChatCompletion", () => {
     expect(await usageOf(payload.receipt.generationId)).toMatchObject({ status: "OK", cost: "0.00012" });
   });
 
+  it("passes a field called then of the upstream's JSON on", async () => {
+    const completion = JSON.stringify(chatCompletion({ content: "Hello.", usage: wireUsage(100, 20) }));
+    app.upstream.replyNext(json(completion.replace("{", '{"then":"a word",')));
+
+    const payload = ok(await execute(app, ChatInFullDocument, { input: HI })).createChatCompletion;
+
+    expect(Object.entries(payload.raw as object)).toContainEqual(["then", "a word"]);
+    expect(payload.receipt).toMatchObject({ status: "OK", cost: "0.00014" });
+  });
+
   it("sends every typed parameter to the upstream under its wire name, and extra as it is", async () => {
     const answer = await execute(app, ChatInFullDocument, {
       input: {

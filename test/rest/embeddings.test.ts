@@ -1,6 +1,4 @@
 /** POST /v1/embeddings, with the official client and by hand. */
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { embedMany } from "ai";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -81,16 +79,6 @@ describe("POST /v1/embeddings", () => {
       usage_source: "provider",
       status: "ok",
     });
-  });
-
-  it("answers the AI SDK, which asks for numbers", async () => {
-    app.upstream.replyNext(json(embeddings([[0.5], [0.25]])));
-    const provider = createOpenAICompatible({ name: "sluice", apiKey: app.key, baseURL: `${app.baseUrl}/v1` });
-
-    const { embeddings: vectors, usage } = await embedMany({ model: provider.embeddingModel("acme/embedding"), values: ["a", "b"] });
-
-    expect(vectors).toEqual([[0.5], [0.25]]);
-    expect(usage.tokens).toBe(1_000);
   });
 
   it("passes a document that is as it was asked for on byte by byte, but for the model's name", async () => {

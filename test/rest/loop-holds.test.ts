@@ -18,7 +18,7 @@ import {
   JSON_TEXTS_MAX,
   JSON_VALUES_MAX,
 } from "../../src/limits.js";
-import { toTemplate } from "../../src/rest/route.js";
+import { EXAMPLES } from "../../src/rest/openapi/examples.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { compile } from "../support/compile.js";
@@ -124,8 +124,8 @@ const WORST: Readonly<Record<string, () => unknown>> = {
 };
 
 const routes = recordRoutes().flatMap(({ path, methods }) =>
-  Object.entries(methods).flatMap(([method, { body, isPage, example }]) => {
-    const template = toTemplate(path);
+  Object.entries(methods).flatMap(([method, { body, isPage }]) => {
+    const template = path.replace(/[:*](\w+)/g, "{$1}");
     // The same routes are at two places.
     if (!body || isPage || path.startsWith("/api/account")) return [];
     return [
@@ -133,7 +133,7 @@ const routes = recordRoutes().flatMap(({ path, methods }) =>
         name: `${method} ${template}`,
         method,
         path: template.replace(/\{\w+\}/g, "x"),
-        example: (example?.body ?? {}) as Json,
+        example: (EXAMPLES[`${method} ${template}`]?.body ?? {}) as Json,
       },
     ];
   }),

@@ -2,8 +2,9 @@
  * The kind of each test file, from everything that it imports: those of kind `unit` need neither a build nor a database, and `browser` opens
  * pages in Chromium. A new file is of the right kind by itself.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { filesBelow } from "./files-below.js";
 
 export type TestKind = "unit" | "integration" | "browser";
 
@@ -24,7 +25,7 @@ const IMPORT = /^(?:import|export) (?!type )[^;]*?from "([^"]+)"|\bimport\("([^"
 export function testKinds(folder: string): Record<TestKind, string[]> {
   const importsOf = new Map<string, readonly string[]>();
   const kinds: Record<TestKind, string[]> = { unit: [], integration: [], browser: [] };
-  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+  for (const name of filesBelow(folder)) {
     if (!name.endsWith(".test.ts")) continue;
     const file = join(folder, name);
     const modules = reachableFrom(file, importsOf);

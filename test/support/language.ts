@@ -1,6 +1,7 @@
 /** Texts of the project that people read: comments, descriptions, names of tests, words of the dashboard. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { filesBelow } from "../setup/files-below.js";
 import { type Syntax, syntaxOf, visit } from "./syntax.js";
 
 export interface ReadableText {
@@ -34,8 +35,8 @@ export function readTexts(root: string): ReadableText[] {
 const whole = (root: string, file: string): ReadableText => ({ file, text: readFileSync(join(root, file), "utf8") });
 
 function filesIn(root: string, folder: string): string[] {
-  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
+  return filesBelow(join(root, folder))
+    .map((name) => `${folder}/${name}`)
     .filter((file) => !GENERATED.test(file) && /\.\w+$/.test(file));
 }
 

@@ -10,12 +10,10 @@ import { plainText, withCost } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
 import {
   createItemId,
-  type FinishedResponse,
   incompleteReasonOf,
   type ResponseFrame,
   type ResponseObject,
   type ResponseOutputItem,
-  type ResponseUsage,
   textPart,
   toResponseObject,
   toResponseUsage,
@@ -65,7 +63,7 @@ export class ResponseEvents {
   }
 
   begin(): ResponseEvent[] {
-    const response = this.response("in_progress", null);
+    const response = this.response("in_progress");
     return [this.event("response.created", { response }), this.event("response.in_progress", { response })];
   }
 
@@ -84,10 +82,10 @@ export class ResponseEvents {
   }
 
   /** Ends the stream: closes the last item, and returns the response. */
-  end(): { readonly events: ResponseEvent[]; readonly response: FinishedResponse } {
+  end(): { readonly events: ResponseEvent[]; readonly response: ResponseObject } {
     const reason = incompleteReasonOf(this.finishReason);
     const closing = this.close(reason ? "incomplete" : "completed");
-    const response = this.response(reason ? "incomplete" : "completed", toResponseUsage(this.usage));
+    const response = this.response(reason ? "incomplete" : "completed");
     return { events: [...closing, this.event(`response.${response.status}`, { response })], response };
   }
 
@@ -181,7 +179,8 @@ export class ResponseEvents {
     return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
   }
 
-  private response<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(status: Status, usage: Usage) {
+  private response(status: ResponseObject["status"]): ResponseObject {
+    const usage = status === "in_progress" ? null : toResponseUsage(this.usage);
     return toResponseObject(this.frame, {
       status,
       output: [...this.output],

@@ -56,27 +56,9 @@ export type ResponseOutputItem =
 export interface ResponseObject {
   readonly id: string;
   readonly object: "response";
-  /** Seconds. */
-  readonly created_at: number;
   readonly status: "in_progress" | "completed" | "incomplete";
-  readonly model: string;
   readonly output: readonly ResponseOutputItem[];
-  /** Null while it is in progress. */
-  readonly usage: ResponseUsage | null;
   readonly [field: string]: unknown;
-}
-
-export interface ResponseUsage {
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly total_tokens: number;
-  readonly [field: string]: unknown;
-}
-
-/** A response whose last event was sent. */
-export interface FinishedResponse extends ResponseObject {
-  readonly status: "completed" | "incomplete";
-  readonly usage: ResponseUsage;
 }
 
 /** The common fields of a response's states. */
@@ -90,17 +72,17 @@ export interface ResponseFrame {
   readonly tools: readonly ResponseTool[];
 }
 
-export function toResponseObject<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(
+export function toResponseObject(
   { id, createdAt, model, input, tools }: ResponseFrame,
   state: {
-    readonly status: Status;
+    readonly status: ResponseObject["status"];
     readonly output: readonly ResponseOutputItem[];
-    readonly usage: Usage;
+    readonly usage: Record<string, unknown> | null;
     readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
     /** Of a finished stream. */
     readonly receipt?: unknown;
   },
-): ResponseObject & { readonly status: Status; readonly usage: Usage } {
+): ResponseObject {
   return {
     id,
     object: "response",
@@ -133,7 +115,7 @@ export function toResponseObject<Status extends ResponseObject["status"], Usage 
 }
 
 /** Converts the `usage` of a chat completion, with `cost` and `child_cost`. */
-export function toResponseUsage(reported: unknown): ResponseUsage {
+export function toResponseUsage(reported: unknown): Record<string, unknown> {
   const usage = record(reported);
   const input = count(usage.prompt_tokens);
   const output = count(usage.completion_tokens);

@@ -6,6 +6,7 @@ import { createOpenAI, type OpenAIProvider } from "@ai-sdk/openai";
 import { createOpenAICompatible, type OpenAICompatibleProvider } from "@ai-sdk/openai-compatible";
 import {
   embed,
+  embedMany,
   generateImage,
   generateObject,
   generateText,
@@ -133,6 +134,17 @@ it("makes pictures", async () => {
   expect(image.mediaType).toMatch(/^image\//);
   expect(image.uint8Array.length).toBeGreaterThan(0);
   expect(await usageRow()).toMatchObject({ model: "acme/image", cost_usd: 0.04 });
+});
+
+it("makes several embeddings with one request, as numbers", async () => {
+  const vectors = [[0.5], [0.25]];
+  const data = vectors.map((embedding, index) => ({ object: "embedding", index, embedding }));
+  app.upstream.replyNext(json({ object: "list", model: "upstream-embedding", data, usage: { prompt_tokens: 7, total_tokens: 7 } }));
+
+  const { embeddings, usage } = await embedMany({ model: sluice.embeddingModel("acme/embedding"), values: ["a", "b"] });
+
+  expect(embeddings).toEqual(vectors);
+  expect(usage.tokens).toBe(7);
 });
 
 it("makes embeddings", async () => {
