@@ -209,7 +209,7 @@ describe("parseConfig", () => {
     expect(errorOf({ [name]: value })).toMatch(new RegExp(`^The configuration is not valid:\\n  ${name}[.:]`));
   });
 
-  it("names every bad variable, each on a line of its own", () => {
+  it("names every bad variable, on separate lines", () => {
     const message = errorOf({ PORT: "x", LOG_LEVEL: "loud", GRAPHIQL: "maybe", ACCESS_LOG: "1.5", METRICS_TOKEN: "too short" });
 
     expect(message.split("\n").map((line) => line.trim().split(":")[0])).toEqual([
@@ -314,7 +314,7 @@ describe(".env", () => {
     }
   }
 
-  it("adds what the environment does not hold, which wins even where it is empty", () => {
+  it("adds variables that the environment lacks, which wins even where it is empty", () => {
     const text = '\uFEFF# A comment\r\n\r\nPORT=4001\r\nexport LOG_LEVEL = "warn"\r\nHOST=0.0.0.0 # all\r\nOPENAI_API_KEY=mine\r\n';
 
     expect(read(text, { PORT: "5000", OPENAI_API_KEY: "" })).toEqual({

@@ -137,7 +137,7 @@ describe("the build", () => {
 describe("db:migration", () => {
   const runMigration = (...args: string[]) => run(project, "scripts/run-ts.mjs", "scripts/db-migration.ts", ...args);
 
-  it("writes the next migration from the schema, and none without a change", { timeout: 300_000 }, async () => {
+  it("writes the next migration from the schema, and no migration without a change", { timeout: 300_000 }, async () => {
     // The client of the same schema, which takes long to make.
     const client = "src/store/generated";
     if (existsSync(join(sketch, client))) cpSync(join(sketch, client), join(project, client), { recursive: true });

@@ -77,7 +77,7 @@ describe("what the built server loads on demand", () => {
   const built = readBuilt();
   const ours = built.filter(({ origin }) => origin !== null);
 
-  it("is all that the sources import on demand, each of it named", () => {
+  it("is exactly the set of dynamic imports in the sources, each of them named", () => {
     const written = readSources();
     const inBundle = [...written.keys()].map((file) => [file, ours.filter(({ origin }) => origin === file).length]);
 
@@ -122,11 +122,11 @@ describe("the reader of imports on demand", () => {
     expect(findLateImports(text, "ts").find(({ target }) => target === "x")?.names).toEqual(names);
   });
 
-  it("tells which function a module is passed to", () => {
+  it("reports the function that a module is passed to", () => {
     expect(findLateImports('const f = async () => unpack(await import("x"));', "ts")).toMatchObject([{ names: null, passedTo: "unpack" }]);
   });
 
-  it("tells of one whose target is computed", () => {
+  it("reports a module with a computed target", () => {
     expect(findLateImports("const { a } = await import(url);", "ts")).toEqual([{ target: null, offset: 20, names: ["a"], passedTo: null }]);
   });
 });

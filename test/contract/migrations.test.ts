@@ -59,7 +59,7 @@ function describeContract(open: () => Promise<{ readonly database: Database; clo
   const execute = (sql: string, values: unknown[] = []) => database.pool.query(sql, values);
 
   describe("the schema", () => {
-    it("is what the migrations make", async () => {
+    it("matches the migrations", async () => {
       expect(await diffSchema(database, schema)).toBeNull();
     });
 

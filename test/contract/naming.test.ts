@@ -77,7 +77,7 @@ describe("names of the GraphQL schema", () => {
     for (const { args } of connections) expect(args.map(({ name }) => name).slice(0, 2)).toEqual(["first", "after"]);
   });
 
-  it("calls what identifies a thing id, of type ID", () => {
+  it("names an identifier id, of type ID", () => {
     const ids = outputTypes.flatMap((type) => Object.values(type.getFields()).filter(({ name }) => name === "id" || name.endsWith("Id")));
     // Ids that upstreams make up are text like any other.
     const foreign = new Set(["ChatToolCall", "ChatCompletion"]);

@@ -119,7 +119,7 @@ describe("The served answers", () => {
   });
 
   it.each(operations.filter(({ operation }) => operation.requestBody !== undefined).map((one) => [one.name, one] as const))(
-    "%s says what its body lacks",
+    "%s names the missing field of its body",
     async (_name, { path, method, operation }) => {
       const { content } = operation.requestBody as { content: Record<string, { schema: { required?: string[] } } | undefined> };
       const [field] = content["application/json"]?.schema.required ?? [];

@@ -69,7 +69,7 @@ it("are in the words of the repository: no section or title of a document outsid
   expect(found).toEqual([]);
 });
 
-it("name pages that there are, and headings that these have", () => {
+it("name existing pages, and existing headings in them", () => {
   const cited = [...texts].flatMap(([file, text]) =>
     text.split("\n").flatMap((line, index) => [...line.matchAll(PAGE)].map((match) => ({ at: `${file}:${index + 1}`, match }))),
   );
@@ -80,7 +80,7 @@ it("name pages that there are, and headings that these have", () => {
   ).toEqual([]);
 });
 
-it("name source files that there are, by the end of their path at least", () => {
+it("name existing source files, by the end of their path at least", () => {
   const known = files.map((file) => `/${file}`);
   const missing = readable.flatMap((file) =>
     [...saidIn(file)].flatMap(([line, said]) =>
@@ -94,7 +94,7 @@ it("name source files that there are, by the end of their path at least", () => 
   expect(missing).toEqual([]);
 });
 
-it("name folders and files without their ending that there are, and tests of the rows of security.md", () => {
+it("name existing folders and files without their ending, and tests of the rows of security.md", () => {
   const stems = new Set(
     files.flatMap((file) => {
       const stem = file.replace(/(?:\.test)?\.[a-z]+$/, "");

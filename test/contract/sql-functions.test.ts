@@ -45,7 +45,7 @@ describe("prisma/functions", () => {
     expect(await diff()).toBeNull();
   });
 
-  it("writes a changed body as it stands in the file", async () => {
+  it("writes a changed body as in the file", async () => {
     change("usage_time_digit", "THEN 0 ELSE", "THEN 1 ELSE");
 
     expect(await diff()).toBe(readFileSync(join(folder, "usage_time_digit.sql"), "utf8"));
@@ -70,7 +70,7 @@ describe("prisma/functions", () => {
     expect(await diff()).toBe("DROP FUNCTION credit_forfeit(uuid,uuid);\n");
   });
 
-  it("may use what the migration of the schema adds", async () => {
+  it("may use columns that the migration of the schema adds", async () => {
     writeFileSync(join(folder, "twice.sql"), "CREATE FUNCTION twice(n added) RETURNS SETOF added LANGUAGE sql AS $$ SELECT n.* $$;\n");
 
     expect(await diff("CREATE TABLE added (id integer);")).toBe(readFileSync(join(folder, "twice.sql"), "utf8"));

@@ -317,7 +317,7 @@ describe("GraphQL", () => {
     expect(refusalIn(await ask("query ($id: ID!) { node(id: $id) { __typename } }", { id }), "id", false)).toBeNull();
   });
 
-  it("refuses a cursor whose id is none", async () => {
+  it("refuses a cursor with an invalid id", async () => {
     const after = Buffer.from(`apiKeys.123.${"-".repeat(36)}`).toString("base64url");
 
     expect(

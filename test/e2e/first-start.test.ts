@@ -96,7 +96,7 @@ const LOADED_LATER = [
 ];
 
 describe("A first start", () => {
-  it("loads what serves the first requests, and nothing that only some will ask for", async () => {
+  it("loads the modules of the first requests, and none that only some requests need", async () => {
     const place = await createPlace();
     onTestFinished(() => place.remove());
     const coverage = join(place.directory, "coverage");
@@ -181,7 +181,7 @@ describe("A first start", () => {
     );
   });
 
-  describe("that cannot be says what to do, and whether to try again", () => {
+  describe("D that cannot succeed states the remedy, and whether to try again", () => {
     const NO_DATABASE = "postgresql://nobody@127.0.0.1:1/none";
     const MODELS = '{ "models": [{ "id": "x" }] }';
     const upstreams = { upstreams: [], models: [] };

@@ -95,7 +95,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
     expect(asked.map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
-  it("has what needs it refused, at no cost", async () => {
+  it("refuses requests that need it, at no cost", async () => {
     const rows = (await usage()).length;
 
     const refused = await Promise.all([
@@ -123,7 +123,7 @@ describe.skipIf(!isS3Installed)("a bucket that hangs", () => {
     expect((await usage()).length).toBe(rows);
   });
 
-  it("is no failure of the models whose pictures it did not take", async () => {
+  it("does not count as a failure of the models whose pictures it did not take", async () => {
     // Its upstream has no pictures. It is stored after the earlier notes.
     expect((await client.post("/v1/images/generations", { ...DRAWN, model: "acme/image" })).status).toBe(502);
 

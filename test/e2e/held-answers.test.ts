@@ -144,7 +144,7 @@ describe("a whole answer without a limit", () => {
     expect(app.upstream.requests.slice(-2).map(({ json: asked }) => (asked as Asked).max_tokens)).toEqual([10_000, 9_900]);
   });
 
-  it("needs no bound when its hold covers all that the model can write", async () => {
+  it("needs no bound when its hold covers the longest answer of the model", async () => {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
     app.upstream.replyNext(json(chatCompletion({ usage: wireUsage(0, 100) })));
 
@@ -175,7 +175,7 @@ describe("a whole answer without a limit", () => {
     ["a schema", { response_format: { type: "json_schema", json_schema: { name: "it", schema: { description: " word".repeat(1_000) } } } }],
     ["a field that nobody here knows", { documents: [{ text: " word".repeat(1_000) }] }],
     ["a document whose size nobody knows", { messages: [{ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }] }],
-  ])("holds what its model reads of %s", async (_, body) => {
+  ])("holds the input that its model reads of %s", async (_, body) => {
     const payer = await createPayer(app, { pack: CREDIT });
     const calls = app.upstream.requests.length;
 

@@ -143,7 +143,7 @@ describe.each(MODES)("the report of a chat, $mode", ({ ask }) => {
     expect(row).toMatchObject({ inputTextTokens: tokens, usageSource: "provider" });
   });
 
-  it("is bound by the context of a model whose vendor reads more than was sent", async () => {
+  it("is bounded by the context of a model whose vendor reads more than was sent", async () => {
     const { row } = await rowOf(wireUsage(7_000_000, 4), { model: "fake/searching" });
 
     expect(row).toMatchObject({ inputTextTokens: CONTEXT, usageSource: "bounded" });

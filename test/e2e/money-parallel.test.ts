@@ -58,7 +58,7 @@ describe.each([{ stream: false }, { stream: true }])(`${CALLS} calls at once, st
     expect(tier + crypto + pack).toBe("budget" in credits ? 90n * CREDIT : 0n);
   });
 
-  it("on credits for 10: all that fit succeed when each costs less than it held", async () => {
+  it("on credits for 10: all that fit succeed when each costs less than its hold", async () => {
     const payer = await createPayer(app, { pack: 10n * CREDIT });
     // Half a credit is held of each that is under way, a tenth of it is charged: 50 x 0.05 = 2.5 of 10 credits.
     app.upstream.answer.usage = wireUsage(0, 25_000);
@@ -118,7 +118,7 @@ describe("The credits end in the middle of a run of calls", () => {
   });
 });
 
-describe("The official client, which repeats what may be repeated", () => {
+describe("D the official client, which retries by its own rules", () => {
   it("does not repeat a call that the key's budget refused", async () => {
     const payer = await createPayer(app, { pack: 100n * CREDIT, budget: 1n });
     let sent = 0;

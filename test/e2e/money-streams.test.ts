@@ -281,7 +281,7 @@ describe("a long stream without a limit", () => {
     expect(app.upstream.requests.length).toBe(calls);
   });
 
-  it("is left alone when it uses up, to the last token, what its stated limit held", async () => {
+  it("is left alone when it uses up, to the last token, the hold of its stated limit", async () => {
     const payer = await createPayer(app, { pack: 20n * CREDIT });
     app.upstream.replyNext(sse(chatChunks(words(20), { usage: wireUsage(0, 20), finishReason: "length" }), { paceMs: 2 }));
 

@@ -120,7 +120,7 @@ describe.each(modes)("the cost of $mode", ({ run }) => {
     });
   });
 
-  it("takes a kind without a price of its own at its base's, and a price of 0 for free", async () => {
+  it("charges a kind without its own price at the base price, and a price of 0 as free", async () => {
     const usage = {
       ...wireUsage(100, 50),
       prompt_tokens_details: { cached_tokens: 40, audio_tokens: 10 },
@@ -191,7 +191,7 @@ describe.each(modes)("the cost of $mode", ({ run }) => {
     expect(cost).toBe(58_000n);
   });
 
-  it("is at the price of the model that was asked for when a fallback answers", async () => {
+  it("is at the price of the requested model when a fallback answers", async () => {
     app.upstream.replyNext(errorReply(500));
 
     const { cost, row } = await costOf("acme/asked", wireUsage(10, 4));
@@ -233,7 +233,7 @@ describe.each(modes)("the cost of $mode", ({ run }) => {
     ]);
   });
 
-  it("is nothing for a free model, which is let in at balance 0 and recorded", async () => {
+  it("is 0 for a free model, which runs at balance 0 and is recorded", async () => {
     const payer = await createPayer(app);
 
     const { cost, generationId } = await run(payer, "acme/free", wireUsage(1_000, 1_000));

@@ -109,7 +109,7 @@ describe("the discovery document", () => {
     });
   });
 
-  it("is found below a path, and above it where RFC 8414 looks; so is all that it names", async () => {
+  it("is found below a path, and above it where RFC 8414 looks; so are all addresses in it", async () => {
     const below = await createTestApp({ config: { baseUrl: "http://gateway.example", authUrl: "http://gateway.example/auth" } });
     try {
       const caller = createClient(below.baseUrl, null);
@@ -132,7 +132,7 @@ describe("the discovery document", () => {
     }
   });
 
-  it("is found at a host of its own, and nowhere else", async () => {
+  it("is found on its own host, and on no other", async () => {
     const own = await createTestApp({ config: { baseUrl: "http://gateway.example", authUrl: "http://login.example/auth" } });
     try {
       const ask = async (host: string, path: string) => {

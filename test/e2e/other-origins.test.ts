@@ -70,7 +70,7 @@ describe.skipIf(NO_BROWSER !== null)("a page of another origin", () => {
     expect(await page.context().cookies()).toEqual([]);
   });
 
-  it("makes no account from where it is, and may still ask with a key of its own", async () => {
+  it("cannot create accounts, and may still send requests with its own key", async () => {
     await page.goto(`http://evil.test:${(site.address() as AddressInfo).port}/`);
 
     const refused = (await fetchFromPage(`${app.baseUrl}/graphql`, signUp("deputy@example.com"))) as Fetched;

@@ -119,7 +119,7 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(await statusOf(a, key)).toBe(401);
   });
 
-  it.skipIf(!isInstalled)("both refuse what a key has made once one of them has revoked that key", async () => {
+  it.skipIf(!isInstalled)("both refuse the child keys of a key that one of them has revoked", async () => {
     const root = await createKey(a);
     await databaseOf(a).prisma.apiKey.update({ where: { id: root.id }, data: { permissions: ["keys"] } });
     const children = [await createKey(a, root.key), await createKey(b, root.key)];

@@ -99,7 +99,7 @@ const contentOf = (answer: { json<Body>(): Body }) =>
   answer.json<{ choices: { message: { content: string }; finish_reason: string }[] }>().choices[0];
 
 describe("a prompt agent", () => {
-  it("asks its model, calls the tools that the model calls, and answers in the end", async () => {
+  it("calls its model, then the tools that the model calls, and answers in the end", async () => {
     const model = await createAgent();
     app.upstream.replyNext(calling(sum(2, 3), sum(20, 30)), saying("It is 5."));
 
@@ -155,7 +155,7 @@ describe("a prompt agent", () => {
     expect(key.spent).toBe(68_000n);
   });
 
-  it("streams what its model says, between tools too, and sends no call on", async () => {
+  it("streams the text of its model, between tools too, and sends no call on", async () => {
     const model = await createAgent();
     const called = sum(2, 3);
     const piece = (more: object) => chatChunk({ tool_calls: [{ index: 0, ...more }] });
@@ -225,7 +225,7 @@ describe("a prompt agent", () => {
     expect(requests()).toHaveLength(2);
   });
 
-  it("asks nothing again for a request that is sent again with its Idempotency-Key", async () => {
+  it("calls no model again for a request with the same Idempotency-Key", async () => {
     const model = await createAgent();
     app.upstream.replyNext(calling(sum(2, 3)), saying("It is 5."), calling(sum(2, 3)), errorReply(500));
     const ask = (key: string) =>
@@ -288,7 +288,7 @@ describe("the gateway's own tools", () => {
 });
 
 describe("a text from its caller", () => {
-  it("is checked as the agent requires, before its model is asked", async () => {
+  it("is checked as the agent requires, before its model is called", async () => {
     const model = await createAgent({ mcpServers: [], requiredSafetyFeatures: ["privacy"] });
     const messages = [{ role: "user", content: "Write to someone@example.com" }];
 
@@ -300,7 +300,7 @@ describe("a text from its caller", () => {
     expect(written?.content).not.toContain("someone@example.com");
   });
 
-  it("is checked with all that its model reads: its own prompt, and what its tools answer", async () => {
+  it("is checked with all input of its model: the agent's prompt, and answers of its tools", async () => {
     const model = await createAgent({ systemPrompt: "You answer for boss@example.com.", requiredSafetyFeatures: ["privacy"] });
     app.upstream.replyNext(calling(call("mcp__search__echo", '{"message":"ann@example.com"}')), saying("Done."));
 
@@ -425,7 +425,7 @@ describe("a tool call of its model", () => {
 });
 
 describe("an interrupted run", () => {
-  it("for a server that is not set up asks nothing: 503", async () => {
+  it("without one of its servers calls no model: 503", async () => {
     const model = await createAgent({ mcpServers: ["search", "ada"] });
 
     for (const stream of [false, true]) expectEnvelope(await chat(model, { stream }), 503, "SERVICE_UNAVAILABLE");
@@ -553,7 +553,7 @@ describe("an interrupted run", () => {
     expect((await books(3)).key.spent).toBe(60_000_000_000n);
   });
 
-  it("asks no agent that its model has become, and no model that has become private", async () => {
+  it("calls no base model that has become an agent or private", async () => {
     const base = await registerModel(app, member, { name: "base", visibility: "public" });
     const model = await createAgent({ baseModel: base.modelId, mcpServers: [], visibility: "public" });
     const stranger = createClient(app.baseUrl, (await createMember(app)).key);
@@ -569,7 +569,7 @@ describe("an interrupted run", () => {
     expectEnvelope(await ask(), 503, "SERVICE_UNAVAILABLE");
   });
 
-  it("asks no model that its caller's key may not use", async () => {
+  it("calls no model that its caller's key may not use", async () => {
     const model = await createAgent({ mcpServers: [] });
     const { key } = await createKey({ allowedModels: [model] });
 

@@ -44,7 +44,7 @@ async function named(data: { handle?: string; name?: string; email?: string }): 
 }
 
 describe("sluice account", () => {
-  it("lists accounts, as many as are asked for, beyond a page", async () => {
+  it("lists the requested number of accounts, beyond a page", async () => {
     const mark = randomUUID().slice(0, 8);
     const rows = Array.from({ length: 103 }, (_, index) => ({ id: randomUUID(), handle: `${mark}-${String(index).padStart(3, "0")}` }));
     await databaseOf(app).prisma.account.createMany({ data: rows });

@@ -90,7 +90,7 @@ async function callUntilKilled(gateway: Gateway): Promise<void> {
   await killed;
 }
 
-it("tells every charge of a gateway that is killed again and again, queued once each", { timeout: 180_000 }, async () => {
+it("announces every charge of a gateway that is killed repeatedly, queued once each", { timeout: 180_000 }, async () => {
   const { dataDir, remove } = await createTestDataDir();
   onTestFinished(remove);
   const models = {

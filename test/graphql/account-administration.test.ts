@@ -169,7 +169,7 @@ describe("an operator", () => {
 });
 
 describe("grantCredits", () => {
-  it("adds to what the tier has just been filled with", async () => {
+  it("adds to a tier that has just been refilled", async () => {
     const payer = await createTierAccount(app);
 
     const granted = ok(await grant({ accountId: payer.accountId, bucket: "TIER", credits: "2.5" })).grantCredits.account;
@@ -271,7 +271,7 @@ describe("setTier", () => {
     await closeBooks(app, payer);
   });
 
-  it("names an unknown tier and those that there are", async () => {
+  it("names an unknown tier and the existing ones", async () => {
     const payer = await createTierAccount(app);
 
     const { errors } = await setTier({ accountId: payer.accountId, tier: "gold" });
@@ -399,7 +399,7 @@ describe("a caller who is no operator", () => {
 });
 
 describe("balanceChanged", () => {
-  it("tells of a refill, and of a tier that an operator set", async () => {
+  it("reports a refill, and a tier that an operator set", async () => {
     const payer = await createTierAccount(app, { pack: CREDIT });
     const { key } = payer;
     await show(payer.accountId);

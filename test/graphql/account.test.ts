@@ -395,7 +395,7 @@ describe("the catalog", () => {
     expect([tools, both, none].map(idsOf)).toEqual([["acme/chat"], [], []]);
   });
 
-  it("filters by modality, publisher, price and whether there is one", async () => {
+  it("filters by modality, publisher, price and whether it is free", async () => {
     const chat = { publishers: ["acme"], modalities: ["TEXT"] } as const;
     const all = await prices({ filter: chat });
     const cheap = await prices({ filter: { ...chat, maxInputPrice: "0.000001", maxOutputPrice: "0.000002" } });
@@ -445,7 +445,7 @@ describe("the catalog", () => {
     expect(answers.flatMap(codes)).toEqual(["NOT_FOUND", "NOT_FOUND"]);
   });
 
-  it("cuts the list to what a key may call", async () => {
+  it("cuts the list to the key's models", async () => {
     const { key } = await createKey({ name: "narrow", allowedModels: ["acme/free", "chat"] });
 
     const { models } = ok(await execute({ ...app, key }, ModelsDocument));

@@ -151,7 +151,7 @@ describe("a bad agent", () => {
     expect((await list())?.edges).toHaveLength(1);
   });
 
-  it("is refused with lists that are none", async () => {
+  it("is refused with values that are no lists", async () => {
     for (const [what, name, values] of BAD_LISTS) {
       const variables = { input: { ...GIVEN, [name]: enums(values) } };
       const answer = await executeText(by(), { query: textOf(CreatePromptAgentDocument), variables });

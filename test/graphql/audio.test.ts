@@ -341,7 +341,7 @@ describe.each(TRANSPORTS)("speech over %s", (_name, subscribe: Subscribe) => {
     await waiting;
   });
 
-  it("tells that the upstream broke off", async () => {
+  it("reports that the upstream broke off", async () => {
     app.upstream.replyNext(streamed(["abc"], "cut"));
 
     const answers = await subscribe(app, StreamSpeechDocument, { input: HELLO }).rest();
@@ -350,7 +350,7 @@ describe.each(TRANSPORTS)("speech over %s", (_name, subscribe: Subscribe) => {
     expect(answers.flatMap(codes)).toHaveLength(1);
   });
 
-  it("refuses what createSpeech refuses", async () => {
+  it("refuses the same input as createSpeech", async () => {
     const voice = await subscribe(app, StreamSpeechDocument, { input: { ...HELLO, voice: "hal" } }).rest();
     const nobody = await subscribe({ ...app, key: null }, StreamSpeechDocument, { input: HELLO }).rest();
     app.upstream.replyNext(errorReply(500));

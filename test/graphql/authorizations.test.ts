@@ -178,7 +178,7 @@ describe("refuses", () => {
     }
   });
 
-  it("another session, be it the same person's", async () => {
+  it("another session, even of the same person", async () => {
     const { id } = await ask();
 
     for (const who of [await signIn(app, person), await signUp(app)]) {

@@ -174,7 +174,7 @@ describe("createChatCompletion", () => {
     });
   });
 
-  it("shows the tool calls that a model asks for", async () => {
+  it("shows the tool calls of a model", async () => {
     app.upstream.replyNext(
       json(chatCompletion({ content: null, toolCalls: [{ id: "call_9", name: "weather", arguments: '{"city":"Oslo"}' }] })),
     );
@@ -384,7 +384,7 @@ describe.each(TRANSPORTS)("chatCompletion over %s", (_name, subscribe: Subscribe
     expect(JSON.stringify(last)).not.toMatch(/ECONN|socket|stack|127\.0\.0\.1/);
   });
 
-  it("refuses what createChatCompletion refuses", async () => {
+  it("refuses the same input as createChatCompletion", async () => {
     const answers = await subscribe(app, StreamChatInFullDocument, { input: { ...HI, temperature: 3 } }).rest();
 
     expect(answers.flatMap(codes)).toEqual(["BAD_REQUEST"]);

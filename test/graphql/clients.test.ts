@@ -45,7 +45,7 @@ function incrementsOf(parts: readonly Part[]): Part[] {
 }
 
 describe("an answer in parts", () => {
-  it("comes as multipart/mixed, as events and on a WebSocket, and whole to those who ask for JSON", async () => {
+  it("is sent as multipart/mixed, as events and on a WebSocket, and whole to clients that ask for JSON", async () => {
     const client = connect(app);
     const ways = [
       await partsOf(await post(app, { query: DEFERRED }, { accept: "multipart/mixed, application/json" })),
@@ -226,7 +226,7 @@ describe("a document by its digest", () => {
     for (const answer of [registered, found, elsewhere]) expect(answer.data).toEqual({ me: { id: expect.any(String) } });
   });
 
-  it.each(WAYS)("is refused over %s when it has another digest, or the digest is none", async (_way, ask) => {
+  it.each(WAYS)("is refused over %s when its digest differs, or is missing", async (_way, ask) => {
     const { query, digest } = newDocument();
     const refused = async (body: { readonly query?: string; readonly extensions: object }) =>
       (await ask(body)).errors?.map(({ extensions }) => [extensions.code, extensions.param]);

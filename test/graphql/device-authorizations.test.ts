@@ -212,7 +212,7 @@ describe("deviceAuthorizationChanged", () => {
     return createClient({ url: app.wsUrl, webSocketImpl: BrowserSocket, retryAttempts: 0 });
   }
 
-  it("tells a signed-in person's page each change, until the device has its key", async () => {
+  it("shows each change on a signed-in person's page, until the device has its key", async () => {
     const device = await ask();
     const client = connectAs(person);
     const live = subscribeWith(client, DeviceAuthorizationChangedDocument, { userCode: device.userCode });

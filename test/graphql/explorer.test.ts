@@ -37,7 +37,7 @@ describe("the examples", () => {
 describe("the served explorer", () => {
   const assetsOf = (page: string) => [...page.matchAll(/\/graphql(\/assets\/[\w.-]+)/g)].map(([, path = ""]) => path);
 
-  it("is a page that runs its one script, cannot be framed, and is asked for again each time", async () => {
+  it("is a page that runs its one script, cannot be framed, and is revalidated each time", async () => {
     const response = await fetch(url(), { headers: HTML });
     const page = await response.text();
 

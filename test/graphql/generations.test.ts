@@ -190,7 +190,7 @@ describe("startVideo", () => {
     await closeBooks(app, poor);
   });
 
-  it("goes on when the caller has left", async () => {
+  it("continues after the caller has left", async () => {
     const { open } = fakeGated();
     const leaving = new AbortController();
     const asked = { query: textOf(StartVideoDocument), variables: { input: { prompt: "A heron" } } };
@@ -367,7 +367,7 @@ describe("startMusic", () => {
 });
 
 describe("startImage", () => {
-  it("is a job too, whose picture is fetched where its result is", async () => {
+  it("is a job too, whose picture is served with its result", async () => {
     const png = await picture();
     app.upstream.replyAlways(json(imagesObject([png])));
     const images = [`data:image/png;base64,${png.toString("base64")}`];

@@ -62,7 +62,7 @@ describe("generateImage", () => {
     });
   });
 
-  it("answers links when they are asked for, and the format too", async () => {
+  it("answers links on request, in the requested format", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
     const answer = await execute(app, GenerateImageDocument, { input: { prompt: "A fox", responseFormat: "URL", outputFormat: "JPEG" } });
@@ -71,7 +71,7 @@ describe("generateImage", () => {
     expect(image).toMatchObject({ base64: null, contentType: "image/jpeg", url: expect.stringMatching(/\/media\/[0-9a-f]{16}$/) });
   });
 
-  it("refuses what REST refuses, with its own names", async () => {
+  it("refuses the same input as REST, with its own names", async () => {
     const answer = await execute(app, GenerateImageDocument, {
       input: { prompt: "", size: "64x4097", n: 11, images: ["ftp://a.example/"] },
     });

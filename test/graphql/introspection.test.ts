@@ -77,7 +77,7 @@ describe.each(WAYS)("over %s", (_name, ask) => {
     expect(answer.data ?? null).toBeNull();
   });
 
-  it("costs as much as it returns, each time that it is asked for", async () => {
+  it("costs as much as it returns, for each request", async () => {
     const costOf = async (count: number) => {
       const query = `{ ${seq(count, (index) => `t${index}: __type(name: "ApiKey") { ...T }`)} } ${TYPE}`;
       return (await ask(app, { query })).extensions?.cost?.requested ?? 0;
@@ -113,7 +113,7 @@ describe.each(WAYS)("over %s", (_name, ask) => {
     });
   });
 
-  it("takes names that every object has, and merges fields that are asked for twice", async () => {
+  it("takes names that every object has, and merges fields that are selected twice", async () => {
     const query = `{ __schema { __proto__: queryType { constructor: name } queryType { name } ...More } } fragment More on __Schema { queryType { kind } }`;
 
     const answer = await ask(app, { query });
@@ -125,7 +125,7 @@ describe.each(WAYS)("over %s", (_name, ask) => {
     ]);
   });
 
-  it("leaves out what directives leave out", async () => {
+  it("leaves out fields that directives leave out", async () => {
     const query = `query ($no: Boolean!) { __schema @skip(if: $no) { queryType { name } } __type(name: "Query") { name @include(if: $no) kind @skip(if: false) } }`;
 
     const answers = [await ask(app, { query, variables: { no: true } }), await ask(app, { query, variables: { no: false } })];

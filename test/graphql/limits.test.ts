@@ -214,7 +214,7 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     expect((await fetch(`${closedApp.baseUrl}/graphql/assets/explorer.js`)).status).toBe(404);
   });
 
-  it("tells every error its code, request id and time, and nothing of HTTP", async () => {
+  it("gives every error its code, request id and time, and no HTTP headers", async () => {
     const { errors = [] } = await ask(app, { query: "{ nonsense }" });
 
     expect(errors[0]?.extensions).toEqual({ code: "BAD_REQUEST", requestId: expect.any(String), timestamp: expect.any(String) });
@@ -236,7 +236,7 @@ describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
     expect(answer.errors).toBeUndefined();
   });
 
-  it("answers a cost of 5,000, tells it, and refuses one more", async () => {
+  it("answers a cost of 5,000 with its cost, and refuses one more", async () => {
     const pages = (count: number) => repeat(count, (index) => `p${index}: usage(first: 100) { edges { cursor } }`);
     const query = (more: number) => `{ me { ${pages(24)} ${names(more)} } }`;
     const { requested = 0 } = (await ask(app, { query: query(0) })).extensions?.cost ?? {};
@@ -266,7 +266,7 @@ describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
     expect(most.errors).toBeUndefined();
   });
 
-  it("tells the cost with errors", async () => {
+  it("states the cost with errors", async () => {
     const failed = await ask(app, { query: '{ agent(id: "nobody") { modelId } }' });
 
     expect(codes(failed)).toHaveLength(1);
@@ -302,7 +302,7 @@ describe.each(WAYS)("many errors over %s", (_name, ask) => {
     ]);
   });
 
-  it("tell where they are in the document, behind lines of each kind", async () => {
+  it("state their place in the document, behind lines of each kind", async () => {
     const query = "{ __typename\n\r\n\r  me { id }\n  nonsense }";
 
     const answer = await ask(app, { query });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe("createResponse", () => {
-  it("answers what POST /v1/responses answers, with its receipt", async () => {
+  it("gives the answer of POST /v1/responses, with its receipt", async () => {
     app.upstream.replyNext(json(chatCompletion({ content: "Hi.", usage: wireUsage(1000, 2) })));
 
     const answer = await execute(app, CreateResponseDocument, {

@@ -257,7 +257,7 @@ describe("a signed-in browser", () => {
     expect(ok(both.answer).nodes).toEqual([null, { __typename: "Session", id: own }, null]);
   });
 
-  it("is shown its own sessions only, be it an operator's", async () => {
+  it("sees its own sessions only, even an operator's", async () => {
     const [operator, other] = [await signUp(app), await signUp(app)];
     await databaseOf(app).prisma.account.update({ where: { id: operator.accountId }, data: { isOperator: true } });
 
@@ -267,7 +267,7 @@ describe("a signed-in browser", () => {
     expect(answer.data?.account).toEqual({ restId: other.accountId, sessions: null });
   });
 
-  it("changes the password and goes on in a new session", async () => {
+  it("changes the password and continues in a new session", async () => {
     const person = await signUp(app);
     const other = await signIn(app, person);
     const input = { currentPassword: person.password, newPassword: "another password" };
@@ -367,7 +367,7 @@ describe("a WebSocket", () => {
   });
 });
 
-it("ends an event stream with the session that it was asked in", async () => {
+it("ends an event stream with the session that it began in", async () => {
   const person = await signUp(app);
   const other = await signIn(app, person);
   const response = await post(nobody, { query: textOf(UsageRecordedDocument) }, { accept: "text/event-stream", ...signedIn(person) });

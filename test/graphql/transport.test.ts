@@ -115,7 +115,7 @@ describe("the GraphQL endpoint", () => {
     expect(await refusal(response)).toEqual({ status: 400, codes: ["BAD_REQUEST"] });
   });
 
-  it("takes the key from the URL, and from the header when there are both", async () => {
+  it("takes the key from the URL, and from the header when both are sent", async () => {
     const query = { query: textOf(CurrentApiKeyDocument) };
     const ask = (key: string, headers = {}) =>
       fetch(url(`?key=${key}`), {
@@ -188,7 +188,7 @@ describe("a request that a page of another site could send without a preflight",
     expect(await response.json()).toMatchObject({ data: { __typename: "Query" } });
   });
 
-  it("is refused as GET with a cookie, signed in or not, and told which headers to send", async () => {
+  it("is refused as GET with a cookie, signed in or not, with the names of the headers to send", async () => {
     const signedUp = await post(
       { ...app, key: null },
       { query: textOf(SignUpDocument), variables: { input: { email: "reader@example.com", password: "correct horse battery" } } },
@@ -275,7 +275,7 @@ describe("invalid requests", () => {
     expect(app.upstream.requests).toHaveLength(asked);
   });
 
-  it("refuses a subscription that is asked for as JSON with 406", async () => {
+  it("refuses a subscription that is requested as JSON with 406", async () => {
     const response = await post(app, { query: textOf(UsageRecordedDocument) }, { accept: "application/json" });
 
     expect(await refusal(response)).toEqual({ status: 406, codes: ["BAD_REQUEST"] });
@@ -487,7 +487,7 @@ describe("a WebSocket", () => {
     await client.dispose();
   });
 
-  it("is refused with 404 at a path that has none", async () => {
+  it("is refused with 404 at any other path", async () => {
     const socket = open("graphql-transport-ws", "/elsewhere");
     const [, response] = (await once(socket, "unexpected-response")) as [unknown, IncomingMessage];
 

@@ -38,7 +38,7 @@ const outcomeOf = (port: number) =>
   });
 
 describe("a port at which many come at once", () => {
-  it.skipIf(!CAN_SHARE_PORT)("has them accepted in far fewer turns of the event loop than there are of them", async () => {
+  it.skipIf(!CAN_SHARE_PORT)("has them accepted in far fewer turns of the event loop than connections", async () => {
     let accepted = 0;
     const server = createServer((socket) => {
       accepted += 1;

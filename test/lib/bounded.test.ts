@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { expect, it } from "vitest";
 import { entriesMax } from "../../src/lib/bounded.js";
 
-it("bounds a cache by its entries: the one that was not asked for longest goes", () => {
+it("bounds a cache by its entries: the least recently used goes", () => {
   const cache = new LRUCache<string, number>(entriesMax(3));
   for (const [value, name] of ["a", "b", "c"].entries()) cache.set(name, value);
   cache.get("a");

@@ -33,7 +33,7 @@ describe("cutting texts out of JSON", () => {
     expect(throughCut(JSON.stringify(value))).toEqual(value);
   });
 
-  it("never changes what a document says", () => {
+  it("never changes the value of a document", () => {
     const text = fc.oneof(
       fc.string(),
       fc.constant(long),

@@ -65,7 +65,7 @@ describe("countTextTokens", () => {
     );
   });
 
-  it("answers the same when asked again", () => {
+  it("counts the same in a second call", () => {
     expect([countTextTokens(ENGLISH), countTextTokens(ENGLISH)]).toEqual([reference(ENGLISH), reference(ENGLISH)]);
   });
 
@@ -105,7 +105,7 @@ describe("countTextTokens", () => {
 });
 
 describe("countChatTokens", () => {
-  it("adds what OpenAI adds around messages and names", () => {
+  it("adds OpenAI's tokens around messages and names", () => {
     // 3 before the answer; 3 + "user" 1 + "hello" 1; 3 + "system" 1 + "hello" 1 + name 1 + "bob" 1.
     expect(countChatTokens([{ role: "user", content: "hello" }])).toBe(3 + 5);
     expect(

@@ -30,7 +30,7 @@ it("logs no more of a word than a name has, and nothing that could pass for a li
   expect(lines[0]?.word).toBe(`a??"level":60?${"x".repeat(50)}`.replaceAll('"', "?"));
 });
 
-it("logs a bounded number of words, however many there are", () => {
+it("logs a bounded number of words, however many occur", () => {
   for (let index = 0; index < 2_000; index += 1) words.note("acme", "job-status", `word-${index}`);
 
   expect(lines).toHaveLength(500);

@@ -47,7 +47,7 @@ describe("a free step", () => {
     expect(waits).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
   });
 
-  it("waits as long as it is asked to, within a bound", () => {
+  it("waits for the requested time, within a bound", () => {
     expect(waitMsAfter(1, status(429, 2))).toBe(2_000);
     expect(waitMsAfter(1, status(429, 3_600))).toBe(30_000);
   });

@@ -296,7 +296,7 @@ describe("leaving", () => {
     expect((await read).kind).toBe("network");
   });
 
-  it("closes the connection of a finished answer whose end does not come", async () => {
+  it("close the connection of a finished answer whose end does not come", async () => {
     upstream.replyNext(sse([bytes("all there is")], { end: "hang" }));
     const response = await post();
     await response.read();
@@ -355,7 +355,7 @@ describe("back-pressure", () => {
     expect(read).toBeGreaterThan(acceptedUnread);
   });
 
-  it("goes on where it stopped, byte for byte", async () => {
+  it("continues where it stopped, byte for byte", async () => {
     const content = Array.from({ length: 40_000 }, (_, index) => `${index}\n`).join("");
     const second = gate();
     upstream.replyNext(sse([bytes(content), waitFor(second.opened), bytes(content)], { done: false }));
@@ -368,7 +368,7 @@ describe("back-pressure", () => {
     expect(text === content + content).toBe(true);
   });
 
-  it("does not call a stream silent whose reader pauses", async () => {
+  it("does not count as silent while its reader pauses", async () => {
     const patient = createUpstreamPool(upstream.baseUrl, { ...TIMEOUTS, idleMs: 200 });
     const content = "x".repeat(30 * 1024 * 1024);
     upstream.replyNext(raw(content));

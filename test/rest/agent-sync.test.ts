@@ -256,7 +256,7 @@ describe("the description of a synced agent", () => {
     ["another", "another"],
     [null, null],
     [undefined, "from its host"],
-  ])("that its host tells as %s becomes %s", async (told, expected) => {
+  ])("that its host states as %s becomes %s", async (told, expected) => {
     await syncOf(async () => ({ ...CODE, description: told })).sync(ctx, id);
 
     expect(await deployed()).toMatchObject({ bundle: CODE.bundle, model: { description: expected } });

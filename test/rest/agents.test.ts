@@ -171,7 +171,7 @@ describe("a prompt agent", () => {
     expect((await stranger.post("/account/agents", PROMPT_AGENT)).status).toBe(200);
   });
 
-  it("asks no agent, itself included, and nothing of another account's", async () => {
+  it("may not have an agent as its base model, itself included, nor another account's private model", async () => {
     const first = await create();
     const agentId = `community/${member.handle}/helper`;
     const others = await registerModel(app, await createMember(app));

@@ -124,7 +124,7 @@ describe("an Anthropic-format upstream", () => {
     expect(await lastUsage()).toMatchObject({ cost_usd: 0.0002425, status: "ok" });
   });
 
-  it("tells a stream's warnings in its first chunk and in the receipt", async () => {
+  it("reports a stream's warnings in its first chunk and in the receipt", async () => {
     vendor.replyNext(anthropicSse(anthropicEvents()), anthropicSse(anthropicEvents()));
     const body = { model: "claude-haiku-4-5", messages: HI, max_tokens: 50, logit_bias: { "1": 1 }, stream: true };
     const { text } = await client.post("/v1/chat/completions", body);
@@ -182,7 +182,7 @@ describe("an Anthropic-format upstream", () => {
     expect(row.cost_usd).toBeGreaterThan(0);
   });
 
-  it("passes on what the caller did wrong and hides whose key was", async () => {
+  it("passes on the caller's mistake and hides the gateway's key", async () => {
     vendor.replyNext(json({ type: "error", error: { type: "invalid_request_error", message: "messages: too odd" } }, { status: 400 }));
     const refused = await client.post("/v1/chat/completions", { model: "claude-haiku-4-5", messages: HI });
     vendor.replyNext(json({ type: "error", error: { type: "authentication_error", message: `bad key ${VENDOR_KEY}` } }, { status: 401 }));

@@ -97,7 +97,7 @@ for (const prefix of ["/account", "/api/account"]) {
       expect(none.json()).toMatchObject({ redirectUrls: [] });
     });
 
-    it("register no address that is not safe, no more than ten, and none on a secret key", async () => {
+    it("register only safe addresses, at most ten, and none on a secret key", async () => {
       const many = Array.from({ length: 11 }, (_, index) => `https://app.example/${index}`);
       const { id } = await createKey(app, { type: "publishable" });
       const secret = await createKey(app);

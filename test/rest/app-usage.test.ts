@@ -43,7 +43,7 @@ const pathOf = (id: string, query = "") => `/account/apps/${id}/usage/daily${que
 const today = () => new Date().toISOString().slice(0, 10);
 
 describe("an app's usage", () => {
-  it("sums up what its users spend, by day and model, the same on both faces", async () => {
+  it("sums up its users' spending, by day and model, the same on both faces", async () => {
     const { key, appKeyId } = await createAppOwner();
     const [ada, bob] = [await createUser(appKeyId), await createUser(appKeyId)];
     await spend(ada, 2);
@@ -74,7 +74,7 @@ describe("an app's usage", () => {
     await closeBooks(app, ada);
   });
 
-  it("tells nothing that is its users': not who they are, nor how many", async () => {
+  it("hides its users: their names and their number", async () => {
     const { key, appKeyId } = await createAppOwner();
     const user = await createUser(appKeyId);
     await spend(user, 1);
@@ -87,7 +87,7 @@ describe("an app's usage", () => {
     expect(Object.keys(JSON.parse(text).usage[0])).toEqual(["date", "model", "requests", "cost_usd"]);
   });
 
-  it("leaves out what users spend with keys of their own, and what the owner spends", async () => {
+  it("leaves out its users' spending with their own keys, and the owner's spending", async () => {
     const { key, appKeyId } = await createAppOwner();
     await spend(await createPayer(app, { pack: 10n * CREDIT }), 1);
 
@@ -113,7 +113,7 @@ describe("an app's usage", () => {
     ]);
   });
 
-  it("comes as CSV, under the other prefix too", async () => {
+  it("is available as CSV, under the other prefix too", async () => {
     const { key, appKeyId } = await createAppOwner();
     await spend(await createUser(appKeyId), 2);
 
@@ -123,7 +123,7 @@ describe("an app's usage", () => {
     expect(answer.text).toBe(`date,model,requests,cost_usd\r\n${today()},acme/dear,1,2\r\n`);
   });
 
-  it("goes back as many days as are asked for, today among them", async () => {
+  it("covers the requested number of days, today among them", async () => {
     const { key, appKeyId } = await createAppOwner();
     const day = (ago: number) => new Date(Date.now() - ago * 86_400_000);
     await databaseOf(app).prisma.appUsageDaily.createMany({
@@ -182,7 +182,7 @@ describe("an app's usage is refused", () => {
     expect(await refusalOf(bare.key, appKeyId)).toEqual([403, "FORBIDDEN", "FORBIDDEN"]);
   });
 
-  it("to another account, to the app's users, and to operators: there is no such app", async () => {
+  it("to another account, to the app's users, and to operators, as if the app did not exist", async () => {
     const { appKeyId } = await createAppOwner();
     const [stranger, user] = [await createAppOwner(), await createUser(appKeyId)];
 

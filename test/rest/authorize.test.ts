@@ -172,7 +172,7 @@ describe("a valid authorization request", () => {
     expect(form.buttons.map(({ value }) => value)).toEqual(["approve", "deny"]);
   });
 
-  it("asks for every model, 5 credits, 30 days and nothing else unless it says so", async () => {
+  it("requests every model, 5 credits and 30 days by default, and nothing else", async () => {
     const form = formTo(await ask(), "/authorize");
 
     expect(Object.fromEntries(form.fields)).toMatchObject({ model_choice: "all", budget: "5", expiry: "30" });
@@ -181,7 +181,7 @@ describe("a valid authorization request", () => {
     expect(form.choices.some(({ name, value }) => name === "models" && value === "acme/video")).toBe(true);
   });
 
-  it("treats a parameter without a value as none", async () => {
+  it("ignores a parameter without a value", async () => {
     const form = formTo(
       await ask({ models: "", budget: "", expiry: "", permissions: "", app_key: "", code_challenge: "", state: "" }),
       "/authorize",
@@ -190,7 +190,7 @@ describe("a valid authorization request", () => {
     expect(Object.fromEntries(form.fields)).toMatchObject({ model_choice: "all", budget: "5", expiry: "30" });
   });
 
-  it("is shown under the app's name and its owner's, to whom it is known", async () => {
+  it("is shown under its own name and its owner's", async () => {
     const { key } = await createKey(app, {
       type: "publishable",
       name: "Sketch <b>pad</b>",
@@ -256,13 +256,13 @@ describe("approving", () => {
     expect(data.map(({ id }) => id)).toEqual(["acme/chat"]);
   });
 
-  it("keeps the query of the redirect, and says no state where there was none", async () => {
+  it("keeps the query of the redirect, and adds no state where none was sent", async () => {
     const answer = await decide(await ask({ redirect_url: `${REDIRECT}?next=%2Fhome` }), "approve");
 
     expect(answer.location).toMatch(/^https:\/\/app\.example\/cb\?next=%2Fhome#api_key=sk_\w+$/);
   });
 
-  it("grants what the person has left", async () => {
+  it("grants at most the person's balance", async () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.5", expiry: "7", permissions: "profile,usage" });
 
     const answer = await decide(page, "approve", { set: { models: ["acme/chat"], budget: "0.5", expiry: "1", permissions: [] } });
@@ -403,7 +403,7 @@ describe("a budget beyond the balance", () => {
     expect(inputOf(page, "budget")).toContain('max="2.5"');
   });
 
-  it("is everything where there is nothing: the page says so, and what to do", async () => {
+  it("is impossible with an empty balance: the page says so, with the remedy", async () => {
     const broke = await signUp(app);
     const { cookie } = broke;
     const before = await ask({}, broke);
@@ -437,7 +437,7 @@ describe("denying", () => {
     expect(answer.location).toBe("https://app.example/cb#error=access_denied");
   });
 
-  it("tells an app with a challenge in the query too, where OAuth clients look", async () => {
+  it("has the error in the query too for an app with a challenge, where OAuth clients look", async () => {
     const challenge = createHash("sha256").update(randomBytes(32).toString("base64url")).digest("base64url");
 
     const answer = await decide(await ask({ code_challenge: challenge, state: "s", redirect_url: `${REDIRECT}?x=1` }), "deny");
@@ -488,7 +488,7 @@ describe("a decision that the person did not make", () => {
     );
   });
 
-  it("is refused of another session's request, be it the same person's", async () => {
+  it("is refused for another session's request, even of the same person", async () => {
     const request = Object.fromEntries(formTo(await ask(), "/authorize").fields).request_id ?? "";
     const stranger = await signUp(app);
     const elsewhere = await signIn(app, person);
@@ -500,7 +500,7 @@ describe("a decision that the person did not make", () => {
     }
   });
 
-  it("is refused of a request that there is not", async () => {
+  it("is refused for a missing request", async () => {
     const page = await ask();
 
     expectRefusalPage(await decide(page, "approve", { set: { request_id: "00000000-0000-4000-8000-000000000000" } }), 404, /No such/);

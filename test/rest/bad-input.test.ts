@@ -68,7 +68,7 @@ describe("keys", () => {
     expect(() => app.services.apiKeys.authenticate(mistyped)).toThrow();
   });
 
-  it("refuses an expired, a revoked and an unknown one, each in words of its own (3)", async () => {
+  it("refuses an expired, a revoked and an unknown one, each with its own message (3)", async () => {
     const [expired, revoked] = [await createKey(app), await createKey(app)];
     await expireKey(app, expired.id);
     await client.request("DELETE", `/account/keys/${revoked.id}`);
@@ -106,7 +106,7 @@ describe("keys", () => {
 
 describe("account routes", () => {
   for (const prefix of ["/account", "/api/account"]) {
-    it(`refuse what the key may not do, under ${prefix} (6, 7)`, async () => {
+    it(`refuse operations without the permission, under ${prefix} (6, 7)`, async () => {
       const publishable = await createKey(app, { type: "publishable" });
       const secret = await createKey(app);
 
@@ -343,7 +343,7 @@ describe("chat bodies", () => {
 });
 
 describe("paths", () => {
-  it("takes what looks like a file name as a prompt, and refuses what cannot be decoded (39)", async () => {
+  it("takes a prompt that looks like a file name, and refuses a path that cannot be decoded (39)", async () => {
     expect((await client.get("/text/..%2f..%2fetc%2fpasswd")).text).toBe("Hello, world.");
     for (const path of ["/text/%00", "/text/a%00b", "/text/%zz", "/text/%", "/v1/models/%00"]) {
       await expectRefused(() => client.get(path), 400, "BAD_REQUEST");

@@ -235,7 +235,7 @@ describe("a billed field", () => {
     });
   });
 
-  it("goes on with a value that changes nothing", async () => {
+  it("is ignored with a value that changes nothing", async () => {
     const fields = { service_tier: "auto", store: false, models: [], plugins: null, modalities: ["text"], speed: "standard" };
     const options = { anthropic: { thinking: { type: "disabled" }, speed: "standard" } };
 
@@ -297,7 +297,7 @@ describe("a model that prices them", () => {
     expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("tools");
   });
 
-  it("holds and charges a stream alike", async () => {
+  it("is held and charged the same for a stream", async () => {
     app.upstream.answer.usage = wireUsage(100, 50);
     const body = { model: "acme/priced", messages: MESSAGES, stream: true, service_tier: "priority" };
 
@@ -316,7 +316,7 @@ describe("a model that prices them", () => {
     expect(near.cost).toBe("0.00092");
   });
 
-  it("charges a cache of an hour at its price, as far as the upstream tells it apart", async () => {
+  it("charges an hour's cache at its price, where the upstream reports it separately", async () => {
     const messages = [{ role: "user", content: [{ type: "text", text: "a", cache_control: { type: "ephemeral", ttl: "1h" } }] }];
     const written = (details: object) => wireUsage(100, 50, { prompt_tokens_details: { cache_write_tokens: 60, ...details } });
 

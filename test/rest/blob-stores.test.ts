@@ -97,7 +97,7 @@ describe.each(KINDS)("on a %s", (kind) => {
       expect(await drafts()).toEqual([]);
     });
 
-    it("loses its metadata before it is stored, when that is asked for", async () => {
+    it("loses its metadata before it is stored, on request", async () => {
       const source = sharp({ create: { width: 12, height: 8, channels: 3, background: "olive" } });
       const photograph = new Uint8Array(
         await source
@@ -172,7 +172,7 @@ describe.each(KINDS)("on a %s", (kind) => {
       expect(await stored()).toEqual(before);
     });
 
-    it("may escape what JSON lets it escape", async () => {
+    it("may escape characters as JSON allows", async () => {
       const bytes = Buffer.from("fb".repeat(3_000), "hex");
       const data = bytes.toString("base64").replaceAll("+", "\\u002b").replaceAll("/", "\\/");
 
@@ -268,7 +268,7 @@ describe.each(KINDS)("on a %s", (kind) => {
       expect(await send(address, PNG)).toBe(403);
     });
 
-    it("is all that variant B needs", async () => {
+    it("supports all of variant B", async () => {
       const png = freshPng();
       const announced = await upload(JSON.stringify({ contentType: "image/png", size: png.length, tags: ["cats"] }), {
         "Content-Type": "application/json",

@@ -143,7 +143,7 @@ describe("the size of a JSON body", () => {
     expect(answer).toContain('{"body":{"a":1}}');
   });
 
-  it("tells a caller that is still sending a large body why it was refused", async () => {
+  it("answers the refusal to a caller that is still sending a large body", async () => {
     const response = await fetch(`${server.baseUrl}/echo`, {
       method: "POST",
       body: new Uint8Array(8 * 1024 * 1024),
@@ -222,7 +222,7 @@ describe("the text of a JSON body", () => {
     }
   });
 
-  it("decodes a large body whose characters lie across its pieces", async () => {
+  it("decodes a large body with characters split across its pieces", async () => {
     for (const lead of ["", "x", "xx", "xxx"]) {
       const text = lead + "é中😀".repeat(100_000);
       const answer = await fetch(`${server.baseUrl}/large`, {

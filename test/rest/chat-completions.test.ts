@@ -145,7 +145,7 @@ describe("POST /v1/chat/completions with stream", () => {
     await waitForUsage(client, (row) => row.request_id === answer.headers.get("x-generation-id"));
   });
 
-  it("sends usage in a chunk of its own when asked to", async () => {
+  it("sends usage in a separate chunk on request", async () => {
     const answer = await post({ stream: true, stream_options: { include_usage: true } });
 
     expect(chunksOf(answer.text).at(-1)).toMatchObject({ choices: [], usage: { cost: expect.any(Number) } });
@@ -213,7 +213,7 @@ describe("the official OpenAI client", () => {
     expect(app.upstream.requests.at(-1)?.json).toMatchObject({ response_format: { type: "json_schema", json_schema: { name: "sum" } } });
   });
 
-  it("lists models and finds one whose id holds a slash", async () => {
+  it("lists models and finds one with a slash in its id", async () => {
     const ids: string[] = [];
     for await (const model of openai().models.list()) ids.push(model.id);
 

@@ -350,7 +350,7 @@ describe("media", () => {
     expectOnlyOwnCredential(lastRequest());
   });
 
-  it("videos come of one call of the exact address, and cost no more than the seconds that were asked for", async () => {
+  it("videos take one call of the exact address, and cost at most the requested seconds", async () => {
     const model = await media("video", "/make?tier=1", { completionVideoPrice: 100_000_000_000n });
     const clip = await readClip(10);
     app.upstream.replyNext(raw(clip, { headers: { "content-type": "video/mp4" } }));
@@ -471,7 +471,7 @@ describe("reported usage", () => {
     expect(answer.text).not.toContain("1000000");
   });
 
-  it("does not raise what the next answers are expected to cost", async () => {
+  it("does not raise the estimate of the next answers", async () => {
     const model = await registerPriced();
     for (const isStreamed of [false, true]) {
       const usage = wireUsage(10, 2_000_000_000);
@@ -552,7 +552,7 @@ describe("an upstream that fails", () => {
     expect(app.upstream.requests.length - seen).toBe(1);
   });
 
-  it("is not asked beyond its limit for each account, and its fallbacks are not either", async () => {
+  it("is not called beyond its limit for each account, nor are its fallbacks", async () => {
     const model = await registerPriced({ perUserRpm: 0.5, fallbacks: [await registerPriced()] });
     await chat(model);
     const seen = app.upstream.requests.length;

@@ -87,7 +87,7 @@ describe("a call", () => {
     }
   });
 
-  it("of a private model is free to its owner, whose saved fallbacks wait", async () => {
+  it("of a private model is free to its owner, and skips its fallbacks", async () => {
     const poor = await createMember(app, { credits: 0 });
     const { modelId: fallback } = await registerModel(app, poor);
     const { modelId } = await registerModel(app, poor, { ...PRICES, paidOnly: true, fallbacks: [fallback] });
@@ -100,7 +100,7 @@ describe("a call", () => {
     expectEnvelope(await chat(modelId, poor), 502, "UPSTREAM_ERROR");
   });
 
-  it("is served by the first fallback that may, at the price of the model that was asked for", async () => {
+  it("is served by the first permitted fallback, at the price of the requested model", async () => {
     const last = await add(PRICES);
     const fallback = await registerModel(app, other, { ...PRICES, visibility: "public", fallbacks: [last.modelId] });
     const dearer = await registerModel(app, other, { ...PRICES, completionTextPrice: 6_000_000n, visibility: "public" });
@@ -124,7 +124,7 @@ describe("a call", () => {
     expect(app.upstream.requests.length).toBe(asked + 3);
   });
 
-  it("of a model with a limit of half a request a minute is let in once in two minutes, for each account", async () => {
+  it("of a model with a limit of half a request a minute is admitted once in two minutes, for each account", async () => {
     const { modelId } = await add({ visibility: "public", perUserRpm: 0.5 });
 
     expect((await chat(modelId, other)).status).toBe(200);
@@ -137,7 +137,7 @@ describe("a call", () => {
     expect((await chat(modelId, other)).status).toBe(200);
   });
 
-  it("of a model that takes paid credits alone draws none of the tier's", async () => {
+  it("of a model that takes paid credits alone draws no tier credits", async () => {
     const { modelId } = await add({ ...PRICES, visibility: "public", paidOnly: true });
     const [gifted, paying] = await Promise.all([createMember(app, { bucket: "tier" }), createMember(app, { bucket: "crypto" })]);
 
@@ -254,7 +254,7 @@ describe("a model that its owner registers", () => {
 });
 
 describe("the lists", () => {
-  it("tell registered models from others", async () => {
+  it("distinguish registered models from others", async () => {
     const { modelId } = await add({ visibility: "public", perUserRpm: 1.5, title: "Listed" });
 
     expect(await entryOf(modelId, null)).toMatchObject({
@@ -273,7 +273,7 @@ describe("the lists", () => {
     expect(data.find(({ id }) => id === modelId)).toMatchObject({ object: "model", owned_by: "community" });
   });
 
-  it("are cut to what a key may call", async () => {
+  it("are cut to the key's models", async () => {
     const [{ modelId }, unnamed] = [await add({ visibility: "public" }), await add({ visibility: "public" })];
     const { key } = await createKey(app, { allowedModels: [modelId, "chat"] });
 
@@ -283,7 +283,7 @@ describe("the lists", () => {
     expectEnvelope(await client.get(`/v1/models/${unnamed.modelId}`, { key }), 404, "NOT_FOUND");
   });
 
-  it("are those that an app may ask for: of private models, the person's own", async () => {
+  it("are those that an app may request: of private models, the person's own", async () => {
     const [open, hidden] = [await add({ visibility: "public" }), await add()];
     const { authorizations } = app.services;
     const check = (caller: Caller, modelId: string) => {
@@ -398,7 +398,7 @@ describe("health", () => {
     expect(healthOf(app).healthOf(fallback.id)).toMatchObject({ successRate: 1, requests: 1 });
   });
 
-  it("leaves out callers who leave", async () => {
+  it("does not count callers who leave", async () => {
     const { id, modelId } = await add({ visibility: "public" });
     const asked = app.upstream.requests.length;
     app.upstream.replyNext(hang());

@@ -143,7 +143,7 @@ describe("a text model", () => {
     refuse(stranger, "model");
   });
 
-  it("tells who offers it", async () => {
+  it("names its owner", async () => {
     const data = { name: "Ada", githubUsername: `ada-${count}`, image: "https://pictures.example/ada.png" };
     await databaseOf(app).prisma.account.update({ where: { id: owner.accountId }, data });
 
@@ -436,7 +436,7 @@ describe("the three hours", () => {
     expect(back).toMatchObject({ visibility: "private", pending: { visibility: "public" } });
   });
 
-  it("are for publishers: who may not publish makes nothing public, and may do all else", async () => {
+  it("are for publishers: other accounts may do all but publish", async () => {
     const nobody = await createOwner({ isPublisher: false });
     const { id } = await create({}, nobody);
 
@@ -518,7 +518,7 @@ describe("fallbacks", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
   });
 
-  it("are found: the account's own first, then others' public ones, none that would be refused", async () => {
+  it("are found: the account's own first, then others' public ones, without any that would be refused", async () => {
     const others = await createOwner();
     const [cheap, dear] = [await createPublic({ promptTextPrice: 0.000001 }, others), await createPublic({ promptTextPrice: 0.1 }, others)];
     const [hidden, own] = [await create({}, others), await create({ promptTextPrice: 0.000001, description: "Mine." })];
@@ -608,7 +608,7 @@ describe("refusals", () => {
     ["DELETE", "/account/my-models/ID"],
   ];
 
-  it("for no key, a key without the permission, a publishable key, another account and ids that are none", async () => {
+  it("answer callers without a key or the permission, publishable keys, other accounts and unknown ids", async () => {
     const model = await create();
     const [without, publishable] = [
       await createKey(app, { accountPermissions: ["balance", "usage", "profile"] }),

@@ -53,7 +53,7 @@ function expectRefused(answer: Answer, param: string): void {
 }
 
 describe("an upstream that answers", () => {
-  it("is called once, with the credential and as little as can be asked for", async () => {
+  it("is called once, with the credential and the cheapest request", async () => {
     const seen = app.upstream.requests.length;
     app.upstream.replyNext(json(chatCompletion({ content: "words-of-the-upstream" })));
 
@@ -88,7 +88,7 @@ describe("an upstream that answers", () => {
     ["transcription", () => media("transcription", "/v9"), json({ text: "" }), undefined, "/v9/audio/transcriptions"],
     ["image", () => media("image", "/v9"), errorReply(400), { prompt: "" }, "/v9/images/generations"],
     ["video", () => media("video", "/make"), errorReply(422), { prompt: "" }, "/make"],
-  ])("of %s is asked for something cheap", async (_, toBody, reply, body, path) => {
+  ])("of %s gets a cheap request", async (_, toBody, reply, body, path) => {
     app.upstream.replyNext(reply);
 
     const answer = await probe(toBody());

@@ -43,7 +43,7 @@ const marks = (answer: Answer) => ({
 const MISS = { status: 200, cache: "MISS", cost: "0.000018" };
 const HIT = { status: 200, cache: "HIT", cost: "0" };
 
-describe("GET /text/{prompt}, asked again", () => {
+describe("D a repeated GET /text/{prompt}", () => {
   it("is answered with the same text, at no cost and without the upstream", async () => {
     const before = await usageCount();
     app.upstream.replyNext(json(chatCompletion({ content: "Once." })));
@@ -59,7 +59,7 @@ describe("GET /text/{prompt}, asked again", () => {
     expect((await usageCount()) - before).toBe(1);
   });
 
-  it("says of a hit what made it, and that nothing was used", async () => {
+  it("names the model of a hit, and a usage of 0", async () => {
     const first = await client.get(path);
     const second = await client.get(path);
 
@@ -115,7 +115,7 @@ describe("GET /text/{prompt}, asked again", () => {
     expectEnvelope(await client.get(`${path}?no-cache=yes`), 400, "BAD_REQUEST");
   });
 
-  it("is shared by callers, each of whom needs a key that may use the model", async () => {
+  it("is shared by callers whose keys may use the model", async () => {
     await client.get(path);
     const { key } = await createKey(app);
     const { key: restricted } = await createKey(app, { allowedModels: ["acme/free"] });

@@ -73,7 +73,7 @@ async function confirm(userCode: string, by = visitor): Promise<ShownPage> {
 const approve = { decision: "approve" };
 
 describe("POST /api/device/code", () => {
-  it("answers JSON and forms alike", async () => {
+  it("answers JSON and forms the same", async () => {
     const expected = {
       device_code: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
       user_code: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/),
@@ -114,7 +114,7 @@ describe("POST /api/device/code", () => {
     expectEnvelope(await client.get("/api/device/code"), 405, "METHOD_NOT_ALLOWED");
   });
 
-  it("tells an address that has too many devices waiting when to come again", async () => {
+  it("answers the time of the next request to an address with too many waiting devices", async () => {
     for (let index = 0; index < LIVE_DEVICE_CODES_PER_ADDRESS_MAX; index += 1) await ask();
 
     const answer = await client.post("/api/device/code", {});
@@ -159,7 +159,7 @@ describe("POST /api/device/token", () => {
     expectEnvelope(await client.get("/account/usage", { key }), 403, "FORBIDDEN");
   });
 
-  it("takes what OAuth clients send, here and at the token endpoint", async () => {
+  it("takes the requests of OAuth clients, here and at the token endpoint", async () => {
     const device = await ask({ client_id: appKey });
     const fields = { grant_type: GRANT, device_code: device.device_code, client_id: appKey };
 
@@ -264,7 +264,7 @@ describe("the device page", () => {
     }
   });
 
-  it("shows who asks, from where and when, the code again, and a warning", async () => {
+  it("shows the device, its address and the time, the code again, and a warning", async () => {
     const device = await ask({ client_id: appKey, scope: "profile" });
     clock.advance(125);
 
@@ -391,7 +391,7 @@ describe("the device page", () => {
     expectOAuthError(await poll(device), "authorization_pending");
   });
 
-  it("refuses what can be no code, in the same form", async () => {
+  it("refuses an invalid code, in the same form", async () => {
     for (const user_code of ["", "BCDF-GHJKL", "BCDF-GHJ", "AEIO-UAEI", "1234-5678"]) {
       const page = await visitor.send(await visitor.open("/device"), "/device", { user_code });
       expect([user_code, page.status]).toEqual([user_code, 400]);

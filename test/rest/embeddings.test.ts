@@ -59,7 +59,7 @@ function lastBody(): WireBody {
 }
 
 describe("POST /v1/embeddings", () => {
-  it("answers the official client, which asks for base64, with the upstream's own document", async () => {
+  it("answers the official client, which requests base64, with the upstream's own document", async () => {
     const document = JSON.stringify(embeddings([[0.5, -0.25, 1]], { encoded: true }));
     app.upstream.replyNext(json(document));
 
@@ -81,7 +81,7 @@ describe("POST /v1/embeddings", () => {
     });
   });
 
-  it("passes a document that is as it was asked for on byte by byte, but for the model's name", async () => {
+  it("passes a document in the requested form on byte by byte, except for the model's name", async () => {
     const document = `{"object":"list", "data":[{"object":"embedding","index":0,"embedding":[0.10, 2e-1]}],"model":"m","usage":{"prompt_tokens":3,"total_tokens":3}, "vendor":1}`;
     app.upstream.replyNext(json(document));
 
@@ -132,7 +132,7 @@ describe("POST /v1/embeddings", () => {
     expect(answer.json<{ data: object[] }>().data).toMatchObject([0, 1, 2].map((index) => ({ index, embedding: [index] })));
   });
 
-  it("counts what the upstream does not report, texts and tokens alike", async () => {
+  it("counts unreported usage, of texts and tokens alike", async () => {
     app.upstream.replyNext(json(embeddings([[1], [1]], { usage: null })), json(embeddings([[1], [1]], { usage: null })));
 
     const texts = await client.post("/v1/embeddings", { model: "acme/embedding", input: ["Hello world", "Hello"] });
@@ -145,7 +145,7 @@ describe("POST /v1/embeddings", () => {
     expect(row).toMatchObject({ input_text_tokens: 5, usage_source: "estimated" });
   });
 
-  it("uses the default embedding model, and lets it refuse what only it can judge", async () => {
+  it("uses the default embedding model, and leaves the judgement of its fields to it", async () => {
     app.upstream.replyNext(json(embeddings([[1]])));
 
     const answer = await client.post("/v1/embeddings", { input: "a", dimensions: 65_536 });
@@ -250,7 +250,7 @@ describe("POST /v1/embeddings", () => {
     expect(tokens.json<{ error: { param: string } }>().error.param).toBe("input");
   });
 
-  it("adds what the caller asks for, and does not tell the upstream", async () => {
+  it("adds the caller's safety features, and hides them from the upstream", async () => {
     app.upstream.replyNext(json(embeddings([[1]])));
 
     const answer = await client.post("/v1/embeddings", { model: "acme/embedding", input: "Mail jo@acme.test", safe: ["privacy"] });
@@ -267,7 +267,7 @@ describe("POST /v1/embeddings", () => {
     expect(answer.headers.get("x-fallback")).toBe("acme/embedding");
   });
 
-  it("finishes what the upstream has begun when the caller leaves", async () => {
+  it("finishes an answer that the upstream has begun when the caller leaves", async () => {
     const answer = gated(embeddings([[1, 0]]));
     app.upstream.replyNext(answer.reply);
     const leaving = new AbortController();
@@ -285,7 +285,7 @@ describe("POST /v1/embeddings", () => {
     await app.upstream.requests[seen]?.answered;
   });
 
-  it("holds what the input may cost before it asks the upstream", async () => {
+  it("holds the most that the input may cost before it calls the upstream", async () => {
     const { key } = await createKey(app, { creditBudget: 0.0000001 });
     const before = app.upstream.requests.length;
 

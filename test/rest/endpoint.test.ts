@@ -148,7 +148,7 @@ describe("credentials", () => {
     expect(await get(`/whoami?key=${KNOWN_KEY}&key=${KNOWN_KEY}`)).toMatchObject({ status: 400, json: { error: { param: "key" } } });
   });
 
-  it("answers 401 to what cannot be a key", async () => {
+  it("answers 401 to a value that cannot be a key", async () => {
     for (const text of [`Bearer Bearer ${KNOWN_KEY}`, `Bearer ${KNOWN_KEY} ${KNOWN_KEY}`, "Bearer"]) {
       expect(await get("/whoami", { Authorization: text })).toMatchObject({ status: 401 });
     }

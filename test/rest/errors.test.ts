@@ -346,7 +346,7 @@ describe("the details of a 402", () => {
     expect(error).toMatchObject({ code: "INSUFFICIENT_BALANCE", details: { bound: "balance", required: "5", available: "1" } });
   });
 
-  it("name the key whose budget is used up, and the rest of it", async () => {
+  it("name the key with the exhausted budget, and the rest of it", async () => {
     const root = await createKey(app, { creditBudget: 3, accountPermissions: [] });
     const own = await refusalOf(root.key);
     const { key } = await createPayer(app, { pack: 50n * CREDIT, budget: 3n * CREDIT, permissions: ["keys"] });

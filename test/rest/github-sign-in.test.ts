@@ -86,7 +86,7 @@ describe("Signing in with GitHub", () => {
     expect(again.browser.cookies.get("sluice_session")).not.toBe(browser.cookies.get("sluice_session"));
   });
 
-  it("asks with a challenge, for no more than who it is, and comes back to where it was asked from", async () => {
+  it("sends a challenge, requests only the identity, and returns to the page that began it", async () => {
     const browser = new PageBrowser(app.baseUrl);
 
     const asked = new URL(await start(browser, "/sessions?from=here"));
@@ -140,7 +140,7 @@ describe("Signing in with GitHub", () => {
     expect(browser.cookies.has("sluice_session")).toBe(false);
   });
 
-  it("refuses an answer that another browser asked for", async () => {
+  it("refuses an answer to another browser's request", async () => {
     const attacker = new PageBrowser(app.baseUrl);
     const victim = new PageBrowser(app.baseUrl);
     const asked = await start(attacker);
@@ -226,7 +226,7 @@ describe("Signing in with GitHub", () => {
     expect(browser.cookies.has("sluice_session")).toBe(false);
   });
 
-  it("gives a person whose name is taken or reserved another handle", async () => {
+  it("gives a person with a taken or reserved name another handle", async () => {
     const first = newPerson();
     await signInWithGitHub(first);
 

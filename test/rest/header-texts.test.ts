@@ -59,7 +59,7 @@ function nameIn(disposition: string | null): string | null {
   return extended === undefined ? plain : decodeURIComponent(extended);
 }
 
-it.each(CHARACTERS)("tells of an unknown field in X-Warnings: %j", async (character) => {
+it.each(CHARACTERS)("reports an unknown field in X-Warnings: %j", async (character) => {
   const { status, headers } = await client.post("/v1/chat/completions", {
     model: "acme/chat",
     messages: [{ role: "user", content: "Hello" }],
@@ -115,7 +115,7 @@ it.each(SENDABLE)("allows a page the names of headers alone: %j", async (charact
   expect(allowed).toContain("x-c");
 });
 
-it.each(SENDABLE)("keeps what a browser calls itself: %j", async (character) => {
+it.each(SENDABLE)("keeps a browser's user agent: %j", async (character) => {
   const person = await signUp(app);
   const answer = await fetch(`${app.baseUrl}/graphql`, {
     method: "POST",
@@ -129,7 +129,7 @@ it.each(SENDABLE)("keeps what a browser calls itself: %j", async (character) => 
   expect(await answer.json()).toMatchObject({ data: { signIn: {} } });
 });
 
-it.each(CHARACTERS)("sends a form to an upstream whose parts are those of the caller: %j", async (character) => {
+it.each(CHARACTERS)("sends a form with the caller's parts to an upstream: %j", async (character) => {
   app.upstream.replyNext(json({ text: "Hello." }));
   const name = `field${character}b`;
   const form = new FormData();

@@ -99,7 +99,7 @@ describe("A gateway on the loopback", () => {
     expect(page).toMatchObject({ status: 421, type: "text/html; charset=utf-8" });
   });
 
-  it("makes no account for a page that was led to it, which the browser takes for one of its own", async () => {
+  it("creates no account for a page under a rebound name, which the browser takes for its own", async () => {
     const variables = { input: { email: "led@example.com", password: "correct horse battery" } };
     const headers = { Origin: "http://evil.com:4230", "Sec-Fetch-Site": "same-origin" };
     const body = JSON.stringify({ query: textOf(SignUpDocument), variables });
@@ -150,7 +150,7 @@ describe("A gateway on the loopback", () => {
 });
 
 describe("A gateway that others can reach", () => {
-  it("answers to every host: what leads to it is its operator's to decide", async () => {
+  it("answers under every host name: its operator decides which names lead to it", async () => {
     const open = await createTestApp({ config: { host: "0.0.0.0" }, upstream: app.upstream });
     try {
       const { port } = open.app.addresses;

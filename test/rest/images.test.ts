@@ -167,7 +167,7 @@ describe("POST /v1/images/generations", () => {
     expect([form.get("size"), form.get("quality")]).toEqual([null, "medium"]);
   });
 
-  it("charges each picture that came, and never more than were asked for", async () => {
+  it("charges each delivered picture, and at most the requested number", async () => {
     app.upstream.replyNext(json(imagesObject([png, png, png])));
     const few = await generations({ prompt: "Foxes", n: 4 });
     app.upstream.replyNext(json(imagesObject([png, png, png])));
@@ -206,7 +206,7 @@ describe("POST /v1/images/generations", () => {
     }
   });
 
-  it("charges the tokens that the upstream reports, and tells them", async () => {
+  it("charges the tokens that the upstream reports, and shows them", async () => {
     app.upstream.replyNext(json(imagesObject([png], imageUsage(10, 0, 272))));
 
     const answer = await generations({ model: "acme/image-tokens", prompt: "A fox", quality: "low" });
@@ -254,7 +254,7 @@ describe("POST /v1/images/generations", () => {
     expect(answer.headers.get("x-cost")).toBe("0.04");
   });
 
-  it("takes its own link as a picture, wherever it runs, and no other address of its own", async () => {
+  it("takes its own link as a picture, wherever it runs, and no other of its addresses", async () => {
     app.upstream.replyAlways(json(imagesObject([png])));
     const { data } = (await generations({ prompt: "A fox", response_format: "url" })).json<{ data: { url: string }[] }>();
     const url = data[0]?.url ?? "";
@@ -272,7 +272,7 @@ describe("POST /v1/images/generations", () => {
     }
   });
 
-  it("converts to the format asked for, in the size that it has", async () => {
+  it("converts to the requested format, at the picture's own size", async () => {
     app.upstream.replyNext(json(imagesObject([await picture(120, 80)])));
 
     const answer = await generations({ prompt: "A fox", output_format: "webp" });
@@ -281,7 +281,7 @@ describe("POST /v1/images/generations", () => {
     expect(await sharp(bytes).metadata()).toMatchObject({ format: "webp", width: 120, height: 80, hasAlpha: true });
   });
 
-  it("redacts what the safety features find, in both prompts, before anything leaves", async () => {
+  it("redacts the findings of the safety features, in both prompts, before anything leaves", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
     const answer = await generations({ prompt: "A card for ann@example.com", negative_prompt: "bob@example.com", safe: "privacy" });
@@ -328,7 +328,7 @@ describe("POST /v1/images/generations", () => {
     expect(lastAsked().body.seed).not.toBe(first);
   });
 
-  it("rewrites the prompt with the default text model when enhance is true, which is a charge of its own", async () => {
+  it("rewrites the prompt with the default text model when enhance is true, as a separate charge", async () => {
     app.upstream.replyNext(
       json(chatCompletion({ content: "A red fox at dawn, oil on canvas", usage: wireUsage(50, 10) })),
       json(imagesObject([png])),
@@ -345,7 +345,7 @@ describe("POST /v1/images/generations", () => {
     expect(row).toMatchObject({ model: "acme/chat", cost_usd: 0.00007 });
   });
 
-  it("tells which options a model of OpenAI's own does not take, and leaves them out", async () => {
+  it("names the options that a model of OpenAI's does not take, and leaves them out", async () => {
     app.upstream.replyNext(json(imagesObject([png])));
 
     const answer = await generations({
@@ -467,7 +467,7 @@ describe("an upstream that fails", () => {
     });
   }
 
-  it("is followed by its fallback, at the price of the model asked for", async () => {
+  it("is followed by its fallback, at the price of the requested model", async () => {
     app.upstream.replyNext(errorReply(503), json(imagesObject([png])));
 
     const answer = await generations({ model: "acme/image-with-fallback", prompt: "A fox" });

@@ -239,7 +239,7 @@ describe.each(PREFIXES)("bad input below %s", (prefix) => {
     expect(await listed()).toEqual([]);
   });
 
-  it("refuses a search of 101 characters, and ids that are none", async () => {
+  it("refuses a search of 101 characters, and invalid ids", async () => {
     const search = await client.get(`${prefix}/integrations/toolkits?search=${"a".repeat(TOOLKIT_SEARCH_CHARS_MAX + 1)}`);
     expectEnvelope(search, 400, "BAD_REQUEST");
     expect(search.json<{ error: { param: string } }>().error.param).toBe("search");
@@ -338,7 +338,7 @@ describe("the page of a connection", () => {
 });
 
 describe("the page that connections return to", () => {
-  it("tells of connections of its own account only, for an hour", async () => {
+  it("shows connections of its own account only, for an hour", async () => {
     const mine = await begin();
     const returned = pathOf((await decide(mine, "approve")).location);
     const theirs = await begin("notes", createClient(app.baseUrl, app.key));

@@ -172,7 +172,7 @@ describe("a key that is not good", () => {
     expect([code, reason.toString()]).toEqual([4403, expect.stringMatching(/^The API key was revoked at /)]);
   });
 
-  it("in a header that is not right says what the header lacks", async () => {
+  it("in an invalid header gets an error with the header's form", async () => {
     const ask = async (Authorization: string) => {
       const answer = await client.get("/account/key", { key: null, headers: { Authorization } });
       expectEnvelope(answer, 401, "UNAUTHORIZED");

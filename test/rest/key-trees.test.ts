@@ -209,7 +209,7 @@ describe("a key's terms for another", () => {
 });
 
 describe("the end of a key", () => {
-  it("is that of all that descend from it, in one step", async () => {
+  it("revokes all of its descendants, in one step", async () => {
     const root = await makeRoot();
     const children = [await makeChild(root), await makeChild(root, { type: "publishable" })];
     const bystander = await makeRoot();
@@ -224,7 +224,7 @@ describe("the end of a key", () => {
     expectEnvelope(await person("DELETE", `/account/keys/${children[0]?.id}`), 404, "NOT_FOUND");
   });
 
-  it("is that of all that descend from it when it is its time", async () => {
+  it("expires all of its descendants", async () => {
     const root = await makeRoot({ expiresIn: 3600 });
     const child = await makeChild(root);
     expect((await as(child.key).get("/account/key")).status).toBe(200);
@@ -235,7 +235,7 @@ describe("the end of a key", () => {
     expectEnvelope(await as(child.key).get("/account/key"), 401, "UNAUTHORIZED");
   });
 
-  it("leaves none behind that was made at the same moment", async () => {
+  it("leaves no descendant that was made at the same moment", async () => {
     const root = await makeRoot();
     const making = Array.from({ length: 6 }, () => as(root.key).post("/account/keys", { name: "late" }));
     const [, ...answers] = await Promise.all([person("DELETE", `/account/keys/${root.id}`), ...making]);

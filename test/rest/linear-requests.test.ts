@@ -78,7 +78,7 @@ it("refuses a budget of zeros at /authorize at once", async () => {
   expect(answer.text).toContain("budget");
 });
 
-it("refuses a document that suggests what GraphQL would at once", async () => {
+it("refuses a document with expensive suggestions of GraphQL at once", async () => {
   const send = (text: string) =>
     stranger.post("/graphql", { query: MUTATION, variables: { input: text.repeat(BODY_CHARS / text.length) } });
 

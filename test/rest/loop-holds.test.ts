@@ -244,7 +244,7 @@ describe("a generation of many", () => {
     await expectShortHolds(json("POST", path, body));
   });
 
-  it("takes what the limits let through", async () => {
+  it("takes input at its limits", async () => {
     for (const what of ["messages of a chat", "parts of a message", "tools of a chat", "calls of a message", "items of a response"]) {
       const [path, body] = MANY[what] as readonly [string, Json];
       expect((await send(json("POST", path, body))).status, what).toBe(200);

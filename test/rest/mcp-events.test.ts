@@ -103,7 +103,7 @@ describe("the largest event", () => {
     expect(eventBytes).toBeLessThan(MCP_EVENT_BYTES_MAX);
   });
 
-  it("of models leaves out those that do not fit, and tells how many there are", async () => {
+  it("of models leaves out those that do not fit, and states their number", async () => {
     const { structuredContent, eventBytes } = await call("list_models", { search: "Long", limit: 200 });
 
     const { models, count } = structuredContent as { models: unknown[]; count: number };

@@ -82,7 +82,7 @@ describe("the tools", () => {
     expect(usage.find((row) => row.request_id === id)).toMatchObject({ type: "generate.text", cost_usd: cost, status: "ok" });
   });
 
-  it("tell a text as it comes, when progress is asked for", async () => {
+  it("stream a text, when progress is requested", async () => {
     const told: string[] = [];
     let open: () => void = () => undefined;
     const isTold = new Promise<void>((resolve) => {

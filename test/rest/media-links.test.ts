@@ -140,7 +140,7 @@ describe("POST /media/upload", () => {
 describe("uploadMedia on GraphQL", () => {
   const send = (file: Blob, key: string | null = app.key) => execute({ ...app, key }, UploadMediaDocument, { input: { file } });
 
-  it("does what POST /media/upload does, and refuses what that refuses", async () => {
+  it("takes and refuses the same as POST /media/upload", async () => {
     const png = freshPng();
 
     const stored = await send(new Blob([png], { type: "image/png" }));
@@ -351,7 +351,7 @@ describe("expiry", () => {
   });
 });
 
-describe("a host of its own", () => {
+describe("D a separate host for media", () => {
   it("answers by its name alone, and nothing else answers there", async () => {
     const own = await createTestApp({
       config: { baseUrl: "http://api.example", mediaUrl: "http://media.example" },

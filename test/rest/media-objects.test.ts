@@ -245,7 +245,7 @@ describe("an upload", () => {
     sending.destroy();
   });
 
-  it("has the room on the disk that it was promised, and leaves no more to others than there is", async () => {
+  it("has its announced room on the disk, and leaves others only the rest", async () => {
     const freeBytes = vi.spyOn(app.infrastructure, "freeBytes");
     const [one, other] = [await announce(), await announce()];
     const sending = begin(one, png.length);
@@ -292,7 +292,7 @@ describe("an upload", () => {
     ["text/plain", "<p>Hello"],
     ["text/csv", "a,b"],
   ];
-  it.each(WRITTEN)("of text declared %s is stored as that, and served alike, by both variants", async (declared, text) => {
+  it.each(WRITTEN)("of text declared %s is stored as that, and served the same, by both variants", async (declared, text) => {
     // The id of variant A is its content's.
     const bytes = Buffer.from(`${text}\n\n${" ".repeat(WRITTEN.findIndex(([type]) => type === declared))}`);
     const headers = { Authorization: `Bearer ${app.key}`, "Content-Type": declared };

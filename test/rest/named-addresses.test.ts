@@ -151,7 +151,7 @@ describe("an address in a realtime session", () => {
     ["a default", { session: tool({ properties: { v: { default: "http://localhost/a" } } }) }],
     ["metadata", { type: "response.create", response: { metadata: { ref: "http://localhost/ticket/1" } } }],
     ["the choice of a tool", { session: { tool_choice: { type: "function", name: "http://localhost/" } } }],
-  ])("goes on as %s", async (_what, event) => {
+  ])("is passed on as %s", async (_what, event) => {
     const sent = { type: "session.update", ...event };
     const caller = await connectRealtime(app, "?model=live/voice");
     const far = await live.nextSession();

@@ -161,7 +161,7 @@ describe("a code", () => {
     await expectOAuthError(toFields(overtried), "invalid_grant", /too often/);
   });
 
-  it("is the app's that asked for it", async () => {
+  it("belongs to the app that requested it", async () => {
     const [own, other, secret] = [
       await createKey(app, { type: "publishable", name: "Own" }),
       await createKey(app, { type: "publishable" }),

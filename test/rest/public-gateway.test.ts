@@ -153,7 +153,7 @@ describe("without sandbox models", () => {
   };
   const chat = (model?: string) => ask("/v1/chat/completions", { model, messages: [{ role: "user", content: "Hi" }] });
 
-  it("lists no sandbox models, and answers as none", async () => {
+  it("lists no sandbox models, and answers with none", async () => {
     const models = (await (await fetch(`${app.baseUrl}/models`)).json()) as { name: string }[];
 
     expect(models.length).toBeGreaterThan(0);

@@ -40,7 +40,7 @@ function chat(key: string, body: object): Promise<Answer> {
 }
 
 describe("a publishable key's hourly credits", () => {
-  it("are not passed by concurrency: of 40 answers of 0.6 credits at once, as many are let in as one after the other", async () => {
+  it("are not exceeded by concurrency: of 40 answers of 0.6 credits at once, as many are admitted as one after the other", async () => {
     const key = await publishableKey();
     const { reply, open } = gated(chatCompletion({ usage: wireUsage(1, TOKENS) }));
     const before = app.upstream.requests.length;

@@ -93,7 +93,7 @@ function expectLimited(answer: Answer, secondsMax: number): void {
 }
 
 describe("an address without a good key", () => {
-  it("makes so many requests in ten seconds on all routes together, and then not one more", async () => {
+  it("makes its number of requests in ten seconds on all routes together, and not one more", async () => {
     const headers = somewhere();
     const once = (path: string, key: string | null) => client.get(path, { key, headers });
 
@@ -114,7 +114,7 @@ describe("an address without a good key", () => {
     expect((await client.get("/v1/models", { key: null, headers: somewhere() })).status).toBe(200);
   });
 
-  it("does not stand in the way of good keys from the same address, known or new", async () => {
+  it("does not block good keys from the same address, known or new", async () => {
     const headers = somewhere();
     for (let index = 0; index < 6; index += 1) await client.get("/v1/models", { key: null, headers });
 
@@ -123,7 +123,7 @@ describe("an address without a good key", () => {
     expect((await client.get("/v1/models", { key: (await createKey(app)).key, headers })).status).toBe(200);
   });
 
-  it("is asked nothing when it looks whether the service lives", async () => {
+  it("may check the health without a key", async () => {
     const headers = somewhere();
     for (let index = 0; index < 10; index += 1) expect((await client.get("/healthz", { key: null, headers })).status).toBe(200);
   });
@@ -150,7 +150,7 @@ function toEnvelopeless(answer: Answer): Answer {
 }
 
 describe("a publishable key", () => {
-  it("makes so many generations a minute from one address, on every route together", async () => {
+  it("makes its number of generations a minute from one address, on all routes together", async () => {
     const key = await publishableKey();
     const headers = somewhere();
     app.upstream.replyNext(json(chatCompletion()), sse(chatChunks(["Hi"])), json(chatCompletion()), json(chatCompletion()));
@@ -193,7 +193,7 @@ describe("a publishable key", () => {
     expect(app.upstream.requests.length).toBe(asked);
   });
 
-  it("is let in while its bucket is above zero, pays what its generation cost, and is then refused for hours", async () => {
+  it("is admitted while its bucket is above zero, pays the full cost, and is then refused for hours", async () => {
     const key = await publishableKey();
     const headers = somewhere();
     // 0.001 credits an hour, ten hours' worth: 0.01.
@@ -241,7 +241,7 @@ describe("a secret key", () => {
 });
 
 describe("perUserRpm", () => {
-  it("refuses the account's next request, and asks no fallback instead", async () => {
+  it("refuses the account's next request, and calls no fallback instead", async () => {
     const { key } = await createKey(app);
     app.upstream.replyNext(errorReply(500), json(chatCompletion({ content: "From the fallback" })));
 

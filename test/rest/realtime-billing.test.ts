@@ -216,7 +216,7 @@ describe("transcription in a session", () => {
     expect(await transcriptionOf(id)).toMatchObject({ cost_usd: 0.0002, usage_source: "provider" });
   });
 
-  it("is not charged to a session that none happened in", async () => {
+  it("is not charged to a session without any", async () => {
     const session = await open();
     await transcribe(session, "live/ears");
     session.caller.socket.close();
@@ -228,7 +228,7 @@ describe("transcription in a session", () => {
 });
 
 describe("a session without a price", () => {
-  it("is refused before the upgrade, where the address asks for it", async () => {
+  it("is refused before the upgrade, where the address requests it", async () => {
     const asked = upstream.requests.length;
     for (const [name, value] of Object.entries({ intent: "transcription", call_id: "rtc_1", deployment: "gpt-other" })) {
       const refused = await refuseRealtime(app, `${MODEL}&${name}=${value}`);
@@ -254,7 +254,7 @@ describe("a session without a price", () => {
     expect(usage.some((row) => row.request_id === id)).toBe(false);
   });
 
-  it("is refused with an error event that names the field and the event, and the session goes on", async () => {
+  it("is refused with an error event that names the field and the event, and the session continues", async () => {
     const { key } = await createKey(app, { allowedModels: ["live/voice", "dead/ears", "live/safe-ears"] });
     const { caller, far } = await open(MODEL, { key });
     const mcp = [
@@ -323,7 +323,7 @@ describe("a session without a price", () => {
 });
 
 describe("a caller who leaves", () => {
-  it("has the answer under way cancelled, and is charged what its upstream reports of it", async () => {
+  it("has the answer under way cancelled, and is charged its upstream's report of it", async () => {
     upstream.answersCancels = false;
     const { caller, far, id } = await open();
     caller.send({ type: "response.create", event_id: "mine" });
@@ -339,7 +339,7 @@ describe("a caller who leaves", () => {
     expect(await usageOf(id)).toMatchObject({ cost_usd: 2e-5, usage_source: "provider", status: "cancelled" });
   });
 
-  it("before the answer has begun is charged what its upstream reports of it", async () => {
+  it("before the answer has begun is charged its upstream's report of it", async () => {
     upstream.answersCancels = false;
     const { caller, far, id } = await open();
     caller.send({ type: "response.create" });
@@ -390,7 +390,7 @@ describe("a caller who leaves", () => {
 });
 
 describe("the hold", () => {
-  it("covers what an answer will read before its upstream is asked for it", async () => {
+  it("covers the input of an answer before its upstream is called", async () => {
     // 0.012 credits are held at first.
     const { key } = await createKey(app, { creditBudget: 0.02 });
     const { caller, far } = await open(MODEL, { key });
@@ -423,7 +423,7 @@ describe("the hold", () => {
     expect((await client.get("/account/key", { key })).json()).toMatchObject({ creditBudget: 0.65 });
   });
 
-  it("is asked of the caller before a transcription is set up", async () => {
+  it("is needed before a transcription is set up", async () => {
     const { key } = await createKey(app, { creditBudget: 0.1 });
     const { caller, far } = await open(MODEL, { key });
     caller.send({ type: "session.update", session: FORMS[0]({ model: "live/other-ears" }) });

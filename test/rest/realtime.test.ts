@@ -100,7 +100,7 @@ function kindsOf(row: Record<string, unknown>): Record<string, unknown> {
 }
 
 describe("GET /v1/realtime without an upgrade", () => {
-  it("is 426 in the envelope, and says to what", async () => {
+  it("is 426 in the envelope, with the protocol to upgrade to", async () => {
     const answer = await client.get(`/v1/realtime${MODEL}`);
 
     expectEnvelope(answer, 426, "UPGRADE_REQUIRED");
@@ -190,7 +190,7 @@ describe("a session", () => {
     expect(kindsOf(row)).toEqual({ output_text_tokens: 2 });
   });
 
-  it("is recorded and costs nothing when nothing was asked in it", async () => {
+  it("is recorded and costs nothing without a request in it", async () => {
     const { caller, far, id } = await open();
     caller.socket.close();
     await far.closed;
@@ -219,7 +219,7 @@ describe("a session", () => {
     caller.socket.close();
   });
 
-  it("tells its upstream how many gateways it has come through, and goes in no circles", async () => {
+  it("sends its upstream the hop count, and goes in no circles", async () => {
     const { caller, far } = await open(MODEL, { headers: { "X-Sluice-Hops": "1" } });
     const asked = upstream.requests.length;
     const circle = await refuseRealtime(app, MODEL, { headers: { "X-Sluice-Hops": "99" } });
@@ -498,7 +498,7 @@ describe("a budget", () => {
 });
 
 describe("safety features", () => {
-  it("read what the caller writes and let no audio past them", async () => {
+  it("check the caller's texts and refuse audio", async () => {
     const { caller, far } = await open("?model=live/safe");
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Mail to jane@example.com" }] };
     caller.send({ type: "conversation.item.create", item });

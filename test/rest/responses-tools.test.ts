@@ -221,7 +221,7 @@ describe("the next turn", () => {
     ["goes on from a response", { previous_response_id: "resp_1" }, "previous_response_id", /Send the whole conversation in input/],
     ["belongs to a conversation", { conversation: "conv_1" }, "conversation", /Send the whole conversation in input/],
     ["is for later", { background: true }, "background", /stream: true/],
-  ])("is refused when it %s, with what to do instead", async (_name, body, param, message) => {
+  ])("is refused when it %s, with the remedy", async (_name, body, param, message) => {
     const answer = await ask(body);
 
     expectEnvelope(answer, 400, "BAD_REQUEST");
@@ -232,7 +232,7 @@ describe("the next turn", () => {
 describe("a summary of the thoughts", () => {
   const message = { role: "assistant", content: "42.", reasoning_content: "Six times seven." };
 
-  it.each(["auto", "concise", "detailed"] as const)("is answered where %s is asked for, and not otherwise", async (summary) => {
+  it.each(["auto", "concise", "detailed"] as const)("is answered where %s is requested, and not otherwise", async (summary) => {
     app.upstream.replyAlways(json({ ...chatCompletion({}), choices: [{ index: 0, message, finish_reason: "stop" }] }));
     const asked = await openai.responses.create({ model: "acme/chat", input: "6 x 7?", reasoning: { effort: "low", summary } });
     const plain = await openai.responses.create({ model: "acme/chat", input: "6 x 7?", reasoning: { effort: "low" } });

@@ -153,7 +153,7 @@ describe("POST /v1/responses", () => {
     });
   });
 
-  it("answers calls and thoughts as items of their own, and says why an answer is not whole", async () => {
+  it("answers calls and thoughts as separate items, and states why an answer is incomplete", async () => {
     const message = { role: "assistant", content: "Look:", reasoning_content: "Hm.", tool_calls: [call] };
     app.upstream.replyNext(json({ ...chatCompletion({}), choices: [{ index: 0, message, finish_reason: "length" }] }));
 
@@ -231,7 +231,7 @@ describe("POST /v1/responses", () => {
     ]);
   });
 
-  it("tells a failure on the way as an error event that nothing follows", async () => {
+  it("reports a failure in the middle as an error event, which is the last one", async () => {
     app.upstream.replyNext(sse([...chatChunks(["Half"]).slice(0, 2)], { end: "cut" }));
 
     const answer = await client.post("/v1/responses", { model: "acme/chat", input: "Go", stream: true });

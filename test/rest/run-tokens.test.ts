@@ -65,7 +65,7 @@ describe("an agent at work", () => {
     expect(row.parentRequestId).toBe(parent);
   });
 
-  it("does not touch the files of the account, nor learns whose it is", async () => {
+  it("can neither use the account's files nor learn its owner", async () => {
     const upload = await agent.post("/media/upload", { data: "aGk=" });
     const announced = await agent.post("/media/upload", { contentType: "text/plain", size: 1 });
 
@@ -86,7 +86,7 @@ describe("an agent at work", () => {
     expectEnvelope(await agent.get(`/v1/videos/${other.id}`), 404, "NOT_FOUND");
   });
 
-  it("has Idempotency-Keys of its own", async () => {
+  it("has separate Idempotency-Keys", async () => {
     const headers = { "Idempotency-Key": "same" };
 
     const own = await agent.post("/v1/chat/completions", CHAT, { headers });
@@ -124,7 +124,7 @@ describe("a run token", () => {
     expectEnvelope(await agent.get("/v1/models", { key }), 401, "UNAUTHORIZED");
   });
 
-  it("ends with the key that it stands for", async () => {
+  it("ends with the key that it represents", async () => {
     expect((await agent.get("/v1/models")).status).toBe(200);
 
     await app.services.apiKeys.revokeGranted(payer.accountId, payer.apiKeyId);

@@ -133,7 +133,7 @@ describe("redaction in a chat", () => {
     expect(safety(await chat("Hello", { safe: "privacy" }))).toEqual(["privacy", ""]);
   });
 
-  it("says nothing without a feature, and never tells the upstream of it", async () => {
+  it("reports nothing without a feature, and never sends the upstream the parameter", async () => {
     for (const safe of [undefined, false, null, "false", "0", ""]) {
       const answer = await chat("Mail jo@acme.test", { safe });
       expect(safety(answer)).toEqual([null, null]);

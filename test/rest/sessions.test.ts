@@ -128,7 +128,7 @@ describe("GET and DELETE /account/sessions", () => {
     });
   });
 
-  it("ends one, whose cookie is worth nothing from then on", async () => {
+  it("ends one, whose cookie is refused from then on", async () => {
     const first = await signUp(app);
     const second = await signIn(app, first);
     expect(await statusOf(second)).toBe(200);

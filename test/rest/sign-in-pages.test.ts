@@ -149,7 +149,7 @@ describe("Signing up and in", () => {
     expect((await browser.get("/sign-in?return_to=%2Fpassword")).location).toBe("/password");
   });
 
-  it("tells how long to wait when there were too many attempts", async () => {
+  it("states the time to wait after too many attempts", async () => {
     const signInPace = { addressTurnMs: 60_000, emailTurnMs: 60_000, waitingPerAddressMax: 0 };
     const limited = await createTestApp({ config: { signInAttemptsPerMinute: 1, signInPace } });
     try {
@@ -446,7 +446,7 @@ describe("the home page", () => {
     return browser.get(answer.location ?? "");
   }
 
-  it("makes a key whose value is shown once, with a command that runs as it is pasted", async () => {
+  it("makes a key and shows it once, with a command that runs as it is pasted", async () => {
     const browser = await openSignedIn(await signUp(app));
 
     const answer = await make(browser, { name: "Robot", budget: "0.25", expiry: "3", permissions: "usage" });
@@ -518,7 +518,7 @@ describe("the home page", () => {
     expect(sealedOf(page)).not.toBe("");
   });
 
-  it("revokes a key, by its own form alone", async () => {
+  it("revokes a key, with the token of its own form alone", async () => {
     const who = await signUp(app);
     const browser = await openSignedIn(who);
     await followed(browser, await make(browser, { name: "Robot", model_choice: "chosen", models: "acme/image" }));

@@ -126,7 +126,7 @@ describe("POST /v1/audio/speech", () => {
     expect(lastAsked()).not.toHaveProperty("safe");
   });
 
-  it.each(["mp3", "opus", "aac", "flac", "wav", "pcm"])("answers %s, with its type when the upstream says none", async (format) => {
+  it.each(["mp3", "opus", "aac", "flac", "wav", "pcm"])("answers %s, with its type when the upstream states none", async (format) => {
     app.upstream.replyNext(spoken(SPOKEN, "application/octet-stream"));
 
     const answer = await post({ response_format: format });
@@ -145,14 +145,14 @@ describe("POST /v1/audio/speech", () => {
     expect(app.upstream.requests.slice(before).map(({ json: body }) => (body as { voice: string }).voice)).toEqual(VOICES);
   });
 
-  it("lists the voices there are when it is asked for another", async () => {
+  it("lists the existing voices for an unknown one", async () => {
     const answer = await expectRefused(post({ voice: "hal" }), "voice");
 
     const { message } = answer.json<{ error: { message: string } }>().error;
     for (const voice of VOICES) expect(message).toContain(voice);
   });
 
-  it("keeps to the voices that a model has of its own", async () => {
+  it("keeps to the voices of a model that lists them", async () => {
     app.upstream.replyAlways(spoken());
 
     expect((await post({ model: "acme/own-voices", voice: "bob" })).status).toBe(200);
@@ -194,7 +194,7 @@ describe("POST /v1/audio/speech", () => {
     await expectRefused(post(body), param);
   });
 
-  it("refuses who has no key, whose key may not, and who cannot pay", async () => {
+  it("refuses a caller without a key or the permission, and one who cannot pay", async () => {
     const { key: other } = await createKey(app, { allowedModels: ["acme/chat"] });
     const { key: poor } = await createKey(app, { creditBudget: 5 });
 
@@ -269,7 +269,7 @@ describe("POST /v1/audio/speech", () => {
     expect(await rowsCount()).toBe(before + 1);
   });
 
-  it("asks the fallback when the first upstream fails, at the price of the model asked for", async () => {
+  it("calls the fallback when the first upstream fails, at the price of the requested model", async () => {
     app.upstream.replyNext(errorReply(500), spoken());
 
     const answer = await post({ model: "acme/spoken-twice" });
@@ -317,7 +317,7 @@ describe("POST /v1/audio/speech", () => {
     expect(await rowsCount()).toBe(before);
   });
 
-  it("charges the whole price to a caller who leaves in the middle, and lets go of the upstream", async () => {
+  it("charges the whole price to a caller who leaves in the middle, and cancels the upstream", async () => {
     app.upstream.replyNext(streamed([bytes("abcdef")], "hang"));
     const leaving = new AbortController();
     const seen = app.upstream.requests.length;
@@ -434,7 +434,7 @@ describe("POST /v1/audio/speech with stream_format", () => {
     expect(sounds.every(({ length }) => length % 2 === 0)).toBe(true);
   });
 
-  it("sse says what went wrong, before it began with a status and after that in an event, and charges nothing", async () => {
+  it("sse reports a failure, before its beginning with a status and after that in an event, and charges nothing", async () => {
     const before = await rowsCount();
     app.upstream.replyNext(errorReply(400, "No such voice."), streamed([bytes("abc")], "cut"));
 

@@ -150,7 +150,7 @@ describe("an event stream", () => {
     await response.text();
   });
 
-  it("sends the head before the first event when that is not there yet", async () => {
+  it("sends the head before the first event when that is late", async () => {
     const first = deferred<void>();
     async function* late() {
       await first.promise;
@@ -208,7 +208,7 @@ describe("a stream that fails", () => {
     expect(await response.json()).toMatchObject({ error: { code: "INSUFFICIENT_BALANCE" } });
   });
 
-  it("tells it in an error event and sends no [DONE]", async () => {
+  it("reports it in an error event and sends no [DONE]", async () => {
     async function* cut() {
       yield batch("a");
       throw new AppError("UPSTREAM_ERROR", "The upstream cut the stream.", { isFinal: true });
@@ -250,7 +250,7 @@ describe("a stream that fails", () => {
     expect(contents).toEqual(["a"]);
   });
 
-  it("tells nothing of an unknown error, and logs it", async () => {
+  it("hides an unknown error, and logs it", async () => {
     async function* broken() {
       yield batch("a");
       throw new Error("hunter2");
@@ -406,7 +406,7 @@ describe("a stream that is silent", () => {
     socket.destroy();
   });
 
-  it("begins without knowing who answers when the upstream takes long, and tells a late failure in the stream", async () => {
+  it("begins before its model is known when the upstream takes long, and reports a late failure in the stream", async () => {
     const opened = deferred<never>();
     source = () => streamOf(afterOpening(opened.promise), opened.promise);
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

@@ -151,7 +151,7 @@ describe("a vendor of the bundled catalog", () => {
     expect(vendor.requests.length).toBe(before);
   });
 
-  it("names the field that may have been meant, and what an operator can do", async () => {
+  it("names the field that may have been meant, and the operator's options", async () => {
     const { message } = (await chat("gpt-4o", { temprature: 1 })).json<{ error: { message: string } }>().error;
 
     expect(message).toBe(
@@ -160,7 +160,7 @@ describe("a vendor of the bundled catalog", () => {
     );
   });
 
-  it("is not sent a name of any length, and repeats none", async () => {
+  it("is sent no name of any length, and errors do not repeat it", async () => {
     const answer = await chat("gpt-4o", { ["a".repeat(100_000)]: 1 });
 
     expect(answer.status).toBe(400);
@@ -200,7 +200,7 @@ describe("a vendor of the bundled catalog", () => {
     for (const name of free) expect([name, paramOf(await chat("gpt-4o", { [name]: values[name] ?? null }))]).toEqual([name, 200]);
   });
 
-  it("refuses an unknown field in a realtime session, which goes on", async () => {
+  it("refuses an unknown field in a realtime session, which continues", async () => {
     const caller = await connectRealtime(spoken, "?model=gpt-realtime");
     const far = await live.nextSession();
 

@@ -102,7 +102,7 @@ describe("GET /text/{prompt}", () => {
     "json=yes",
   ];
   for (const query of [...refused, "stream=TRUE", "json=", "stream=true&stream=true", "unknown=1", "system=%zz"]) {
-    it(`answers 400 to ?${query} and asks no upstream`, async () => {
+    it(`answers 400 to ?${query} and calls no upstream`, async () => {
       const before = app.upstream.requests.length;
 
       expectEnvelope(await client.get(`/text/hi?${query}`), 400, "BAD_REQUEST");

@@ -71,7 +71,7 @@ describe("an account's tier", () => {
     expect(account.buckets.tier).toBe(CREDIT);
   });
 
-  it("tells the same next reset on both faces, and moves it at the boundary", async () => {
+  it("shows the same next reset on both faces, and moves it at the boundary", async () => {
     const payer = await createTierAccount(app);
 
     expect([await nextResetOf(payer), (await bucketsOf(payer)).nextResetAt]).toEqual(Array(2).fill(app.midnight.toISOString()));

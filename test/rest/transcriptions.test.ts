@@ -83,7 +83,7 @@ async function rowsCount(): Promise<number> {
 }
 
 describe("POST /v1/audio/transcriptions", () => {
-  it("answers what the official client asks for, priced by the seconds of the recording", async () => {
+  it("answers the official client, priced by the seconds of the recording", async () => {
     app.upstream.replyNext(json({ text: "Hello." }));
     const wav = recording(2.5);
 
@@ -178,7 +178,7 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(answer.text).toBe(text);
   });
 
-  it("makes one caption of a text whose upstream tells no times", async () => {
+  it("makes one caption of a text without times", async () => {
     app.upstream.replyNext(json({ text: "Hello." }));
 
     expect((await post(recording(1.5), { response_format: "srt" })).text).toBe("1\n00:00:00,000 --> 00:00:01,500\nHello.\n\n");
@@ -331,7 +331,7 @@ describe("POST /v1/audio/transcriptions", () => {
     looked.mockRestore();
   });
 
-  it("asks the fallback with the whole recording", async () => {
+  it("sends the fallback the whole recording", async () => {
     app.upstream.replyNext(errorReply(503), json({ text: "Hello." }));
     const wav = recording(1);
 

@@ -92,7 +92,7 @@ describe("a form", () => {
     ["nested names", "deep", 1, "a[b][c][d]: may be nested at most 2 levels deep"],
     ["items of a list", "far", 1, "a[64]: may have at most 64 items, numbered from 0"],
     ["bytes of a part's head", "head", 1, "The form is malformed: the head of a part is broken, or longer than 16384 bytes."],
-  ])("tells how many %s there may be", async (_what, kind, count, message) => {
+  ])("states the allowed number of %s", async (_what, kind, count, message) => {
     const heads: Readonly<Record<string, (index: number) => string>> = {
       text: (index) => `name="f${index}"`,
       file: (index) => `name="image[]"; filename="${index}"`,
@@ -175,7 +175,7 @@ describe("a form", () => {
     expect(handled).toBe(before);
   });
 
-  it("does not let a field change what objects are", async () => {
+  it("does not let a field change the prototype of objects", async () => {
     const { status } = await post(form({ "__proto__[polluted]": "x", "a[__proto__]": "y", "constructor[prototype]": "z" }));
 
     expect([200, 400]).toContain(status);
@@ -228,7 +228,7 @@ describe("a broken form", () => {
     expect(answer).toMatchObject({ status: 413, error: { code: "PAYLOAD_TOO_LARGE" } });
   });
 
-  it("that goes on for ever is refused as soon as a file in it is too long, and the connection closed", async () => {
+  it("without end is refused as soon as a file in it is too long, and the connection closed", async () => {
     const chunk = `${FILE_HEAD}${"x".repeat(FILE_BYTES_MAX + 1)}`;
 
     const answer = await sendRaw(server.port, `${HEAD}Transfer-Encoding: chunked\r\n\r\n${chunk.length.toString(16)}\r\n${chunk}\r\n`);
@@ -236,7 +236,7 @@ describe("a broken form", () => {
     expect(bodyOf(answer)).toMatchObject({ status: 413, error: { param: "file" } });
   });
 
-  it("that goes on for ever in its texts is refused when it is too long", async () => {
+  it("with endless texts is refused when it is too long", async () => {
     const chunk = `--b\r\nContent-Disposition: form-data; name="a[]"\r\n\r\n${"x".repeat(200_000)}\r\n`;
     const pieces = Array.from({ length: 11 }, () => `${chunk.length.toString(16)}\r\n${chunk}\r\n`);
 

@@ -159,7 +159,7 @@ describe("the last chunk of a stream", () => {
     });
   });
 
-  it("tells the same beside usage of its own, and where the model itself answered", async () => {
+  it("states the same beside its usage, and when the model itself answered", async () => {
     app.upstream.replyNext(sse(chatChunks(["Hello"])), errorReply(500), sse(chatChunks(["Hello"])));
 
     const own = lastChunkOf(await (await ask("acme/chat", { stream_options: { include_usage: true } })).text());

@@ -159,7 +159,7 @@ describe("pages of usage", () => {
     expect([first.usage[0]?.id, second.usage[0]?.id]).toEqual(ids);
   });
 
-  it("reach back as many days as asked for", async () => {
+  it("reach back the requested number of days", async () => {
     const key = await createKey(app);
     const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000 + 60_000);
     await createUsage(app, key.id, 1, daysAgo(1));
@@ -171,7 +171,7 @@ describe("pages of usage", () => {
     expect((await usageOf(key, "days=90")).count).toBe(3);
   });
 
-  it("hold 100 rows unless told otherwise", async () => {
+  it("hold 100 rows by default", async () => {
     const key = await createKey(app);
     await createUsage(app, key.id, 101, new Date(Date.now() - 60_000));
 
@@ -310,7 +310,7 @@ describe("usage as CSV", () => {
     });
   }
 
-  it("goes on over several pages of the database, up to the limit", async () => {
+  it("continues over several pages of the database, up to the limit", async () => {
     const key = await createKey(app);
     const ids = await createUsage(app, key.id, 2_300, new Date(Date.now() - 60_000));
     const idsOf = (text: string) =>
@@ -326,7 +326,7 @@ describe("usage as CSV", () => {
     expect(idsOf(some.text)).toEqual(ids.slice(0, 2001));
   });
 
-  it("is only its header row when there is nothing", async () => {
+  it("is only its header row without usage", async () => {
     const key = await createKey(app);
 
     expect((await client.get("/account/key/usage?format=csv", { key: key.key })).text).toBe(`${COLUMNS.join(",")}\r\n`);

@@ -105,7 +105,7 @@ describe("GET /video/{prompt}", () => {
     expect(square.headers.get("x-warnings")).toMatch(/^quality: .*; transparent: /);
   });
 
-  it("leaves size and length to the upstream when they are not asked for, and holds the longest clip", async () => {
+  it("leaves size and length to the upstream when they are not stated, and holds the longest clip", async () => {
     const answer = await get(path());
 
     expect(Object.fromEntries(videos.forms[0] ?? [])).toEqual({ model: "upstream-video", prompt: `A heron ${counter}` });
@@ -198,7 +198,7 @@ describe("GET /video/{prompt}", () => {
     expect((await booksWith(app, poor, 1)).account.buckets.pack).toBe(0n);
   });
 
-  it("answers the ranges that a player asks for, of one film that is made and paid for once", async () => {
+  it("answers the ranges that a player requests, of one film that is made and paid for once", async () => {
     const range = (value: string, more: Record<string, string> = {}) => ask(path(), { Range: value, ...more });
     const before = await ask(path(), {}, "HEAD");
     const first = await range("bytes=0-");
@@ -309,7 +309,7 @@ describe("the charged length", () => {
     expect(rows.map((row) => row.usageSource)).toEqual(["provider", "estimated"]);
   });
 
-  it("is the fallback's at the price of the model that was asked for", async () => {
+  it("is the fallback's at the price of the requested model", async () => {
     app.upstream.replyNext(errorReply(503));
 
     const answer = await get(path("?model=acme/video-with-fallback&duration=3"));
@@ -372,7 +372,7 @@ describe("enhance", () => {
   });
 });
 
-describe("a job whose status is not known", () => {
+describe("D a job with an unknown status", () => {
   it("is polled again, is charged, and its status is logged once and counted", async () => {
     const job = (body: object) => json({ id: "v1", ...body }, { headers: { "openai-poll-after-ms": "20" } });
     const unknown = job({ status: "unknown", progress: 10, error: {} });

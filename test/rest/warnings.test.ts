@@ -108,7 +108,7 @@ describe("a field that is one letter off", () => {
     expect([answer.status, answer.headers.get("x-warnings")]).toEqual([200, null]);
   });
 
-  it("costs no more the more there are, and breaks no header", async () => {
+  it("costs no more for more of them, and breaks no header", async () => {
     const hostile = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`temperatur${String.fromCharCode(0x100 + index)}`, 1]));
     const answer = await client.post("/v1/chat/completions", {
       ...CHAT,
@@ -126,7 +126,7 @@ describe("a field that is one letter off", () => {
   });
 });
 
-it("is bounded as a whole, and says how much is not told", () => {
+it("is bounded as a whole, and states how many warnings were left out", () => {
   const many = joinWarnings(
     Array.from({ length: 50 }, (_, index) => `${index}: ${"x".repeat(1_000)}`),
     ["a"],

@@ -147,7 +147,7 @@ describe("endpoints", () => {
     expectEnvelope(await client.request("DELETE", path), 404, "NOT_FOUND");
   });
 
-  it("are ten at most, however many are asked for at once", async () => {
+  it("are ten at most, even for concurrent requests", async () => {
     const create = () => client.post("/account/webhooks", { url: receiver.url, events: ["balance.low"] });
     const answers = await Promise.all(Array.from({ length: WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX + 2 }, create));
 

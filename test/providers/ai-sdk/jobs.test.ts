@@ -142,7 +142,7 @@ const VENDOR_JOBS = {
 const JOBS: readonly [VendorName, JobCase][] = Object.entries(VENDOR_JOBS) as [keyof typeof VENDOR_JOBS, JobCase][];
 
 describe.each(JOBS)("a job of %s", (vendor, { run, begun, look, done, fetched }) => {
-  it("goes on after words that its package does not know, and notes each", async () => {
+  it("continues after words that its package does not know, and notes each", async () => {
     upstream.replyNext(...begun("NOT_START"), look("reticulating", false), look(done, true), ...fetched());
 
     await expect(run(connect(vendor))).resolves.toBeDefined();

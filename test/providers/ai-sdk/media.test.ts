@@ -118,7 +118,7 @@ describe("the vendors' rows", () => {
 });
 
 describe("pictures", () => {
-  it("of fal are asked for one at a time, fetched without the key, and told their type by their bytes", async () => {
+  it("of fal are requested one at a time, fetched without the key, and typed by their bytes", async () => {
     const answer = json({
       images: [{ url: "https://cdn.example/1.png", content_type: "image/jpeg", width: 1, height: 1 }],
       prompt: "a red square",
@@ -175,7 +175,7 @@ describe("pictures", () => {
     ["standard", "standard"],
     ["medium", "standard"],
     ["hd", "premium"],
-  ])("of Amazon are asked for in its own words: %s is %s", async (quality, word) => {
+  ])("of Amazon are requested in its own words: %s is %s", async (quality, word) => {
     upstream.replyNext(json({ images: [PNG.toString("base64")] }));
 
     await connect("amazon-bedrock").image?.generate({ ...image, upstreamModel: "amazon.nova-canvas-v1:0", quality });
@@ -183,7 +183,7 @@ describe("pictures", () => {
     expect((await upstream.nextRequest()).json).toMatchObject({ imageGenerationConfig: { quality: word } });
   });
 
-  it("of Replicate are asked for by aspect ratio and waited for", async () => {
+  it("of Replicate are requested by aspect ratio and waited for", async () => {
     const file = `${upstream.baseUrl.slice(0, -3)}/files/1.png`;
     upstream.replyNext(
       json({ id: "p1", status: "succeeded", output: [file] }, { status: 201 }),
@@ -282,7 +282,7 @@ describe("pictures", () => {
     expect(await (await upstream.nextRequest()).closedByClient).toBeGreaterThan(0);
   });
 
-  it("that are none, or too few, are no answer, and a refusal before anything was sent is the caller's", async () => {
+  it("that are no pictures, or too few, are no answer, and a refusal before anything was sent is the caller's", async () => {
     const provider = connect("google");
     upstream.replyNext(json({ predictions: [{ bytesBase64Encoded: "aGVsbG8=" }] }), json({ predictions: [{ raiFilteredReason: "no" }] }));
     const imagen = { ...image, upstreamModel: "imagen-4.0-generate-001" };
@@ -377,7 +377,7 @@ describe("speech", () => {
 });
 
 describe("transcription", () => {
-  it("of Deepgram tells the recording's length and its words", async () => {
+  it("of Deepgram states the recording's length and its words", async () => {
     const words = [
       { word: "hello", start: 0.1, end: 0.5, confidence: 1 },
       { word: "there", start: 0.6, end: 1, confidence: 1 },
@@ -454,7 +454,7 @@ describe("embeddings", () => {
     expect(answer?.usage).toEqual({ ...NO_USAGE, inputTextTokens: 209 });
   });
 
-  it("of Gemini are counted by the gateway, because it tells no tokens", async () => {
+  it("of Gemini are counted by the gateway, because it reports no tokens", async () => {
     upstream.replyAlways(json({ embedding: { values: [1, 2, 3] } }));
     const answer = await connect("google").embedding?.embed({
       upstreamModel: "gemini-embedding-001",

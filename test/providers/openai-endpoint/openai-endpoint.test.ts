@@ -339,7 +339,7 @@ describe("an answer of the Responses format", () => {
     expect(joined(await collect(await chatOf("responses").stream(call())))).toMatchObject({ ...said, usage });
   });
 
-  it("is a stream of one piece when the upstream ignores that one was asked for", async () => {
+  it("is a stream of one piece when the upstream ignores the request for a stream", async () => {
     upstream.replyNext(json(ANSWERS[1]?.response));
 
     expect(joined(await collect(await chatOf("responses").stream(call())))).toMatchObject(ANSWERS[1]?.said ?? {});

@@ -228,7 +228,7 @@ describe("transcription", () => {
     expect(upstream.requests.at(-1)?.headers["content-length"]).toBe(String(upstream.requests.at(-1)?.body.length));
   });
 
-  it("asks for plain JSON when no times are wanted", async () => {
+  it("requests plain JSON when no times are needed", async () => {
     upstream.replyNext(json({ text: "Hi" }));
 
     const answer = await provider.transcription.transcribe(RECORDING);
@@ -254,7 +254,7 @@ describe("transcription", () => {
     expect((await provider.transcription.transcribe(RECORDING)).durationMs).toBe(durationMs);
   });
 
-  it("leaves out what cannot be read of segments and words", async () => {
+  it("leaves out unreadable segments and words", async () => {
     const segments = [
       { start: 0, end: 1, text: "Hi" },
       { id: "seg_1", seek: -1, start: 1, end: 2, text: "ho", tokens: [1, "2"], temperature: "0", avg_logprob: null, no_speech_prob: 0.5 },

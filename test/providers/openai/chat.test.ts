@@ -40,7 +40,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
   return error as ProviderError;
 }
 
-describe("what goes upstream", () => {
+describe("D the request to the upstream", () => {
   it("is the caller's body with the model replaced and nothing streamed", async () => {
     await provider.complete(call({ ...BODY, stream: true, stream_options: { include_usage: true } }));
     const request = await upstream.nextRequest();
@@ -76,7 +76,7 @@ describe("what goes upstream", () => {
     await old.close();
   });
 
-  it("carries configured headers, a base URL's path and query, and no key when there is none", async () => {
+  it("carries configured headers, a base URL's path and query, and no key when none is configured", async () => {
     const azure = connect({ baseUrl: `${upstream.baseUrl}/deployments/x/?api-version=1`, apiKey: null, headers: { "Api-Key": "k" } });
 
     await azure.complete(call());

@@ -158,7 +158,7 @@ describe("the request", () => {
     });
   });
 
-  it("is a form when there are pictures to edit", async () => {
+  it("is a form with pictures to edit", async () => {
     upstream.replyNext(json(imagesObject([png])), json(imagesObject([png])));
     const image = { bytes: png, contentType: "image/png", name: "image-1.png" };
 
@@ -225,7 +225,7 @@ describe("the answer", () => {
     });
   }
 
-  it("whose URL fails in passing is fetched again, and drawn once", async () => {
+  it("whose URL fails temporarily is fetched again, and drawn once", async () => {
     const before = upstream.requests.length;
     troubles = [new OutboundError("answer", "not yet", undefined, 404), new OutboundError("host", "away", new Error("ECONNRESET"))];
     upstream.replyNext(json(imagesObject(["https://files.example/late.png"])));
@@ -270,7 +270,7 @@ describe("the answer", () => {
 });
 
 describe("an upstream that a user named", () => {
-  it("is connected to through the guard, which is asked at every connection", async () => {
+  it("is connected to through the guard, which checks every connection", async () => {
     const ask = async (allowHosts: readonly string[]) => {
       const guard = new OutboundGuard({ allowHosts });
       const named = createOpenAiProvider({ baseUrl: upstream.baseUrl, apiKey: null, timeouts, connect: guard.connect });

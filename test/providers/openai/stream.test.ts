@@ -56,7 +56,7 @@ function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
 }
 
 describe("a good stream", () => {
-  it.each(["lf", "crlf", "cr", "mixed"] as const)("in %s framing comes as chunks with normal bytes", async (framing) => {
+  it.each(["lf", "crlf", "cr", "mixed"] as const)("in %s framing is read as chunks with normal bytes", async (framing) => {
     const sent = chatChunks(["Hel", "lo 🎉", " ä"], { usage: wireUsage(7, 3) });
     upstream.replyNext(sse([comment("hello"), ...sent], { framing }));
 
@@ -173,7 +173,7 @@ describe("a good stream", () => {
 });
 
 describe("a JSON answer to a stream request", () => {
-  it("comes as the chunks that it would have been", async () => {
+  it("is read as the chunks of the same answer", async () => {
     const completion = chatCompletion({
       content: null,
       toolCalls: [

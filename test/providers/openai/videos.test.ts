@@ -74,7 +74,7 @@ async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
   return error as ProviderError;
 }
 
-describe("what goes upstream", () => {
+describe("D the request to the upstream", () => {
   it("is a form with the prompt, the upstream's model, and the requested fields alone", async () => {
     const videos = fake();
 
@@ -137,7 +137,7 @@ describe("a job", () => {
     expect(Buffer.from(answer.bytes)).toEqual(clip);
   });
 
-  it("tells its progress, which never goes back", async () => {
+  it("reports its progress, which never decreases", async () => {
     fake({ progress: [0, 30, 20, 80] });
     const told: number[] = [];
 

@@ -13,7 +13,7 @@ function cosine(one: readonly number[] = [], other: readonly number[] = []): num
 }
 
 describe("sandbox embeddings", () => {
-  it("have length 1 and 256 dimensions, or as many as asked for", async () => {
+  it("have length 1 and 256 dimensions, or the requested number", async () => {
     for (const dimensions of [null, 1, 7, 1_536, 4_096]) {
       const [vector = []] = await embed(["A sentence about rivers"], dimensions);
 
@@ -62,7 +62,7 @@ describe("sandbox embeddings", () => {
     expect(cosine(one, other)).toBeLessThan(0.6);
   });
 
-  it("report the tokens of all inputs, or what the first text says", async () => {
+  it("report the tokens of all inputs, or the amount that the first text dictates", async () => {
     const usageOf = async (inputs: readonly (string | readonly number[])[]) =>
       (await embedding.embed({ ...textCall(), inputs, dimensions: null })).usage;
 

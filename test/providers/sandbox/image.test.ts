@@ -34,7 +34,7 @@ describe("a sandbox picture", () => {
     ["jpeg", "image/jpeg", 64, 64],
     ["png", "image/png", 123, 77],
     ["webp", "image/webp", 300, 64],
-  ] as const)("is a %s of exactly the size asked for", async (format, type, width, height) => {
+  ] as const)("is a %s of exactly the requested size", async (format, type, width, height) => {
     const { images, usage } = await image.generate(imageCall({ prompt: "A boat on the sea", format, size: { width, height } }));
 
     const [made] = images;
@@ -44,7 +44,7 @@ describe("a sandbox picture", () => {
     expect(usage).toMatchObject({ inputTextTokens: 5, outputImageTokens: Math.ceil(width / 32) * Math.ceil(height / 32) });
   });
 
-  it("is JPEG unless asked otherwise, and 1024 pixels a side", async () => {
+  it("is JPEG of 1024 pixels a side by default", async () => {
     const bytes = await draw({ prompt: "hills", size: null });
 
     expect(await sharp(bytes).metadata()).toMatchObject({ format: "jpeg", width: 1_024, height: 1_024 });
@@ -90,13 +90,13 @@ describe("a sandbox picture", () => {
     expect(long).toBeGreaterThan(short * 3);
   });
 
-  it("draws what would break its own format as text", async () => {
+  it("draws characters of markup as text", async () => {
     const bytes = await draw({ prompt: '<svg onload="x"> & ]]> \u0000\u202e 你好 🙂 ', format: "png" });
 
     expect(await sharp(bytes).metadata()).toMatchObject({ width: 96, height: 64 });
   });
 
-  it("draws as many as asked for, each with the next seed", async () => {
+  it("draws the requested number, each with the next seed", async () => {
     const { images } = await image.generate(imageCall({ prompt: "sea", count: 2, seed: 4, format: "png" }));
 
     const next = await draw({ prompt: "sea", seed: 5, format: "png" });
@@ -104,7 +104,7 @@ describe("a sandbox picture", () => {
     expect(Buffer.compare(images[1]?.bytes ?? new Uint8Array(), next)).toBe(0);
   });
 
-  it("lets the ground shine through when asked for transparency", async () => {
+  it("has a transparent background on request", async () => {
     const bytes = await draw({ prompt: "A logo", isTransparent: true });
     const corner = await sharp(bytes).extract({ left: 0, top: 0, width: 4, height: 4 }).raw().toBuffer();
     const { warnings } = await image.generate(imageCall({ prompt: "A logo", isTransparent: true, format: "jpeg" }));
@@ -114,7 +114,7 @@ describe("a sandbox picture", () => {
     expect(warnings).toEqual(["JPEG has no transparency."]);
   });
 
-  it("has no transparency unless asked", async () => {
+  it("is opaque by default", async () => {
     expect(await sharp(await draw({ prompt: "A logo", format: "png" })).metadata()).toMatchObject({ hasAlpha: false });
   });
 
@@ -126,7 +126,7 @@ describe("a sandbox picture", () => {
 });
 
 describe("a sandbox edit", () => {
-  it("shows the source, of its own size", async () => {
+  it("shows the source, at its size", async () => {
     const bytes = await draw({ prompt: "Add a hat", images: [await plain("#d02020", 120, 80)], size: null, format: "png" });
     const { dominant } = await sharp(bytes).stats();
 
@@ -134,7 +134,7 @@ describe("a sandbox edit", () => {
     expect(dominant.r).toBeGreaterThan(dominant.g + 60);
   });
 
-  it("stands a transparent source on white", async () => {
+  it("puts a transparent source on white", async () => {
     const clear = await sharp({ create: { width: 90, height: 90, channels: 4, background: "#00000000" } })
       .png()
       .toBuffer();

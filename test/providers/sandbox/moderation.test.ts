@@ -71,7 +71,7 @@ describe("sandbox moderation", () => {
     expect(parts.warnings).toHaveLength(1);
   });
 
-  it("flags what the text names", async () => {
+  it("flags the categories that the text names", async () => {
     expect(await flaggedIn("[flag sexual/minors] [flag hate]")).toEqual(["hate", "sexual/minors"]);
     await expect(moderate("[flag boredom]")).rejects.toMatchObject({ status: 400, upstreamParam: "input" });
   });

@@ -9,7 +9,7 @@ const { music } = openSandbox();
 const play = (call: Partial<MusicCall> = {}) => music.generate(musicCall({ prompt: "a happy dance", ...call }));
 
 describe("a sandbox tune", () => {
-  it("is MP3 of ten seconds unless asked otherwise", async () => {
+  it("is MP3 of ten seconds by default", async () => {
     const made = await play({ seconds: null });
 
     expect(made).toMatchObject({ contentType: "audio/mpeg", durationMs: 10_000, usage: { outputAudioMilliseconds: 10_000 }, warnings: [] });
@@ -25,7 +25,7 @@ describe("a sandbox tune", () => {
     ["aac", "aac"],
     ["flac", "flac"],
     ["wav", "pcm_s16le"],
-  ])(`lasts as long as asked for as %s${withFfprobe}`, async (format, codec) => {
+  ])(`lasts for the requested time as %s${withFfprobe}`, async (format, codec) => {
     const { bytes } = await play({ format, seconds: 2.5 });
 
     const { streams, complaints } = await probe(bytes, format);

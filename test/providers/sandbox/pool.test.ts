@@ -41,7 +41,7 @@ describe("the pool", () => {
     expect(await drain(pool.open<"speech">(SPEECH, never))).toBeGreaterThan(2);
   });
 
-  it("goes on after a job that broke a library", async () => {
+  it("continues after a job that broke a library", async () => {
     const pool = openPool();
     // No service lets this through: it is what a failure of a library looks like.
     const broken = { ...SPEECH, format: "tape" as SpeechJob["format"] };
@@ -61,7 +61,7 @@ describe("the pool", () => {
 });
 
 describe("places", () => {
-  it("go to those who wait in their order, and past those who left", async () => {
+  it("are given in the order of waiting, skipping jobs that left", async () => {
     const places = new Places(1);
     const [holder, leaver, first, second] = [new Place(places), new Place(places), new Place(places), new Place(places)];
     const order: string[] = [];

@@ -40,7 +40,7 @@ describe("sandbox speech", () => {
     expect(Number(container.duration)).toBeLessThan(4);
   });
 
-  it.skipIf(!hasFfmpeg)("sounds alike in every format (left out where ffmpeg is not installed)", async () => {
+  it.skipIf(!hasFfmpeg)("sounds the same in every format (left out where ffmpeg is not installed)", async () => {
     const input = "Hello, this is the sandbox.";
     const plain = await sampled({ input });
 
@@ -62,7 +62,7 @@ describe("sandbox speech", () => {
     expect(Math.max(...windows)).toBeLessThan(0.9);
   });
 
-  it("has 35 voices, each with a sound of its own", async () => {
+  it("has 35 voices, each with its own sound", async () => {
     const lengths = new Set<string>();
 
     for (const voice of SANDBOX_VOICES) {

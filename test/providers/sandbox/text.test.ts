@@ -331,7 +331,7 @@ describe("a directive", () => {
   });
 
   it.each(["[delay 3600s]", "[chunks 0]", "[chunks 10001]", "[repeat 1000000 word]", `${"[tool weather]".repeat(17)}`])(
-    "%s asks for too much",
+    "%s exceeds a limit",
     async (prompt) => {
       await expect(complete(ask(prompt, { tools: [WEATHER] }))).rejects.toMatchObject({ kind: "status", status: 400 });
     },
@@ -350,7 +350,7 @@ describe("a directive", () => {
     expect(await textOf(ask(prompt))).toContain(prompt);
   });
 
-  it("stands among the first 10,000 characters", async () => {
+  it("works within the first 10,000 characters", async () => {
     expect(await textOf(ask(`${"x".repeat(10_000)}[fail 429]`))).toContain("sandbox");
   });
 });

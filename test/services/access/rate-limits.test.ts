@@ -180,7 +180,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(admit(limits, HERE, key, PLAIN))).toBe(0);
     });
 
-    it("counts no request of an agent at work for it, but what that costs", async () => {
+    it("counts no request of an agent at work for it, but counts its cost", async () => {
       const limits = await createLimits({ publishableRequestsPerMinute: 1 });
       const key = keyOf("pk");
       const agent = { ...key, run: { parentRequestId: "0199f000-0000-7000-8000-000000000001", maxCost: 0n } };
@@ -232,7 +232,7 @@ describe("limits by a moved clock", () => {
       expect(await attempt(admit(limits, contextAt("203.0.113.2"), key, PLAIN))).toBe(0);
     });
 
-    it("is never let in when it is given no credits, and always with more than there can be", async () => {
+    it("is never admitted with a limit of no credits, and always with a limit beyond the largest bucket", async () => {
       const none = await createLimits({ publishableCreditsPerHour: 0n });
       const plenty = await createLimits({ publishableCreditsPerHour: 2n ** 62n });
 
@@ -382,7 +382,7 @@ describe("limits by a moved clock", () => {
 });
 
 describe("counters in memory", () => {
-  it("are bounded in number: of 100,000 more than are remembered, none stays", async () => {
+  it("are bounded in number: after 100,000 more than are remembered, the first is forgotten", async () => {
     const counters = new MemoryCounters(systemClock);
     const rule = { name: "test", max: 1, seconds: 600 };
     const bucket = { capacity: 1, perHour: 1 };
@@ -501,7 +501,7 @@ describe.skipIf(!isRedisInstalled)(`shared through Redis (${isRedisInstalled ? "
     expect((await holdAtOnce([a, b], key, 10, sixTenths)).length).toBe(8);
   });
 
-  it("gives back what a process held that died, when its hold expires by Redis's clock", async () => {
+  it("releases the holds of a process that died, when they expire by Redis's clock", async () => {
     const limits = await open();
     const counters = opened.at(-1) as Counters;
     const rule = { capacity: 10, perHour: 1 };

@@ -264,7 +264,7 @@ describe("the host of a repository", () => {
   };
   beforeAll(() => repository.commit({ "agent.ts": AGENT }));
 
-  it.each([401, 403, 404, 410])("may say %i: there is nothing for everybody", async (status) => {
+  it.each([401, 403, 404, 410])("may answer %i: there is no public repository", async (status) => {
     answers(status, {}, "a secret of the host");
 
     expect(await refusal(repository.url)).toBe("There is no public repository at this URL.");
@@ -382,7 +382,7 @@ describe("the host of a repository", () => {
     expect(await refusal(repository.url, { timeoutMs: 200 })).toBe("The repository's host did not give it within 200 ms.");
   });
 
-  it("is left when the caller has gone, and too many are not asked at once", async () => {
+  it("is closed when the caller has gone, and only a bounded number is fetched at once", async () => {
     git.intercept = () => true;
     const leaving = new AbortController();
     const repositories = new Repositories(guard);
@@ -398,7 +398,7 @@ describe("the host of a repository", () => {
     expect((await repositories.deploy(repository.url, never)).name).toBe("echo");
   });
 
-  it("is asked for nothing when the URL may not be asked for", async () => {
+  it("gets no request for a forbidden URL", async () => {
     const strict = new OutboundGuard({ allowHosts: [], resolve: async () => [{ address: "10.0.0.1", family: 4 }] });
     const { port } = new URL(git.origin);
     const urls = [
@@ -430,7 +430,7 @@ describe("the host of a repository", () => {
 describe("a pack", () => {
   const TREE = object(2, "");
 
-  it("may tell an object by its difference from one that comes after it", async () => {
+  it("may state an object as the difference from a later one", async () => {
     const base = Buffer.from("some text");
     const delta = Buffer.concat([sizes(base.length, 14), Buffer.from([0x90, 9, 5]), Buffer.from(" more")]);
     const pack = packOf(referenceDelta(base, delta), object(3, base));

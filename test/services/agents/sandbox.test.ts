@@ -351,7 +351,7 @@ describe("turns", () => {
   const take = (slots: RunSlots, owner: string, signal = new AbortController().signal) => slots.take(owner, signal);
   const full = { runsMax: 3, runsPerOwnerMax: 2, waitingMax: 18, waitingPerOwnerMax: 16 };
 
-  it("come in order, and are refused to an owner of whom sixteen wait", async () => {
+  it("come in order, and are refused to an owner with sixteen waiting", async () => {
     const slots = new RunSlots(full);
     const running = await Promise.all([take(slots, "a"), take(slots, "a")]);
     const order: number[] = [];

@@ -92,7 +92,7 @@ describe("structured content", () => {
     expect(shown).toBe(`${poem}\n\n{"text":"(the text above)","cost":1,"short":"Roses"}`);
   });
 
-  it("has half of the room beside a long text, and what the text leaves", () => {
+  it("has half of the room beside a long text, and more beside a short one", () => {
     const half = TOOL_RESULT_CHARS_MAX / 2;
     const long = showResult({ ...result(text("X".repeat(10 * half))), structuredContent: { Y: "Y".repeat(10 * half) } }, NONE).text;
     const short = showResult({ ...result(text("X")), structuredContent: { Y: "Y".repeat(10 * half) } }, NONE).text;
@@ -104,7 +104,7 @@ describe("structured content", () => {
 });
 
 describe("pictures and sounds", () => {
-  it("are bounded in number, and none is too large", () => {
+  it("are bounded in number and in size", () => {
     const many = Array.from({ length: TOOL_RESULT_IMAGES_MAX + 1 }, (_, index) => image(`${index}AAA`));
     const largest = image("A".repeat(TOOL_RESULT_IMAGE_CHARS_MAX));
     const larger = image("A".repeat(TOOL_RESULT_IMAGE_CHARS_MAX + 1));

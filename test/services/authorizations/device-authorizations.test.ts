@@ -439,7 +439,7 @@ describe("a person", () => {
     expect(await poll(yes.deviceCode)).toMatch(/^sk_/);
   });
 
-  it("is one of those who decide at the same moment, of whom one does", async () => {
+  it("is one of several who decide at the same moment, of whom one succeeds", async () => {
     const people = await Promise.all(Array.from({ length: 4 }, () => createPerson()));
     const { deviceCode, userCode } = await ask();
 
@@ -517,7 +517,7 @@ describe("guessing", () => {
     expect(outcome).toBe("RATE_LIMITED");
   });
 
-  it("is not what a person does who is right, however often", async () => {
+  it("is not limited for right codes, however many", async () => {
     const { ctx } = await createPerson();
     const { userCode } = await ask();
 
@@ -549,7 +549,7 @@ describe("guessing", () => {
 });
 
 describe("watching", () => {
-  it("tells each change and ends with the key's fetching", async () => {
+  it("reports each change and ends when the device fetches its key", async () => {
     const { ctx } = await createPerson();
     const { deviceCode, userCode } = await ask();
     const watched = devices.watch(ctx, userCode);
@@ -564,7 +564,7 @@ describe("watching", () => {
     expect((await watched.next()).done).toBe(true);
   });
 
-  it("tells a decision that was made before it began", async () => {
+  it("reports a decision that was made before it began", async () => {
     const { ctx } = await createPerson();
     const { userCode } = await ask();
     await devices.deny(ctx, { userCode });
@@ -575,7 +575,7 @@ describe("watching", () => {
     expect(statuses).toEqual(["denied"]);
   });
 
-  it("tells the end of the half hour without an event", async () => {
+  it("reports the end of the half hour without an event", async () => {
     const { ctx } = await createPerson();
     const { userCode } = await ask();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -594,7 +594,7 @@ describe("watching", () => {
     expect((await watched.next()).done).toBe(true);
   });
 
-  it("shows another account that it was decided, and not what", async () => {
+  it("shows another account that it was decided, but not the decision", async () => {
     const [decider, other] = [await createPerson(), await createPerson()];
     const { userCode } = await ask();
     const next = devices.watch(other.ctx, userCode).next();

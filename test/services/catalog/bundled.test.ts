@@ -188,7 +188,7 @@ describe("the other names of bundled models", () => {
 });
 
 describe("the vendors of the bundled catalog", () => {
-  it("speak a wire format that there is, at their packages' own addresses", async () => {
+  it("use a supported wire format, at their packages' own addresses", async () => {
     const catalog = await load(...BUNDLED_VENDORS);
 
     for (const vendor of BUNDLED_VENDORS) {

@@ -211,7 +211,7 @@ describe("resolve", () => {
     expect(error.message).toContain(`The closest are: ${closest},`);
   });
 
-  it("names only models of the modality that is asked for, or of those that the operation serves", () => {
+  it("names only models of the requested modality, or of those that the operation serves", () => {
     expect(errorOf(() => catalog.resolve(ANONYMOUS, "acme/chatt", "image")).message).toMatch(
       /: acme\/draw, sandbox\/image\S*, sandbox\/image/,
     );
@@ -256,7 +256,7 @@ describe("resolve", () => {
     expect(catalog.resolve(keyFor(null), "acme/chat", "text").id).toBe("acme/chat");
   });
 
-  it("asks the key's list about the default model too", () => {
+  it("checks the key's list for the default model too", () => {
     expect(errorOf(() => catalog.resolve(keyFor(["acme/chat-b"]), undefined, "text"))).toMatchObject({ code: "FORBIDDEN" });
   });
 
@@ -321,7 +321,7 @@ describe("list and get", () => {
     expect(await listIds(catalog, ANONYMOUS, { community: false })).toHaveLength(8);
   });
 
-  it("cuts the list to what the key may call", async () => {
+  it("cuts the list to the key's models", async () => {
     expect(await listIds(catalog, keyFor(["second", "acme/film", "gone/model"]))).toEqual(["acme/beta", "acme/film"]);
     expect(await listIds(catalog, keyFor([]))).toEqual([]);
   });
@@ -390,7 +390,7 @@ describe("MODELS_FILE", () => {
     expect(catalog.upstream("open")).toMatchObject({ apiKey: null, wireFormat: "ai-sdk:cohere" });
   });
 
-  it("may run a model of its own on the sandbox", async () => {
+  it("may add a model of the operator's on the sandbox", async () => {
     const catalog = await load([{ ...CHAT, upstream: "sandbox", upstreamModel: "text" }], {}, []);
 
     expect(catalog.find("acme/chat")).toMatchObject({ upstreamId: "sandbox" });

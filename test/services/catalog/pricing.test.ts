@@ -192,13 +192,13 @@ describe("usedPriceFields", () => {
 });
 
 describe("a card that is free", () => {
-  it("asks nothing for anything that is billed", () => {
+  it("has only prices of 0", () => {
     expect(toRateCard({}, TEXT).isFree).toBe(true);
     expect(toRateCard({ promptTextPrice: 0n, completionTextPrice: 0n }, TEXT).isFree).toBe(true);
     expect(toRateCard({ promptTextPrice: 0n, completionAudioPrice: 1n }, TEXT).isFree).toBe(false);
   });
 
-  it("asks nothing for a longer prompt, nor for a field that is stated", () => {
+  it("has no price for a longer prompt, nor for a stated field", () => {
     const long = (promptTextPrice: bigint) => toRateCard({}, TEXT, [{ abovePromptTokens: 1_000, prices: { promptTextPrice } }]);
     const withField = (perRequest: bigint, multiplier = MULTIPLIER_ONE) =>
       withFieldPrices({ ...TEXT, prices: { promptTextPrice: 0n }, longContext: [] }, [{ prices: {}, multiplier, perRequest }]);
