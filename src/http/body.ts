@@ -166,6 +166,9 @@ export async function decodeInTurns(bytes: Buffer, bounds: JsonBounds, noun = "T
     text += decoder.write(piece);
     await nextTurn();
   }
+  // V8 joins the pieces when a character is read: in a turn of its own, not in the parser's.
+  text.charCodeAt(0);
+  await nextTurn();
   return { text, hasEscape };
 }
 

@@ -12,6 +12,8 @@ export interface JsonBounds {
   readonly valuesMax: number;
   /** Keys and string values: a parser looks each short one up. */
   readonly textsMax: number;
+  /** Objects and arrays: each costs as much as four numbers. */
+  readonly bracketsMax: number;
 }
 
 const QUOTE = 0x22;
@@ -52,12 +54,13 @@ function toBuffer(bytes: Uint8Array): Buffer {
 }
 
 /** Most bodies have too few brackets, colons and commas in all to exceed a bound, which a native search shows. */
-function isWithin(text: Buffer, { depthMax, keysMax, valuesMax, textsMax }: JsonBounds): boolean {
+function isWithin(text: Buffer, { depthMax, keysMax, valuesMax, textsMax, bracketsMax }: JsonBounds): boolean {
   const { length } = text;
+  const openMax = Math.min(depthMax, bracketsMax);
   // Each level takes a byte to open.
-  if (length > depthMax) {
-    const braces = countUpTo(text, OPEN_BRACE, depthMax + 1);
-    if (braces > depthMax || braces + countUpTo(text, OPEN_BRACKET, depthMax + 1 - braces) > depthMax) return false;
+  if (length > openMax) {
+    const braces = countUpTo(text, OPEN_BRACE, openMax + 1);
+    if (braces > openMax || braces + countUpTo(text, OPEN_BRACKET, openMax + 1 - braces) > openMax) return false;
   }
   if (length > KEY_BYTES_MIN * keysMax && countUpTo(text, COLON, SEARCHED_MAX) >= Math.min(keysMax, SEARCHED_MAX)) return false;
   if (length > TEXT_BYTES_MIN * textsMax && countUpTo(text, QUOTE, SEARCHED_MAX) >= Math.min(textsMax, SEARCHED_MAX)) return false;
@@ -76,23 +79,32 @@ export class BoundedJson {
   private keysLeft: number;
   private valuesLeft: number;
   private textsLeft: number;
+  private bracketsLeft: number;
 
   constructor(private readonly bounds: JsonBounds) {
     this.keysLeft = bounds.keysMax;
     this.valuesLeft = bounds.valuesMax;
     this.textsLeft = bounds.textsMax;
+    this.bracketsLeft = bounds.bracketsMax;
   }
 
   /** Throws JsonExcessError, or the parser's SyntaxError, which quotes the text. */
   parse(json: string | Buffer): unknown {
     const bytes = typeof json === "string" ? Buffer.from(json) : json;
-    const { bounds, keysLeft, valuesLeft, textsLeft } = this;
-    const left = { depthMax: bounds.depthMax, keysMax: keysLeft, valuesMax: valuesLeft, textsMax: textsLeft };
+    const { bounds } = this;
+    const left = {
+      depthMax: bounds.depthMax,
+      keysMax: this.keysLeft,
+      valuesMax: this.valuesLeft,
+      textsMax: this.textsLeft,
+      bracketsMax: this.bracketsLeft,
+    };
     const scan = new JsonScan(bytes, left);
     if (scan.advance(bytes.length) !== null) throw new JsonExcessError(jsonExcess(bytes, bounds) ?? sayTogether(bounds));
     this.keysLeft -= scan.keys;
     this.valuesLeft -= scan.values;
     this.textsLeft -= scan.texts;
+    this.bracketsLeft -= scan.brackets;
     return JSON.parse(typeof json === "string" ? json : bytes.toString());
   }
 }
@@ -110,6 +122,7 @@ export class JsonScan {
   /** The root is one. */
   values = 1;
   texts = 0;
+  brackets = 0;
   /** Position of the last bracket while nothing was found in it; -1: none. */
   private opened = -1;
   /** `at` is inside a string. */
@@ -123,8 +136,8 @@ export class JsonScan {
   /** Scans to `to`, or a little further. Returns the message of an exceeded bound. */
   advance(to: number): string | null {
     const { text } = this;
-    const { depthMax, keysMax, valuesMax, textsMax } = this.bounds;
-    let { at, depth, keys, values, texts, opened } = this;
+    const { depthMax, keysMax, valuesMax, textsMax, bracketsMax } = this.bounds;
+    let { at, depth, keys, values, texts, brackets, opened } = this;
     if (this.isInString) at = this.crossString(at, to);
     for (; at < to; at += 1) {
       const kind = KINDS[text[at] as number];
@@ -143,8 +156,10 @@ export class JsonScan {
         if (keys > keysMax) return `has more than ${keysMax} keys`;
       } else if (kind === OPEN_BRACKET) {
         depth += 1;
+        brackets += 1;
         opened = at;
         if (depth > depthMax) return `is nested more than ${depthMax} levels deep`;
+        if (brackets > bracketsMax) return `has more than ${bracketsMax} objects and lists`;
       } else {
         depth -= 1;
         // Each value of a list but the last is followed by a comma.
@@ -158,6 +173,7 @@ export class JsonScan {
     this.keys = keys;
     this.values = values;
     this.texts = texts;
+    this.brackets = brackets;
     this.opened = opened;
     return null;
   }
@@ -194,8 +210,8 @@ export class JsonScan {
   }
 }
 
-function sayTogether({ keysMax, valuesMax, textsMax }: JsonBounds): string {
-  return `has, with those before it, more than ${keysMax} keys, ${valuesMax} values or ${textsMax} texts`;
+function sayTogether({ keysMax, valuesMax, textsMax, bracketsMax }: JsonBounds): string {
+  return `has, with those before it, more than ${keysMax} keys, ${valuesMax} values, ${textsMax} texts or ${bracketsMax} objects and lists`;
 }
 
 function isBlank(text: Buffer, from: number, to: number): boolean {

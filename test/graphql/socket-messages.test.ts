@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { GRAPHQL_MESSAGE_BYTES_MAX } from "../../src/graphql/limits.js";
-import { JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
+import { JSON_BRACKETS_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 
 let app: TestApp;
@@ -86,6 +86,7 @@ describe("a message on a socket", () => {
   it.each([
     ["keys", Object.fromEntries(Array.from({ length: JSON_KEYS_MAX + 1 }, (_, index) => [`k${index}`, 1])), /has more than 20,?000 keys/],
     ["values", Array(JSON_VALUES_MAX + 1).fill(1), /has more than 400,?000 values/],
+    ["objects", Array(JSON_BRACKETS_MAX + 1).fill({}), /has more than 150,?000 objects and lists/],
   ])("closes the socket with 4400 when it has too many %s", async (_what, extra, reason) => {
     const socket = await connect();
 

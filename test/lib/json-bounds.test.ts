@@ -7,6 +7,7 @@ const UNBOUND = {
   keysMax: Number.MAX_SAFE_INTEGER,
   valuesMax: Number.MAX_SAFE_INTEGER,
   textsMax: Number.MAX_SAFE_INTEGER,
+  bracketsMax: Number.MAX_SAFE_INTEGER,
 };
 
 function exceeds(text: string, max: number): boolean {
@@ -130,7 +131,7 @@ describe("the keys and values of JSON", () => {
   });
 
   it.each([10, 30_000])("distinguishes %i keys and values from one more", (max) => {
-    const bounds = { depthMax: 100, keysMax: max, valuesMax: 2 * max, textsMax: 3 * max };
+    const bounds = { depthMax: 100, keysMax: max, valuesMax: 2 * max, textsMax: 3 * max, bracketsMax: 4 * max };
     const keys = (count: number) =>
       Buffer.from(JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, index]))));
     const values = (count: number) => Buffer.from(JSON.stringify(Array(count - 1).fill([])));
@@ -142,29 +143,35 @@ describe("the keys and values of JSON", () => {
     const texts = (count: number) => Buffer.from(JSON.stringify(Array(count).fill("")));
     expect(jsonExcess(texts(3 * max), { ...bounds, valuesMax: 4 * max })).toBeNull();
     expect(jsonExcess(texts(3 * max + 1), { ...bounds, valuesMax: 4 * max })).toBe(`has more than ${3 * max} texts and names of fields`);
+    const brackets = (count: number) => Buffer.from(JSON.stringify(Array(count - 1).fill({})));
+    expect(jsonExcess(brackets(4 * max), { ...bounds, valuesMax: 8 * max })).toBeNull();
+    expect(jsonExcess(brackets(4 * max + 1), { ...bounds, valuesMax: 8 * max })).toBe(`has more than ${4 * max} objects and lists`);
   });
 
   it("leaves colons, commas and brackets of a long text alone", () => {
     const text = Buffer.from(JSON.stringify({ text: ':,[]{}\\"'.repeat(100_000) }));
 
-    expect(jsonExcess(text, { depthMax: 1, keysMax: 1, valuesMax: 2, textsMax: 2 })).toBeNull();
+    expect(jsonExcess(text, { depthMax: 1, keysMax: 1, valuesMax: 2, textsMax: 2, bracketsMax: 1 })).toBeNull();
   });
 });
 
 describe("JSON texts within bounds together", () => {
-  const bounds = { depthMax: 3, keysMax: 4, valuesMax: 8, textsMax: 8 };
+  const bounds = { depthMax: 3, keysMax: 4, valuesMax: 8, textsMax: 8, bracketsMax: 8 };
 
   it("parses as long as they keep to them", () => {
     const json = new BoundedJson(bounds);
 
     expect(json.parse('{"a":1}')).toEqual({ a: 1 });
     expect(json.parse(Buffer.from('{"é":[1]}'))).toEqual({ é: [1] });
-    expect(() => json.parse('{"a":1,"b":2,"c":3}')).toThrow("has, with those before it, more than 4 keys, 8 values or 8 texts");
+    expect(() => json.parse('{"a":1,"b":2,"c":3}')).toThrow(
+      "has, with those before it, more than 4 keys, 8 values, 8 texts or 8 objects and lists",
+    );
     expect(json.parse("1")).toBe(1);
   });
 
   it("names the exceeded bound", () => {
     expect(() => new BoundedJson(bounds).parse("[[[[]]]]")).toThrow(new JsonExcessError("is nested more than 3 levels deep"));
+    expect(() => new BoundedJson({ ...bounds, bracketsMax: 1 }).parse("[[]]")).toThrow("has more than 1 objects and lists");
     expect(() => new BoundedJson(bounds).parse("[1,2,3,4,5,6,7,8]")).toThrow(new JsonExcessError("has more than 8 values"));
   });
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type JsonObject, readJsonBody, TURN_BYTES } from "../../src/http/body.js";
 import { sendError } from "../../src/http/errors.js";
-import { JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
+import { JSON_BRACKETS_MAX, JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
 import type { RouteHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { anonymous, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
@@ -208,13 +208,19 @@ describe("the text of a JSON body", () => {
     const keys = (count: number) => `{${Array.from({ length: count }, (_, index) => `"k${index}":{}`).join(",")}}`;
     const values = (count: number) =>
       `{"a":[${Array(count - 2)
+        .fill("1")
+        .join(",")}]}`;
+    const objects = (count: number) =>
+      `{"a":[${Array(count - 2)
         .fill("{}")
         .join(",")}]}`;
 
-    for (const body of [keys(JSON_KEYS_MAX), values(JSON_VALUES_MAX)]) expect((await large(body)).status).toBe(200);
+    for (const body of [keys(JSON_KEYS_MAX), values(JSON_VALUES_MAX), objects(JSON_BRACKETS_MAX)])
+      expect((await large(body)).status).toBe(200);
     for (const [body, excess] of [
       [keys(JSON_KEYS_MAX + 1), "has more than 20000 keys"],
       [values(JSON_VALUES_MAX + 1), "has more than 400000 values"],
+      [objects(JSON_BRACKETS_MAX + 1), "has more than 150000 objects and lists"],
     ] as const) {
       const answer = await large(body);
       expect(answer.status).toBe(400);

@@ -267,19 +267,18 @@ export class ResponsesChatProvider implements ChatProvider {
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, false);
-    const response = await this.client.sendWhole({ path: "", body: JSON.stringify(fields), signal: call.signal });
+    const response = await this.client.sendWhole({ path: "", json: fields, signal: call.signal });
     const { completion, usage } = await this.readCompletion(response);
     return { bytes: Buffer.from(JSON.stringify(completion)), completion, usage, warnings };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
     const { fields, warnings } = toResponsesRequest(boundedBody(call), call.upstreamModel, true);
-    const body = JSON.stringify(fields);
     const { client } = this;
     const response = await client.send({
       path: "",
       accept: "text/event-stream",
-      body,
+      json: fields,
       signal: call.signal,
       isStreamed: true,
     });

@@ -24,7 +24,7 @@ export class EndpointVideoProvider implements VideoProvider {
   async generate(call: VideoCall): Promise<VideoAnswer> {
     const { signal } = call;
     const accept = "video/*, application/json;q=0.9";
-    const response = await this.client.sendWhole({ path: "", accept, body: JSON.stringify(toRequest(call)), signal });
+    const response = await this.client.sendWhole({ path: "", accept, json: toRequest(call), signal });
     const file = isJson(response) ? await this.readJson(response, signal) : await readFile(response);
     if (file.bytes.byteLength === 0) throw notAVideo();
     return { ...file, durationMs: null, usage: null, warnings: [] };

@@ -27,9 +27,8 @@ export async function requestAudio(
   signal: AbortSignal,
   isStreamed: boolean,
 ): Promise<UpstreamResponse> {
-  const body = JSON.stringify(fields);
   const readAheadBytes = READ_AHEAD_BYTES;
-  const response = await client.send({ path: "/audio/speech", accept: "*/*", body, signal, isStreamed, readAheadBytes });
+  const response = await client.send({ path: "/audio/speech", accept: "*/*", json: fields, signal, isStreamed, readAheadBytes });
   const type = bareMediaType(contentTypeOf(response));
   if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
   if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");

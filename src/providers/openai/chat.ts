@@ -32,19 +32,18 @@ export class OpenAiChatProvider implements ChatProvider {
   async complete(call: ChatCall): Promise<ChatAnswer> {
     const sent = withFields(this.bodyOf(call), { model: call.upstreamModel, stream: false, stream_options: undefined });
     const { path, client } = this;
-    const response = await client.sendWhole({ path, body: JSON.stringify(sent), signal: call.signal });
+    const response = await client.sendWhole({ path, json: sent, signal: call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const completion = this.parseCompletion(bytes);
     return { bytes, completion, usage: toUsage(usageIn(completion), client.onUnknownUsage) };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
-    const body = JSON.stringify(this.toStreamedBody(call));
     const { client } = this;
     const response = await client.send({
       path: this.path,
       accept: "text/event-stream",
-      body,
+      json: this.toStreamedBody(call),
       signal: call.signal,
       isStreamed: true,
     });

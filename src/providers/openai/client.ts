@@ -1,6 +1,7 @@
 /** The common part of calls over OpenAI's wire format: address, headers, pool and errors. No header of the client is sent upstream. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { append } from "../../lib/collections.js";
+import { writeJson } from "../../lib/json-writer.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
@@ -58,10 +59,12 @@ export interface OpenAiRequest {
   readonly method?: "GET" | "POST" | "DELETE";
   /** Appended to the base URL, such as `/images/generations`; empty for an exact address. */
   readonly path: string;
-  /** The body's content type; default: JSON. */
-  readonly contentType?: string;
   readonly accept: string;
-  readonly body?: string | Uint8Array;
+  /** A body of JSON. */
+  readonly json?: object;
+  /** Any other body, with its content type. */
+  readonly body?: Uint8Array;
+  readonly contentType?: string;
   readonly signal: CallEnd;
   /** Whether silence for the idle timeout is an error. */
   readonly isStreamed: boolean;
@@ -152,8 +155,18 @@ export class OpenAiClient {
   }
 
   private dispatch(request: WholeRequest, accept: string, isStreamed: boolean): Promise<UpstreamResponse> {
-    const { body = null, contentType = "application/json", signal, readAheadBytes } = request;
-    const sent = {
+    const body = request.json ? writeJson(request.json) : (request.body ?? null);
+    if (body instanceof Promise) return body.then((written) => this.dispatchBody(request, written, accept, isStreamed));
+    // Writing such a body took a turn of the event loop, and so does sending it.
+    if (body !== null && body.length >= TURN_BODY_LENGTH) {
+      return nextTurn().then(() => this.dispatchBody(request, body, accept, isStreamed));
+    }
+    return this.dispatchBody(request, body, accept, isStreamed);
+  }
+
+  private dispatchBody(request: WholeRequest, body: string | Uint8Array | null, accept: string, isStreamed: boolean) {
+    const { contentType = "application/json", signal, readAheadBytes } = request;
+    return this.pool.request({
       method: request.method ?? (body === null ? "GET" : "POST"),
       path: `${this.pathname}${request.path}${this.search}`,
       headers: contentType.startsWith("multipart/") ? this.toHeaders(contentType, accept) : this.headersOf(contentType, accept),
@@ -161,10 +174,7 @@ export class OpenAiClient {
       signal,
       isStreamed,
       readAheadBytes,
-    };
-    // Serializing such a body took a turn of the event loop, and so does sending it.
-    if (body !== null && body.length >= TURN_BODY_LENGTH) return nextTurn().then(() => this.pool.request(sent));
-    return this.pool.request(sent);
+    });
   }
 
   private async toError(response: UpstreamResponse, signal: CallEnd): Promise<ProviderError> {

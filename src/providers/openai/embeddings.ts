@@ -17,7 +17,7 @@ export class OpenAiEmbeddingProvider implements EmbeddingProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async embed(call: EmbeddingCall): Promise<EmbeddingAnswer> {
-    const response = await this.client.sendWhole({ path: "/embeddings", body: JSON.stringify(toBody(call)), signal: call.signal });
+    const response = await this.client.sendWhole({ path: "/embeddings", json: toBody(call), signal: call.signal });
     const bytes = await response.readAll(EMBEDDING_ANSWER_BYTES_MAX);
     const answer = this.client.readObject(bytes, undefined, EMBEDDING_ANSWER_BOUNDS);
     const { vectors, isInOrder } = toVectors(answer.data, call.inputs.length);

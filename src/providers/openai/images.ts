@@ -12,7 +12,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
-import type { FetchFile, OpenAiClient } from "./client.js";
+import type { FetchFile, OpenAiClient, OpenAiRequest } from "./client.js";
 import { type OnUnknownNames, toUsage } from "./usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
@@ -57,8 +57,8 @@ export class OpenAiImageProvider implements ImageProvider {
   ) {}
 
   async generate(call: ImageCall): Promise<ImageAnswer> {
-    const { path, contentType, body, warnings } = await toRequest(call);
-    const response = await this.client.sendWhole({ path, contentType, body, signal: call.signal });
+    const { warnings, ...request } = await toRequest(call);
+    const response = await this.client.sendWhole({ ...request, signal: call.signal });
     const whole = await response.readAll(UPSTREAM_BODY_BYTES_MAX);
     const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
@@ -93,17 +93,14 @@ export class OpenAiImageProvider implements ImageProvider {
   }
 }
 
-interface ImageRequestBody {
-  readonly path: string;
-  readonly contentType: string;
-  readonly body: string | Uint8Array;
+interface ImageRequestBody extends Pick<OpenAiRequest, "path" | "json" | "contentType" | "body"> {
   readonly warnings: readonly string[];
 }
 
 export async function toRequest(call: ImageCall): Promise<ImageRequestBody> {
   const { fields, warnings } = toFields(call);
   if (call.images.length === 0) {
-    return { path: "/images/generations", contentType: "application/json", body: JSON.stringify(fields), warnings };
+    return { path: "/images/generations", json: fields, warnings };
   }
   return { path: "/images/edits", ...(await toForm(fields, call.images, call.mask)), warnings };
 }

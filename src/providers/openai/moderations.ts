@@ -12,8 +12,8 @@ export class OpenAiModerationProvider implements ModerationProvider {
   constructor(private readonly client: OpenAiClient) {}
 
   async moderate(call: ModerationCall): Promise<ModerationAnswer> {
-    const body = JSON.stringify({ ...call.extra, model: call.upstreamModel, input: call.inputs });
-    const response = await this.client.sendWhole({ path: "/moderations", body, signal: call.signal });
+    const json = { ...call.extra, model: call.upstreamModel, input: call.inputs };
+    const response = await this.client.sendWhole({ path: "/moderations", json, signal: call.signal });
     const answer = this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX), UNREADABLE);
     if (!Array.isArray(answer.results) || answer.results.length === 0) throw invalid();
     return {

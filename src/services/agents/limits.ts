@@ -107,4 +107,5 @@ export const AGENT_JSON_BOUNDS: JsonBounds = {
   keysMax: Number.POSITIVE_INFINITY,
   valuesMax: Number.POSITIVE_INFINITY,
   textsMax: Number.POSITIVE_INFINITY,
+  bracketsMax: Number.POSITIVE_INFINITY,
 };

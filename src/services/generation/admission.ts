@@ -131,6 +131,14 @@ export class Admission {
    * rejects as `pass`, and with BAD_REQUEST for an address that is not allowed.
    */
   admit<Body>(ctx: RequestContext, request: AdmissionRequest, content: Content<Body>): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
+    return ctx.hasLargeInput ? nextTurn().then(() => this.admitInTurn(ctx, request, content)) : this.admitInTurn(ctx, request, content);
+  }
+
+  private admitInTurn<Body>(
+    ctx: RequestContext,
+    request: AdmissionRequest,
+    content: Content<Body>,
+  ): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, request);
     const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
     const isRead = isChecked(task.caller, task.model, content.safe);

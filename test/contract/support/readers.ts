@@ -43,7 +43,7 @@ export const READERS: ReadonlyMap<string, (text: string) => unknown> = new Map(
     "file names": (text) => toDisposition("attachment", text),
     "ends of texts": (text) => withoutTrailing(text, " /.0"),
     "the structure of JSON": (text) =>
-      jsonExcess(Buffer.from(text), { depthMax: 100, keysMax: 2 ** 30, valuesMax: 2 ** 30, textsMax: 2 ** 30 }),
+      jsonExcess(Buffer.from(text), { depthMax: 100, keysMax: 2 ** 30, valuesMax: 2 ** 30, textsMax: 2 ** 30, bracketsMax: 2 ** 30 }),
     "texts in JSON": (text) => cutTexts(Buffer.from(`{"data":"${text}"}`), "data"),
     "the name in JSON": (text) =>
       new AnswerName("acme/chat").inBytes(Buffer.from(`{"model":"${text}","x":"\\\\"}`), { model: "", provider: "" }),
