@@ -22,7 +22,7 @@ function weigh(value: unknown, large: Set<object>): number {
   if (typeof value !== "object" || value === null) return PLAIN_CHARS;
   let chars = 2;
   if (Array.isArray(value)) for (const item of value) chars += weigh(item, large);
-  else for (const key of Object.keys(value)) chars += key.length + 3 + weigh((value as Record<string, unknown>)[key], large);
+  else for (const [key, member] of Object.entries(value)) chars += key.length + 3 + weigh(member, large);
   if (chars >= PIECE_CHARS) large.add(value);
   return chars;
 }
