@@ -32,7 +32,7 @@ export class Credits {
   ) {}
 
   open(request: ChargeRequest): OpenCharge {
-    // While the database is known to be unavailable it is not queried: the hold is refused for that.
+    // The hold is refused while the database is unavailable.
     const refill = this.settler.isUnavailable ? null : this.refills.refillIfDue(request.payer.accountId);
     return new OpenCharge(this.settler, this.known, this.funds, request, refill, this.budgets.of(request), this.leases);
   }
@@ -58,7 +58,7 @@ export function createCommitListener(
       events.publish("usage-recorded", recorded);
       ownEvents?.publish("usage-recorded", recorded);
     }
-    // A hold of another process may wait for released credits. Free work, which had no hold, publishes nothing.
+    // A hold of another process may wait for released credits. Free work publishes nothing.
     const isMoved = operation.kind === "release" || outcome.charged > 0n || outcome.outcome === "corrected";
     if (isMoved) events.publish("balance-changed", { accountId });
   };

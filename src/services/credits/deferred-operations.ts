@@ -1,5 +1,5 @@
 /**
- * Settlements and releases that the database has not committed. They are repeated until it has; each is idempotent. Settlements are also on
+ * Settlements and releases to repeat until the database has committed them; each is idempotent. Settlements are also on
  * disk, so that they survive the process.
  */
 import type { Logger } from "pino";
@@ -50,7 +50,6 @@ export class DeferredOperations {
     await this.deps.spool.append(operation);
   }
 
-  /** Loads the last process's spool. */
   async load(): Promise<void> {
     append(this.operations, await this.deps.spool.read());
     if (this.operations.length === 0) return;
@@ -66,7 +65,6 @@ export class DeferredOperations {
     this.retryTimer.unref();
   }
 
-  /** The rest stays in the spool. */
   async close(): Promise<void> {
     clearTimeout(this.retryTimer);
     await this.deps.spool.close();
@@ -77,7 +75,7 @@ export class DeferredOperations {
     this.isReplaying = true;
     try {
       while (this.operations.length > 0) await this.replayBatch();
-      // Without operations, this flush only checks whether the database is available.
+      // An empty flush only checks whether the database is available.
       await this.deps.ledger.flush([]);
       await this.deps.spool.clear(() => this.operations.length === 0);
       if (this.operations.length === 0) this.onReplayed(false);

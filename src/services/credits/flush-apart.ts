@@ -1,5 +1,3 @@
-/** Commits many operations together, and isolates faulty ones. */
-
 import { append } from "../../lib/collections.js";
 import { type Ledger, type LedgerOperation, type LedgerOutcome, LedgerUnavailable } from "../../store/ledger.js";
 

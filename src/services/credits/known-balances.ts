@@ -46,7 +46,6 @@ export class KnownBalances {
     for (const id of ids) this.pending.set(id, (this.pending.get(id) ?? 0n) + amount);
   }
 
-  /** A hold was decided, either way. */
   forgetHold(ids: readonly string[], amount: bigint): void {
     for (const id of ids) {
       const left = (this.pending.get(id) ?? 0n) - amount;
@@ -55,7 +54,6 @@ export class KnownBalances {
     }
   }
 
-  /** Stores the balance after a commit of this process. */
   learn(id: string, available: bigint): void {
     this.funds.set(id, { available, turn: ++this.turn });
   }

@@ -44,10 +44,8 @@ export class BucketBalances implements Buckets {
   }
 }
 
-/** Credits that a process has leased of an account and a key's budget. Amounts are nanocredits. */
 export class Lease {
   readonly id = createId();
-  /** The unreserved part. */
   free = new BucketBalances();
   readonly reserved = new BucketBalances();
   /** Number of reservations, and of payments that are not confirmed. */
@@ -56,9 +54,7 @@ export class Lease {
   readonly unconfirmed = new BucketBalances();
   /** Credits available to account and key outside of the lease, at its last resize. */
   outside = 0n;
-  /** Target of the unreserved part when it is enlarged. */
   room = 0n;
-  /** The unreserved part after the last enlargement. */
   roomTaken = 0n;
   /** The database may have a row of it. */
   isThere = false;
@@ -70,9 +66,7 @@ export class Lease {
   restsUntil = 0;
   /** Grants nothing before this time, because another payer needs the credits. */
   pausedUntil = 0;
-  /** The statement under way. */
   turn: Promise<void> | null = null;
-  /** It is about to be released. */
   isGiving = false;
   /** Amount that waits for an enlargement. */
   waiting = 0n;
@@ -104,7 +98,6 @@ export class Lease {
     this.tellSpare();
   }
 
-  /** Reports that credits may be free for another payer. */
   tellSpare(): void {
     if (this.pausedUntil > 0) this.onSpare(this);
   }
@@ -122,7 +115,7 @@ export class Reservation {
     return this.held.total;
   }
 
-  /** Grows by the amount, or returns false unchanged. */
+  /** False, without a change, when the lease has less. */
   grow(amount: bigint): boolean {
     const more = this.lease.free.draw(amount, this.paidOnly);
     if (!more) return false;
@@ -160,7 +153,6 @@ export class Reservation {
     return leased(lease, held);
   }
 
-  /** Reverts a move that failed. */
   moveBack(): void {
     this.lease.unconfirmed.subtract(this.held);
     this.lease.reserved.add(this.held);

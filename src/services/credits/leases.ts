@@ -1,11 +1,13 @@
 /**
- * Leases: a process sets credits of an account aside once, durably, and grants holds from them in memory (docs/decisions/leases.md).
+ * Leases: a process sets credits of an account aside once, durably, and grants holds from them in memory
+ * (docs/decisions/leases.md).
  *
- * 1. There is one lease per key, or per account for sessions. It begins with room for LEASE_ESTIMATES holds like the first one, doubles
- *    when it
- *    is used up within a second, and never exceeds a quarter of the available credits. An account with less than that gets no lease.
+ * 1. There is one lease per key, or per account for sessions. It begins with room for LEASE_ESTIMATES holds like the
+ *    first one, doubles when it is used up within a second, and never exceeds a quarter of the available credits. An
+ *    account with less than that gets no lease.
  * 2. Reservations and payments are decided here, at once. The database gets a payment with its usage row.
- * 3. Unused credits are released after LEASE_IDLE_MS, when another payer needs them (`lease-wanted`), and when the process stops.
+ * 3. Unused credits are released after LEASE_IDLE_MS, when another payer needs them (`lease-wanted`), and when the
+ *    process stops.
  * 4. A lease is valid as long as its process: a process that cannot write its heartbeat grants nothing from leases.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,7 +30,6 @@ import type { Events } from "../../store/events.js";
 import { holdable, type LeaseLedger, type LedgerOperation, type LedgerOutcome } from "../../store/ledger.js";
 import { BucketBalances, Lease, type LeasePayer } from "./lease.js";
 
-/** Accounts whose leases were just requested. */
 const WANTED_MAX = 10_000;
 const WANTED_AGAIN_MS = 100;
 const RECALL_LOOK_MS = 10;
@@ -39,7 +40,7 @@ const BIGINT_MAX = 2n ** 63n - 1n;
 
 export interface LeaseDependencies {
   readonly ledger: LeaseLedger;
-  /** Its pool for queries that never delay charges. */
+  /** The pool for queries that never delay charges. */
   readonly database: Pick<Database, "prisma" | "isExclusive">;
   readonly processId: string;
   readonly events: Events;
@@ -47,7 +48,6 @@ export interface LeaseDependencies {
 }
 
 export class Leases {
-  /** By key, or by account for sessions. */
   private readonly byPayer = new Map<string, Lease>();
   private readonly byId = new Map<string, Lease>();
   private readonly byAccount = new Map<string, Set<Lease>>();
@@ -61,7 +61,6 @@ export class Leases {
     this.sweeping = new Repeated(() => this.sweep(), deps.log, "leases could not be given back; that is repeated").every(LEASE_SWEEP_MS);
   }
 
-  /** Generations of this process held in leases. */
   get openReservations(): number {
     let count = 0;
     for (const lease of this.byId.values()) count += lease.reservations;
@@ -76,12 +75,11 @@ export class Leases {
     return [...this.byId.keys()];
   }
 
-  /** This process has written its heartbeat. */
   noteAlive(): void {
     this.aliveAt = Date.now();
   }
 
-  /** A lease that may grant holds; null when there is none now. */
+  /** Null when no lease may grant holds now. */
   find(payer: LeasePayer): Lease | null {
     const lease = this.byPayer.get(keyOf(payer));
     const now = Date.now();
@@ -177,12 +175,10 @@ export class Leases {
     return unreserved > 0n ? unreserved : 0n;
   }
 
-  /** The same for a key, or for a session. */
   freeOf(payer: LeasePayer): bigint {
     return this.byPayer.get(keyOf(payer))?.free.total ?? 0n;
   }
 
-  /** Called for every committed operation. */
   committed(operation: LedgerOperation, outcome: LedgerOutcome): void {
     if ((operation.kind !== "settle" && operation.kind !== "move") || operation.lease === undefined) return;
     const lease = this.byId.get(operation.lease.leaseId);

@@ -19,13 +19,11 @@ export interface LowBalanceRow {
   readonly since: Date | null;
 }
 
-/** A fall below the threshold. */
 export interface LowBalanceNotice {
   readonly accountId: string;
   /** Nanocredits: the buckets' sum at the notice, and the threshold. */
   readonly balance: bigint;
   readonly threshold: bigint;
-  /** Time of the fall. */
   readonly since: Date;
 }
 

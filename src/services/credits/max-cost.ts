@@ -37,7 +37,6 @@ export function takeMaxCost<Input>(input: Input): { readonly rest: Input; readon
   return { rest: rest as Input, maxCost };
 }
 
-/** The smaller of two limits. */
 export function smallerCost(one: MaxCost | undefined, other: MaxCost): MaxCost {
   return one !== undefined && one.nanocredits <= other.nanocredits ? one : other;
 }

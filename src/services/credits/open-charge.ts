@@ -1,5 +1,3 @@
-/** The charge of one generation from opening to settlement, reserved from a lease or with a hold of its own. */
-
 import { AppError, serviceUnavailable } from "../../errors.js";
 import { larger, smaller } from "../../lib/money.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
@@ -22,12 +20,12 @@ const LEASE_ATTEMPTS_MAX = 3;
 const HELD = Promise.resolve();
 
 export class OpenCharge {
-  /** Resolves when the hold is committed; rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
+  /** Rejects with INSUFFICIENT_BALANCE, KEY_BUDGET_EXHAUSTED or SERVICE_UNAVAILABLE. */
   readonly held: Promise<void>;
-  /** No wait is needed: it is reserved from a lease, or free. */
+  /** It is reserved from a lease, or free. */
   readonly isHeld: boolean;
   private heldNanocredits = 0n;
-  /** The reservation in a lease. Null: a hold of its own. */
+  /** Null: a separate hold. */
   private reservation: Reservation | null = null;
   private extension: Promise<void> | null = null;
   private refusal: AppError | null = null;
@@ -45,9 +43,9 @@ export class OpenCharge {
     private readonly known: KnownBalances,
     private readonly funds: RefusedFunds,
     private readonly request: ChargeRequest,
-    /** The tier's refill under way, which precedes the hold. Null when none is due. */
+    /** Null when none is due. */
     refill: Promise<void> | null,
-    /** The limit of the agent run or of the request; null: none. */
+    /** Null: no limit. */
     private readonly bound: SpendingBudget | null,
     private readonly leases: Leases,
   ) {
@@ -70,7 +68,6 @@ export class OpenCharge {
     return this.concluded;
   }
 
-  /** `held` was resolved from the start. */
   get isCommitted(): boolean {
     return this.held === HELD;
   }
@@ -99,14 +96,14 @@ export class OpenCharge {
     this.note(costNanocredits, isCapped, record);
     while (this.extension && costNanocredits >= this.heldNanocredits) {
       await this.extension;
-      // That was the answer to this extension; a slow database would otherwise be asked again and again.
+      // A slow database would otherwise get the same request repeatedly.
       if (this.refusal) break;
       this.note(costNanocredits, isCapped, record);
     }
     return costNanocredits >= this.heldNanocredits ? this.refusal : null;
   }
 
-  /** Charges the cost and writes the usage row; resolves once that is committed or spooled. */
+  /** Resolves once the charge is committed or spooled. */
   async settle(costNanocredits: bigint, record: LedgerRecord): Promise<Settlement> {
     this.conclude();
     const amount = smaller(costNanocredits, AMOUNT_MAX);
@@ -126,7 +123,6 @@ export class OpenCharge {
     }
   }
 
-  /** Charges and records nothing. */
   async release(): Promise<void> {
     this.conclude();
     if (this.request.isFree) return;
@@ -164,7 +160,7 @@ export class OpenCharge {
     return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
   }
 
-  /** Reserves from a lease at once. False: there is none, or too little. */
+  /** False: there is no lease, or too little in it. */
   private reserve(): boolean {
     const { isLasting, payer, paidOnly, most } = this.request;
     const lease = isLasting ? null : this.leases.find(payer);
@@ -184,7 +180,7 @@ export class OpenCharge {
     return true;
   }
 
-  /** Holds by a new or enlarged lease, or by itself. */
+  /** Holds by a new or enlarged lease, or separately. */
   private async obtain(): Promise<void> {
     const { leases } = this;
     const { payer, isLasting, paidOnly } = this.request;
@@ -198,13 +194,12 @@ export class OpenCharge {
     await this.hold();
   }
 
-  /** The largest first hold. */
   private get largest(): bigint {
     const { estimate, most } = this.request;
     return most === undefined ? estimate : larger(estimate, most);
   }
 
-  /** Payment from the lease; undefined when it has no reservation there. */
+  /** Undefined without a reservation. */
   private payByLease(amount: bigint): LeasedAmount | undefined {
     const { reservation } = this;
     if (reservation === null) return undefined;
@@ -231,7 +226,7 @@ export class OpenCharge {
     }
   }
 
-  /** Converts the reservation to a hold of its own, from which recovery settles the generation if the process dies. */
+  /** Converts the reservation to a separate hold, from which recovery settles the generation if the process dies. */
   private async moveOut(metered: bigint, record: LedgerRecord): Promise<void> {
     const { reservation } = this;
     if (reservation === null) return;
@@ -287,7 +282,7 @@ export class OpenCharge {
     }
   }
 
-  /** Once: releases the part of the limit that is not charged. */
+  /** Releases the part of the limit that is not charged; once. */
   private leaveBound(charged: bigint): void {
     this.bound?.conclude(this.bounded, charged);
     this.bounded = 0n;
@@ -304,7 +299,7 @@ export class OpenCharge {
     this.bound.conclude(taken - kept, 0n);
   }
 
-  /** Grows the hold now that the available credits are known. A refusal leaves it unchanged. */
+  /** Grows the hold to the size for the available credits. A refusal leaves it unchanged. */
   private async growWithin(free: bigint): Promise<void> {
     const size = this.sizeFor(free);
     if (size <= this.heldNanocredits) return;
@@ -322,7 +317,7 @@ export class OpenCharge {
     this.settler.assertAvailable();
   }
 
-  /** Extends the hold when it runs low, and stores the stream's position once a second. */
+  /** Extends a hold that runs low, and stores the stream's position once a second. */
   private note(metered: bigint, isCapped: boolean, record: () => LedgerRecord): void {
     if (this.extension) return;
     const isNearlyUsed = !isCapped && metered * 100n >= this.heldNanocredits * EXTEND_AT_PERCENT;

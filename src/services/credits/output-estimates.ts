@@ -11,7 +11,7 @@ import { OUTPUT_TOKENS_ASSUMED } from "../../limits.js";
 
 const MODELS_MAX = 10_000;
 const ACCOUNT_MODELS_MAX = 100_000;
-/** Accounts that count for a model's average; beyond it the least recently active ones are evicted. */
+/** Accounts that count for a model's average. */
 const VOICES_MAX = 64;
 /** The weight of the newest answer. */
 const SMOOTHING = 0.1;
@@ -25,13 +25,12 @@ const LIMIT_MS = 60 * 60_000;
 
 interface OwnMean {
   readonly mean: number;
-  /** Counted up to a bound. */
   readonly answers: number;
 }
 
 const UNHEARD: OwnMean = { mean: 0, answers: 0 };
 
-/** Models that have reported clearly more output than was visible: they have hidden reasoning, even if their entries do not say so. */
+/** Models that have reported clearly more output than was visible, and so have hidden reasoning. */
 class HiddenOutputs {
   private readonly models = new LRUCache<string, true>(entriesMax(MODELS_MAX));
 
@@ -51,13 +50,12 @@ export class OutputEstimates {
   private readonly voices = new LRUCache<string, LRUCache<string, number>>(entriesMax(MODELS_MAX));
   private readonly limits = new LRUCache<string, number>({ ...entriesMax(ACCOUNT_MODELS_MAX), ttl: LIMIT_MS });
 
-  /** The estimate for an account and a model. Account ids contain no space. */
+  /** Account ids contain no space. */
   of(accountId: string, model: string): OutputEstimate {
     return new OutputEstimate(`${accountId} ${model}`, model, this.own, this.voices, this.limits, this.hidden);
   }
 }
 
-/** The estimate of one model for one account. */
 export class OutputEstimate {
   constructor(
     private readonly key: string,
@@ -68,7 +66,7 @@ export class OutputEstimate {
     private readonly hidden: HiddenOutputs,
   ) {}
 
-  /** Output tokens of one answer, rounded up. */
+  /** Output tokens, rounded up. */
   get mean(): number {
     const { mean, answers } = this.own.get(this.key) ?? UNHEARD;
     if (answers === PRIOR_ANSWERS) return Math.ceil(mean);

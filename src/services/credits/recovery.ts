@@ -18,7 +18,6 @@ const HOLDS_A_SWEEP_MAX = 1_000;
 
 export interface ProcessIdentity {
   readonly processId: string;
-  /** Of the DATA_DIR. */
   readonly instanceId: string;
 }
 
@@ -42,7 +41,7 @@ export class HoldRecovery {
     private readonly log: Logger,
   ) {}
 
-  /** Registers this process, which marks its predecessor on the same DATA_DIR as dead. Recovers before it resolves. */
+  /** Marks the predecessor on the same DATA_DIR as dead, and recovers before it resolves. */
   async start(): Promise<void> {
     const { processId, instanceId } = this.identity;
     await this.database.prisma.$transaction([
@@ -59,7 +58,7 @@ export class HoldRecovery {
     await this.database.prisma.gatewayProcess.deleteMany({ where: { id: this.identity.processId } });
   }
 
-  /** Settles or releases holds of dead processes, and expired ones. Returns their number. */
+  /** Covers holds of dead processes, and expired ones. Returns their number. */
   async sweep(): Promise<number> {
     const leases = await this.leased.ledger.reclaim(this.leased.leases.ids, HEARTBEAT_DEAD_MS / 1000);
     if (leases > 0) this.log.warn({ leases }, "ended leases of processes that are gone");
@@ -105,7 +104,7 @@ export class HoldRecovery {
       ORDER BY h.id LIMIT ${HOLDS_A_SWEEP_MAX}`;
   }
 
-  /** Writes the row again when it is gone: another process may have taken a long pause for a death. */
+  /** Restores the row when it is gone: another process may have taken a long pause for a death. */
   private async beat(): Promise<void> {
     const { processId, instanceId } = this.identity;
     await this.database.prisma.$executeRaw`

@@ -12,17 +12,15 @@ import { formatNanocredits } from "../../lib/money.js";
 import type { LedgerOutcome, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
-/** `details.bound` of a 402. */
 export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run" | "max_cost";
 
 export interface RequestedHold {
-  /** Nanocredits: the requested hold. */
+  /** Nanocredits. */
   readonly amount: bigint;
-  /** It is an extension for an answer that has begun. */
+  /** It extends the hold of an answer that has begun. */
   readonly isMore: boolean;
 }
 
-/** Data of the charge for its refusal. */
 export interface RefusedRequest {
   readonly payer: {
     readonly accountId: string;
@@ -35,7 +33,7 @@ export interface RefusedRequest {
   readonly record: Pick<LedgerRecord, "modality">;
 }
 
-/** For a refusing outcome. Never rejects. */
+/** Never rejects. */
 export async function toRefusal(
   outcome: LedgerOutcome,
   requested: RequestedHold,

@@ -1,17 +1,17 @@
-/** Amounts for refusals that the ledger's outcome does not have. Read only after a refusal. */
+/** Amounts for refusals, read only after a refusal. */
 import type { Database } from "../../store/database.js";
 
 export class RefusedFunds {
   constructor(private readonly database: Database) {}
 
-  /** Nanocredits that the key's own budget can hold; null: it has none, and draws on an ancestor's. */
+  /** Nanocredits; null: the key has no budget of its own, and draws on an ancestor's. */
   async ownBudget(apiKeyId: string): Promise<bigint | null> {
     const select = { budgetNanocredits: true, spentNanocredits: true, heldNanocredits: true } as const;
     const key = await this.database.prisma.apiKey.findUnique({ where: { id: apiKeyId }, select });
     return key?.budgetNanocredits == null ? null : key.budgetNanocredits - key.spentNanocredits - key.heldNanocredits;
   }
 
-  /** Nanocredits that the account's buckets other than the tier can hold. */
+  /** Nanocredits outside of the tier bucket. */
   async bought(accountId: string): Promise<bigint> {
     const select = { cryptoNanocredits: true, packNanocredits: true, cryptoHeldNanocredits: true, packHeldNanocredits: true } as const;
     const account = await this.database.prisma.account.findUnique({ where: { id: accountId }, select });

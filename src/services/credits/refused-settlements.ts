@@ -19,7 +19,6 @@ export interface RefusedDependencies {
 export class RefusedSettlements {
   /** By generation, oldest first. */
   private readonly kept = new Map<string, RefusedSettlement>();
-  /** Retries run one after another. */
   private turn: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private delayMs = REFUSED_RETRY_MS;
@@ -35,7 +34,6 @@ export class RefusedSettlements {
     return this.kept.has(generationId);
   }
 
-  /** The oldest ones. */
   list(first: number): RefusedSettlement[] {
     return [...this.kept.values()].slice(0, first);
   }
@@ -46,7 +44,6 @@ export class RefusedSettlements {
     if (this.kept.size > 0) await this.retry();
   }
 
-  /** Resolves once it is on disk. */
   async keep(operation: SettlementOperation, error: unknown): Promise<void> {
     const reason = error instanceof Error ? error.message : String(error);
     const refused = { operation, refusedAt: new Date().toISOString(), reason };
@@ -58,7 +55,7 @@ export class RefusedSettlements {
     await this.deps.spool.keepRefused(refused);
   }
 
-  /** Retries these generations' settlements, or all. Resolves afterwards, with any result. */
+  /** Null: all. Resolves with any result. */
   retry(generationIds: ReadonlySet<string> | null = null): Promise<void> {
     this.turn = this.turn
       .then(() => this.tryAll(generationIds))
@@ -68,7 +65,6 @@ export class RefusedSettlements {
     return this.turn;
   }
 
-  /** The database is available again, which may have removed the cause. */
   retrySoon(): void {
     if (this.kept.size > 0) this.retryLater(REFUSED_RETRY_MS);
   }

@@ -19,13 +19,10 @@ import type { SettlementSpool } from "../../store/settlement-spool.js";
 import { DeferredOperations } from "./deferred-operations.js";
 import { RefusedSettlements } from "./refused-settlements.js";
 
-/** Receives results of flushes. */
 export interface FlushMeters {
-  /** Every batch with the database's answer or failure: number of operations, and duration. */
   flushed(operations: number, milliseconds: number): void;
-  /** A settlement was committed for the first time. */
+  /** Called at the first commit of a settlement. */
   settled(): void;
-  /** The part of a charge that neither hold nor balance can pay. */
   writtenOff(nanocredits: bigint): void;
 }
 
@@ -40,16 +37,13 @@ export interface SettlerDependencies {
   readonly events?: Events;
   /** Called when a hold or an extension begins to wait for credits of its account. */
   readonly onContended?: (accountId: string) => void;
-  /** Default: CONTENDED_HOLD_WAIT_MS. */
   readonly contendedHoldWaitMs?: number;
 }
 
-/** A queued operation with its waiting caller. */
 interface PendingOperation {
   readonly operation: LedgerOperation;
   readonly resolve: (outcome: LedgerOutcome) => void;
   readonly reject: (error: unknown) => void;
-  /** Of a contended hold: the state of its wait. */
   patience: "fresh" | "waiting" | "spent";
 }
 
@@ -80,7 +74,7 @@ export class Settler {
     deps.events?.listen("balance-changed", ({ accountId }) => this.wake(accountId));
   }
 
-  /** True while the database does not answer: nothing new may begin. */
+  /** New operations are refused. */
   get isUnavailable(): boolean {
     return this.isAway || this.isClosed;
   }
@@ -92,37 +86,32 @@ export class Settler {
     return isAtWork && this.unprovenSince !== null && now - this.unprovenSince >= FLUSH_STALLED_MS;
   }
 
-  /** Operations that wait for the flush under way. */
   get queueLength(): number {
     return this.queue.length;
   }
 
-  /** Generations of this process with an open hold. */
   get openHolds(): number {
     return this.open.size;
   }
 
-  /** Operations that wait for the database. */
   get deferredOperations(): number {
     return this.deferred.count;
   }
 
-  /** True while this process is responsible for the generation's hold: it is under way, or its settlement is not committed. */
+  /** True while this process owns the generation's hold: it is under way, or its settlement is not committed. */
   isOpen(generationId: string): boolean {
     return this.open.has(generationId) || this.refused.has(generationId);
   }
 
-  /** Throws SERVICE_UNAVAILABLE while nothing new may begin. */
   assertAvailable(): void {
     if (this.isUnavailable) throw unavailable();
   }
 
-  /** Retries waiting holds of the account, as credits may be free. */
   wake(accountId: string): void {
     this.contended.wake(accountId);
   }
 
-  /** Commits the last process's spool. Call before anything else. */
+  /** Call before anything else. */
   async replaySpool(): Promise<void> {
     await this.deferred.load();
     await this.refused.load();
@@ -144,7 +133,7 @@ export class Settler {
     });
   }
 
-  /** Commits the queue, spools operations that cannot be committed, and accepts no more. */
+  /** Spools operations that cannot be committed, and accepts no more. */
   async close(): Promise<void> {
     this.isClosed = true;
     for (const pending of this.contended.takeAll()) pending.reject(unavailable());
@@ -278,7 +267,6 @@ export class Settler {
     this.deferred.retryLater();
   }
 
-  /** Handles operations under way when the database became unavailable. */
   private spoolPending(operations: readonly PendingOperation[]): void {
     for (const pending of operations) this.submitWhileAway(pending.operation).then(pending.resolve, pending.reject);
   }
@@ -321,7 +309,6 @@ function toRelease(operation: LedgerOperation): LedgerOperation {
   return { kind: "release", id: operation.id, accountId: operation.accountId, apiKeyId: operation.apiKeyId };
 }
 
-/** The assumed outcome of an operation that will be committed later. */
 function uncommittedOutcome(operation: LedgerOperation): LedgerOutcome {
   const charged = isSettlement(operation) ? operation.amount : 0n;
   const nothingKnown = { isContended: false, writtenOff: 0n, available: 0n, keyAvailable: null };
@@ -356,7 +343,6 @@ class ContendedHolds {
     return true;
   }
 
-  /** Held credits of the account were freed. */
   wake(accountId: string): void {
     const waiting = this.waiting.get(accountId);
     if (!waiting) return;

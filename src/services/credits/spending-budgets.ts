@@ -12,7 +12,6 @@ import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../lim
 import type { ChargeRequest } from "./charge-request.js";
 import type { SpendingBound } from "./refusals.js";
 
-/** Amounts are nanocredits. */
 export type SpendingBudget = Pick<CostBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
 
 export class SpendingBudgets {
@@ -47,7 +46,6 @@ export class SpendingBudgets {
   }
 }
 
-/** The source of a limit, and its error messages. Amounts are decimal credits. */
 interface BudgetKind {
   readonly bound: SpendingBound;
   readonly code: ErrorCode;
@@ -81,7 +79,6 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** Amounts are nanocredits. */
 export class CostBudget {
   private spent = 0n;
   private held = 0n;
@@ -92,14 +89,13 @@ export class CostBudget {
     private readonly kind: BudgetKind,
   ) {}
 
-  /** Takes the amount at once, or nothing. */
+  /** All or nothing. */
   take(amount: bigint): boolean {
     if (amount > this.left) return false;
     this.held += amount;
     return true;
   }
 
-  /** Takes as much as is left. */
   takeUpTo(amount: bigint): bigint {
     const taken = amount < this.left ? amount : this.left;
     this.held += taken;
@@ -113,7 +109,6 @@ export class CostBudget {
     await this.wait(amount);
   }
 
-  /** Releases the taken amount, except for the charge. */
   conclude(taken: bigint, charged: bigint): void {
     this.held -= taken;
     this.spent += charged;
@@ -138,7 +133,6 @@ export class CostBudget {
     return this.kind.isStrict ? this.left + taken : null;
   }
 
-  /** The part that is neither spent nor held. */
   get left(): bigint {
     const left = this.limit - this.spent - this.held;
     return left > 0n ? left : 0n;

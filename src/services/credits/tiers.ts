@@ -13,7 +13,7 @@ import type { Ledger, TierOutcome } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Leases } from "./leases.js";
 
-/** The account's next refill; without a boundary there is none. */
+/** Null without a boundary. */
 export interface TierGift {
   readonly amount: bigint;
   readonly nextReset: Date | null;
@@ -50,7 +50,7 @@ export class Tiers {
   }
 }
 
-/** The first boundary after `now`. Weeks begin on Monday. */
+/** Weeks begin on Monday. */
 export function nextBoundary(period: NonNullable<Tier["period"]>, now: Date): Date {
   const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
   switch (period) {
@@ -65,7 +65,7 @@ export function nextBoundary(period: NonNullable<Tier["period"]>, now: Date): Da
   }
 }
 
-/** From 1 to 7. Sunday is day 0. */
+/** From 1 to 7. */
 function daysToMonday(day: number): number {
   return ((7 - day) % 7) + 1;
 }
@@ -77,7 +77,6 @@ function daysToMonday(day: number): number {
 // 3. The boundary of an account is cached for a few seconds, and set by every read of the account (each look-up of a key is one), so
 //    that a generation needs no query.
 
-/** Columns that decide whether a refill is due. */
 export interface TierStanding {
   readonly id: string;
   readonly tier: string | null;
@@ -110,7 +109,6 @@ export class TierRefills {
 
   constructor(private readonly deps: TierRefillDependencies) {}
 
-  /** Caches the boundary of an account that was just read. */
   learn({ id, tier, tierResetsAt }: TierStanding): void {
     this.standings.set(id, { id, tier, tierResetsAt });
   }
@@ -140,12 +138,12 @@ export class TierRefills {
     return { ...account, tierNanocredits: amount > held ? amount : held, tierResetsAt: nextReset };
   }
 
-  /** Time of the next refill; null for a tier without refills. */
+  /** Null for a tier without refills. */
   nextResetOf({ tier, tierResetsAt }: Omit<TierStanding, "id">): Date | null {
     return this.deps.tiers.isRefilled(tier) ? tierResetsAt : null;
   }
 
-  /** Sets the account's tier. False for an unknown account. */
+  /** False for an unknown account. */
   async setTier(account: TierStanding, tier: string | null): Promise<boolean> {
     // The rest of a past period does not count as balance.
     await this.bringUpToDate(account);

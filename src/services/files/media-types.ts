@@ -1,10 +1,10 @@
 /**
  * Stored and served types of files (docs/spec/media.md#reading).
  *
- * 1. `claimOf` reduces a declared type to one that can be checked, and `storedType` compares it with the bytes: one rule for both variants
- *    of
- *    the media host. Pages and scripts keep their declared type.
- * 2. `servedAs` returns the type for browsers, from a closed list. Pages and scripts are served as other types, as downloads.
+ * 1. `claimOf` reduces a declared type to one that can be checked, and `storedType` compares it with the bytes: one
+ *    rule for both variants of the media host. Pages and scripts keep their declared type.
+ * 2. `servedAs` returns the type for browsers, from a closed list. Pages and scripts are served as other types, as
+ *    downloads.
  */
 import { bareMediaType, closedTypeOf, generatedTypeOf, UNKNOWN_TYPE } from "../../lib/content-types.js";
 import { ownValue } from "../../lib/own-values.js";

@@ -25,7 +25,6 @@ import { ChatPassages } from "./chat/passages.js";
 import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 
-/** A generation that the caller may request. */
 export interface GenerationTask {
   readonly generationId: string;
   /** Its signal ends the generation, and its note gets the result. */
@@ -33,16 +32,14 @@ export interface GenerationTask {
   readonly caller: KeyCaller | SessionCaller;
   /** Counter name of a publishable key at its address; null: no limits of a key. */
   readonly limitedAs: string | null;
-  /** The requested model, whose prices apply. */
   readonly model: Model;
-  /** The model, then its fallbacks in order. */
+  /** In the order of attempts. */
   readonly candidates: readonly Model[];
   readonly isFree: boolean;
   /** Warnings about the request itself, known before an answer. */
   readonly notes: readonly string[];
   /** Null when no safety feature applies, or none was applied yet. */
   readonly safety: SafetyReport | null;
-  /** Monotonic milliseconds. */
   readonly startedAt: number;
 }
 
@@ -59,10 +56,8 @@ export interface AdmissionRequest {
 
 /** The content of a request, read only when there is something to check. */
 export interface Content<Body> {
-  /** The request's `safe` parameter. */
   readonly safe: SafeInput;
   readonly body: Body;
-  /** Addresses for an upstream to fetch. */
   addresses(): readonly NamedAddress[];
   /** Reads all text of the request that is passed on. `body` is a copy into which redactions are written. */
   read(body: Body, into: Passages): void;
@@ -109,7 +104,6 @@ class ChildCosts {
   }
 }
 
-/** Receives each finished generation. */
 export interface GenerationCounter {
   generationOver(called: Pick<Model, "id" | "isCommunity">, receipt: Receipt): void;
 }
@@ -121,7 +115,6 @@ export class Admission {
     private readonly catalog: Catalog,
     private readonly limits: RateLimits,
     private readonly safety: Safety,
-    /** Checks addresses for an upstream to fetch. */
     readonly addresses: NamedAddresses,
     private readonly metrics: GenerationCounter,
   ) {}
@@ -203,7 +196,6 @@ export class Admission {
     return { words: copy, safety };
   }
 
-  /** Applies the safety features only. */
   check({ request, caller, model }: GenerationTask, read: ReadPassages, safe: SafeInput): Promise<SafetyReport> {
     return this.safety.check(read, featuresOf(caller, model, safe), request.signal, request.log);
   }
@@ -218,7 +210,7 @@ export class Admission {
     return limitedAs === null ? undefined : this.limits.hourlyCreditsMax;
   }
 
-  /** Counts a charged generation for its run and the metrics. Called once for each delivered one. */
+  /** Called once for each delivered generation. */
   concluded({ request, caller, model }: GenerationTask, receipt: Receipt): void {
     this.childCosts.add(caller, receipt.costNanocredits);
     this.metrics.generationOver(model, receipt);

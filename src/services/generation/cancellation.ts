@@ -61,7 +61,7 @@ export class Cancellation implements CallEnd, Indexed {
     return this.hasLeft;
   }
 
-  /** The time limit has passed, even if something else ended it before. */
+  /** True even if something else ended it before. */
   get isTimeUp(): boolean {
     return this.isOver;
   }
@@ -71,7 +71,6 @@ export class Cancellation implements CallEnd, Indexed {
     this.abort(reason);
   }
 
-  /** The time limit has passed. */
   expire(): void {
     this.isOver = true;
     this.abort(upstreamTimedOut("The generation took too long.", { isFinal: true }));
@@ -90,7 +89,6 @@ export class Cancellation implements CallEnd, Indexed {
     else if (Number.isFinite(this.graceMs) && !this.isDisposed) this.graceTimer = setTimeout(end, this.graceMs);
   }
 
-  /** Call when the upstream has answered or failed. */
   dispose(): void {
     clearTimeout(this.timer);
     clearTimeout(this.graceTimer);
@@ -98,7 +96,6 @@ export class Cancellation implements CallEnd, Indexed {
     this.callerSignal?.removeEventListener("abort", this.onCallerGone);
   }
 
-  /** Once: the first reason stays. */
   private abort(reason: unknown): void {
     if (this.aborted) return;
     this.aborted = true;
@@ -126,7 +123,6 @@ export class RunningGenerations {
     return this.running.size;
   }
 
-  /** The streamed ones. */
   get streamCount(): number {
     return this.streams;
   }
@@ -136,7 +132,6 @@ export class RunningGenerations {
     if (cancellation.isStreamed) this.streams += 1;
   }
 
-  /** Idempotent. */
   end(cancellation: Cancellation): void {
     if (cancellation.setIndex === -1) return;
     this.running.delete(cancellation);
@@ -144,7 +139,6 @@ export class RunningGenerations {
     if (this.running.size === 0) this.onIdle?.();
   }
 
-  /** Resolves when none is left. */
   async close(patienceMs: number): Promise<void> {
     if (this.running.size === 0) return;
     const idle = new Promise<void>((resolve) => {

@@ -35,13 +35,11 @@ export const embeddingsInput = parsedOften(
 );
 export type EmbeddingsInput = z.output<typeof embeddingsInput>;
 
-/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "encoding_format", "dimensions", "safe"]);
 
 type Input = string | readonly number[];
 
 export interface EmbeddingsResult {
-  /** One for each input, in order. */
   readonly vectors: readonly EmbeddingVector[];
   /** The JSON document of OpenAI's format, in the requested encoding. */
   readonly bytes: () => Uint8Array;
@@ -54,7 +52,6 @@ export class Embeddings {
     private readonly upstreams: Upstreams,
   ) {}
 
-  /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: EmbeddingsInput): Promise<EmbeddingsResult> {
     const { model: modelName, input: given, encoding_format: format, dimensions = null, safe } = input;
     const extra = withoutFields(input, READ_FIELDS);

@@ -33,9 +33,7 @@ export function noteFailure(
   return isFault;
 }
 
-/** Receives results of model calls, by candidate. */
 export interface HealthReporter {
-  /** A community model gave a whole answer. */
   succeeded(caller: KeyCaller | SessionCaller, model: Model): void;
   /** A call failed or broke off through no fault of the caller. */
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
@@ -62,7 +60,6 @@ const REFUSED_CREDENTIAL =
   "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
-/** The upstream refused the caller's input. */
 export function isCallersFault({ kind, status }: ProviderError): boolean {
   return kind === "status" && CALLER_FAULTS.has(status ?? 500);
 }
@@ -130,10 +127,9 @@ export function mayFallBack(error: unknown): boolean {
   return status >= 500 || FALLBACK_STATUSES.has(status);
 }
 
-// Replaces the upstream's model name in its messages by the id that callers use (docs/spec/generation.md). All text of upstreams that is
-// passed on, in errors and warnings, goes through here.
+// Replaces the upstream's model name in its messages by the id that callers use (docs/spec/generation.md). All text of
+// upstreams that is passed on goes through here.
 
-/** The model that answered, or should have. */
 export type Served = Pick<Model, "id" | "upstreamModel" | "isCommunity">;
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
@@ -191,7 +187,6 @@ export class RefusedCredentials {
     this.limit = new LogLimit(clock, REFUSED_CREDENTIAL_LOG_MS);
   }
 
-  /** For any failed call. */
   note({ id, upstreamId, isCommunity }: Pick<Model, "id" | "upstreamId" | "isCommunity">, error: unknown): void {
     if (isCommunity || !isCredentialRefused(error)) return;
     const untold = this.limit.admit(`${upstreamId} ${error.status}`);

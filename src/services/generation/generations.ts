@@ -18,24 +18,18 @@ import {
   type WholeResult,
 } from "./run.js";
 
-/** A generation whose amounts are known before it begins, as far as possible. */
 export interface PricedPlan extends GenerationPlan {
-  /** The amounts that the hold covers. */
   readonly expected: BillableQuantities;
 }
 
 export interface GenerationWork<Answer> {
-  /** All text of the request that is passed on. */
   readonly words: Words;
-  /** The request's `safe` parameter. */
   readonly safe?: string | null | undefined;
   /** `words` are those above after redaction. */
   readonly call: (model: Model, signal: AbortSignal, words: Words) => Promise<Answer>;
   /** `model` is the one that answered. */
   readonly meter: (answer: Answer, model: Model) => Metered | Promise<Metered>;
-  /** Warnings of upstream and gateway, one sentence each. */
   readonly warnings?: (answer: Answer) => readonly string[];
-  /** The result of an earlier `admit`. */
   readonly admitted?: Admitted;
   /** See WholeWork. */
   readonly onHeld?: (cancellation: Cancellation) => Promise<void>;
@@ -58,7 +52,6 @@ export class Generations {
     return expecting(task, expect(task.model));
   }
 
-  /** Resolves when the charge is committed, even after a disconnect. */
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<WholeResult<Answer>> {
     const { words, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
     const run = this.begin(ctx, { ...plan, safety });
@@ -83,13 +76,11 @@ export class Generations {
     return new GenerationRun({ ...plan, request: ctx }, this.deps, options);
   }
 
-  /** See `assertPayable` of run.ts. */
   assertPayable(plan: GenerationPlan): Promise<void> {
     return assertPayable(this.deps, plan);
   }
 }
 
-/** The same generation with known amounts. */
 export function expecting(task: GenerationTask, expected: BillableQuantities): PricedPlan {
   return { ...task, expected, hold: { estimate: costOf(expected, task.model.rates) } };
 }

@@ -24,10 +24,8 @@ export const moderationsInput = z.looseObject({
 });
 export type ModerationsInput = z.output<typeof moderationsInput>;
 
-/** A moderation in OpenAI's format. */
 export interface ModerationObject {
   readonly id: string;
-  /** Canonical id of the requested model. */
   readonly model: string;
   /** One per text; one for all content parts together. */
   readonly results: readonly ModerationResultObject[];
@@ -45,7 +43,6 @@ export interface ModerationsResult {
   readonly receipt: Receipt;
 }
 
-/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set(["model", "input", "safe"]);
 
 export class Moderations {
@@ -54,7 +51,6 @@ export class Moderations {
     private readonly upstreams: Upstreams,
   ) {}
 
-  /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ModerationsInput): Promise<ModerationsResult> {
     const { model: modelName, input: given, safe } = input;
     const extra = withoutFields(input, READ_FIELDS);

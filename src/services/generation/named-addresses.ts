@@ -72,7 +72,6 @@ export function fetchesNothing({ upstreamId }: Pick<Model, "upstreamId">): boole
 export class NamedAddresses {
   constructor(
     private readonly guard: Pick<OutboundGuard, "parse" | "check">,
-    /** The media host's files. */
     private readonly own: Pick<Media, "idOf">,
   ) {}
 

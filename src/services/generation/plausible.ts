@@ -94,7 +94,7 @@ function sumOf(usage: ReportedUsage, kinds: readonly TokenKind[]): number {
   return sum;
 }
 
-/** A prompt. `more`: tokens that its images may have beside `counted`. */
+/** `more`: tokens that its images may have beside `counted`. */
 interface CountedPrompt {
   readonly counted: UsageQuantities;
   readonly more?: number;
@@ -115,7 +115,6 @@ export function judgedPrompt(reported: ReportedUsage, { counted, more = 0, texts
 interface Judged {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
-  /** The reported usage, where it was implausible. */
   readonly reported?: BillableQuantities;
 }
 

@@ -15,27 +15,23 @@ export type CancelPolicy = "finish" | "stop" | "read-to-usage";
 export interface Receipt {
   /** The generation's id: X-Generation-Id, and `request_id` in usage. */
   readonly generationId: string;
-  /** Canonical id of the requested model, whose prices apply. */
   readonly model: string;
-  /** Canonical id of the model that answered; another one after a fallback. */
   readonly modelUsed: string;
   readonly usage: UsageQuantities;
   readonly usageSource: UsageSource;
   readonly status: UsageStatus;
-  /** The charge. */
   readonly costNanocredits: bigint;
   /** Of an agent: the charges of all its generations until its answer was finished. */
   readonly childCostNanocredits?: bigint | undefined;
   /** The hold before the upstream was called. */
   readonly heldNanocredits: bigint;
   readonly meterSource: MeterSource;
-  /** Milliseconds of the gateway: the total less the upstream's. */
+  /** The total less the upstream's. */
   readonly gatewayMs: number;
-  /** Milliseconds from the upstream call to its last byte. */
+  /** To its last byte. */
   readonly upstreamMs: number;
   readonly responseMs: number;
   readonly firstTokenMs: number | null;
-  /** Options without effect, one sentence each. */
   readonly warnings: readonly string[];
   readonly cancelPolicy?: CancelPolicy | undefined;
   /** It was cut at its hold, not ended by the model or the request. */
@@ -109,7 +105,6 @@ export function joinWarnings(...lists: readonly (readonly string[])[]): readonly
   return kept.length < all.size ? [...kept, `There are ${all.size - kept.length} more warnings.`] : kept;
 }
 
-/** The start of a text from outside. */
 export function quoteStart(text: string, charsMax: number): string {
   return text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text;
 }

@@ -35,7 +35,6 @@ export interface GenerationPlan extends GenerationTask {
 }
 
 export interface Answered<Answer> {
-  /** The model that answered. */
   readonly model: Model;
   readonly answer: Answer;
 }
@@ -45,7 +44,6 @@ export interface RunDependencies {
   readonly admission: Admission;
   readonly healthReporter: HealthReporter;
   readonly running: RunningGenerations;
-  /** Time limit of a generation in milliseconds. */
   readonly totalMs: number;
 }
 
@@ -56,23 +54,18 @@ export interface RunOptions {
   readonly isStreamed?: boolean;
 }
 
-/** The charged amounts. */
 export interface Metered {
   readonly quantities: BillableQuantities;
   readonly source: UsageSource;
-  /** The reported usage, where it was implausible. */
   readonly reported?: BillableQuantities | undefined;
 }
 
-/** The end of a generation that is to be charged. */
 export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut"> {
-  /** The model that answered. */
   readonly model: Model;
   /** An estimate of ours, or more than was paid for: cut to the hold for every model. */
   readonly isCappedToHold?: boolean;
 }
 
-/** A generation whose answer is not streamed. */
 export interface WholeWork<Answer> {
   readonly call: (model: Model, run: GenerationRun) => Promise<Answer>;
   /** Called after the hold is committed. An error is the caller's, and nothing is charged. */
@@ -95,13 +88,11 @@ export type WholeMetered = Metered & Pick<Outcome, "warnings" | "isCut">;
 
 export class GenerationRun {
   readonly cancellation: Cancellation;
-  /** From the request to the first delivered token or byte; null for a whole answer. */
+  /** Null for a whole answer. */
   firstByteMs: number | null = null;
-  /** After the charge. */
   receipt: Receipt | null = null;
   private charged: BillableQuantities = NO_USAGE;
   private charge: OpenCharge | null = null;
-  /** The hold of a publishable key's hourly credits. */
   private hourly: HourlyHold | null = null;
   private calledAt: number | null = null;
   private upstreamMs = 0;
@@ -161,7 +152,7 @@ export class GenerationRun {
     return charge.isHeld ? null : charge.held;
   }
 
-  /** Resolves when the hold is committed; rejects as `hold` does. */
+  /** Rejects as `hold` does. */
   committed(): Promise<void> {
     return this.openCharge.held;
   }
@@ -170,12 +161,10 @@ export class GenerationRun {
     return this.openCharge.heldAmount;
   }
 
-  /** It was charged or released, or is about to be. */
   get isConcluded(): boolean {
     return this.charge?.isConcluded ?? false;
   }
 
-  /** The meter was last stored over a second ago. */
   get isNoteDue(): boolean {
     return this.openCharge.isNoteDue;
   }
@@ -204,27 +193,22 @@ export class GenerationRun {
     throw cancellation.aborted ? failures.at(-1) : failures[0];
   }
 
-  /** An upstream is called now. */
   noteCalled(): void {
     this.calledAt = performance.now();
   }
 
-  /** The upstream sent something just now, or was awaited until now. */
   noteUpstream(): void {
     if (this.calledAt !== null) this.upstreamMs = performance.now() - this.calledAt;
   }
 
-  /** The first part is delivered. */
   noteFirstByte(): void {
     this.firstByteMs ??= performance.now() - this.plan.startedAt;
   }
 
-  /** A candidate gave its whole answer. */
   noteSuccess(model: Model): void {
     if (model.isCommunity) this.deps.healthReporter.succeeded(this.plan.caller, model);
   }
 
-  /** A candidate failed. */
   noteFailure(model: Model, error: unknown): void {
     const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation);
     this.hasFailed ||= isFault;
@@ -298,14 +282,13 @@ export class GenerationRun {
     if (this.charge && !this.charge.isConcluded) await this.charge.release();
   }
 
-  /** Times so far in milliseconds, while an upstream works. */
+  /** Times so far. */
   timing(): Pick<Receipt, "gatewayMs" | "upstreamMs"> {
     const now = performance.now();
     const upstreamMs = this.calledAt === null ? 0 : now - this.calledAt;
     return { gatewayMs: now - this.plan.startedAt - upstreamMs, upstreamMs };
   }
 
-  /** The failure as an error for the caller. */
   toCallerError(error: unknown): unknown {
     return error instanceof CallerGone ? upstreamFailed("The caller left before the answer came.", { cause: error }) : error;
   }

@@ -1,10 +1,12 @@
 /**
- * A streamed answer from its first pull to the settlement. Lazy: nothing is called before the first pull, and nothing is read ahead.
+ * A streamed answer from its first pull to the settlement. Lazy: nothing is called before the first pull, and
+ * nothing is read ahead.
  *
- * 1. The first pull opens it: plan, limits and safety, hold, candidates in turn until one begins. A failure until then is an ordinary
- *    error.
+ * 1. The first pull opens it: plan, limits and safety, hold, candidates in turn until one begins. A failure until
+ *    then is an ordinary error.
  * 2. Each pull reads until an item can be delivered. Withheld items follow once the charge is committed.
- * 3. An early end (a disconnect, a failing upstream, a timeout without a pull) ends it once: the delivered part is charged, or nothing.
+ * 3. An early end (a disconnect, a failing upstream, a timeout without a pull) ends it once: the delivered part is
+ *    charged, or nothing.
  */
 import { upstreamFailed } from "../../errors.js";
 import type { Pulled, PulledIterator } from "../../lib/pull.js";

@@ -1,14 +1,14 @@
 /**
- * Idempotency-Key (docs/spec/generation.md#idempotency): a generation repeated with the same key and input gets the stored answer,
- * unbilled. The state is in the database, so it holds for any number of processes.
+ * Idempotency-Key (docs/spec/generation.md#idempotency): a generation repeated with the same key and input gets the
+ * stored answer, unbilled. The state is in the database, so it holds for any number of processes.
  *
- * 1. `begin` stores the request with the id under which its generation will be charged. One of several requests with one key does;
- *    the others are refused while it is under way.
- * 2. The answer is stored before its last byte is sent (`succeed`). A failure without a charge frees the key (`fail`). For an answer
- *    that is too large, or beyond the account's quota or the disk, only the receipt is kept (`omit`): a repeat gets the receipt and
- *    is not billed.
- * 3. The generation's id tells whether a request of a dead process was charged. If not, the key is free. If so, the answer is lost,
- *    and a repeat gets an error with the id and is not billed.
+ * 1. `begin` stores the request with the id under which its generation will be charged. One of several requests with
+ *    one key does; the others are refused while it is under way.
+ * 2. The answer is stored before its last byte is sent (`succeed`). A failure without a charge frees the key
+ *    (`fail`). For an answer that is too large, or beyond the account's quota or the disk, only the receipt is kept
+ *    (`omit`): a repeat gets the receipt and is not billed.
+ * 3. The generation's id tells whether a request of a dead process was charged. If not, the key is free. If so, the
+ *    answer is lost, and a repeat gets an error with the id and is not billed.
  */
 import type { Logger } from "pino";
 import * as z from "zod";

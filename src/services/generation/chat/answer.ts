@@ -38,7 +38,6 @@ interface Bound<Answer> {
 
 export type BoundAnswer = Bound<ChatAnswer>;
 
-/** The same call for every candidate. */
 export interface ChatAttempt {
   readonly body: ChatBody;
   readonly cancellation: Cancellation;
@@ -48,7 +47,7 @@ export interface ChatAttempt {
   readonly output: OutputEstimate;
 }
 
-/** The answer has `name`, the id of the requested model, whichever candidate gave it. */
+/** The answer has `name`, whichever candidate gave it. */
 export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<BoundAnswer> {
   const { answer, cap } = await withinLimit(asked, model, (bounded) => provider.complete(bounded));
   return { answer: namedAnswer(answer, new AnswerName(name)), cap };
@@ -93,7 +92,6 @@ function isBoundRefused(error: unknown): boolean {
   return BOUND_NAMES.some((name) => said.includes(name));
 }
 
-/** A chat's answer under the requested name (see `AnswerName`). */
 function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
   const { usage, warnings } = answer;
   const completion = name.inObject(answer.completion);
@@ -174,7 +172,6 @@ function cutText(text: string, budget: { tokens: number }): string {
   return kept;
 }
 
-/** OpenAI's `usage` object for an answer without a report. */
 export function toReportedUsage(usage: UsageQuantities): Record<string, unknown> {
   const cached = usage.inputCachedTokens + usage.inputCacheWriteTokens;
   const promptTokens = usage.inputTextTokens + cached + usage.inputAudioTokens + usage.inputImageTokens;

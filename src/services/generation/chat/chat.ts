@@ -110,7 +110,7 @@ function toAdmissionRequest(input: ChatCompletionInput, notes: readonly string[]
   return { modality: "text", modelName: input.model, fields: input, notes, generationId };
 }
 
-/** The charge of a whole answer; `tokens` is its limit or cut, null for neither. */
+/** `tokens` is its limit or cut, null for neither. */
 function toWhole(passed: ChatAnswer, model: Model, { usage, source, reported }: MeteredUsage, tokens: number | null): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);

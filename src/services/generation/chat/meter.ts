@@ -95,12 +95,11 @@ export class ChatMeter {
     return this.text.tokensMax + this.reasoning.tokensMax + this.soundTokens + this.pictures * TOKENS_PER_PICTURE;
   }
 
-  /** Delivered output, counted by piece: cheap for any length, and slightly high. */
+  /** Counted by piece: cheap for any length, and slightly high. */
   soFar(): UsageQuantities {
     return this.counted(this.text.countGrowth(), this.reasoning.countGrowth());
   }
 
-  /** Delivered output, counted as a whole. */
   delivered(): UsageQuantities {
     return this.counted(this.text.countWhole(), this.reasoning.countWhole());
   }
@@ -110,12 +109,10 @@ export class ChatMeter {
     return this.metered("estimated", plausible);
   }
 
-  /** Usage of an answer that was cut short. */
   partial(plausible: Plausible | null = UNBOUNDED): MeteredUsage {
     return this.metered("partial", plausible);
   }
 
-  /** The model reported clearly more output than was visible. */
   get hidesOutput(): boolean {
     if (this.last === null) return false;
     const { outputTextTokens, outputReasoningTokens } = this.last.usage;
@@ -230,7 +227,6 @@ export class ChatMeter {
   }
 }
 
-/** The pieces of one kind of output, and their tokens. */
 class DeliveredText {
   chars = 0;
   private readonly pieces: string[] = [];
@@ -300,7 +296,6 @@ export async function holdDelivered(
   return left <= 0n || visibleCost === 0n ? 0 : Number((BigInt(tokens) * left) / visibleCost);
 }
 
-/** The visible output of an answer, independent of reports. */
 function deliveredBy({ promptTokens, body }: ChatPlan, { completion }: ChatAnswer): UsageQuantities {
   const meter = new ChatMeter(promptTokens, body);
   meter.readCompletion(completion, null);

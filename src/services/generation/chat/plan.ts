@@ -21,12 +21,11 @@ const RANDOM_SEED_MAX = 2 ** 31 - 1;
 export interface ChatPlan extends GenerationTask {
   readonly body: ChatBody;
   readonly promptTokens: number;
-  /** Estimates of the model's output for the caller's account. */
   readonly output: OutputEstimate;
   /** Expected output tokens of one choice. */
   readonly mean: number;
   readonly choices: number;
-  /** The request's limit on output tokens of one choice; null: none. */
+  /** Null: no limit. */
   readonly statedCap: number | null;
   /** The request limits the answer's length, so the hold covers all of it. */
   readonly isCapped: boolean;
@@ -112,13 +111,12 @@ function toBody(input: ChatCompletionInput): ChatBody {
 // 3. Output that cannot be metered as it comes (whole answers, hidden reasoning or audio): four average outputs are held, or a tenth of the
 //    available credits if that is more, but never more than the longest answer costs. If that is not covered, the upstream gets a limit.
 
-/** See docs/spec/credits.md#holds. */
 const MEAN_OUTPUTS_HELD = 4;
 
 interface ChatHold {
-  /** Nanocredits, the smallest hold. */
+  /** Nanocredits. */
   readonly estimate: bigint;
-  /** Nanocredits: the hold of an agent run that has less left; undefined: the estimate. */
+  /** Nanocredits: the hold of an agent run with less left; undefined: the estimate. */
   readonly least?: bigint | undefined;
   /** Nanocredits: the largest hold of available credits; undefined: the estimate. */
   readonly most: bigint | undefined;
@@ -129,16 +127,12 @@ interface ChatHold {
 }
 
 interface ChatLength {
-  /** The requested model, whose prices apply. */
   readonly model: Model;
   readonly candidates: readonly Model[];
-  /** All output is visible as it comes. */
   readonly isReadAsItComes: boolean;
-  /** The request's limit on output tokens of one choice; null: none. */
   readonly statedCap: number | null;
-  /** Output tokens of one choice. */
   readonly mean: number;
-  /** The limit that the upstream accepted after a refusal; null: none was refused. */
+  /** Null: none was refused. */
   readonly limit: number | null;
 }
 
@@ -167,7 +161,6 @@ class UnstatedHold implements ChatHold {
   readonly most: bigint;
   readonly outputTokens: number;
   private readonly tokens: number;
-  /** Cost of the longest answer, if known. */
   private readonly whole: bigint | undefined;
 
   constructor(
@@ -368,7 +361,6 @@ export const chatCompletionInput = parsedOften(
 
 export type ChatCompletionInput = z.output<typeof chatCompletionInput>;
 
-/** The request's limit on output tokens of one choice; null: none. */
 function outputCapOf(input: ChatCompletionInput): number | null {
   return input.max_completion_tokens ?? input.max_tokens ?? null;
 }

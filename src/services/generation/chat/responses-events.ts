@@ -76,12 +76,12 @@ export class ResponseEvents {
     return choice?.delta ? this.readDelta(choice.delta) : [];
   }
 
-  /** Replaces the upstream's report, whose dialect is its own, with what was charged. */
+  /** Replaces the upstream's report by the charged usage. */
   tellUsage(receipt: Receipt | null): void {
     if (receipt !== null) this.usage = withCost(null, receipt);
   }
 
-  /** Ends the stream: closes the last item, and returns the response. */
+  /** Closes the last item, and returns the response. */
   end(): { readonly events: ResponseEvent[]; readonly response: ResponseObject } {
     const reason = incompleteReasonOf(this.finishReason);
     const closing = this.close(reason ? "incomplete" : "completed");
@@ -89,7 +89,6 @@ export class ResponseEvents {
     return { events: [...closing, this.event(`response.${response.status}`, { response })], response };
   }
 
-  /** The number of an event that is made elsewhere. */
   nextSequence(): number {
     return this.sequence++;
   }
@@ -218,7 +217,6 @@ const PART_EVENTS: Record<Kind, string | null> = {
   custom: null,
 };
 
-/** The item's only part. */
 function toPart(item: OpenItem) {
   if (item.kind === "summary") return { type: "summary_text", text: item.grown } as const;
   if (item.kind === "reasoning") return { type: "reasoning_text", text: item.grown } as const;

@@ -144,7 +144,6 @@ export type ResponseFunctionTool = z.output<typeof functionTool>;
 export type ResponseCustomTool = z.output<typeof customTool>;
 export type ResponseTool = z.output<typeof tool>;
 
-/** Whether reasoning should be sent as a summary. */
 export function wantsSummary({ reasoning }: Pick<ResponseInput, "reasoning">): boolean {
   return (reasoning?.summary ?? reasoning?.generate_summary ?? "none") !== "none";
 }

@@ -1,4 +1,3 @@
-/** Objects of OpenAI's Responses format, made from a chat's. */
 import { createId } from "../../../lib/ids.js";
 import { type ResponseInput, type ResponseTool, wantsSummary } from "./responses-input.js";
 
@@ -61,14 +60,12 @@ export interface ResponseObject {
   readonly [field: string]: unknown;
 }
 
-/** The common fields of a response's states. */
 export interface ResponseFrame {
   readonly id: string;
   /** Seconds. */
   readonly createdAt: number;
   readonly model: string;
   readonly input: ResponseInput;
-  /** The tools of `input` that are offered to the model. */
   readonly tools: readonly ResponseTool[];
 }
 
@@ -79,7 +76,6 @@ export function toResponseObject(
     readonly output: readonly ResponseOutputItem[];
     readonly usage: Record<string, unknown> | null;
     readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
-    /** Of a finished stream. */
     readonly receipt?: unknown;
   },
 ): ResponseObject {
@@ -130,13 +126,12 @@ export function toResponseUsage(reported: unknown): Record<string, unknown> {
   };
 }
 
-/** Why an answer is incomplete; null when it is complete. */
+/** Null when it is complete. */
 export function incompleteReasonOf(finishReason: unknown): "max_output_tokens" | "content_filter" | null {
   if (finishReason === "length") return "max_output_tokens";
   return finishReason === "content_filter" ? "content_filter" : null;
 }
 
-/** All texts of the answer, joined. */
 export function outputTextOf({ output }: ResponseObject): string {
   const parts = output.flatMap((item) => (item.type === "message" ? item.content : []));
   return parts.map((part) => (part.type === "output_text" ? part.text : "")).join("");

@@ -1,4 +1,3 @@
-/** Converts a Responses request to a chat, so that every text model can serve it. */
 import { invalidInput } from "../../../errors.js";
 import { withoutFields } from "../../../lib/own-values.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
@@ -39,10 +38,8 @@ const READ_FIELDS: ReadonlySet<string> = new Set([
 const TYPE_CHARS_MAX = 64;
 const TYPES_TOLD_MAX = 8;
 
-/** Refers to an item that a vendor stores. */
 const REFERENCE = "item_reference";
 
-/** The model and its format. */
 export interface AskedAs {
   readonly model: Model;
   /** All candidates speak the Responses format. */
@@ -51,7 +48,6 @@ export interface AskedAs {
 
 export interface ChatOfResponse {
   readonly chat: ChatCompletionInput;
-  /** The request's tools that are offered. */
   readonly tools: OfferedTools["kept"];
   readonly warnings: readonly string[];
 }

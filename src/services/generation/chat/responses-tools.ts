@@ -15,9 +15,8 @@ import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseT
 type Fields = Readonly<Record<string, unknown>>;
 
 export interface OfferedTools {
-  /** The request's tools that are offered. */
   readonly kept: readonly ResponseTool[];
-  /** The same in a chat's form; null when there are none. */
+  /** Null when there are none. */
   readonly tools: readonly Fields[] | null;
   readonly choice: unknown;
   readonly warnings: readonly string[];
@@ -54,7 +53,7 @@ export function offerTools({ tools, tool_choice: choice }: ResponseInput, model:
   };
 }
 
-/** Names of custom tools, in whichever form they were offered. */
+/** Names of custom tools, in either form. */
 export function customNames(tools: readonly ResponseTool[]): ReadonlySet<string> {
   return new Set(tools.filter(isCustom).map(({ name }) => name));
 }

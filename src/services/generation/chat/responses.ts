@@ -24,7 +24,6 @@ export interface ResponseStreamBatch {
 /** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
 export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
   readonly events: AsyncIterableIterator<ResponseStreamBatch>;
-  /** The number of an additional event. */
   nextSequence(): number;
 }
 
@@ -68,7 +67,6 @@ export class Responses {
     };
   }
 
-  /** Throws as `Catalog.resolve`. */
   private whoIsAsked(ctx: RequestContext, input: ResponseInput): AskedAs {
     const { catalog } = this;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
@@ -122,7 +120,6 @@ function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {
   return { events, bytes: Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type))) };
 }
 
-/** The message of a whole answer is read as one delta. */
 function asChunk(completion: ChatCompletion): ChatChunkObject {
   const [choice] = completion.choices ?? [];
   return { choices: choice ? [{ index: 0, delta: choice.message ?? null, finish_reason: choice.finish_reason ?? null }] : [] };

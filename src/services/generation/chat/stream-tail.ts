@@ -15,7 +15,6 @@ import { cutChunk, withCost } from "./answer.js";
 
 export interface ChatStreamBatch {
   readonly chunks: readonly ChatChunkObject[];
-  /** All of the chunks as server-sent events. */
   readonly bytes: Uint8Array;
 }
 
@@ -36,12 +35,11 @@ export class ChatTail {
     this.name = new AnswerName(model);
   }
 
-  /** The answer ends at its length limit. */
   get endsAtLength(): boolean {
     return this.withheld?.object.choices?.some((choice) => choice.finish_reason === "length") ?? false;
   }
 
-  /** The part of a batch that is passed on at once; null for none. */
+  /** The part to pass on at once; null for none. */
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
     const passed: ChatChunk[] = [];
     for (const chunk of batch) {

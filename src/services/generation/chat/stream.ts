@@ -24,7 +24,6 @@ import { type Plausible, plausibleFor } from "./plausible.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
 
 export interface ChatCompletionStream {
-  /** The generation's id, known before an upstream is called. */
   readonly generationId: string;
   /** Resolves when an upstream has begun to answer; rejects with the AppError otherwise, which `events` then throws too. */
   readonly opened: Promise<OpenedChat>;
@@ -50,9 +49,7 @@ type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partia
 interface StreamedChat {
   readonly run: GenerationRun;
   readonly plan: ChatPlan;
-  /** The client requested a separate usage chunk. */
   readonly includesUsage: boolean;
-  /** The provider of a model: its upstream, or its agent. */
   readonly providerOf: (model: Model) => ChatProvider;
 }
 
@@ -71,10 +68,8 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readonly meter: ChatMeter;
   private readonly tail: ChatTail;
   private answered: Answered<Pick<BegunStream, "rest" | "cap">> | null = null;
-  /** Until it is read. */
   private first: Pulled<ChatChunkBatch> | null = null;
   private warnings: readonly string[] = [];
-  /** Output tokens at the next check of the hold. */
   private checkAtTokens: number;
 
   constructor(
@@ -131,7 +126,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return pulled instanceof Promise ? pulled.then(this.take) : this.take(pulled);
   }
 
-  /** Passes on a batch, as far as the hold pays for it. */
   private readonly take = ({
     done,
     value: batch,
@@ -166,7 +160,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     } else await run.release();
   }
 
-  /** Bounds of a credible report. */
   private get plausible(): Plausible | null {
     const { plan } = this.chat;
     const { model, answer } = this.begun;
@@ -185,7 +178,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private readUpstream(): Pulled<ChatChunkBatch> | Promise<Pulled<ChatChunkBatch>> {
     const { first } = this;
     if (first !== null) {
-      // Freed early.
       this.first = null;
       return this.noteRead(first);
     }
@@ -228,7 +220,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(model, metered, "cancelled"), metered.report);
   }
 
-  /** Reads to the usage report, within the hold and the time. */
   private async readRest(): Promise<void> {
     const { run, plan } = this.chat;
     try {
@@ -253,7 +244,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return { quantities, source: "partial", isCappedToHold: true };
   }
 
-  /** A community model exceeds the request's limit, for which its owner is not paid. */
   private get isBeyondStatedCap(): boolean {
     const { plan, run } = this.chat;
     if (!this.begun.model.isCommunity || !plan.isCapped) return false;
@@ -304,7 +294,6 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
 type ChargedChat = Pick<Outcome, "quantities" | "source" | "reported" | "isCappedToHold"> & Pick<MeteredUsage, "report">;
 
-/** Warnings of the upstream at the start of a stream. */
 function warningsOf(first: BegunStream["first"] | null): readonly string[] {
   return !first || first.done ? [] : (first.value.find(({ warnings }) => warnings)?.warnings ?? []);
 }

@@ -17,7 +17,6 @@ import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
 import type { ChatCompletionStream } from "./stream.js";
 import type { ChatStreamBatch } from "./stream-tail.js";
 
-/** GET /text/{prompt}, as strings. */
 export const textQuery = z.strictObject({
   model: z.string().min(1).max(253).optional(),
   seed: queryInteger(z.int().min(-1)).default(0),
@@ -40,7 +39,6 @@ export type TextQuery = z.output<typeof textQuery>;
 export interface CachedText {
   readonly text: string;
   readonly receipt: Receipt;
-  /** It was stored, or another caller's generation was under way; free. */
   readonly isHit: boolean;
 }
 
@@ -106,7 +104,7 @@ function toFile(text: string): MediaFile {
   return { bytes: Buffer.from(text), contentType: "text/plain" };
 }
 
-/** The first choice's text; empty when it only calls tools. */
+/** Empty when it only calls tools. */
 export function textOf(completion: ChatCompletion): string {
   return plainText(completion.choices?.[0]?.message?.content);
 }
@@ -116,13 +114,11 @@ export function textOf(completion: ChatCompletion): string {
 /** Unspecified: longer streams are not stored. */
 const TEXT_CHARS_MAX = 4 * 1024 * 1024;
 
-/** The chunk's part of the first choice's text. */
 export function textOfChunk(chunk: ChatChunkObject): string {
   const choice = chunk.choices?.find((candidate) => (candidate.index ?? 0) === 0);
   return plainText(choice?.delta?.content);
 }
 
-/** A stored text as a stream of one chunk, which is also the last. */
 function replayText(text: string, { receipt }: Pick<CachedAnswer, "receipt">): ChatCompletionStream {
   const chunk: ChatChunkObject = {
     id: `chatcmpl-${receipt.generationId}`,

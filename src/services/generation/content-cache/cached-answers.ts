@@ -36,7 +36,6 @@ interface Removed {
   readonly size_bytes: number;
 }
 
-/** SHA-256 of the canonical query. */
 type Key = Uint8Array<ArrayBuffer>;
 
 export class CachedAnswers implements AnswerStore {
@@ -63,7 +62,6 @@ export class CachedAnswers implements AnswerStore {
     return { file: { bytes, contentType }, receipt };
   }
 
-  /** As `find`, without reading the bytes. */
   async open(key: Key): Promise<Omit<KeptAnswer, "version"> | null> {
     const entry = await this.findEntry(key);
     const blob = entry && (await this.blobs.head(entry.blobKey));
@@ -72,7 +70,6 @@ export class CachedAnswers implements AnswerStore {
     return { ...toAnswer(entry), sizeBytes, open: (range) => this.blobs.open(blobKey, range) };
   }
 
-  /** Replaces an existing answer. */
   async store(key: Key, { file, receipt }: CacheableAnswer): Promise<void> {
     const sizeBytes = file.bytes.byteLength;
     const blobKey = `${CONTENT_CACHE_FOLDER}/${Buffer.from(key).toString("hex").slice(0, 16)}-${randomUUID()}`;
@@ -93,7 +90,7 @@ export class CachedAnswers implements AnswerStore {
     this.makeRoom();
   }
 
-  /** Deletes expired answers. Returns their number. */
+  /** Returns the number of deleted answers. */
   async sweep(): Promise<number> {
     const { prisma } = this.database;
     let removed = 0;
@@ -114,7 +111,6 @@ export class CachedAnswers implements AnswerStore {
     return removed;
   }
 
-  /** Which of these blobs belong to an answer. */
   async findNamed(keys: readonly string[]): Promise<ReadonlySet<string>> {
     const entries = await this.database.prisma.contentCacheEntry.findMany({
       where: { storeId: this.blobs.id, blobKey: { in: [...keys] } },
@@ -123,7 +119,6 @@ export class CachedAnswers implements AnswerStore {
     return new Set(entries.map(({ blobKey }) => blobKey));
   }
 
-  /** Writes the remaining uses. */
   async close(): Promise<void> {
     if (this.noteTimer) clearTimeout(this.noteTimer);
     await this.making;

@@ -23,7 +23,6 @@ import type { Receipt } from "../receipt.js";
 
 // Work shared by several callers: it starts with the first, and is aborted when the last has disconnected.
 
-/** The abort reason when all callers have disconnected. */
 class NobodyWaits extends Error {
   override readonly name = "NobodyWaits";
 }
@@ -94,12 +93,10 @@ export const CONTENT_CACHE_UNSTORED_BYTES_MAX = 128 * 1024 * 1024;
 export const CONTENT_CACHE_NOTE_MS = 5_000;
 
 export interface CacheQuery {
-  /** Operations never share an answer. */
   readonly operation: "text" | "image" | "video" | "audio";
   readonly model: Model;
   /** Everything else that decides the answer, with defaults. A `seed` of -1 is neither stored nor shared. */
   readonly parameters: Readonly<Record<string, string | number | boolean | null>>;
-  /** Generate again and store that. */
   readonly noCache: boolean;
 }
 
@@ -115,7 +112,6 @@ export interface CachedAnswer extends CacheableAnswer {
   readonly version: string | null;
 }
 
-/** A stored answer, to be read by its receiver. As a hit, it is free. */
 export interface KeptAnswer {
   readonly contentType: GeneratedType;
   readonly sizeBytes: number;
@@ -125,15 +121,12 @@ export interface KeptAnswer {
   readonly version: string;
 }
 
-/** A validated GET, before any look-up or generation. */
 export interface AskedAnswer {
-  /** The expected type, as far as known. */
   readonly contentType: GeneratedType;
   /** False: each request gets a new answer. */
   readonly isKeepable: boolean;
-  /** The stored answer; null when it would have to be generated. */
+  /** Null when it would have to be generated. */
   find(): Promise<KeptAnswer | null>;
-  /** The stored answer, or a generated one. */
   get(): Promise<CachedAnswer>;
 }
 
@@ -152,16 +145,13 @@ const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "RATE_LIMITED",
 ]);
 
-/** SHA-256 of the canonical query. */
 type Key = Uint8Array<ArrayBuffer>;
 
 interface Made extends CacheableAnswer {
-  /** It was already stored. */
   readonly wasStored: boolean;
   readonly isKept: boolean;
 }
 
-/** A failure for all waiting callers, with the caller that it concerns. */
 class MadeInVain extends Error {
   constructor(
     override readonly cause: unknown,
@@ -171,12 +161,9 @@ class MadeInVain extends Error {
   }
 }
 
-/** The store of answers, by key. */
 export interface AnswerStore {
   find(key: Key): Promise<CacheableAnswer | null>;
-  /** As `find`, without reading the bytes. */
   open(key: Key): Promise<Omit<KeptAnswer, "version"> | null>;
-  /** Replaces an existing answer. */
   store(key: Key, answer: CacheableAnswer): Promise<void>;
 }
 
@@ -199,7 +186,6 @@ export class ContentCache {
     this.times = { findMs, storeMs };
   }
 
-  /** See `get`. */
   ask(
     ctx: RequestContext,
     query: CacheQuery,
@@ -230,7 +216,7 @@ export class ContentCache {
     return { ...answer, isHit: false, version: null };
   }
 
-  /** The stored answer as a hit; null when there is none, or it must be generated again. */
+  /** Null when there is none, or it must be generated again. */
   async find(ctx: RequestContext, query: CacheQuery): Promise<CachedAnswer | null> {
     const startedAt = performance.now();
     const { accountId } = requireCaller(ctx);
@@ -241,7 +227,6 @@ export class ContentCache {
     return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
 
-  /** Stores an answer made without `get`. */
   async keep(ctx: RequestContext, query: CacheQuery, answer: CacheableAnswer): Promise<void> {
     if (query.parameters.seed === RANDOM_SEED) return;
     await this.remember(ctx, keyOf(query, requireCaller(ctx).accountId), answer);
@@ -289,7 +274,6 @@ export class ContentCache {
     return { ...answer, wasStored: false, isKept: await this.remember(ctx, key, answer) };
   }
 
-  /** Whether the next caller finds it in the store. */
   private async remember(ctx: RequestContext, key: Key, answer: CacheableAnswer): Promise<boolean> {
     // An answer cut for lack of one caller's credits is not for others.
     const { byteLength } = answer.file.bytes;

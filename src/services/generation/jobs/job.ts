@@ -1,4 +1,3 @@
-/** A generation job: a generation that outlives its connection (docs/spec/generation.md#jobs). */
 import type { AppError, ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
@@ -8,14 +7,11 @@ export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as c
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
 export interface GenerationJob {
-  /** The generation's id, shared by hold, charge and usage record. */
   readonly id: string;
   readonly accountId: string;
   readonly apiKeyId: string | null;
   readonly modality: GenerationJobModel["modality"];
-  /** The requested canonical id. */
   readonly model: string;
-  /** The input in the service's form. */
   readonly input: object;
   readonly status: JobStatus;
   /** Percent, 0 to 100: never falls, and is 100 exactly when it has succeeded. */
@@ -45,9 +41,7 @@ export interface JobResult {
   readonly contentType: GeneratedType;
 }
 
-/** The row's `request`. */
 export interface StoredRequest {
-  /** In the service's form. */
   readonly input: object;
   /** The generation of the agent that started it; absent: the caller did. */
   readonly parentRequestId?: string | undefined;

@@ -78,7 +78,6 @@ export class GenerationJobs {
     this.stopListening();
   }
 
-  /** Concludes abandoned jobs, and deletes expired ones. */
   sweep(): Promise<void> {
     return this.sweeps.now();
   }
@@ -100,14 +99,14 @@ export class GenerationJobs {
     return row;
   }
 
-  /** Returns jobs by id that the caller may see. */
+  /** Leaves out jobs that the caller may not see. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.GenerationJobSelect): Promise<OwnedJob[]> {
     const caller = requireCaller(ctx);
     const rows = await this.deps.rows.findSelected(ids, caller.run ? { ...select, request: true } : select);
     return rows.filter((row) => isVisible(caller, row));
   }
 
-  /** Lists jobs of the account, newest first. */
+  /** Newest first. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.GenerationJobSelect): Promise<Page<SelectedJob>> {
     const { accountId } = requirePermission(ctx, "usage");
     return toPage(await this.deps.rows.list(accountId, page, select), page, () => this.deps.rows.count(accountId));
@@ -179,7 +178,6 @@ export class GenerationJobs {
     throw notFound("content");
   }
 
-  /** Rejects with NOT_FOUND for a job that the caller may not see. */
   private async find(ctx: RequestContext, id: string): Promise<GenerationJobModel> {
     const caller = requireCaller(ctx);
     const row = isUuid(id) ? await this.deps.rows.find(id) : null;

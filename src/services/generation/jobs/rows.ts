@@ -24,7 +24,6 @@ export type SelectedJob = Pick<GenerationJobModel, keyof typeof JOB_IDENTITY>;
 export type OwnedJob = Pick<GenerationJobModel, keyof typeof JOB_OWNER>;
 
 interface NewJob extends Pick<GenerationJob, "id" | "accountId" | "apiKeyId" | "modality" | "model" | "input"> {
-  /** See StoredRequest. */
   readonly parentRequestId: string | undefined;
 }
 
@@ -151,7 +150,6 @@ function storable(_name: string, value: unknown): unknown {
   return typeof value === "string" ? toStorable(value) : value;
 }
 
-/** Which blobs are results of generation jobs, for the search for orphans. */
 export async function findJobBlobs(database: Database, keys: readonly string[]): Promise<ReadonlySet<string>> {
   const ids = keys.map((key) => key.slice(JOB_BLOB_FOLDER.length + 1)).filter((id) => isUuid(id));
   const jobs = await database.prisma.generationJob.findMany({ where: { id: { in: ids } }, select: { id: true } });

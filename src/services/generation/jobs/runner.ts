@@ -41,7 +41,7 @@ export type Prepare<Answer> = (ctx: RequestContext, onProgress: (percent: number
 interface RunningJob {
   /** The caller cancelled: the job is finished and charged if its upstream has begun. */
   readonly cancel: () => void;
-  /** Ends it at once, at no cost, as failed with that reason. */
+  /** As failed with that reason, at no cost. */
   readonly stop: (reason: AppError) => void;
   readonly ended: Promise<void>;
 }
@@ -124,7 +124,7 @@ export class JobRunner {
     }
   }
 
-  /** Runs to the end. Rejects only before there is a job. */
+  /** Rejects only before there is a job. */
   private async run<Answer>({ ctx, input, prepared, onStarted, stoppedBy }: Run<Answer>): Promise<void> {
     const { generations, rows } = this.deps;
     const { plan, work, toFile } = prepared;
@@ -251,7 +251,6 @@ class LatestOnly<Value> {
 
 function ignore(): void {}
 
-/** Ready for `Generations.run`, which admits, holds, calls, meters and charges it. */
 export interface PreparedGeneration<Answer> {
   readonly plan: GenerationPlan;
   readonly work: GenerationWork<Answer>;
@@ -276,7 +275,6 @@ interface JobRecoveryDependencies {
   readonly clock: Clock;
   readonly processId: string;
   readonly log: Logger;
-  /** The jobs of this process. */
   readonly running: () => readonly string[];
   readonly events: Events;
 }

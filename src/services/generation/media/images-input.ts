@@ -16,7 +16,6 @@ import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./
 // Qualities of an image (docs/spec/images.md#quality). OpenAI has two more on `/v1`: `standard`, its older word for medium, as `hd` is for
 // high, and `auto`, the same as an absent one, so that no upstream chooses a more expensive quality than is held.
 
-/** GET /image. */
 const IMAGE_QUALITIES = ["low", "medium", "high", "hd"] as const;
 /** Bodies of `/v1`, and GraphQL, which takes the same (docs/spec/images.md#quality). */
 export const BODY_IMAGE_QUALITIES = [...IMAGE_QUALITIES, "standard", "auto"] as const;
@@ -40,7 +39,6 @@ const size = z
   .refine((text) => text === AUTO || readSize(text) !== null, SIZE_MESSAGE)
   .meta({ pattern: `^(?:auto|${SIDES_PATTERN})$`, examples: ["1024x1024"] });
 const seed = z.int().min(-1);
-/** The outbound guard decides which addresses are allowed. */
 const imageUrl = z.string().min(1).meta({ pattern: "^(?:https?://|data:)", description: "An https or data: URL." });
 const imageUrlList = z.array(imageUrl).max(IMAGE_INPUTS_MAX);
 const imageUrlsOf = (list: typeof imageUrlList) =>
@@ -56,7 +54,6 @@ const options = {
   response_format: z.enum(IMAGE_RESPONSE_FORMATS).nullish(),
   quality: z.enum(BODY_IMAGE_QUALITIES).nullish(),
   seed: seed.nullish(),
-  /** Images never have a logo. */
   nologo: z.boolean().nullish(),
   enhance: z.boolean().nullish(),
   safe: safeInput,
@@ -77,7 +74,6 @@ interface Look {
 const mustShowThrough = (look: Look) => !(isTransparent(look) && look.output_format === "jpeg");
 const jpegIsOpaque = { message: "JPEG cannot be transparent: ask for png or webp", path: ["output_format"] };
 
-/** POST /v1/images/generations. */
 export const imageGenerationInput = z
   .looseObject({
     ...options,
@@ -91,11 +87,9 @@ const editFields = {
   ...options,
   /** Unspecified: when absent the upstream decides, which usually keeps the image's own size. */
   size: size.nullish(),
-  /** A URL, http(s) or data. */
   mask: imageUrl.nullish(),
 } as const;
 
-/** POST /v1/images/edits as JSON. */
 export const imageEditInput = z
   .looseObject({ ...editFields, image: imageUrlsOf(imageUrlList.min(1)) })
   .refine(mustShowThrough, jpegIsOpaque);
@@ -144,7 +138,7 @@ export const imageQuery = z.strictObject({
   reasoning: queryFlag.optional(),
   nologo: queryFlag.default(false),
   "no-cache": queryFlag.default(false),
-  /** For videos, in seconds. */
+  /** Seconds. */
   duration: queryInteger(videoSeconds).optional(),
   aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
   audio: queryFlag.optional(),

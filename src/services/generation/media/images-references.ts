@@ -23,7 +23,6 @@ const BASE64_CHARS_PER_BYTE = 4 / 3;
 export class ImageReferences {
   constructor(
     private readonly guard: OutboundGuard,
-    /** The media host's files. */
     private readonly own: Pick<Media, "idOf" | "read">,
   ) {}
 
@@ -47,7 +46,6 @@ export class ImageReferences {
     return files;
   }
 
-  /** Uploaded files. */
   async accept(files: readonly Pick<InputFile, "bytes">[], param = "image"): Promise<readonly InputFile[]> {
     const accepted = await Promise.all(files.map(({ bytes }, index) => toPicture(bytes, index, param)));
     assertTotal(accepted, param);

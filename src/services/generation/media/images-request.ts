@@ -21,7 +21,6 @@ import {
   unlessAuto,
 } from "./images-input.js";
 
-/** A client's images: references, or images to edit. */
 export interface ImageFiles {
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
@@ -39,20 +38,16 @@ export interface ImageRequest {
   readonly isTransparent: boolean;
   readonly format: "jpeg" | "png" | "webp" | null;
   readonly reasoning: boolean | null;
-  /** Rewrite the prompt with the default text model first. */
   readonly enhance: boolean;
-  /** In the form of admission. */
   readonly safe: string | null;
   /** URLs, in order; files follow. */
   readonly imageUrls: readonly string[];
   readonly maskUrl: string | null;
   readonly files: ImageFiles;
-  /** Answer with links instead of bytes. */
   readonly isPublished: boolean;
   /** Larger images in total are answered as links; absent: never. */
   readonly inlineBytesMax?: number;
   readonly extra: Readonly<Record<string, unknown>>;
-  /** Stated options without effect on an image. */
   readonly ignored: readonly string[];
 }
 
@@ -68,7 +63,6 @@ export function fromEditInput(input: ImageEditInput, files: ImageFiles): ImageRe
   return { ...body, maskUrl: input.mask ?? null, files };
 }
 
-/** Known fields; others are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   ...["prompt", "model", "n", "size", "response_format", "quality", "seed", "nologo", "enhance", "safe", "image"],
   ...["negative_prompt", "transparent", "background", "reasoning", "output_format", "stream"],
@@ -161,7 +155,6 @@ const UNSTATED_PIXELS = 1_536 * 1_024;
 /** OpenAI's "input fidelity": 6,240 more tokens for an image of 1536x1024. */
 const INPUT_TOKENS_MOST = INPUT_TOKENS + 6_240;
 
-/** Meters `count` delivered images. */
 export function meterImages(
   model: Model,
   request: ImageRequest,

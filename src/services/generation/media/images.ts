@@ -59,7 +59,6 @@ export interface ImagesDependencies {
 export interface GeneratedImage {
   /** Bytes, or base64 that is decoded on demand. */
   readonly file: Picture;
-  /** A link to it, if requested. */
   readonly url: string | null;
   /** The prompt that the model got instead of the client's. */
   readonly revisedPrompt: string | null;
@@ -71,12 +70,10 @@ export interface GeneratedImages {
   /** As reported by the upstream, if believed. */
   readonly usage: UsageQuantities | null;
   readonly receipt: Receipt;
-  /** See ImageAnswer. */
   readonly release: () => void;
 }
 
 interface Made extends Pick<GeneratedImages, "usage" | "release"> {
-  /** With links once published. */
   images: readonly GeneratedImage[];
   readonly warnings: readonly string[];
 }
@@ -171,7 +168,6 @@ export class Images {
     return { plan, work, toFile };
   }
 
-  /** Inputs common to all candidates. */
   private async readSources(ctx: RequestContext, request: ImageRequest, prompt: string, signal: AbortSignal): Promise<Prepared> {
     const { chat, references } = this.deps;
     const { imageUrls, maskUrl, files, seed } = request;
@@ -235,7 +231,6 @@ function isPublished({ isPublished: isAsked, inlineBytesMax }: ImageRequest, ima
   return images.reduce((sum, { file }) => sum + file.bytes.byteLength, 0) > inlineBytesMax;
 }
 
-/** The first image. */
 function toFile({ images: [image] }: Pick<Made, "images">): MediaFile {
   if (!image) throw new Error("A generation without a picture was charged.");
   return { bytes: image.file.bytes, contentType: image.file.contentType };
@@ -246,7 +241,6 @@ interface Prepared {
   readonly seed: number | null;
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
-  /** Null when the prompt is the client's own. */
   readonly revisedPrompt: string | null;
 }
 
@@ -267,7 +261,6 @@ async function toFormat(picture: Picture, format: ImageRequest["format"]): Promi
   }
 }
 
-/** Everything that decides the image, and nothing else, such as `nologo`. */
 function toCacheParameters(request: ImageRequest) {
   const { prompt, size, seed, negativePrompt, quality, isTransparent, reasoning, enhance, safe, imageUrls } = request;
   return {

@@ -25,7 +25,6 @@ export interface InspectionRequest {
 const HEAP_MB_MAX = 128;
 const IDLE_MS = 30_000;
 
-/** The file and its account. */
 export interface InspectedFile {
   readonly accountId: string;
   readonly bytes: Uint8Array;
@@ -44,9 +43,7 @@ interface Waiting {
 }
 
 export class MediaInspector {
-  /** Accounts with a file being read, one each. */
   private readonly reading = new Set<string>();
-  /** Longest wait first. */
   private readonly waiting: Waiting[] = [];
   private readonly idle: Reader[] = [];
 
@@ -65,7 +62,6 @@ export class MediaInspector {
     return this.inspect("video", file) as Promise<VideoFacts | null>;
   }
 
-  /** Ends idle threads. */
   async close(): Promise<void> {
     await Promise.all(this.idle.splice(0).map((reader) => this.end(reader)));
   }
@@ -133,7 +129,7 @@ export class MediaInspector {
   }
 }
 
-/** Null when the thread has failed or takes too long. */
+/** Null when the thread fails or takes too long. */
 function ask(worker: Worker, request: InspectionRequest, timeoutMs: number): Promise<{ facts: AudioFacts | VideoFacts | null } | null> {
   return new Promise((resolve) => {
     const conclude = (answer: { facts: AudioFacts | VideoFacts | null } | null) => {

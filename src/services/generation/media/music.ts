@@ -39,7 +39,7 @@ export class Music {
     },
   ) {}
 
-  /** Resolves when the charge is committed. `notes` are warnings about options without effect. */
+  /** `notes` are warnings about options without effect. */
   async generate(ctx: RequestContext, input: MusicInput, notes: readonly string[] = []): Promise<MusicResult> {
     const { plan, work, toFile } = this.prepare(ctx, input, notes);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, work);

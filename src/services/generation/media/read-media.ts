@@ -14,7 +14,6 @@ const CONTAINERS: ReadonlySet<string> = new Set(["moov", "trak", "mdia", "minf",
 /** Deeper than their real nesting. */
 const DEPTH_MAX = 16;
 
-/** A table claims too much. */
 class Unbelievable extends Error {}
 
 /** True for a file that must not be given to a library. Other files pass. */
@@ -138,7 +137,6 @@ class Tables {
 
 export interface AudioFacts {
   readonly contentType: GeneratedType;
-  /** The usual extension. */
   readonly extension: string;
   readonly durationMs: number;
 }

@@ -43,7 +43,6 @@ export interface SpokenStream {
    * Chunks have several pieces, so that nothing large is copied.
    */
   readonly chunks: AsyncIterableIterator<Pieces>;
-  /** After its end, if it was charged. */
   receipt(): Receipt | null;
 }
 
@@ -58,7 +57,6 @@ export interface SpokenText {
   readonly call: (model: Model) => Promise<SpeechStream>;
   /** How many of the received bytes are held back until more arrive or the charge is committed. */
   readonly withhold: (bytes: number) => number;
-  /** Of the generation. */
   readonly totalMs: number;
 }
 
@@ -68,7 +66,6 @@ interface BegunSpeech {
   readonly rest: AsyncIterator<Uint8Array>;
 }
 
-/** Calls the candidates until one sends its first bytes. The run holds the cost. */
 export async function openSpeech(text: SpokenText): Promise<SpeechReader> {
   return new SpeechReader(text, await begin(text));
 }
@@ -96,7 +93,6 @@ async function begin({ run, plan, call }: SpokenText): Promise<Answered<BegunSpe
 export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   readonly opened: OpenedSpeech;
   private isFirstRead = false;
-  /** The last received bytes. */
   private withheld: Uint8Array = new Uint8Array();
 
   constructor(

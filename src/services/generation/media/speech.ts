@@ -63,7 +63,6 @@ const speed = z.number().min(SPEECH_SPEED_MIN).max(SPEECH_SPEED_MAX);
 const musicSeconds = inUnit(z.number().min(MUSIC_SECONDS_MIN).max(MUSIC_SECONDS_MAX), "seconds");
 const seed = z.int().min(-1);
 
-/** POST /v1/audio/speech: other fields are passed on to the upstream unchanged. */
 export const speechInput = z.looseObject({
   model: modelName.nullish(),
   input: spokenText,
@@ -119,7 +118,6 @@ export function chooseVoice(model: Model, asked: string | null | undefined): str
 export interface SpeechDependencies {
   readonly generations: Generations;
   readonly upstreams: Upstreams;
-  /** Time limit of a generation in milliseconds. */
   readonly totalMs: number;
 }
 
@@ -129,13 +127,11 @@ export interface SpeechResult {
 }
 
 export interface SpeechOptions {
-  /** Warnings about options without effect. */
   readonly notes?: readonly string[];
   /** Called with the whole file: when it fails, nothing is charged. */
   readonly beforeCharge?: ((file: MediaFile) => Promise<void>) | undefined;
 }
 
-/** Other fields are passed on to the upstream. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "input",

@@ -48,11 +48,9 @@ type Stated = Pick<z.output<z.ZodObject<typeof fields>>, "response_format" | "ti
 const areTimesShown = (input: Stated) => !input.timestamp_granularities?.length || input.response_format === "verbose_json";
 const TIMES_ARE_SHOWN = { message: "needs response_format verbose_json", path: ["timestamp_granularities"] };
 
-/** Other fields are passed on to the upstream unchanged. */
 export const transcriptionInput = z.looseObject(fields).refine(areTimesShown, TIMES_ARE_SHOWN);
 type TranscriptionInput = z.output<typeof transcriptionInput>;
 
-/** POST /v1/audio/transcriptions, beside the file. */
 export const transcriptionForm = z
   .looseObject({ ...fields, temperature: queryNumber(temperature).optional(), stream: queryFlag.default(false) })
   .refine(areTimesShown, TIMES_ARE_SHOWN)
@@ -179,7 +177,6 @@ function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number)
 // Transcripts in each `response_format`.
 
 type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
-  /** Length of the recording. */
   readonly durationMs: number;
 };
 

@@ -40,7 +40,6 @@ const body = z.looseObject({
 export type VideoBody = z.output<typeof body>;
 export const videoBody = body;
 
-/** The same as a form, whose fields are texts. */
 export const videoForm = body.extend({
   audio: formFlag(z.boolean()),
   enhance: formFlag(z.boolean()),
@@ -55,7 +54,6 @@ export interface VideoBodyRequest {
   readonly extra: Readonly<Record<string, unknown>>;
 }
 
-/** Throws BAD_REQUEST. */
 export function fromVideoBody(body: VideoBody): VideoBodyRequest {
   const { prompt, model, seconds, size, input_reference: reference } = body;
   const own = Object.fromEntries(OWN_FIELDS.map((name) => [name, body[name]]));

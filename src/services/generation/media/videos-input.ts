@@ -32,7 +32,6 @@ export const videoInput = z
     duration: videoSeconds.nullish(),
     aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).nullish(),
     audio: z.boolean().nullish(),
-    /** -1: random. */
     seed: z.int().min(-1).max(SEED_MAX).nullish(),
     negative_prompt: storableText.nullish(),
     image: z.array(videoImageUrl).max(IMAGE_INPUTS_MAX).nullish(),

@@ -51,17 +51,12 @@ export interface GeneratedVideo {
 }
 
 export interface PrepareOptions {
-  /** The upstream's percentage, 0 to 100. */
   readonly onProgress?: (percent: number) => void;
-  /** Stated options without effect on video. */
   readonly ignored?: readonly string[];
-  /** Uploaded reference images, beside those named by URL. */
   readonly files?: readonly InputFile[];
-  /** Unknown fields of a /v1 body. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** Additions to a request in OpenAI's format. */
 export interface SentWithVideo {
   readonly files?: readonly Pick<InputFile, "bytes">[];
   readonly extra?: Readonly<Record<string, unknown>>;
@@ -94,7 +89,6 @@ export class Videos {
     return this.run(ctx, this.prepare(ctx, input));
   }
 
-  /** Throws as `Generations.plan`. */
   prepare(
     ctx: RequestContext,
     input: VideoInput,
@@ -164,7 +158,6 @@ export class Videos {
   }
 }
 
-/** Reads a query. Throws BAD_REQUEST. */
 export function fromVideoQuery(prompt: string, query: ImageQuery): VideoQueryRequest {
   const { "no-cache": noCache, quality, transparent, reasoning, nologo, ...stated } = query;
   const useless = { quality, transparent, reasoning, nologo };

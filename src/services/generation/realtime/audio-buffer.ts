@@ -6,7 +6,6 @@ import { PCM_BYTES_PER_SECOND } from "../../../providers/openai/realtime-events.
 
 export class RealtimeAudioBuffer {
   bytesPerSecond = PCM_BYTES_PER_SECOND;
-  /** All audio of the session. */
   totalMilliseconds = 0;
   private bytes = 0;
   private startMs: number | null = null;
@@ -32,7 +31,7 @@ export class RealtimeAudioBuffer {
     this.endMs = null;
   }
 
-  /** Empties it. Returns the length of its item in milliseconds. */
+  /** Returns the length of its item in milliseconds. */
   commit(): number {
     const [whole, start, end] = [this.milliseconds, this.startMs, this.endMs];
     this.clear();

@@ -28,9 +28,7 @@ export const REPORTS_REMEMBERED = 1_000;
 /** Number of requested responses that are held for until they begin or are refused. */
 const ASKED_MAX = 16;
 
-/** A response that has begun and is not reported. */
 interface AnswerUnderWay {
-  /** Its input, as far as known. */
   readonly input: UsageQuantities;
   readonly texts: string[];
   /** All texts counted piece by piece: cheap, and never below the exact count. */
@@ -38,7 +36,6 @@ interface AnswerUnderWay {
   audioBytes: number;
   /** A report before its end. */
   reported: UsageQuantities | null;
-  /** The upstream does not know it. */
   isGivenUp: boolean;
 }
 
@@ -61,7 +58,6 @@ export class RealtimeMeter {
   private reported: UsageQuantities = NO_USAGE;
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private isEstimated = false;
-  /** Reported usage beyond the plausible. */
   private beyond: UsageQuantities | null = null;
   private hasWork = false;
   private outputBytesPerSecond = PCM_BYTES_PER_SECOND;
@@ -74,12 +70,10 @@ export class RealtimeMeter {
   /** `bounds`: null where reports are believed. */
   constructor(private readonly bounds: RealtimeBounds | null = null) {}
 
-  /** A response has begun and is not reported. */
   get isUnderWay(): boolean {
     return this.answers.size > 0;
   }
 
-  /** Something was delivered or reported. */
   get hasUsage(): boolean {
     return this.hasWork;
   }
@@ -117,14 +111,13 @@ export class RealtimeMeter {
     }
   }
 
-  /** The client's audio became an item. Returns its length in milliseconds. */
+  /** Returns the length of the item in milliseconds. */
   commit(): number {
     const milliseconds = this.buffer.commit();
     this.context.add({ audio: Math.ceil(milliseconds / INPUT_MS_PER_TOKEN) });
     return milliseconds;
   }
 
-  /** Reads an event of the client before it is sent. */
   readCaller(event: Readonly<Record<string, unknown>>): void {
     if (event.type === "response.create") this.asked = [...this.asked, event.event_id].slice(-ASKED_MAX);
     this.readCaps(event);
@@ -162,7 +155,7 @@ export class RealtimeMeter {
     if (responseId === "") this.asked = [];
   }
 
-  /** Usage so far, with responses under way as if the session ended now. */
+  /** As if the session ended now. */
   soFar(): Metered {
     const quantities = this.sum(exactly, 0);
     if (this.beyond !== null) return { quantities, source: "bounded", reported: addUsage(quantities, this.beyond) };

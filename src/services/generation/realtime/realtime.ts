@@ -2,11 +2,11 @@
  * Realtime sessions (docs/spec/realtime.md): OpenAI's realtime events between a client and an upstream.
  *
  * 1. `open`: plan, limits, hold; then an upstream is connected. A failure until then is an ordinary error.
- * 2. Events pass both ways as they come (`RealtimeRun`). A client's events are checked for fields without a price; the meter reads all
- *    events, and the hold is extended before an upstream gets work that it does not cover.
- * 3. After a disconnect the response under way is cancelled, and its report read. On any other end (the upstream fails or closes, the time
- *    is up, the key is revoked, the hold is used up) the upstream is closed at once. Usage is charged, once. Then the client gets the
- *    reason.
+ * 2. Events pass both ways as they come (`RealtimeRun`). A client's events are checked for fields without a price;
+ *    the meter reads all events, and the hold is extended before an upstream gets work that it does not cover.
+ * 3. After a disconnect the response under way is cancelled, and its report read. On any other end (the upstream
+ *    fails or closes, the time is up, the key is revoked, the hold is used up) the upstream is closed at once. Usage
+ *    is charged, once. Then the client gets the reason.
  */
 import type { RequestContext } from "../../../context.js";
 import { upstreamFailed } from "../../../errors.js";

@@ -49,9 +49,7 @@ export interface RealtimeSession {
   readonly events: AsyncIterableIterator<string>;
   /** The client disconnected: work under way is read to its report, for a bounded time. */
   leave(): void;
-  /** Ends it at once. */
   close(reason?: AppError): void;
-  /** After the end of `events`, if something was charged. */
   receipt(): Receipt | null;
 }
 
@@ -72,7 +70,6 @@ export interface RealtimeDependencies {
 
 interface OpenedSession {
   readonly run: GenerationRun;
-  /** The model that answers. */
   readonly model: Model;
   readonly connection: RealtimeConnection;
   readonly safe: string | null;
@@ -98,13 +95,10 @@ export class RealtimeRun implements RealtimeSession {
   private readonly transcription: RealtimeTranscription;
   private activeAt = performance.now();
   private meteredAt = performance.now();
-  /** The reason of its end, for the client. */
   private failure: unknown = null;
   private checking: Promise<void> | null = null;
   private isOver = false;
-  /** The client disconnected. */
   private isLeft = false;
-  /** It disconnected while work was under way. */
   private isCut = false;
   private waiting: NodeJS.Timeout | undefined;
   private readonly leaving = new RealtimeLeaving();

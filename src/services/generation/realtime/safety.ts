@@ -33,7 +33,6 @@ export class RealtimeSafety {
   }
 }
 
-/** Reads a copy of the event, into which redactions are written. */
 class EventPassages implements EventReader {
   constructor(private readonly into: Passages) {}
 

@@ -23,19 +23,15 @@ import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
 import type { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./meter.js";
 
-// Meters transcription by item of the conversation.
-
 class TranscriptMeter {
-  /** Lengths of items in milliseconds. */
+  /** Milliseconds. */
   private readonly measured = new Map<string, number>();
-  /** Items to be transcribed. */
   private readonly expected = new Set<string>();
   private readonly finished = new RecentIds(REPORTS_REMEMBERED);
   private readonly reports = new RecentIds(REPORTS_REMEMBERED);
   private reportedMs = 0;
   private hasReport = false;
   private isEstimated = false;
-  /** Reported length beyond the plausible. */
   private beyondMs = 0;
 
   get isAwaited(): boolean {
@@ -117,10 +113,8 @@ interface TranscribedSession {
   readonly generations: Generations;
   readonly catalog: Catalog;
   readonly plan: GenerationPlan;
-  /** The answering model, beside which transcription runs. */
   readonly answering: Model;
   readonly buffer: RealtimeAudioBuffer;
-  /** Of the session. */
   readonly totalMs: number;
 }
 
@@ -136,7 +130,6 @@ export class RealtimeTranscription {
 
   constructor(private readonly session: TranscribedSession) {}
 
-  /** Null until one is named. */
   get model(): Model | null {
     return this.opened?.plan.model ?? null;
   }
@@ -177,12 +170,10 @@ export class RealtimeTranscription {
     if (eventId === this.handedIn) this.handedIn = null;
   }
 
-  /** All committed audio was accepted or refused. */
   settleHandedIn(): void {
     this.handedIn = null;
   }
 
-  /** The client's audio became an item. */
   expect(itemId: string, milliseconds: number): void {
     this.handedIn = null;
     this.meter.measure(itemId, milliseconds);
