@@ -66,12 +66,12 @@ export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLErro
 }
 
 /** The extensions of an error. */
-export function toExtensions({ code, param, details, retryAfterSeconds }: ToldFields, requestId: string): Record<string, unknown> {
+export function toExtensions({ code, param, details, retryAfterSeconds }: PublicErrorFields, requestId: string): Record<string, unknown> {
   const stated = Object.entries({ code, param, details, retryAfterSeconds }).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(stated), requestId, timestamp: new Date().toISOString() };
 }
 
-type ToldFields = { readonly code: string } & Partial<Pick<AppError, "param" | "details" | "retryAfterSeconds">>;
+type PublicErrorFields = { readonly code: string } & Partial<Pick<AppError, "param" | "details" | "retryAfterSeconds">>;
 
 /** The extensions of an error that precedes the operation. */
 const BAD_REQUEST = statusOf("BAD_REQUEST");

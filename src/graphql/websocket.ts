@@ -154,7 +154,7 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
           onText: (text) => {
             operations.expect(text);
             receive(text).catch((error: unknown) => {
-              if (error instanceof SocketGone) return;
+              if (error instanceof SocketClosed) return;
               log.error({ err: error }, "socket failed");
               socket.close(CLOSE_CODES.internalError, "Internal error");
             });
@@ -181,12 +181,12 @@ function listen(socket: WebSocket, rawSocket: Duplex, reader: MessageReader): vo
 }
 
 /** The client has gone, so no more messages need to be generated. */
-class SocketGone extends Error {
-  override readonly name = "SocketGone";
+class SocketClosed extends Error {
+  override readonly name = "SocketClosed";
 }
 
 async function send(socket: WebSocket, text: string): Promise<void> {
-  if (!(await deliver(socket, text))) throw new SocketGone();
+  if (!(await deliver(socket, text))) throw new SocketClosed();
 }
 
 /** A client that sends without reading the answers is not read from until it does. */

@@ -42,7 +42,7 @@ interface Refused {
   readonly errors: readonly GraphQLError[];
 }
 
-type Tell = <Result>(result: Result, setResult: (result: Result) => void) => void;
+type AddCost = <Result>(result: Result, setResult: (result: Result) => void) => void;
 
 export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
   return {
@@ -57,11 +57,11 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
         if (introspection) setExecuteFn((all) => runBesideIntrospection(prepared, introspection, all, executeFn));
         else setExecuteFn(runPrepared(prepared, args.contextValue, executeFn));
       }
-      const tell = tellOnce(prepared.cost);
+      const addCost = addCostOnce(prepared.cost);
       return {
         onExecuteDone: ({ result, setResult }) => {
-          if (isStream(result)) return { onNext: (event) => tell(event.result, event.setResult) };
-          tell(result, setResult);
+          if (isStream(result)) return { onNext: (event) => addCost(event.result, event.setResult) };
+          addCost(result, setResult);
           return undefined;
         },
       };
@@ -72,11 +72,11 @@ export function useOperations(): Plugin<GraphQLContext, GraphQLContext> {
       if (!prepared) return undefined;
       if ("errors" in prepared) setResultAndStopExecution({ errors: toPublicErrors(prepared.errors, args.contextValue) });
       else setSubscribeFn(runPrepared(prepared, args.contextValue, subscribeFn));
-      const tell = tellOnce(prepared.cost);
+      const addCost = addCostOnce(prepared.cost);
       return {
         onSubscribeResult: ({ result, setResult }) => {
-          if (isStream(result)) return { onNext: (event) => tell(event.result, event.setResult) };
-          tell(result, setResult);
+          if (isStream(result)) return { onNext: (event) => addCost(event.result, event.setResult) };
+          addCost(result, setResult);
           return undefined;
         },
       };
@@ -95,7 +95,7 @@ function runPrepared<Input extends object, Result>(
 }
 
 /** The first of several parts has it. */
-function tellOnce(requested: number | null): Tell {
+function addCostOnce(requested: number | null): AddCost {
   let isTold = requested === null;
   return (result, setResult) => {
     if (isTold) return;

@@ -103,12 +103,12 @@ const CommunityModelUsage = builder.objectRef<ModelUsage>("CommunityModelUsage")
   }),
 });
 
-interface UsageWanted {
+interface UsageSelection {
   readonly modelId: string;
   readonly days: number | undefined;
 }
 
-const usageOf = batchedBy<UsageWanted, ModelUsage>(async (ctx, wanted) => {
+const usageOf = batchedBy<UsageSelection, ModelUsage>(async (ctx, wanted) => {
   const lengths = [...new Set(wanted.map(({ days }) => days))];
   const sums = await Promise.all(
     lengths.map(async (days) => {
