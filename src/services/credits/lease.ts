@@ -95,10 +95,10 @@ export class Lease {
   giveBack(held: BucketBalances): void {
     this.reserved.subtract(held);
     this.free.add(held);
-    this.tellSpare();
+    this.notifySpare();
   }
 
-  tellSpare(): void {
+  notifySpare(): void {
     if (this.pausedUntil > 0) this.onSpare(this);
   }
 }
@@ -141,7 +141,7 @@ export class Reservation {
       return null;
     }
     lease.unconfirmed.add(paid);
-    lease.tellSpare();
+    lease.notifySpare();
     return leased(lease, paid);
   }
 

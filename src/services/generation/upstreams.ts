@@ -75,7 +75,7 @@ export function connectUpstream(
   // Untrusted addresses are connected through the guard only, which checks each resolution.
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, ...(!isTrusted && { connect: outbound.connect }) };
   // The operator's own upstreams get the hops header only when it is not 0.
-  return tellingHops(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
+  return withHopCount(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
 function connectEndpoint(
@@ -85,7 +85,7 @@ function connectEndpoint(
 ): ConnectedUpstream {
   assertCallable(endpoint.url, outbound);
   const upstream: OpenAiUpstream = { ...toEndpointAddress(endpoint), ...reach, connect: outbound.connect, bounds: BOUNDS };
-  return tellingHops(
+  return withHopCount(
     new OpenAiClient(upstream),
     () => true,
     (client) => toEndpointAbilities(endpoint, client, reach.fetchFile),
@@ -106,7 +106,7 @@ function alike({ close, ...abilities }: Provider): ConnectedUpstream {
 }
 
 /** One pool of connections; providers differ in the hops header. */
-function tellingHops(
+function withHopCount(
   client: OpenAiClient,
   isTold: (hops: number) => boolean,
   make: (client: OpenAiClient) => Abilities,

@@ -77,7 +77,7 @@ export class ResponseEvents {
   }
 
   /** Replaces the upstream's report by the charged usage. */
-  tellUsage(receipt: Receipt | null): void {
+  setChargedUsage(receipt: Receipt | null): void {
     if (receipt !== null) this.usage = withCost(null, receipt);
   }
 

@@ -40,7 +40,7 @@ const TYPES_TOLD_MAX = 8;
 
 const REFERENCE = "item_reference";
 
-export interface AskedAs {
+export interface ResponseTarget {
   readonly model: Model;
   /** All candidates speak the Responses format. */
   readonly isNative: boolean;
@@ -53,7 +53,7 @@ export interface ChatOfResponse {
 }
 
 /** Throws BAD_REQUEST for content that the chat format cannot hold. */
-export function toChat(input: ResponseInput, { model, isNative }: AskedAs): ChatOfResponse {
+export function toChat(input: ResponseInput, { model, isNative }: ResponseTarget): ChatOfResponse {
   const passed = withoutFields(input, READ_FIELDS, (value) => value !== null);
   const { format, verbosity } = input.text ?? {};
   const { kept, tools, choice, warnings } = offerTools(input, model, isNative);

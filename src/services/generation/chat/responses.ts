@@ -12,7 +12,7 @@ import type { ChatCompletions } from "./chat.js";
 import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
 import type { ResponseInput } from "./responses-input.js";
 import { type ResponseObject, responseIdOf } from "./responses-object.js";
-import { type AskedAs, toChat } from "./responses-to-chat.js";
+import { type ResponseTarget, toChat } from "./responses-to-chat.js";
 import type { ChatCompletionStream } from "./stream.js";
 
 export interface ResponseStreamBatch {
@@ -35,20 +35,20 @@ export class Responses {
 
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
-    const { chat, tools, warnings } = toChat(input, this.whoIsAsked(ctx, input));
+    const { chat, tools, warnings } = toChat(input, this.targetOf(ctx, input));
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
     const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
     events.read(asChunk(completion));
-    events.tellUsage(receipt);
+    events.setChargedUsage(receipt);
     return { response: events.end().response, receipt };
   }
 
   stream(ctx: RequestContext, input: ResponseInput): ResponseStream {
-    const asked = toChat(input, this.whoIsAsked(ctx, input));
-    const chat = this.chat.stream(ctx, { ...asked.chat, stream: true }, asked.warnings);
+    const request = toChat(input, this.targetOf(ctx, input));
+    const chat = this.chat.stream(ctx, { ...request.chat, stream: true }, request.warnings);
     const model = input.model ?? "";
-    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: asked.tools };
+    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools };
     let events: ResponseEvents | null = null;
     const begin = async () => {
       const opened = await chat.opened;
@@ -67,7 +67,7 @@ export class Responses {
     };
   }
 
-  private whoIsAsked(ctx: RequestContext, input: ResponseInput): AskedAs {
+  private targetOf(ctx: RequestContext, input: ResponseInput): ResponseTarget {
     const { catalog } = this;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
     return { model, isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)) };
@@ -98,7 +98,7 @@ function mapBatches(
       }
       const reducer = events;
       isEnded = next.done === true;
-      if (isEnded) reducer.tellUsage(receipt());
+      if (isEnded) reducer.setChargedUsage(receipt());
       const made = next.done ? reducer.end().events : next.value.chunks.flatMap((chunk) => reducer.read(chunk));
       if (opening.length + made.length > 0) return { done: false, value: toBatch([...opening, ...made]) };
     }

@@ -23,8 +23,8 @@ import type { Receipt } from "../receipt.js";
 
 // Work shared by several callers: it starts with the first, and is aborted when the last has disconnected.
 
-class NobodyWaits extends Error {
-  override readonly name = "NobodyWaits";
+class NoWaitersLeft extends Error {
+  override readonly name = "NoWaitersLeft";
 }
 
 interface Flight<Result> {
@@ -65,7 +65,7 @@ export class SharedWork<Result> {
         if (flight.waiting > 0) return;
         // New callers start over: this one is aborted.
         this.forget(key, flight);
-        flight.controller.abort(new NobodyWaits("Nobody waits for this answer any more"));
+        flight.controller.abort(new NoWaitersLeft("Nobody waits for this answer any more"));
       };
       if (signal.aborted) return leave();
       signal.addEventListener("abort", leave, { once: true });
@@ -152,7 +152,7 @@ interface Made extends CacheableAnswer {
   readonly isKept: boolean;
 }
 
-class MadeInVain extends Error {
+class SharedFailure extends Error {
   constructor(
     override readonly cause: unknown,
     readonly payer: string,
@@ -250,7 +250,7 @@ export class ContentCache {
     for (;;) {
       const { isFirst, result } = this.work.join(name, ctx.signal, async (signal) => {
         return this.findOrMake(deriveContext(ctx, { signal }), key, produce).catch((error: unknown) => {
-          throw new MadeInVain(error, payer);
+          throw new SharedFailure(error, payer);
         });
       });
       try {
@@ -259,7 +259,7 @@ export class ContentCache {
         const version = isKept ? versionOf(receipt) : null;
         return { file, receipt: isHit ? hitReceipt(ctx, receipt, startedAt) : receipt, isHit, version };
       } catch (error) {
-        if (!(error instanceof MadeInVain)) throw upstreamFailed("The caller left before the answer came.", { cause: error });
+        if (!(error instanceof SharedFailure)) throw upstreamFailed("The caller left before the answer came.", { cause: error });
         if (isFirst || error.payer === payer || !isPersonal(error.cause)) throw error.cause;
       }
     }

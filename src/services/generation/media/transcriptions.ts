@@ -90,7 +90,7 @@ export class Transcriptions {
     await generations.assertPayable(least);
     const { audio, durationMs } = await measure({ accountId, bytes }, inspector);
     const plan = expecting(least, lasting(durationMs));
-    const wants = timesWanted(format, timestamp_granularities ?? []);
+    const wants = requestedTimes(format, timestamp_granularities ?? []);
     const { answer, receipt, charged } = await generations.run<TranscriptionAnswer>(ctx, plan, {
       ...checked,
       admitted,
@@ -161,7 +161,7 @@ async function measure(
   return { audio, durationMs: facts.durationMs };
 }
 
-function timesWanted(format: TranscriptFormat, granularities: readonly ("segment" | "word")[]) {
+function requestedTimes(format: TranscriptFormat, granularities: readonly ("segment" | "word")[]) {
   const wantsWords = granularities.includes("word");
   const isTimed = format === "verbose_json" || format === "srt" || format === "vtt";
   return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };

@@ -132,7 +132,7 @@ export class RealtimeMeter {
   }
 
   /** The event with this id requests no response after all: it was refused or not sent. Null: the first requesting one. */
-  unask(eventId: unknown): void {
+  withdrawRequest(eventId: unknown): void {
     const at = eventId === null ? 0 : this.asked.indexOf(eventId);
     if (at !== -1) this.asked = this.asked.toSpliced(at, 1);
   }

@@ -162,7 +162,7 @@ export class RealtimeRun implements RealtimeSession {
     this.meter.readCaller(event);
     if (event.type === COMMIT) this.transcription.handIn(event.event_id);
     if (ASKING.has(event.type) || this.exceedsHold) await this.checkHold();
-    if (this.isEnding) return this.meter.unask(event.event_id);
+    if (this.isEnding) return this.meter.withdrawRequest(event.event_id);
     await this.opened.connection.send(JSON.stringify(event));
   }
 
@@ -238,7 +238,7 @@ export class RealtimeRun implements RealtimeSession {
 
   private readRefusal(eventId: string | null): void {
     // After a disconnect requested work is awaited, not guessed.
-    if (eventId !== null || !this.isLeft) this.meter.unask(eventId);
+    if (eventId !== null || !this.isLeft) this.meter.withdrawRequest(eventId);
     if (eventId !== null) this.transcription.refused(eventId);
   }
 
