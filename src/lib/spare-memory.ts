@@ -31,7 +31,7 @@ export function takeMemory(length: number): Buffer {
 }
 
 /** Call when the memory is no longer used, by the system neither: pending writes must be done. */
-export function giveBackMemory({ buffer }: Buffer<ArrayBufferLike>): void {
+export function releaseMemory({ buffer }: Buffer<ArrayBufferLike>): void {
   const size = buffer.byteLength;
   // A buffer that was given back before has no bytes.
   if (!(buffer instanceof ArrayBuffer) || size < SIZE_MIN || size > SIZE_MAX || keptBytes + size > KEPT_BYTES_MAX) return;

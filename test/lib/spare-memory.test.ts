@@ -1,13 +1,13 @@
 /** Memory that is reused: a view that outlives its release is empty, and never shows the next owner's bytes. */
 import { describe, expect, it } from "vitest";
-import { giveBackMemory, takeMemory } from "../../src/lib/spare-memory.js";
+import { releaseMemory, takeMemory } from "../../src/lib/spare-memory.js";
 
 const BYTES = 300_000;
 
 describe("memory for large bodies", () => {
   it("is reused after its release", () => {
     const first = takeMemory(BYTES).fill("a");
-    giveBackMemory(first);
+    releaseMemory(first);
 
     const second = takeMemory(BYTES + 1_000);
 
@@ -18,7 +18,7 @@ describe("memory for large bodies", () => {
   it("leaves an earlier view empty", () => {
     const first = takeMemory(BYTES).fill("b");
     const view = first.subarray(10, 20);
-    giveBackMemory(view);
+    releaseMemory(view);
     takeMemory(BYTES).fill("c");
 
     expect([first.length, view.length]).toEqual([0, 0]);
@@ -26,8 +26,8 @@ describe("memory for large bodies", () => {
 
   it("has one owner at a time, even when it is released twice", () => {
     const first = takeMemory(BYTES);
-    giveBackMemory(first);
-    giveBackMemory(first);
+    releaseMemory(first);
+    releaseMemory(first);
     const [second, third] = [takeMemory(BYTES).fill("d"), takeMemory(BYTES).fill("e")];
 
     expect(second.equals(Buffer.alloc(BYTES, "d"))).toBe(true);
@@ -36,7 +36,7 @@ describe("memory for large bodies", () => {
 
   it("stays its owner's when it was allocated elsewhere", () => {
     const owned = [Buffer.from("shared with other small ones"), Buffer.alloc(300_001, "f"), Buffer.alloc(32 * 1024 * 1024)];
-    for (const bytes of owned) giveBackMemory(bytes);
+    for (const bytes of owned) releaseMemory(bytes);
 
     expect(owned.map(({ length }) => length)).toEqual([28, 300_001, 32 * 1024 * 1024]);
   });

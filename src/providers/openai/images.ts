@@ -6,7 +6,7 @@
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { giveBackMemory } from "../../lib/spare-memory.js";
+import { releaseMemory } from "../../lib/spare-memory.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
@@ -63,7 +63,7 @@ export class OpenAiImageProvider implements ImageProvider {
     const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
-    return { images, usage: toImageUsage(answer.usage, this.client.onUnknownUsage), warnings, release: () => giveBackMemory(whole) };
+    return { images, usage: toImageUsage(answer.usage, this.client.onUnknownUsage), warnings, release: () => releaseMemory(whole) };
   }
 
   private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {
