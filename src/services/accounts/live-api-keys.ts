@@ -31,8 +31,8 @@ export class LiveApiKeys {
   changes(ctx: RequestContext): AsyncIterableIterator<ApiKeyChange> {
     const { accountId } = requireKeyManager(ctx);
     const source = queueOf(this.events, ctx, "api-key-changed", accountId);
-    const tell = (apiKeyId: string) => source.push({ accountId, apiKeyId, change: "expired" });
-    const ends = new KeyEnds(this.database, accountId, this.clock, tell);
+    const notify = (apiKeyId: string) => source.push({ accountId, apiKeyId, change: "expired" });
+    const ends = new KeyEnds(this.database, accountId, this.clock, notify);
     source.onClose(this.events.listenToAccount("api-key-changed", accountId, () => ends.look()));
     source.onClose(() => ends.stop());
     ends.look();
@@ -58,14 +58,14 @@ class KeyEnds {
     private readonly database: Database,
     private readonly accountId: string,
     private readonly clock: Clock,
-    private readonly tell: (apiKeyId: string) => void,
+    private readonly notify: (apiKeyId: string) => void,
   ) {
     this.reportedUpTo = clock.now();
   }
 
   /** Looks for the next expiry, as there may be an earlier one. */
   look(): void {
-    this.turn = this.turn.then(() => this.tellAndWait()).catch(() => this.lookIn(RETRY_MS));
+    this.turn = this.turn.then(() => this.notifyAndWait()).catch(() => this.lookIn(RETRY_MS));
   }
 
   stop(): void {
@@ -73,14 +73,14 @@ class KeyEnds {
     clearTimeout(this.timer);
   }
 
-  private async tellAndWait(): Promise<void> {
+  private async notifyAndWait(): Promise<void> {
     if (this.isStopped) return;
     const now = this.clock.now();
     const next = await this.next();
     if (next === null || next > now) return this.lookIn(next === null ? WAIT_MS_MAX : next.getTime() - now.getTime());
-    for (const id of await this.endedAt(next)) this.tell(id);
+    for (const id of await this.endedAt(next)) this.notify(id);
     this.reportedUpTo = next;
-    return this.tellAndWait();
+    return this.notifyAndWait();
   }
 
   private async next(): Promise<Date | null> {

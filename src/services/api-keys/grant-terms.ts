@@ -78,7 +78,7 @@ export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 export type FindModel = (name: string) => Model;
 
 /** Computes the requested terms, with defaults for absent ones. Throws BAD_REQUEST for an unknown model. */
-export function toAskedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
+export function toRequestedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
   const { models = [], budget: creditBudget = GRANT_BUDGET_DEFAULT, expiry: expiresInDays = GRANT_DAYS_DEFAULT, permissions = [] } = asked;
   return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions };
 }

@@ -26,7 +26,7 @@ import {
   grantChoice,
   narrowTerms,
   type StoredTerms,
-  toAskedTerms,
+  toRequestedTerms,
   toStoredTerms,
 } from "../api-keys/grant-terms.js";
 import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "../api-keys/redirect-url.js";
@@ -215,7 +215,7 @@ export class Authorizations {
   private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<CheckedRequest> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const app = appKey === null ? null : await this.parts.apps.identify(appKey);
-    return { ...trusted(app, redirect), asked: toAskedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
+    return { ...trusted(app, redirect), asked: toRequestedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
   }
 
   /** Checks the request again: the app may have been revoked, or have registered other addresses. */

@@ -28,7 +28,7 @@ import {
   narrowTerms,
   permissionList,
   type StoredTerms,
-  toAskedTerms,
+  toRequestedTerms,
   toStoredTerms,
 } from "../api-keys/grant-terms.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -194,7 +194,7 @@ export class DeviceAuthorizations {
     const { accountId } = caller;
     const row = await this.look(ctx, accountId, userCode);
     const balance = await this.deps.accounts.balanceOf(accountId);
-    const terms = narrowTerms((name) => this.deps.catalog.known(caller, name, "models"), this.askedTerms(row), choice, balance);
+    const terms = narrowTerms((name) => this.deps.catalog.known(caller, name, "models"), this.requestedTermsOf(row), choice, balance);
     return this.decide(row, { status: "approved", accountId, grant: { ...toStoredTerms(terms) } });
   }
 
@@ -287,8 +287,8 @@ export class DeviceAuthorizations {
     return this.toView(row, decision.accountId);
   }
 
-  private askedTerms({ scope }: DeviceAuthorizationModel): GrantTerms {
-    return toAskedTerms((name) => this.deps.catalog.known({ kind: "anonymous" }, name, "models"), {
+  private requestedTermsOf({ scope }: DeviceAuthorizationModel): GrantTerms {
+    return toRequestedTerms((name) => this.deps.catalog.known({ kind: "anonymous" }, name, "models"), {
       permissions: scope as GrantablePermission[],
     });
   }
@@ -300,7 +300,7 @@ export class DeviceAuthorizations {
 
   private async toView(row: DeviceAuthorizationModel, accountId: string): Promise<DeviceAuthorization> {
     const isOwn = row.accountId === accountId;
-    const asked = this.askedTerms(row);
+    const asked = this.requestedTermsOf(row);
     const userCode = formatUserCode(row.userCode);
     return {
       id: userCode,
