@@ -8,7 +8,7 @@ import type { ImagePricing, Modality } from "./modality.js";
 import type { RateCard, StatedPrices } from "./pricing.js";
 
 /** Properties of a model that decide whether a value has a price. */
-export interface AskedModel {
+export interface BilledModel {
   readonly prices: StatedPrices;
   readonly outputModalities: readonly string[];
   readonly imagePricing: ImagePricing;
@@ -19,7 +19,7 @@ export interface BilledField {
   /** As written in the body, and in `pricedFields`. */
   readonly name: string;
   /** Whether this value changes neither price nor model; null never does. */
-  readonly isHarmless: (value: unknown, model: AskedModel) => boolean;
+  readonly isHarmless: (value: unknown, model: BilledModel) => boolean;
   /** Those values, as a client would write them; empty for none. */
   readonly harmless: string;
 }
@@ -94,7 +94,7 @@ const COUNTS: readonly BilledField[] = [
 ].map((name) => unless(name, 1));
 
 /** Audio costs more than text, whose price is its fallback; images in an answer must be an output modality of the entry. */
-function isGiven(kind: unknown, { outputModalities, prices }: AskedModel): boolean {
+function isGiven(kind: unknown, { outputModalities, prices }: BilledModel): boolean {
   if (kind === "text") return true;
   if (kind === "audio") return prices.completionAudioPrice !== undefined;
   return typeof kind === "string" && outputModalities.includes(kind);

@@ -45,7 +45,7 @@ interface Missing {
   /** Those that the caller may call. */
   readonly callable: readonly Model[];
   /** Whether the caller is told which variable to set. */
-  readonly isToldSetup: boolean;
+  readonly seesSetup: boolean;
 }
 
 function refuseMissing(missing: Missing): AppError {
@@ -55,7 +55,7 @@ function refuseMissing(missing: Missing): AppError {
   if (!known) return invalidInput(`There is no model ${quote(name)}. ${hintOf(missing)}`, param);
   if (!served.includes(known.modality)) return refuseModality(known);
   const { id, variables } = known;
-  const why = missing.isToldSetup
+  const why = missing.seesSetup
     ? `is in the catalog of this gateway, but its vendor has no key here: set ${variables.join(" or ")}.`
     : "is not offered by this gateway.";
   return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, param);
@@ -71,14 +71,14 @@ function quote(text: string): string {
   return JSON.stringify(text.length > QUOTED_CHARS_MAX ? `${text.slice(0, QUOTED_CHARS_MAX)}…` : text);
 }
 
-function hintOf({ name, served, dormant, isAnyThere, callable, isToldSetup }: Missing): string {
+function hintOf({ name, served, dormant, isAnyThere, callable, seesSetup }: Missing): string {
   const kind = served.length === MODALITIES.length ? "model" : `model of modality ${served.join(" or ")}`;
   if (callable.length > 0)
     return `The closest are: ${closest(callable, name ?? "", CLOSEST)
       .map(({ id }) => id)
       .join(", ")}.`;
   if (isAnyThere) return `This key may use no ${kind}.`;
-  if (!isToldSetup) return `This gateway has no ${kind}.`;
+  if (!seesSetup) return `This gateway has no ${kind}.`;
   const variables = new Set(dormant.filter(({ modality }) => served.includes(modality)).flatMap((model) => model.variables));
   const vendors = variables.size === 0 ? "" : `set ${[...variables].join(" or ")} for those of a vendor, or `;
   return `This gateway has no ${kind}: ${vendors}add one with MODELS_FILE.`;
@@ -130,7 +130,7 @@ export class Catalog {
   /** `sources` are in order of precedence: operator, bundled, local, sandbox; one of each. */
   constructor(
     private sources: readonly CatalogSource[],
-    private readonly isSetupToldToAll = false,
+    private readonly isSetupShownToAll = false,
   ) {
     this.listing = toListing(sources);
   }
@@ -289,7 +289,7 @@ export class Catalog {
       dormant: this.listing.dormant,
       isAnyThere: there.length > 0,
       callable: there.filter((model) => this.mayCall(caller, model)),
-      isToldSetup: this.isSetupToldToAll || isOperatorHimself(caller),
+      seesSetup: this.isSetupShownToAll || isOperatorHimself(caller),
     });
   }
 }

@@ -73,7 +73,7 @@ export interface RateCard extends Rates {
   /** Rates of longer prompts, the longest first. */
   readonly longContext?: readonly { readonly abovePromptTokens: number; readonly rates: Rates }[];
   /** The request asks for a cache of an hour: cache writes count as that, unless the upstream separates them. */
-  readonly isHourCacheAsked?: boolean;
+  readonly isHourCacheRequested?: boolean;
 }
 
 /** For each billed kind, the price fields of its rate in order: the first stated one counts. */
@@ -256,17 +256,22 @@ export function holdFor(usage: BillableQuantities, card: RateCard): bigint {
   const rates = ratesFor((promptTokensOf(usage) * COUNTED_PERCENT) / 100, card);
   let dearest = rates.inputTextTokens;
   if (rates.inputCacheWriteTokens > dearest) dearest = rates.inputCacheWriteTokens;
-  if (card.isHourCacheAsked && rates.inputCacheWriteHourTokens > dearest) dearest = rates.inputCacheWriteHourTokens;
+  if (card.isHourCacheRequested && rates.inputCacheWriteHourTokens > dearest) dearest = rates.inputCacheWriteHourTokens;
   return costAt(usage, rates, card, BigInt(usage.inputTextTokens) * (dearest - rates.inputTextTokens));
 }
 
-function costAt(usage: BillableQuantities, rates: Rates, { perRequest = 0n, isHourCacheAsked }: RateCard, morePicocredits = 0n): bigint {
+function costAt(
+  usage: BillableQuantities,
+  rates: Rates,
+  { perRequest = 0n, isHourCacheRequested }: RateCard,
+  morePicocredits = 0n,
+): bigint {
   let picocredits = perRequest + morePicocredits;
   for (const kind of UNIT_KINDS) {
     const amount = usage[kind];
     if (amount) picocredits += BigInt(amount) * rates[kind];
   }
-  const hourTokens = usage.inputCacheWriteHourTokens ?? (isHourCacheAsked ? usage.inputCacheWriteTokens : 0);
+  const hourTokens = usage.inputCacheWriteHourTokens ?? (isHourCacheRequested ? usage.inputCacheWriteTokens : 0);
   if (hourTokens) picocredits += BigInt(hourTokens) * (rates.inputCacheWriteHourTokens - rates.inputCacheWriteTokens);
   let thousandths = 0n;
   for (const kind of MILLISECOND_KINDS) {

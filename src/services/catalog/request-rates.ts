@@ -55,10 +55,10 @@ export function withRequestRates(model: Model, fields: RequestFields): Model {
   findFields(model, fields, found);
   if (isText && fields.tools) findTools(fields.tools, found);
   const prices = found.map((each) => priceOf(model, each));
-  const isHourCacheAsked = isText && asksForHourCache(model, fields);
-  if (prices.length === 0 && !isHourCacheAsked) return model;
+  const isHourCacheRequested = isText && requestsHourCache(model, fields);
+  if (prices.length === 0 && !isHourCacheRequested) return model;
   const rates = prices.length > 0 ? withFieldPrices(model, prices) : model.rates;
-  return { ...model, rates: isHourCacheAsked ? { ...rates, isHourCacheAsked } : rates };
+  return { ...model, rates: isHourCacheRequested ? { ...rates, isHourCacheRequested } : rates };
 }
 
 /** Whether a fallback may get the requested model's fields: a bundled vendor's accepts fewer. */
@@ -201,7 +201,7 @@ function findOptions({ passFields }: Model, path: string, all: unknown, found: F
 }
 
 /** A cache of five minutes costs a cache write; one of an hour costs more. Throws for an hour without a price. */
-function asksForHourCache(model: Model, fields: RequestFields): boolean {
+function requestsHourCache(model: Model, fields: RequestFields): boolean {
   if (!namesCacheControl(fields, 0)) return false;
   let isAsked = false;
   for (const { ttl, path } of findCacheTimes(fields, [])) {
