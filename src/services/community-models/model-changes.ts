@@ -6,7 +6,7 @@ import type { Events } from "../../store/events.js";
 import { EventQueue } from "../accounts/live.js";
 import type { ModelChange } from "./repository.js";
 
-export interface ToldChange {
+export interface AnnouncedChange {
   readonly modelId: string;
   readonly change: ModelChange;
 }
@@ -27,8 +27,8 @@ export function watchModels(
   ctx: RequestContext,
   accountId: string,
   { database, events, clock }: WatchDependencies,
-): EventQueue<ToldChange> {
-  const queue = new EventQueue<ToldChange>(BACKLOG_MAX);
+): EventQueue<AnnouncedChange> {
+  const queue = new EventQueue<AnnouncedChange>(BACKLOG_MAX);
   const alarm = new DueAlarm(database, clock, accountId, ctx, (modelId) => queue.push({ modelId, change: "updated" }));
   queue.onClose(
     events.listenToAccount("community-model-changed", accountId, ({ modelId, change }) => {

@@ -28,7 +28,7 @@ export interface Toolkit {
   readonly logo: string | null;
 }
 
-export interface WantedConnection {
+export interface RequestedConnection {
   readonly accountId: string;
   readonly toolkit: string;
   /** Where the person is redirected after the decision. */
@@ -50,7 +50,7 @@ export interface IntegrationsBroker {
   listToolkits(search: string, signal: AbortSignal): Promise<readonly Toolkit[]>;
   listConnections(accountId: string, signal: AbortSignal): Promise<readonly ConnectedApp[]>;
   /** Rejects with BAD_REQUEST for an unknown toolkit, with CONFLICT when the account has too many connections. */
-  connect(wanted: WantedConnection, signal: AbortSignal): Promise<NewConnection>;
+  connect(wanted: RequestedConnection, signal: AbortSignal): Promise<NewConnection>;
   /** Returns the ended connection; null when the account has no such one. */
   disconnect(accountId: string, id: string, signal: AbortSignal): Promise<ConnectedApp | null>;
   close(): Promise<void>;

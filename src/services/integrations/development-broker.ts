@@ -19,10 +19,10 @@ import {
   type ConnectedAppStatus,
   type IntegrationsBroker,
   type NewConnection,
+  type RequestedConnection,
   type Toolkit,
   tooManyConnections,
   unknownToolkit,
-  type WantedConnection,
 } from "./broker.js";
 import {
   CONNECTED_APPS_PER_ACCOUNT_MAX,
@@ -106,7 +106,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
     return rows.map((row) => this.toApp(row));
   }
 
-  async connect({ accountId, toolkit, callbackUrl }: WantedConnection): Promise<NewConnection> {
+  async connect({ accountId, toolkit, callbackUrl }: RequestedConnection): Promise<NewConnection> {
     if (!DEVELOPMENT_TOOLKITS.some(({ slug }) => slug === toolkit)) throw unknownToolkit(toolkit);
     const id = createId();
     const createdAt = this.deps.clock.now();

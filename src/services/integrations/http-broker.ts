@@ -15,10 +15,10 @@ import {
   type IntegrationsBroker,
   type NewConnection,
   NO_BROKER,
+  type RequestedConnection,
   type Toolkit,
   tooManyConnections,
   unknownToolkit,
-  type WantedConnection,
 } from "./broker.js";
 import {
   BROKER_ANSWER_BYTES_MAX,
@@ -147,7 +147,7 @@ export class HttpBroker implements IntegrationsBroker {
     return rows.filter(({ account }) => account === null || account === accountId).map(({ app }) => app);
   }
 
-  async connect({ accountId, toolkit, callbackUrl }: WantedConnection, signal: AbortSignal): Promise<NewConnection> {
+  async connect({ accountId, toolkit, callbackUrl }: RequestedConnection, signal: AbortSignal): Promise<NewConnection> {
     const there = await this.listConnections(accountId, signal);
     if (there.length >= CONNECTED_APPS_PER_ACCOUNT_MAX) throw tooManyConnections();
     const body = { account: accountId, toolkit, callbackUrl };

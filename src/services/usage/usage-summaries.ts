@@ -91,7 +91,7 @@ export class UsageSummaries {
   /** Sorted by time, then most expensive first. */
   async summary(ctx: RequestContext, query: UsageSummaryQuery): Promise<UsageGroup[]> {
     const accountId = readableBy(ctx, query.apiKeyId);
-    const { first, ...wanted } = toWanted(query);
+    const { first, ...wanted } = toSummaryRequest(query);
     const { scope, range } = await this.scopeOf(accountId, query, wanted.groupBy);
     if (isCountedFirst(scope) && (await countIn(this.database, scope, range)) > USAGE_SUMMED_ROWS_MAX) throw tooManyToSum();
     const sums = await reading(scope)(this.database, scope, { ...wanted, range, limit: { groups: first } });
@@ -105,7 +105,7 @@ export class UsageSummaries {
     query: Omit<UsageSummaryQuery, "apiKeyId">,
   ): Promise<ReadonlyMap<string, UsageGroup[] | Error>> {
     if (!areReadTogether(ctx, apiKeyIds)) return eachOf(apiKeyIds, (apiKeyId) => this.summary(ctx, { ...query, apiKeyId }));
-    const { groupBy, first, histograms } = toWanted(query);
+    const { groupBy, first, histograms } = toSummaryRequest(query);
     const { scope, range } = await this.scopeOf(requireAccount(ctx).accountId, query, groupBy);
     const counts = isCountedFirst(scope) ? await countsOfKeys(this.database, scope, apiKeyIds, range) : new Map<string, number>();
     const isFew = (id: string) => (counts.get(id) ?? 0) <= USAGE_SUMMED_ROWS_MAX;
@@ -141,7 +141,7 @@ export class UsageSummaries {
   }
 }
 
-function toWanted({ groupBy: names, first = USAGE_GROUPS_DEFAULT, histograms = BOTH_HISTOGRAMS }: UsageSummaryQuery) {
+function toSummaryRequest({ groupBy: names, first = USAGE_GROUPS_DEFAULT, histograms = BOTH_HISTOGRAMS }: UsageSummaryQuery) {
   const groupBy = new Set(names);
   if (groupBy.size < names.length) throw wrongField("groupBy", "holds something twice");
   if (groupBy.has("hour") && groupBy.has("day")) throw wrongField("groupBy", "is by HOUR or by DAY, not by both");

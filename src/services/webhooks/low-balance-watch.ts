@@ -30,7 +30,7 @@ export class LowBalanceWatch {
   private stopListening: () => void = () => undefined;
 
   constructor(private readonly deps: LowBalanceWatchDependencies) {
-    this.looks = new Repeated(() => this.tellFalls(), deps.log, "could not look for low balances; it is tried again");
+    this.looks = new Repeated(() => this.announceFalls(), deps.log, "could not look for low balances; it is tried again");
   }
 
   /** Gathers balance changes into one look. */
@@ -52,7 +52,7 @@ export class LowBalanceWatch {
     }, LOW_BALANCE_LOOK_MS).unref();
   }
 
-  private async tellFalls(): Promise<void> {
+  private async announceFalls(): Promise<void> {
     const fallen = await this.deps.database.prisma.account.findMany({
       where: { isLowBalanceTold: false },
       select: {
@@ -66,11 +66,11 @@ export class LowBalanceWatch {
       const { id, lowBalanceNanocredits: threshold, lowBalanceSince: since } = row;
       if (threshold === null || since === null) continue;
       const balance = row.tierNanocredits + row.cryptoNanocredits + row.packNanocredits;
-      await this.tellFall({ accountId: id, balance, threshold, since });
+      await this.announceFall({ accountId: id, balance, threshold, since });
     }
   }
 
-  private async tellFall(notice: LowBalanceNotice): Promise<void> {
+  private async announceFall(notice: LowBalanceNotice): Promise<void> {
     const { isTold, queued } = await this.mark(notice);
     if (!isTold) return;
     const { accountId, balance, threshold, since } = notice;

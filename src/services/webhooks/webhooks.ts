@@ -166,7 +166,7 @@ export class Webhooks {
         data: { id, accountId, url, secret: sealed, events: input.events, listensSince: now, createdAt: now },
       });
     });
-    await this.tell(accountId);
+    await this.notify(accountId);
     return { endpoint: toEndpointRow(row), secret: text };
   }
 
@@ -175,18 +175,18 @@ export class Webhooks {
     const { accountId } = requireKeyManager(ctx);
     const endpoint = await this.findOwned(accountId, id);
     const { url, events, isEnabled } = input;
-    const isListeningAnew = events !== undefined || (isEnabled === true && !endpoint.isEnabled);
+    const startsListening = events !== undefined || (isEnabled === true && !endpoint.isEnabled);
     const row = await this.endpoints.update({
       where: { id, accountId },
       data: {
         ...(url !== undefined && { url: await this.deps.sender.check(url), failingSince: null }),
         ...(events !== undefined && { events }),
         ...(isEnabled !== undefined && { isEnabled, disabledReason: null, failingSince: null }),
-        ...(isListeningAnew && { listensSince: this.deps.clock.now() }),
+        ...(startsListening && { listensSince: this.deps.clock.now() }),
       },
     });
     if (isEnabled === false) await this.deps.queue.failPending(id);
-    await this.tell(accountId);
+    await this.notify(accountId);
     return toEndpointRow(row);
   }
 
@@ -195,7 +195,7 @@ export class Webhooks {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, id);
     await this.endpoints.deleteMany({ where: { id, accountId } });
-    await this.tell(accountId);
+    await this.notify(accountId);
     return id;
   }
 
@@ -263,7 +263,7 @@ export class Webhooks {
   }
 
   /** Publishes a change of listeners; this process has applied it on return, the others a moment later. */
-  private async tell(accountId: string): Promise<void> {
+  private async notify(accountId: string): Promise<void> {
     this.deps.events.publish("webhooks-changed", { accountId });
     await this.deps.listeners.settled();
   }

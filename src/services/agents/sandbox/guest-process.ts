@@ -69,7 +69,7 @@ export class GuestProcess {
       env: { ...GUEST_ENVIRONMENT },
       // Its own session and process group: no terminal, and all of it can be killed at once.
       detached: true,
-      stdio: ["pipe", "pipe", "pipe", isolation.tellsPid ? "pipe" : "ignore"],
+      stdio: ["pipe", "pipe", "pipe", isolation.reportsPid ? "pipe" : "ignore"],
     });
     if (this.child.pid !== undefined) yieldToOthers(this.child.pid);
     const [stdin, stdout, stderr, info] = this.child.stdio;
@@ -79,7 +79,7 @@ export class GuestProcess {
     this.stdin.on("error", () => undefined);
     this.stdout.on("data", (chunk: Buffer) => this.takeOutput(chunk, onOutput));
     (stderr as Readable).on("data", (chunk: Buffer) => this.takePrinted(chunk));
-    if (!isolation.tellsPid) this.guestPid = this.child.pid ?? null;
+    if (!isolation.reportsPid) this.guestPid = this.child.pid ?? null;
     else this.readPid(info as Readable);
     this.timers = [
       setTimeout(() => this.stop({ reason: "limit", limit: "wall" }), limits.wallMs),

@@ -23,7 +23,7 @@ export interface Isolation {
   /** User to switch to; absent: the gateway's own. */
   readonly identity?: { readonly uid: number; readonly gid: number };
   /** Whether the guest's process id comes on file descriptor 3; otherwise it is that of the started process. */
-  readonly tellsPid: boolean;
+  readonly reportsPid: boolean;
 }
 
 /** Folders of system programs. The search path could name a program of another user. */
@@ -82,12 +82,12 @@ export function listIsolations(deno: string, guestProgram: string): readonly Iso
   const boxed = bwrap && {
     name: "deno in bubblewrap" as const,
     args: [...limits, bwrap, ...toBox(deno, guestProgram, prlimit)],
-    tellsPid: true,
+    reportsPid: true,
   };
   const alone = {
     name: "deno alone" as const,
     args: [...limits, setpriv, "--no-new-privs", "--pdeathsig=KILL", deno, ...DENO_FLAGS, guestProgram],
-    tellsPid: false,
+    reportsPid: false,
   };
   // A gateway that runs as root may be unable to switch to `nobody`: its files may be readable by root only.
   const identities = process.getuid?.() === 0 ? [{ identity: { uid: NOBODY, gid: NOBODY } }, {}] : [{}];
