@@ -123,7 +123,7 @@ async function openShared(
       client.release();
       return !sessions.isOwn(client);
     });
-    if (isPooled) await tellOfPooler(database, log);
+    if (isPooled) await warnOfPooler(database, log);
     if (directUrl !== null) await checkDirectUrl(database);
     return { ...database, isPooled };
   } catch (error) {
@@ -132,7 +132,7 @@ async function openShared(
   }
 }
 
-async function tellOfPooler({ pool }: Database, log: Logger): Promise<void> {
+async function warnOfPooler({ pool }: Database, log: Logger): Promise<void> {
   log.info("DATABASE_URL leads through a connection pooler: no statements are kept prepared");
   const missing = await findMissingTimeouts(pool);
   if (missing !== null) log.warn(missing);

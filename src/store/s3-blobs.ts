@@ -77,7 +77,7 @@ export async function openS3Blobs(
   try {
     await start.call(probe);
     const id = await start.call((signal) => readStoreId(s3, client, settings.bucket, signal));
-    const silence = new StoreSilence({ probe, silenceMs, probeMs: S3_PROBE_MS, onChange: (isAway) => tellOfSilence(log, isAway) });
+    const silence = new StoreSilence({ probe, silenceMs, probeMs: S3_PROBE_MS, onChange: (isAway) => warnOfSilence(log, isAway) });
     // Separate connections, so that downloads with slow readers delay nothing else.
     return new S3Blobs(s3, client, await createS3Client(settings), settings.bucket, drafts, id, silence);
   } catch (error) {
@@ -88,7 +88,7 @@ export async function openS3Blobs(
   }
 }
 
-function tellOfSilence(log: Logger | undefined, isAway: boolean): void {
+function warnOfSilence(log: Logger | undefined, isAway: boolean): void {
   if (isAway) log?.error("the bucket does not answer: what needs it is refused");
   else log?.info("the bucket answers again");
 }

@@ -157,12 +157,12 @@ export class PrimaryLink implements WorkerLink {
     // report.
     this.send({ kind: "taken", id, open: this.open }, () => socket && accept(socket));
     if (!socket) return;
-    socket.on("close", () => this.tellOpen());
+    socket.on("close", () => this.reportOpen());
     // As for an HTTP server's own connections: a client may close its side after its request.
     socket.allowHalfOpen = true;
   }
 
-  private tellOpen(): void {
+  private reportOpen(): void {
     this.open -= 1;
     this.openTimer ??= setTimeout(() => {
       this.openTimer = null;
