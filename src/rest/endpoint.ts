@@ -22,9 +22,18 @@ import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idemp
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
-import type { RouteHandler } from "./route.js";
+import type { Answer, ResultOf } from "./openapi/answer.js";
+import { type Described, isBounded as isBoundedBy, type ParamsSchema } from "./openapi/contract.js";
+import { type RouteHandler, readParams, withContract } from "./route.js";
 
-export interface EndpointOptions<Body, Query> {
+/** The description of the operation, its input, its answer, and the handler, whose result is of the answer's type. */
+export type EndpointOptions<A extends Answer, Body, Query, Params> = Described<A> &
+  EndpointInput<Body, Query, Params> & {
+    /** Resolves to the JSON value of a 200, or to undefined when it has answered itself. */
+    readonly handler: (ctx: RequestContext, request: EndpointRequest<Body, Query, Params>) => ResultOf<A> | Promise<ResultOf<A>>;
+  };
+
+interface EndpointInput<Body, Query, Params> {
   /** True: anonymous callers are admitted. A wrong key is refused all the same (docs/spec/http.md#credentials). */
   readonly isPublic?: boolean;
   /**
@@ -34,6 +43,8 @@ export interface EndpointOptions<Body, Query> {
   readonly requires?: Requirement;
   /** Agent runs may call it: it generates, or lists models. */
   readonly isForAgents?: boolean;
+  /** The path's parameters, of which the handler gets none without this schema. */
+  readonly params?: ParamsSchema<Params>;
   /** The JSON body; absent: no body is read. */
   readonly body?: z.ZodType<Body>;
   /** The multipart/form-data body, instead of a JSON one or beside `body`. */
@@ -46,11 +57,10 @@ export interface EndpointOptions<Body, Query> {
   readonly isGeneration?: boolean;
   /** Accepts `max_cost`, which bounds the charge: generating GETs, and their relatives. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
-  /** Resolves to the JSON value of a 200, or to undefined when it has answered itself. */
-  readonly handler: (ctx: RequestContext, request: EndpointRequest<Body, Query>) => unknown;
 }
 
-export interface EndpointRequest<Body, Query> {
+export interface EndpointRequest<Body, Query, Params> {
+  readonly params: Params;
   readonly body: Body;
   /** Of a form; else none. */
   readonly files: UploadedFiles;
@@ -60,7 +70,9 @@ export interface EndpointRequest<Body, Query> {
   readonly allowance: BodyAllowance;
 }
 
-export type Endpoint = <Body = undefined, Query = undefined>(options: EndpointOptions<Body, Query>) => RouteHandler;
+export type Endpoint = <A extends Answer = never, Body = undefined, Query = undefined, Params = undefined>(
+  options: EndpointOptions<A, Body, Query, Params>,
+) => RouteHandler;
 
 /** Makes the `endpoint()` of one application. */
 export function createEndpoint(
@@ -69,18 +81,10 @@ export function createEndpoint(
   bodies: BodyBudget,
   idempotency?: Idempotency,
 ): Endpoint {
-  return ({
-    isPublic = false,
-    requires = requireCaller,
-    isForAgents = false,
-    isGeneration = false,
-    isBounded = isGeneration,
-    body,
-    form,
-    query,
-    handler,
-  }) => {
-    const answer: RouteHandler = async (exchange) => {
+  return (options) => {
+    const { isPublic = false, requires = requireCaller, isGeneration = false, params, body, form, query, handler } = options;
+    const isBounded = isBoundedBy(options);
+    const answer = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
@@ -107,7 +111,14 @@ export function createEndpoint(
           ctx.hasLargeInput = true;
           await nextTurn();
         }
-        const request = { query: parsedQuery, body: sent.body, files: sent.files, exchange, allowance };
+        const request = {
+          params: readParams(params, exchange),
+          query: parsedQuery,
+          body: sent.body,
+          files: sent.files,
+          exchange,
+          allowance,
+        };
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
         else {
@@ -120,14 +131,14 @@ export function createEndpoint(
         allowance?.release();
       }
     };
-    return isForAgents ? Object.assign(answer, { isForAgents: true as const }) : answer;
+    return withContract(answer, options);
   };
 }
 
 const PRIVATE = { "Cache-Control": "private, no-store" };
 
 /** Everything that decides an answer, except the key. */
-function toInput<Body, Query>({ query, body, files }: EndpointRequest<Body, Query>): unknown {
+function toInput({ query, body, files }: Pick<EndpointRequest<unknown, unknown, unknown>, "query" | "body" | "files">): unknown {
   return { query, body, files };
 }
 
@@ -136,7 +147,7 @@ function sendAnswer(exchange: Exchange, answer: unknown): void {
   if (answer !== undefined) exchange.sendJson(answer);
 }
 
-type BodyInput<Body> = Pick<EndpointRequest<Body, unknown>, "body" | "files">;
+type BodyInput<Body> = Pick<EndpointRequest<Body, unknown, unknown>, "body" | "files">;
 
 const NO_FILES: UploadedFiles = {};
 

@@ -13,19 +13,18 @@ import { clientAddressOf } from "../lib/client-address.js";
 import { OAuthError } from "../services/authorizations/oauth-error.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
+import type { JsonAnswer, ResultOf } from "./openapi/answer.js";
+import type { Described } from "./openapi/contract.js";
 import { isUrlencoded, readFormFields } from "./pages/form.js";
-import type { RouteHandler } from "./route.js";
+import { type RouteHandler, withContract } from "./route.js";
 
-export interface OAuthEndpointOptions<Body> {
+export type OAuthEndpointOptions<A extends JsonAnswer, Body> = Described<A> & {
   readonly body: z.ZodType<Body>;
   /** Resolves to the JSON value of a 200. */
-  readonly handler: (ctx: RequestContext, body: Body) => unknown;
-}
+  readonly handler: (ctx: RequestContext, body: Body) => ResultOf<A> | Promise<ResultOf<A>>;
+};
 
-export type OAuthEndpoint = <Body>(options: OAuthEndpointOptions<Body>) => RouteHandler;
-
-/** Exchanges a grant for a key. */
-export type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<unknown>;
+export type OAuthEndpoint = <A extends JsonAnswer = never, Body = never>(options: OAuthEndpointOptions<A, Body>) => RouteHandler;
 
 /** Counts anonymous requests; rejects with RATE_LIMITED. */
 export interface AnonymousAccess {
@@ -36,8 +35,9 @@ export interface AnonymousAccess {
 const UNKEPT = { "Cache-Control": "no-store", Pragma: "no-cache" };
 
 export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: number, bodies: BodyBudget): OAuthEndpoint {
-  return ({ body, handler }) =>
-    async (exchange) => {
+  return (options) => {
+    const { body, handler } = options;
+    const answer = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
@@ -46,15 +46,17 @@ export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: num
         const { req } = exchange;
         allowance = bodies.allow(caller, clientAddress);
         const fields = isUrlencoded(req) ? await readFormFields(req, allowance) : await readJsonBody(req, allowance);
-        const answer = await handler(ctx, parseInput(body, fields));
+        const value = await handler(ctx, parseInput(body, fields));
         exchange.setHeaders(UNKEPT);
-        exchange.sendJson(answer);
+        exchange.sendJson(value);
       } catch (error) {
         sendOAuthError(exchange, error);
       } finally {
         allowance?.release();
       }
     };
+    return withContract(answer, { ...options, isPublic: true, readsKey: false, isOAuth: true });
+  };
 }
 
 function sendOAuthError(exchange: Exchange, error: unknown): void {

@@ -7,16 +7,29 @@ import { preflightHeaders } from "../http/cors.js";
 import { codeOfRefusal } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
 import { beyondAgents } from "../services/access/permissions.js";
+import { parseInput } from "../services/requests/input.js";
+import type { Contract, ParamsSchema } from "./openapi/contract.js";
 import { sendErrorAsAsked } from "./pages/error-page.js";
 
 export interface RouteHandler {
   (exchange: Exchange): void | Promise<void>;
-  /** An agent run may call it (docs/spec/agents.md#run-tokens). Without this mark it may not. */
-  readonly isForAgents?: true;
+  /** An agent run may call it only if it says `isForAgents` (docs/spec/agents.md#run-tokens). */
+  readonly contract: Contract;
 }
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
 
 export type Route = (path: string, methods: RouteMethods) => void;
+
+/** Marks a handler with its contract. */
+export function withContract(answer: (exchange: Exchange) => void | Promise<void>, contract: Contract): RouteHandler {
+  return Object.assign(answer, { contract });
+}
+
+/** The path's parameters, which Express has decoded. Without a schema undefined, the default of the type parameter. Throws BAD_REQUEST. */
+export function readParams<Params>(schema: ParamsSchema<Params> | undefined, exchange: Exchange): Params {
+  if (schema === undefined) return undefined as Params;
+  return parseInput(schema, Object.fromEntries(Object.keys(schema.shape).map((name) => [name, exchange.parameter(name)])));
+}
 
 /** Hints for clients about unknown paths or methods; may be empty. */
 export interface RouteHints {
@@ -46,7 +59,7 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
       exchange.note.route = name;
       const handler = handlers.get(req.method);
       if (handler !== undefined) {
-        if (!handler.isForAgents && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
+        if (!handler.contract.isForAgents && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
         return handler(exchange);
       }
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);

@@ -8,7 +8,7 @@ import { createEndpoint } from "./endpoint.js";
 import { type HostMount, mountHost } from "./host-mount.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";
 import { createOpenApiDocument } from "./openapi/document.js";
-import { type RecordedRoute, recordingEndpoint, recordingOAuthEndpoint, recordingPageEndpoint, recordingRoute } from "./openapi/record.js";
+import { type RecordedRoute, recordingRoute } from "./openapi/record.js";
 import { addDashboardRoutes, Dashboard } from "./pages/dashboard.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { HOME_PATH } from "./pages/return-to.js";
@@ -96,7 +96,7 @@ function createRouter(
   }: RestRouterOptions,
   recorded: RecordedRoute[],
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
-  const endpoint = recordingEndpoint(createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency));
+  const endpoint = createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency);
   const router = Router({ caseSensitive: true });
   // Hints for unknown paths name the routes of this host.
   const served: RecordedRoute[] = [];
@@ -110,16 +110,14 @@ function createRouter(
   direct?.mount(mediaMount);
   const authRouter = Router({ caseSensitive: true });
   const gateway = { addresses, hasGraphiQL, blobOrigin };
-  const page = recordingPageEndpoint(
-    createPageEndpoint({
-      sessions: services.access,
-      csrfTokens: services.csrfTokens,
-      bodies: services.bodies,
-      trustProxyHops,
-      isSecure: () => addresses().authUrl.startsWith("https:"),
-    }),
-  );
-  const oauth = recordingOAuthEndpoint(createOAuthEndpoint(services.access, trustProxyHops, services.bodies));
+  const page = createPageEndpoint({
+    sessions: services.access,
+    csrfTokens: services.csrfTokens,
+    bodies: services.bodies,
+    trustProxyHops,
+    isSecure: () => addresses().authUrl.startsWith("https:"),
+  });
+  const oauth = createOAuthEndpoint(services.access, trustProxyHops, services.bodies);
   addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services, gateway);
   const dashboard = new Dashboard(gateway);
   // Pages are not part of the API's contract.

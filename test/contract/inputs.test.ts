@@ -7,8 +7,8 @@ import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
 import type * as z from "zod";
 import { AppError } from "../../src/errors.js";
-import { createOpenApiDocument } from "../../src/rest/openapi/document.js";
-import { EXAMPLES } from "../../src/rest/openapi/examples.js";
+import { isBounded } from "../../src/rest/openapi/contract.js";
+import { createOpenApiDocument, operationsOf } from "../../src/rest/openapi/document.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { takeMaxCost } from "../../src/services/credits/max-cost.js";
 import { parseInput } from "../../src/services/requests/input.js";
@@ -32,20 +32,20 @@ const document = createOpenApiDocument(routes);
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 
-const taken: readonly Taken[] = routes.flatMap(({ path, methods }) =>
-  Object.entries(methods).flatMap(([method, { body, form, query, isOAuth, isGeneration = false, isBounded = isGeneration }]): Taken[] => {
-    const template = path.replace(/[:*](\w+)/g, "{$1}");
-    const name = `${method} ${template}`;
-    const operation = document.paths[template]?.[method.toLowerCase()] as Json | undefined;
-    if (!operation || isOAuth) return [];
+const taken: readonly Taken[] = operationsOf(routes)
+  .filter(({ contract }) => !contract.isOAuth)
+  .flatMap(({ method, path, contract }): Taken[] => {
+    const { body, form, query, example = {} } = contract;
+    const name = `${method} ${path}`;
+    const operation = document.paths[path]?.[method.toLowerCase()] as Json;
     const content = ((operation.requestBody as Json | undefined)?.content ?? {}) as Record<string, { schema: Json }>;
-    const example = EXAMPLES[name] ?? {};
     const parameters = ((operation.parameters ?? []) as { in: string; name: string; schema: Json }[]).filter((one) => one.in === "query");
     const asked = Object.fromEntries(
       Object.entries(example.parameters ?? {}).filter(([key]) => parameters.some((one) => one.name === key)),
     );
     const queried = { type: "object", properties: Object.fromEntries(parameters.map((one) => [one.name, one.schema])) };
-    const parserOf = (schema: z.ZodType) => (input: Json) => void parseInput(schema, (isBounded && takeMaxCost(input)?.rest) || input);
+    const parserOf = (schema: z.ZodType) => (input: Json) =>
+      void parseInput(schema, (isBounded(contract) && takeMaxCost(input)?.rest) || input);
     return [
       ...(body
         ? [
@@ -73,8 +73,7 @@ const taken: readonly Taken[] = routes.flatMap(({ path, methods }) =>
         ? [{ name: `${name}, its query`, parse: parserOf(query), described: queried, example: asked, isText: true }]
         : []),
     ];
-  }),
-);
+  });
 
 function withoutFiles(schema: Json, files: object): Json {
   const properties = Object.fromEntries(Object.entries(schema.properties as Json).filter(([name]) => !Object.hasOwn(files, name)));

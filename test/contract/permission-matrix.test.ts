@@ -262,7 +262,7 @@ const NO_KEYS = ["no-key", "two keys", "Bearer x", `sk_${"x".repeat(43)}`, "ag_x
 function keyedRequests(): { readonly method: string; readonly path: string; readonly isPublic: boolean }[] {
   return recordRoutes().flatMap(({ path, methods }) =>
     Object.entries(methods)
-      .filter(([, options]) => "handler" in options)
+      .filter(([, { readsKey = true }]) => readsKey)
       .map(([method, { isPublic = false }]) => ({ method, path: `${path.replace(/[:*]\w+/g, "x")}?${RUBBISH_QUERY}`, isPublic })),
   );
 }

@@ -14,8 +14,7 @@ import {
 } from "graphql";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { schema } from "../../src/graphql/schema.js";
-import { createOpenApiDocument } from "../../src/rest/openapi/document.js";
-import { EXAMPLES } from "../../src/rest/openapi/examples.js";
+import { createOpenApiDocument, operationsOf } from "../../src/rest/openapi/document.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { type Client, createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -55,17 +54,19 @@ interface Described {
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Json }>> };
 }
 
-const document = createOpenApiDocument(recordRoutes());
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods as Record<string, Described>).map(([method, operation]) => ({
-    name: `${method.toUpperCase()} ${path}`,
-    method: method.toUpperCase(),
+const routes = recordRoutes();
+const document = createOpenApiDocument(routes);
+const operations = operationsOf(routes).map(({ method, path, contract: { example = {} } }) => {
+  const { parameters = [], requestBody } = (document.paths[path]?.[method.toLowerCase()] ?? {}) as Described;
+  return {
+    name: `${method} ${path}`,
+    method,
     path: path.replace(/\{\w+\}/g, "x"),
-    content: operation.requestBody?.content ?? {},
-    query: (operation.parameters ?? []).filter((one) => one.in === "query" && one.name !== "key"),
-    example: EXAMPLES[`${method.toUpperCase()} ${path}`] ?? {},
-  })),
-);
+    content: requestBody?.content ?? {},
+    query: parameters.filter((one) => one.in === "query" && one.name !== "key"),
+    example,
+  };
+});
 
 /** Describes the error of an answer; null for a refusal that names the field. */
 async function refusalOf(

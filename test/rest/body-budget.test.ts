@@ -194,10 +194,11 @@ describe("a body that is sent too slowly", () => {
     const server = await serve(
       (route, endpoint) => {
         const form = { fields: z.looseObject({}), files: { file: { countMax: 1 } }, fileBytesMax: 1_000_000, bytesMax: 1_000_000 };
-        route("/json", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: () => ({}) }) });
-        route("/form", { POST: endpoint({ isPublic: true, form, handler: () => ({}) }) });
+        route("/json", { POST: endpoint({ id: null, isPublic: true, body: z.looseObject({}), handler: () => ({}) }) });
+        route("/form", { POST: endpoint({ id: null, isPublic: true, form, handler: () => ({}) }) });
         route("/file", {
           POST: endpoint({
+            id: null,
             isPublic: true,
             handler: async (_ctx, { exchange, allowance }) => {
               for await (const _ of streamBody(exchange.req, allowance));

@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { type JsonObject, readJsonBody, TURN_BYTES } from "../../src/http/body.js";
 import { sendError } from "../../src/http/errors.js";
+import type { Exchange } from "../../src/http/exchange.js";
 import { JSON_BRACKETS_MAX, JSON_DEPTH_MAX, JSON_KEYS_MAX, JSON_VALUES_MAX } from "../../src/limits.js";
-import type { RouteHandler } from "../../src/rest/route.js";
+import { type RouteHandler, withContract } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { anonymous, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
@@ -18,7 +19,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await serve((route, endpoint) => {
     const reading = (bytesMax: number | undefined, toAnswer: (body: JsonObject) => unknown): RouteHandler => {
-      return async (exchange) => {
+      const answer = async (exchange: Exchange) => {
         const allowance = bodies.allowPassing();
         try {
           exchange.sendJson(toAnswer(await readJsonBody(exchange.req, allowance, bytesMax)));
@@ -28,10 +29,11 @@ beforeAll(async () => {
           allowance.release();
         }
       };
+      return withContract(answer, { id: null });
     };
     route("/echo", { POST: reading(BYTES_MAX, (body) => ({ body })) });
     route("/large", { POST: reading(undefined, ({ text }) => ({ length: String(text).length, end: String(text).slice(-4) })) });
-    route("/loose", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => ({ body }) }) });
+    route("/loose", { POST: endpoint({ id: null, isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => ({ body }) }) });
   });
 });
 afterAll(() => server.close());
@@ -298,7 +300,7 @@ describe("a body that never ends", () => {
   it("is answered with 400 when the server's time for a request is up", async () => {
     const impatient = await serve(
       (route, endpoint) => {
-        route("/echo", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: () => ({}) }) });
+        route("/echo", { POST: endpoint({ id: null, isPublic: true, body: z.looseObject({}), handler: () => ({}) }) });
       },
       anonymous,
       { requestTimeout: 100, headersTimeout: 100, connectionsCheckingInterval: 50 },

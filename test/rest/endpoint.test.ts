@@ -34,18 +34,20 @@ let server: TestServer;
 
 beforeAll(async () => {
   server = await serve((route, endpoint) => {
-    route("/whoami", { GET: endpoint({ handler: (ctx) => ({ kind: ctx.caller.kind, requestId: ctx.requestId }) }) });
-    route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
+    route("/whoami", { GET: endpoint({ id: null, handler: (ctx) => ({ kind: ctx.caller.kind, requestId: ctx.requestId }) }) });
+    route("/public", { GET: endpoint({ id: null, isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
     route("/items", {
       GET: endpoint({
+        id: null,
         isPublic: true,
         query: z.strictObject({ days: queryInteger(z.int().min(1).max(90)).default(30), all: queryFlag.optional() }),
         handler: (_ctx, { query }) => ({ query }),
       }),
-      POST: endpoint({ body: itemInput, handler: (_ctx, { body }) => ({ body }) }),
+      POST: endpoint({ id: null, body: itemInput, handler: (_ctx, { body }) => ({ body }) }),
     });
     route("/own-cache", {
       GET: endpoint({
+        id: null,
         handler: (_ctx, { exchange }) => {
           exchange.setHeaders({ "Cache-Control": "private, max-age=60" });
           return {};
@@ -54,6 +56,7 @@ beforeAll(async () => {
     });
     route("/fails/:how", {
       GET: endpoint({
+        id: null,
         isPublic: true,
         handler: (_ctx, { exchange }) => {
           const how = exchange.parameter("how");

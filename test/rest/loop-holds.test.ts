@@ -19,7 +19,7 @@ import {
   JSON_TEXTS_MAX,
   JSON_VALUES_MAX,
 } from "../../src/limits.js";
-import { EXAMPLES } from "../../src/rest/openapi/examples.js";
+import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { compile } from "../support/compile.js";
@@ -127,8 +127,8 @@ const WORST: Readonly<Record<string, () => unknown>> = {
 };
 
 const routes = recordRoutes().flatMap(({ path, methods }) =>
-  Object.entries(methods).flatMap(([method, { body, isPage }]) => {
-    const template = path.replace(/[:*](\w+)/g, "{$1}");
+  Object.entries(methods).flatMap(([method, { body, isPage, example }]) => {
+    const template = toTemplate(path);
     // The same routes are at two places.
     if (!body || isPage || path.startsWith("/api/account")) return [];
     return [
@@ -136,7 +136,7 @@ const routes = recordRoutes().flatMap(({ path, methods }) =>
         name: `${method} ${template}`,
         method,
         path: template.replace(/\{\w+\}/g, "x"),
-        example: (EXAMPLES[`${method} ${template}`]?.body ?? {}) as Json,
+        example: (example?.body ?? {}) as Json,
       },
     ];
   }),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AppError } from "../../src/errors.js";
 import type { Endpoint } from "../../src/rest/endpoint.js";
-import type { Route } from "../../src/rest/route.js";
+import { type Route, withContract } from "../../src/rest/route.js";
 import { anonymous, bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
 let server: TestServer;
@@ -10,22 +10,35 @@ let server: TestServer;
 let express: TestServer;
 
 function addRoutes(route: Route, endpoint: Endpoint): void {
-  route("/public", { GET: endpoint({ isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
-  route("/private", { GET: endpoint({ handler: () => ({}) }) });
-  route("/items", { GET: endpoint({ isPublic: true, handler: () => [] }), POST: endpoint({ isPublic: true, handler: () => ({}) }) });
-  route("/items/:id", { DELETE: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ id: exchange.parameter("id") }) }) });
-  route("/files/*path", { GET: endpoint({ isPublic: true, handler: (_ctx, { exchange }) => ({ path: exchange.parameter("path") }) }) });
-  route("/files/words", { GET: endpoint({ isPublic: true, handler: () => "never answers: what is above takes it" }) });
-  route("/breaks", {
-    GET: () => {
-      throw new Error("broken at once");
-    },
-    POST: async () => {
-      throw new AppError("CONFLICT", "Broken in the end.");
-    },
+  route("/public", { GET: endpoint({ id: null, isPublic: true, handler: (ctx) => ({ kind: ctx.caller.kind }) }) });
+  route("/private", { GET: endpoint({ id: null, handler: () => ({}) }) });
+  route("/items", {
+    GET: endpoint({ id: null, isPublic: true, handler: () => [] }),
+    POST: endpoint({ id: null, isPublic: true, handler: () => ({}) }),
   });
-  route("/echo", { POST: endpoint({ isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => body }) });
-  route("/query", { GET: endpoint({ isPublic: true, query: z.looseObject({}), handler: (_ctx, { query }) => query }) });
+  route("/items/:id", {
+    DELETE: endpoint({ id: null, isPublic: true, handler: (_ctx, { exchange }) => ({ id: exchange.parameter("id") }) }),
+  });
+  route("/files/*path", {
+    GET: endpoint({ id: null, isPublic: true, handler: (_ctx, { exchange }) => ({ path: exchange.parameter("path") }) }),
+  });
+  route("/files/words", { GET: endpoint({ id: null, isPublic: true, handler: () => "never answers: what is above takes it" }) });
+  route("/breaks", {
+    GET: withContract(
+      () => {
+        throw new Error("broken at once");
+      },
+      { id: null },
+    ),
+    POST: withContract(
+      async () => {
+        throw new AppError("CONFLICT", "Broken in the end.");
+      },
+      { id: null },
+    ),
+  });
+  route("/echo", { POST: endpoint({ id: null, isPublic: true, body: z.looseObject({}), handler: (_ctx, { body }) => body }) });
+  route("/query", { GET: endpoint({ id: null, isPublic: true, query: z.looseObject({}), handler: (_ctx, { query }) => query }) });
 }
 
 beforeAll(async () => {

@@ -20,6 +20,7 @@ beforeAll(async () => {
   server = await serve((route, endpoint) => {
     route("/v1/chat/completions", {
       POST: endpoint({
+        id: null,
         isPublic: true,
         handler: (ctx, { exchange }) => {
           lastSignal = ctx.signal;

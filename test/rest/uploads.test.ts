@@ -33,8 +33,8 @@ beforeAll(async () => {
   const somebody = { kind: "session", accountId: "a", isOperator: false, sessionId: "s" } as const;
   server = await serve(
     (route, endpoint) => {
-      route("/form", { POST: endpoint({ form, handler }) });
-      route("/either", { POST: endpoint({ form, body: z.looseObject({ model: z.string() }), handler }) });
+      route("/form", { POST: endpoint({ id: null, form, handler }) });
+      route("/either", { POST: endpoint({ id: null, form, body: z.looseObject({ model: z.string() }), handler }) });
     },
     { authenticate: () => somebody },
   );

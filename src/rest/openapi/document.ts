@@ -1,7 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the REST face: paths, parameters and bodies from the routes, answers from `answers.ts`, and
- * descriptions from `operations.ts`. The contract test fails for a route without a description, and for a description without a
- * route.
+ * The OpenAPI 3.1 document of the REST face, from the contracts of the routes: what parses a request, types its answer and describes both
+ * stands at the route.
  */
 import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
@@ -10,18 +9,15 @@ import { CREDITS_MAX } from "../../limits.js";
 import { MAX_COST_DESCRIPTION, MAX_COST_FIELD, MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/idempotency/limits.js";
 import { toTemplate } from "../route.js";
-import { ANSWERS, type AnswerName } from "./answers.js";
-import { EXAMPLES, type Example } from "./examples.js";
-import { type Operation, TAGS } from "./operation.js";
-import { OPERATIONS } from "./operations.js";
-import { PARAMETERS } from "./parameters.js";
-import type { RecordedEndpoint, RecordedRoute } from "./record.js";
+import { type Answer, EVENT_STREAM, type NamedSchema } from "./answer.js";
+import { type Contract, type Example, isBounded, type Operation, TAGS } from "./contract.js";
+import type { RecordedRoute } from "./record.js";
+import { error, oauthError } from "./schemas.js";
 
 type Json = Record<string, unknown>;
 
 /** See docs/spec/README.md#versions. */
 const API_VERSION = "0.3.0";
-const EVENT_STREAM = "text/event-stream";
 /** Of the most credits that there may be. */
 const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
 const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "421", "429", "500", "502", "503", "504"];
@@ -32,19 +28,18 @@ export interface OpenApiDocument extends Json {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
 }
 
+/** A contract with the description of an operation. */
+type Listed = Extract<Contract, Operation>;
+
 export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApiDocument {
   const paths: Record<string, Record<string, Json>> = {};
-  for (const { path, methods } of routes) {
-    for (const [method, endpoint] of Object.entries(methods)) {
-      if (UNDOCUMENTED_METHODS.has(method)) continue;
-      const shown = toTemplate(path);
-      const operation = ownValue(OPERATIONS, `${method} ${shown}`);
-      if (!operation || operation.isHidden) continue;
-      setOwnValue(paths, shown, {
-        ...ownValue(paths, shown),
-        [method.toLowerCase()]: toOperation(method, shown, endpoint, operation),
-      });
-    }
+  const schemas = new NamedSchemas([error, oauthError]);
+  for (const { method, path, contract } of operationsOf(routes)) {
+    setOwnValue(paths, path, {
+      ...ownValue(paths, path),
+      [method.toLowerCase()]: toOperation(method, path, contract),
+    });
+    if (contract.answer.json) schemas.add(contract.answer.json);
   }
   return {
     openapi: "3.1.0",
@@ -60,9 +55,9 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     security: [{ bearer: [] }, { query: [] }],
     paths,
     components: {
-      schemas: Object.fromEntries(Object.entries(ANSWERS).map(([name, schema]) => [name, toSchema(schema, "output")])),
+      schemas: schemas.toJson(),
       headers: GENERATION_HEADERS,
-      responses: { Error: jsonContent("The request failed.", "Error"), OAuthError: jsonContent("The request failed.", "OAuthError") },
+      responses: { Error: jsonContent("The request failed.", error), OAuthError: jsonContent("The request failed.", oauthError) },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key, `sk_...` or `pk_...`." },
         query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header takes precedence when both are sent." },
@@ -71,40 +66,68 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
   };
 }
 
-/** The operations that need a description, such as `GET /text/{prompt}`. */
-export function operationsOf(routes: readonly RecordedRoute[]): string[] {
-  return routes.flatMap(({ path, methods }) =>
-    Object.keys(methods)
-      .filter((method) => !UNDOCUMENTED_METHODS.has(method))
-      .map((method) => `${method} ${toTemplate(path)}`),
-  );
+/** Throws for two schemas of one name. */
+class NamedSchemas {
+  readonly #schemas = new Map<string, z.ZodType>();
+
+  constructor(named: readonly NamedSchema[]) {
+    for (const one of named) this.add(one);
+  }
+
+  add({ name, schema }: NamedSchema): void {
+    const known = this.#schemas.get(name);
+    if (known !== undefined && known !== schema) throw new Error(`Two answers are named ${name}.`);
+    this.#schemas.set(name, schema);
+  }
+
+  toJson(): Json {
+    return Object.fromEntries([...this.#schemas].map(([name, schema]) => [name, toSchema(schema, "output")]));
+  }
 }
 
-function toOperation(method: string, path: string, endpoint: RecordedEndpoint, operation: Operation): Json {
-  const example = ownValue(EXAMPLES, `${method} ${path}`) ?? {};
+interface ListedOperation {
+  readonly method: string;
+  /** OpenAPI's form: `/text/{prompt}`. */
+  readonly path: string;
+  readonly contract: Listed;
+}
+
+/** The operations of the contract. */
+export function operationsOf(routes: readonly RecordedRoute[]): ListedOperation[] {
+  return routes.flatMap(({ path: pattern, methods }) => {
+    const path = toTemplate(pattern);
+    return Object.entries(methods).flatMap(([method, contract]) => {
+      if (UNDOCUMENTED_METHODS.has(method)) return [];
+      return contract.id === null ? [] : [{ method, path, contract }];
+    });
+  });
+}
+
+function toOperation(method: string, path: string, contract: Listed): Json {
+  const { id, tag, summary, description, answer, example = {}, errors = [], isPublic, isGeneration, isPage, isOAuth } = contract;
   const parameters = [
-    ...pathParameters(path),
-    ...queryParameters(endpoint),
-    ...(endpoint.isGeneration ? [IDEMPOTENCY_KEY] : []),
-    ...(isBounded(endpoint) ? [MAX_COST] : []),
+    ...(contract.params ? toParameters("path", contract.params) : []),
+    ...queryParameters(contract),
+    ...(isGeneration ? [IDEMPOTENCY_KEY] : []),
+    ...(isBounded(contract) ? [MAX_COST] : []),
   ].map((parameter) => withExample(parameter, example));
-  const body = requestBody(endpoint, example);
+  const body = requestBody(contract, example);
+  const failed = isOAuth ? OAUTH_ERROR : isPage ? ERROR_PAGE : ERROR;
   return {
-    operationId: operation.id,
-    summary: operation.summary,
-    ...(operation.description !== undefined && { description: operation.description }),
-    tags: [operation.tag],
+    operationId: id,
+    summary,
+    ...(description !== undefined && { description }),
+    tags: [tag],
     // Open without a key, but a key that is sent must be valid.
-    ...(endpoint.isPublic &&
-      !operation.isUpgrade && { security: endpoint.isOAuth || endpoint.isPage ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
+    ...(isPublic && answer.status !== 101 && { security: isOAuth || isPage ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
-      ...toSuccess(operation, generationHeadersOf(endpoint.isGeneration, path)),
+      ...toSuccess(answer, isBounded(contract)),
       ...Object.fromEntries(
-        ERROR_STATUSES.filter((status) => operation.errors?.includes(status) || mayAnswer(status, method, endpoint, path)).map((status) => [
+        ERROR_STATUSES.filter((status) => errors.includes(status) || mayAnswer(status, method, contract, path)).map((status) => [
           status,
-          endpoint.isOAuth ? OAUTH_ERROR : endpoint.isPage ? ERROR_PAGE : ERROR,
+          failed,
         ]),
       ),
     },
@@ -128,18 +151,20 @@ const MAX_COST = {
   description: MAX_COST_DESCRIPTION,
   schema: { type: "string", pattern: MAX_COST_PATTERN },
 };
+const MAX_COST_QUERY = {
+  name: MAX_COST_FIELD,
+  in: "query",
+  required: false,
+  description: "The highest charge in credits, like the header `X-Max-Cost`.",
+  schema: { type: "string", pattern: MAX_COST_PATTERN },
+};
 const MAX_COST_PROPERTY = {
   description: MAX_COST_DESCRIPTION,
   anyOf: [{ type: "number", minimum: 0, maximum: CREDITS_MAX }, { type: "string", pattern: MAX_COST_PATTERN }, { type: "null" }],
 };
 
-/** Whether the cost of its generations can be capped. */
-function isBounded({ isGeneration, isBounded: isStated }: RecordedEndpoint): boolean {
-  return isStated ?? isGeneration ?? false;
-}
-
 /** The body schema with the field that the endpoint itself reads. */
-function withMaxCost<Schema extends ObjectSchema>(endpoint: RecordedEndpoint, schema: Schema): Schema {
+function withMaxCost<Schema extends ObjectSchema>(endpoint: Contract, schema: Schema): Schema {
   return isBounded(endpoint) ? { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY } } : schema;
 }
 
@@ -147,55 +172,44 @@ const ERROR = { $ref: "#/components/responses/Error" };
 const ERROR_PAGE = { description: "A page with an error message.", content: { "text/html": { schema: { type: "string" } } } };
 const OAUTH_ERROR = { $ref: "#/components/responses/OAuthError" };
 
-function mayAnswer(status: string, method: string, endpoint: RecordedEndpoint, path: string): boolean {
-  const hasBody = [endpoint.body, endpoint.form, endpoint.reads].some((taken) => taken !== undefined);
+function mayAnswer(status: string, method: string, contract: Contract, path: string): boolean {
+  const hasBody = [contract.body, contract.form, contract.reads].some((taken) => taken !== undefined);
   if (status === "413" || status === "415") return hasBody;
   if (status === "404") return path.includes("{");
-  if (endpoint.isOAuth && ["401", "403"].includes(status)) return false;
+  if (contract.isOAuth && ["401", "403"].includes(status)) return false;
   if (["402", "409", "502", "504"].includes(status))
-    return !endpoint.isPublic && !path.startsWith("/account") && (hasBody || method === "GET");
+    return !contract.isPublic && !path.startsWith("/account") && (hasBody || method === "GET");
   return true;
 }
 
-function toSuccess({ answer, contentTypes, hasNoContent, isUpgrade, redirect }: Operation, headers: Json): Json {
-  if (isUpgrade) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
-  if (hasNoContent) return { "204": { description: "The request succeeded." } };
+function toSuccess({ json, types, status, redirect }: Answer, isGenerated: boolean): Json {
+  if (status === 101) return { "101": { description: "The WebSocket is open." }, "426": ERROR };
+  if (status === 204) return { "204": { description: "The request succeeded." } };
   const content: Record<string, Json> = {};
-  if (answer) content["application/json"] = { schema: reference(answer) };
-  for (const type of contentTypes ?? []) {
+  if (json) content["application/json"] = { schema: reference(json) };
+  for (const type of types) {
     const isText = type.startsWith("text/");
     // A stream's schema would be that of its events, which the answer beside it describes.
     const schema = type === EVENT_STREAM ? {} : isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
     setOwnValue(content, type, { schema });
   }
-  const answered = { "200": { description: "The request succeeded.", ...headers, content } };
+  const answered = { "200": { description: "The request succeeded.", ...(isGenerated && { headers: HEADER_REFERENCES }), content } };
   return { ...answered, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
 }
 
-/** Blank text is rejected. */
-const PROMPTS = new Set(["prompt", "text"]);
-
-function pathParameters(path: string): Json[] {
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
-    name,
-    in: "path",
-    required: true,
-    schema: PROMPTS.has(name) ? { type: "string", pattern: "\\S" } : { type: "string", minLength: 1 },
-    ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
-  }));
+function queryParameters(contract: Contract): Json[] {
+  if (!contract.query) return [];
+  return [...toParameters("query", contract.query), ...(isBounded(contract) ? [MAX_COST_QUERY] : [])];
 }
 
-function queryParameters(endpoint: RecordedEndpoint): Json[] {
-  const { query } = endpoint;
-  if (!query) return [];
-  const { properties = {}, required = [] } = toSchema(query, "input") as { properties?: Record<string, Json>; required?: string[] };
-  const bound = isBounded(endpoint) ? { [MAX_COST_FIELD]: { type: "string", pattern: MAX_COST_PATTERN } } : {};
-  return Object.entries<Json>({ ...properties, ...bound }).map(([name, schema]) => ({
+function toParameters(place: "path" | "query", schema: z.ZodType): Json[] {
+  const { properties = {}, required = [] } = toSchema(schema, "input") as { properties?: Record<string, Json>; required?: string[] };
+  return Object.entries(properties).map(([name, { description, ...stated }]) => ({
     name,
-    in: "query",
+    in: place,
     required: required.includes(name),
-    schema: isPlainText(schema) ? { ...schema, pattern: "^[^\\u0000]*$" } : schema,
-    ...(Object.hasOwn(PARAMETERS, name) && { description: ownValue(PARAMETERS, name) }),
+    schema: place === "query" && isPlainText(stated) ? { ...stated, pattern: "^[^\\u0000]*$" } : stated,
+    ...(description !== undefined && { description }),
   }));
 }
 
@@ -210,7 +224,7 @@ function withExample(parameter: Json, { parameters }: Example): Json {
   return example === undefined ? parameter : { ...parameter, example };
 }
 
-function requestBody(endpoint: RecordedEndpoint, example: Example): Json | null {
+function requestBody(endpoint: Contract, example: Example): Json | null {
   const { body: own, form: ownForm, isOAuth, reads } = endpoint;
   const body = own ?? reads?.body;
   const form = ownForm ?? reads?.form;
@@ -224,7 +238,7 @@ function requestBody(endpoint: RecordedEndpoint, example: Example): Json | null 
   return { required: true, content };
 }
 
-function toFormSchema(endpoint: RecordedEndpoint, form: NonNullable<RecordedEndpoint["form"]>, example: Json): Json {
+function toFormSchema(endpoint: Contract, form: NonNullable<Contract["form"]>, example: Json): Json {
   const schema = ofTexts(withMaxCost(endpoint, toSchema(form.fields, "input")));
   const file = { type: "string", format: "binary" };
   const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
@@ -261,24 +275,25 @@ function ofTexts({ properties = {}, ...schema }: ObjectSchema): ObjectSchema {
   return { ...schema, properties: Object.fromEntries(fields) };
 }
 
-function jsonContent(description: string, answer: AnswerName): Json {
+function jsonContent(description: string, answer: NamedSchema): Json {
   return { description, content: { "application/json": { schema: reference(answer) } } };
 }
 
-function reference(answer: AnswerName): Json {
-  return { $ref: `#/components/schemas/${answer}` };
+function reference({ name }: NamedSchema): Json {
+  return { $ref: `#/components/schemas/${name}` };
 }
 
 /**
  * Describes the sent form of an input and the received form of an output. Constraints that JSON Schema cannot express are omitted.
  */
 function toSchema(schema: z.ZodType, io: "input" | "output"): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline", override: describeUnit }) as Json;
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline", override: describe }) as Json;
   return rest;
 }
 
-/** Adds the unit of a number, which error messages also state (lib/issue-words.ts). */
-function describeUnit({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }): void {
+/** Dates are sent as text. Adds the unit of a number, which error messages also state (lib/issue-words.ts). */
+function describe({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }): void {
+  if (zodSchema._zod.def.type === "date") jsonSchema.type = "string";
   const unit = unitOf(zodSchema);
   if (unit !== undefined) jsonSchema.description ??= `In ${unit}.`;
 }
@@ -302,9 +317,7 @@ const GENERATION_HEADERS = {
   ),
 } as const;
 
-const REFERENCES = Object.fromEntries(Object.keys(GENERATION_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-
-/** For operations that generate: those that accept an `Idempotency-Key`, and GETs that the content cache serves. */
-function generationHeadersOf(isGeneration: boolean | undefined, path: string): { readonly headers?: typeof REFERENCES } {
-  return isGeneration || /^\/(?:text|image|video|audio)\/\{/.test(path) ? { headers: REFERENCES } : {};
-}
+/** For operations that generate. */
+const HEADER_REFERENCES = Object.fromEntries(
+  Object.keys(GENERATION_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+);

@@ -8,6 +8,7 @@ import type { RedirectUrl } from "../../services/api-keys/redirect-url.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
 import { authorizationQuery } from "../../services/authorizations/request-input.js";
 import type { Services } from "../../services/services.js";
+import { sentOrRedirect } from "../openapi/answer.js";
 import type { Route } from "../route.js";
 import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
@@ -72,6 +73,16 @@ const decisionForm = z.discriminatedUnion("decision", [
 
 type Needed = Pick<Services, "authorizations" | "accounts" | "catalog">;
 
+const AUTHORIZE = {
+  id: "authorize",
+  tag: "Authorization",
+  summary: "Shows the consent page, on which a person lets an app spend their credits. Open it in a browser.",
+  description:
+    "The browser is redirected with `#api_key=...&state=...`, or with `?code=...&state=...&iss=...` when a challenge was sent. A denial is redirected with `error=access_denied`. An invalid request is answered with an error page of the gateway.",
+  answer: sentOrRedirect({ status: "303", why: "To the sign-in page, when no one is signed in." }, "text/html"),
+  example: { parameters: { redirect_url: "https://example.com/callback" } },
+} as const;
+
 export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: Needed): void {
   const { authorizations } = services;
   const show = async (
@@ -85,6 +96,7 @@ export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: N
   };
   route("/authorize", {
     GET: page({
+      operation: AUTHORIZE,
       query: authorizationQuery,
       handler: async (ctx, { query, session, exchange, formToken, base }) => {
         if (session) return show(ctx, await authorizations.create(ctx, query), { formToken, base, returnTo: exchange.req.originalUrl });

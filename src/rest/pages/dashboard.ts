@@ -12,6 +12,7 @@ import { notFound } from "../../errors.js";
 import { type Asset, builtAsset, sendAsset } from "../../http/built-assets.js";
 import type { AnswerType } from "../../lib/content-types.js";
 import { chosenTokens, MARK_STYLE, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
+import { openEndpoint } from "../open-endpoint.js";
 import type { Route } from "../route.js";
 import { html } from "./html.js";
 import type { WholePage } from "./page.js";
@@ -114,10 +115,13 @@ export function addDashboardRoutes(route: Route, page: PageEndpoint, dashboard: 
   });
   route(HOME_PATH, { GET: show });
   route(`${HOME_PATH}/assets/:name`, {
-    GET: async (exchange) => {
-      const name = exchange.parameter("name");
-      await sendAsset(exchange, name, await dashboard.asset(name));
-    },
+    GET: openEndpoint({
+      id: null,
+      handler: async (exchange) => {
+        const name = exchange.parameter("name");
+        await sendAsset(exchange, name, await dashboard.asset(name));
+      },
+    }),
   });
   route(`${HOME_PATH}/*page`, { GET: show });
 }

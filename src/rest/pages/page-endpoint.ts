@@ -17,7 +17,9 @@ import type { BrowserRequest } from "../../services/access/access.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { CsrfTokens } from "../../services/sessions/csrf-tokens.js";
-import type { RouteHandler } from "../route.js";
+import type { Answer } from "../openapi/answer.js";
+import type { Operation } from "../openapi/contract.js";
+import { type RouteHandler, withContract } from "../route.js";
 import { headersOfPage, sendErrorPage } from "./error-page.js";
 import { type FormFields, readFormFields } from "./form.js";
 import { type Page, type PageAnswer, sendPageAnswer } from "./page.js";
@@ -37,6 +39,8 @@ export interface PageRequest<Form, Query> {
 }
 
 export interface PageOptions<Form, Query> {
+  /** Only of pages that apps open: others are not in the contract. */
+  readonly operation?: Operation<Answer<"sent">>;
   /** Fields of the posted form, other than `form_token`. */
   readonly form?: z.ZodType<Form>;
   readonly query?: z.ZodType<Query>;
@@ -81,8 +85,8 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
 ]);
 
 export function createPageEndpoint(settings: PageSettings): PageEndpoint {
-  return ({ form, query, isSignedIn = false, hasForms = true, handler, onRefused }) =>
-    async (exchange) => {
+  return ({ operation = { id: null }, form, query, isSignedIn = false, hasForms = true, handler, onRefused }) => {
+    const answerPage = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
@@ -115,6 +119,8 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
         allowance?.release();
       }
     };
+    return withContract(answerPage, { ...operation, isPublic: true, readsKey: false, isPage: true, ...(query && { query }) });
+  };
 }
 
 async function answerOf(answer: () => PageAnswer | Promise<PageAnswer>): Promise<PageAnswer> {

@@ -1,5 +1,5 @@
 /** The caller's account: profile, balance, and low-balance threshold (docs/spec/accounts.md). */
-
+import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
 import { requireKeyManager, requireSession } from "../../services/access/permissions.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
@@ -7,12 +7,48 @@ import { updateProfileInput } from "../../services/accounts/profiles.js";
 import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/credits/low-balance.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
+import { json } from "../openapi/answer.js";
+import { credits, nullableText, time } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
+
+const profile = json(
+  "Profile",
+  z.looseObject({
+    name: nullableText,
+    email: nullableText,
+    githubUsername: nullableText,
+    image: nullableText,
+    tier: nullableText,
+    createdAt: time,
+    nextResetAt: time.nullable(),
+  }),
+);
+
+const balance = json("Balance", z.object({ balance: credits }));
+
+const lowBalance = json(
+  "LowBalance",
+  z.object({
+    threshold: z.number().nullable().describe("The balance in credits below which the alert is sent. Null: no alert."),
+    since: time.nullable().describe("Since when the balance has been below the threshold."),
+  }),
+);
 
 export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, profiles }: Pick<Services, "accounts" | "profiles">): void {
   route("/profile", {
-    GET: endpoint({ handler: async (ctx) => toProfile(await accounts.profile(ctx)) }),
+    GET: endpoint({
+      id: "getProfile",
+      tag: "Account",
+      summary: "Returns the profile of the account (permission `profile`).",
+      answer: profile,
+      handler: async (ctx) => toProfile(await accounts.profile(ctx)),
+    }),
     PATCH: endpoint({
+      id: "updateProfile",
+      tag: "Account",
+      summary: "Updates the profile of the account. Sessions only.",
+      answer: profile,
+      example: { body: { name: "Ada" } },
       requires: requireSession,
       body: updateProfileInput,
       handler: async (ctx, { body }) => {
@@ -22,16 +58,38 @@ export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, p
       },
     }),
   });
-  route("/balance", { GET: endpoint({ handler: async (ctx) => toBalance(await accounts.balance(ctx)) }) });
+  route("/balance", {
+    GET: endpoint({
+      id: "getBalance",
+      tag: "Account",
+      summary: "Returns the available credits (permission `balance`).",
+      description: "For a key with its own budget, the rest of that budget.",
+      answer: balance,
+      handler: async (ctx) => toBalance(await accounts.balance(ctx)),
+    }),
+  });
 }
 
-export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, { lowBalance }: Pick<Services, "lowBalance">): void {
+export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, services: Pick<Services, "lowBalance">): void {
   route("/balance/threshold", {
-    GET: endpoint({ handler: async (ctx) => toLowBalance(await lowBalance.get(ctx)) }),
+    GET: endpoint({
+      id: "getLowBalanceThreshold",
+      tag: "Account",
+      summary: "Returns the low-balance alert (permission `balance`).",
+      answer: lowBalance,
+      handler: async (ctx) => toLowBalance(await services.lowBalance.get(ctx)),
+    }),
     PATCH: endpoint({
+      id: "setLowBalanceThreshold",
+      tag: "Account",
+      summary: "Sets the threshold of the low-balance alert (a secret key with `keys`).",
+      description:
+        "Each fall of the balance below the threshold is sent once, by the webhook `balance.low` and the GraphQL subscription `balanceLow`.",
+      answer: lowBalance,
+      example: { body: { threshold: 1 } },
       requires: requireKeyManager,
       body: setLowBalanceThresholdInput,
-      handler: async (ctx, { body }) => toLowBalance(await lowBalance.setThreshold(ctx, body)),
+      handler: async (ctx, { body }) => toLowBalance(await services.lowBalance.setThreshold(ctx, body)),
     }),
   });
 }

@@ -1,5 +1,5 @@
 /** API keys of the account, and the calling key (docs/spec/keys.md#operations). */
-
+import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
 import { API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import { requireKeyManager } from "../../services/access/permissions.js";
@@ -8,17 +8,83 @@ import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
+import { json } from "../openapi/answer.js";
+import { amount, credits, nullableText, pathId, time } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
+
+const shared = {
+  id: z.string(),
+  name: z.string(),
+  type: z.enum(["secret", "publishable"]),
+  prefix: z.enum(["sk", "pk"]),
+  start: z.string().describe("The first ten characters of the key."),
+  expiresAt: time.nullable(),
+  permissions: z.array(z.string()),
+  creditBudget: credits
+    .nullable()
+    .describe(
+      "The credits that the key can still spend: the smallest remaining budget of the key and the keys that created it. Null: unlimited.",
+    ),
+};
+
+const apiKey = json(
+  "ApiKey",
+  z.looseObject({
+    ...shared,
+    allowedModels: z.array(z.string()).nullable(),
+    createdAt: time,
+    lastUsedAt: time.nullable(),
+    parentId: nullableText.describe(
+      "The key that created this one. This key also draws on the parent's budget, cannot exceed the parent's permissions, and ends with it. Null when no key created it.",
+    ),
+    origin: z.enum(["created", "redirect_flow", "device_flow"]),
+    app: z
+      .object({ id: z.string(), name: z.string() })
+      .nullable()
+      .describe("The app that the key was granted to, identified by its app key."),
+    redirectUrls: z.array(z.string()).describe("For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL."),
+  }),
+);
+
+const createdApiKey = json(
+  "CreatedApiKey",
+  z.looseObject({ ...shared, key: z.string().describe("The complete key. It is shown only once.") }),
+);
+
+const currentApiKey = json(
+  "CurrentApiKey",
+  z.looseObject({
+    valid: z.boolean(),
+    type: shared.type,
+    name: z.string(),
+    expiresAt: time.nullable(),
+    expiresIn: amount.nullable().describe("Whole seconds until the key expires."),
+    permissions: z.array(z.string()),
+    creditBudget: credits.nullable(),
+    rateLimitEnabled: z.boolean(),
+  }),
+);
+
+const byId = z.object({ id: pathId("The ID of the key.") });
 
 export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: Pick<Services, "apiKeys">): void {
   route("/keys", {
     GET: endpoint({
+      id: "listKeys",
+      tag: "Keys",
+      summary: "Lists the account's keys, without their secrets.",
+      answer: json("ApiKeyList", z.object({ data: z.array(apiKey.schema) })),
       handler: async (ctx) => {
         const page = await apiKeys.list(ctx, { first: API_KEYS_PER_ACCOUNT_MAX });
         return { data: page.items.map(toApiKey) };
       },
     }),
     POST: endpoint({
+      id: "createKey",
+      tag: "Keys",
+      summary: "Creates a key. It is shown only once.",
+      answer: createdApiKey,
+      example: { body: { name: "My app", type: "secret", allowedModels: ["sandbox/text"], creditBudget: 5, expiresIn: 2_592_000 } },
       requires: requireKeyManager,
       body: createApiKeyInput,
       handler: async (ctx, { body, exchange }) => {
@@ -30,19 +96,36 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
   });
   route("/keys/:id", {
     PATCH: endpoint({
+      id: "updateKey",
+      tag: "Keys",
+      summary: "Updates a key.",
+      answer: apiKey,
+      example: { body: { name: "My app", creditBudget: 10 } },
+      params: byId,
       requires: requireKeyManager,
       body: updateApiKeyInput,
-      handler: async (ctx, { body, exchange }) => toApiKey(await apiKeys.update(ctx, exchange.parameter("id"), body)),
+      handler: async (ctx, { params, body }) => toApiKey(await apiKeys.update(ctx, params.id, body)),
     }),
     DELETE: endpoint({
-      handler: async (ctx, { exchange }) => {
-        const { id } = await apiKeys.revoke(ctx, exchange.parameter("id"));
-        return { id, revoked: true };
+      id: "revokeKey",
+      tag: "Keys",
+      summary: "Revokes a key and all keys that descend from it, on all gateways within a second.",
+      answer: json("RevokedApiKey", z.object({ id: z.string(), revoked: z.literal(true) })),
+      params: byId,
+      handler: async (ctx, { params }) => {
+        const { id } = await apiKeys.revoke(ctx, params.id);
+        return { id, revoked: true as const };
       },
     }),
   });
   route("/key", {
-    GET: endpoint({ handler: async (ctx) => toCurrentApiKey(await apiKeys.current(ctx)) }),
+    GET: endpoint({
+      id: "getCurrentKey",
+      tag: "Keys",
+      summary: "Returns the calling key. Works with any key.",
+      answer: currentApiKey,
+      handler: async (ctx) => toCurrentApiKey(await apiKeys.current(ctx)),
+    }),
   });
 }
 

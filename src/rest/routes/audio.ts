@@ -1,4 +1,5 @@
 /** Audio (docs/spec/audio.md): GET /audio/{text} as bytes, speech and transcriptions in OpenAI's format. */
+import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
@@ -19,6 +20,8 @@ import type { Receipt } from "../../services/generation/receipt.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
+import { EVENT_STREAM, json, sent, writtenJson } from "../openapi/answer.js";
+import { pathText } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 import { sendSpeechEvents } from "../streaming.js";
@@ -27,10 +30,16 @@ import { sendSpeechEvents } from "../streaming.js";
 export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick<Services, "audio">): void {
   route("/audio/*text", {
     GET: endpoint({
+      id: "getAudio",
+      tag: "Audio",
+      summary: "Generates speech from text, or music with a music model.",
+      answer: sent("audio/mpeg"),
+      example: { parameters: { text: "Hello!", model: "sandbox/speech" } },
       isForAgents: true,
       isBounded: true,
+      params: z.object({ text: pathText("The text to speak, or a description of the music. May contain slashes.") }),
       query: audioQuery,
-      handler: (ctx, { query, exchange }) => sendGenerated(exchange, audio.ask(ctx, exchange.parameter("text"), query)),
+      handler: (ctx, { params, query, exchange }) => sendGenerated(exchange, audio.ask(ctx, params.text, query)),
     }),
   });
 }
@@ -39,6 +48,11 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
 export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pick<Services, "speech">): void {
   route("/v1/audio/speech", {
     POST: endpoint({
+      id: "createSpeech",
+      tag: "Audio",
+      summary: "Generates speech, in OpenAI's wire format.",
+      answer: sent("audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm", EVENT_STREAM),
+      example: { body: { model: "sandbox/speech", input: "Hello!", voice: "alloy", response_format: "mp3" } },
       isForAgents: true,
       isGeneration: true,
       body: speechInput,
@@ -140,6 +154,11 @@ const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
 export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { transcriptions }: Pick<Services, "transcriptions">): void {
   route("/v1/audio/transcriptions", {
     POST: endpoint({
+      id: "createTranscription",
+      tag: "Audio",
+      summary: "Transcribes a recording, in OpenAI's wire format.",
+      answer: writtenJson(json("Transcription", z.looseObject({ text: z.string() })), "text/plain", "text/vtt"),
+      example: { form: { model: "sandbox/transcription", response_format: "json" } },
       isForAgents: true,
       isGeneration: true,
       form: {

@@ -4,9 +4,12 @@ import { stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import * as z from "zod";
 import { notFound } from "../../errors.js";
 import type { Exchange } from "../../http/exchange.js";
 import type { AnswerType } from "../../lib/content-types.js";
+import { openEndpoint } from "../open-endpoint.js";
+import { json, writtenJson } from "../openapi/answer.js";
 import { createOpenApiDocument } from "../openapi/document.js";
 import type { RecordedRoute } from "../openapi/record.js";
 import type { Route } from "../route.js";
@@ -58,21 +61,30 @@ const PAGE_POLICY =
 export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]): void {
   let document: Buffer | null = null;
   route("/openapi.json", {
-    GET: (exchange) => {
-      document ??= Buffer.from(JSON.stringify(createOpenApiDocument(recorded)));
-      exchange.sendBytes(document, "application/json; charset=utf-8");
-    },
+    GET: openEndpoint({
+      id: "getOpenApi",
+      tag: "Service",
+      summary: "Returns this document.",
+      answer: writtenJson(json("OpenApi", z.looseObject({ openapi: z.string() }))),
+      handler: (exchange) => {
+        document ??= Buffer.from(JSON.stringify(createOpenApiDocument(recorded)));
+        exchange.sendBytes(document, "application/json; charset=utf-8");
+      },
+    }),
   });
   route("/docs", {
-    GET: (exchange) => {
-      exchange.setHeaders({
-        "Content-Security-Policy": PAGE_POLICY,
-        "Referrer-Policy": "no-referrer",
-      });
-      exchange.sendBytes(Buffer.from(PAGE), "text/html; charset=utf-8");
-    },
+    GET: openEndpoint({
+      id: null,
+      handler: (exchange) => {
+        exchange.setHeaders({
+          "Content-Security-Policy": PAGE_POLICY,
+          "Referrer-Policy": "no-referrer",
+        });
+        exchange.sendBytes(Buffer.from(PAGE), "text/html; charset=utf-8");
+      },
+    }),
   });
-  route("/docs/:asset", { GET: sendAsset });
+  route("/docs/:asset", { GET: openEndpoint({ id: null, handler: sendAsset }) });
 }
 
 async function sendAsset(exchange: Exchange): Promise<void> {

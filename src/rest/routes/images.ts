@@ -1,6 +1,5 @@
 /** Images (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
-import { wrongField } from "../../errors.js";
-import type { Exchange } from "../../http/exchange.js";
+import * as z from "zod";
 import type { UploadedFiles } from "../../http/uploads.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
@@ -9,15 +8,32 @@ import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from 
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
+import { json, sent, writtenJson } from "../openapi/answer.js";
+import { MILL, nonBlankPathText, PIXEL, seconds } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 
 /** Bytes of a form beside its files: texts and boundaries. */
 const FORM_FIELDS_BYTES_MAX = 1024 * 1024;
 
+const imagesAnswer = writtenJson(
+  json(
+    "Images",
+    z.looseObject({
+      created: seconds,
+      data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional(), revised_prompt: z.string().optional() })),
+    }),
+  ),
+);
+
 export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pick<Services, "images">): void {
   route("/v1/images/generations", {
     POST: endpoint({
+      id: "createImage",
+      tag: "Images",
+      summary: "Generates images, in OpenAI's wire format.",
+      answer: imagesAnswer,
+      example: { body: { model: "sandbox/image", prompt: MILL, size: "256x256" } },
       isForAgents: true,
       isGeneration: true,
       body: imageGenerationInput,
@@ -30,6 +46,14 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   });
   route("/v1/images/edits", {
     POST: endpoint({
+      id: "editImage",
+      tag: "Images",
+      summary: "Edits images, in OpenAI's wire format.",
+      answer: imagesAnswer,
+      example: {
+        body: { model: "sandbox/image", prompt: "At night", image: `data:image/png;base64,${PIXEL}`, size: "256x256" },
+        form: { model: "sandbox/image", prompt: "At night", size: "256x256" },
+      },
       isForAgents: true,
       isGeneration: true,
       body: imageEditInput,
@@ -48,22 +72,22 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
   });
   route("/image/*prompt", {
     GET: endpoint({
+      id: "getImage",
+      tag: "Images",
+      summary: "Generates an image from a prompt, or a video with a video model.",
+      answer: sent("image/jpeg", "image/png", "video/mp4"),
+      example: { parameters: { prompt: MILL, model: "sandbox/image" } },
       isForAgents: true,
       isBounded: true,
+      params: z.object({ prompt: nonBlankPathText("A description of the content to generate. May contain slashes.") }),
       query: imageQuery,
-      handler: (ctx, { query, exchange }) => sendGenerated(exchange, images.ask(ctx, promptOf(exchange), query)),
+      handler: (ctx, { params, query, exchange }) => sendGenerated(exchange, images.ask(ctx, params.prompt, query)),
     }),
   });
 }
 
 function toImageFiles({ image = [], mask = [] }: UploadedFiles) {
   return { images: image, mask: mask[0] ?? null };
-}
-
-function promptOf(exchange: Exchange): string {
-  const prompt = exchange.parameter("prompt");
-  if (prompt.trim() === "") throw wrongField("prompt", "must not be empty");
-  return prompt;
 }
 
 /** OpenAI's images object, in pieces. Base64 of images is large, so it is inserted without serializing it. */

@@ -35,6 +35,7 @@ const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(R
 export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Services, "mcp">): void {
   route("/mcp", {
     POST: endpoint({
+      id: null,
       isForAgents: true,
       // The protocol server checks the rest.
       body: z.looseObject({}),

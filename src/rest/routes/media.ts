@@ -22,9 +22,12 @@ import { parseInput } from "../../services/requests/input.js";
 import { queryFlag, queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
+import { openEndpoint } from "../open-endpoint.js";
+import { json, jsonOr, type Nothing, sentOrRedirect } from "../openapi/answer.js";
+import { amount, cursorText, nullableText, PIXEL, PIXEL_ID, pathId, time } from "../openapi/schemas.js";
 import { sendErrorAsAsked } from "../pages/error-page.js";
 import { queryCursor } from "../query.js";
-import type { Route, RouteHandler } from "../route.js";
+import type { Route } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
 import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.js";
 
@@ -32,8 +35,32 @@ import { readUploadBody, UPLOAD_BODIES, type UploadSink } from "../upload-body.j
 const VERSION = "2.0.0";
 
 const uploadQuery = z.object({
-  /** Strips an image's metadata. */
-  strip: queryFlag.default(false),
+  strip: queryFlag.default(false).describe("Removes metadata from an image: location, time and camera."),
+});
+
+const file = { id: z.string(), contentType: z.string(), size: amount, tags: z.array(z.string()), createdAt: time };
+const metadata = {
+  ...file,
+  name: nullableText,
+  expiresAt: time.nullable().describe("When the file is deleted. Null: it is kept until an owner deletes it."),
+};
+
+const mediaUpload = json(
+  "MediaUpload",
+  z.union([
+    z.looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() }),
+    z.looseObject({
+      id: z.string(),
+      uploadUrl: z.string(),
+      method: z.literal("PUT"),
+      headers: z.record(z.string(), z.string()),
+      expiresAt: time,
+    }),
+  ]),
+);
+
+const byMedia = z.object({
+  media: pathId("The ID of a file: the first 16 hexadecimal digits of its SHA-256, or a UUID for a direct upload to the blob store."),
 });
 
 type MediaServices = Pick<Services, "blobTransfers" | "bodies" | "media" | "mediaLinks" | "mediaObjects">;
@@ -46,10 +73,23 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
     return mediaObjects.createUpload(ctx, parseInput(createUploadInput, body));
   };
   route("/", {
-    GET: (exchange) => exchange.sendJson({ name: "Sluice media", version: VERSION }),
+    GET: openEndpoint({
+      id: "getMediaHost",
+      tag: "Media",
+      summary: "Describes the media host.",
+      answer: json("MediaHost", z.looseObject({ name: z.string(), version: z.string() })),
+      handler: () => ({ name: "Sluice media", version: VERSION }),
+    }),
   });
   route("/upload", {
     POST: endpoint({
+      id: "uploadMedia",
+      tag: "Media",
+      summary: "Stores a file of up to 10 MiB for 14 days.",
+      description:
+        "The body is a form with the field `file`, JSON `{ data (base64), contentType, name }`, or the file itself. Uploading the file again restarts the 14 days. JSON without `data`, `{ contentType, size, name, tags }`, returns a URL to upload a file of up to 100 MiB to.",
+      answer: mediaUpload,
+      example: { body: { data: PIXEL, contentType: "image/png", name: "pixel.png" }, form: {} },
       requires: requireAccount,
       query: uploadQuery,
       reads: UPLOAD_BODIES,
@@ -69,10 +109,21 @@ export function addMediaRoutes(route: Route, endpoint: Endpoint, services: Media
   addMediaObjectRoutes(route, endpoint, services);
   addBlobTransferRoutes(route, services);
   route("/:media", {
-    GET: openHandler(async (exchange) => {
-      const item = await media.get(exchange.parameter("media"));
-      await (item.kind === "file" ? sendMedia(exchange, item.file) : sendMediaObject(exchange, item.object, mediaObjects));
-    }, home),
+    GET: openEndpoint({
+      id: "getMedia",
+      tag: "Media",
+      summary: "Returns a stored file. Needs no credentials. The content of a URL never changes.",
+      answer: sentOrRedirect(
+        { status: "302", why: "To a URL of the blob store that is valid for five minutes, for files that were uploaded directly to it." },
+        "*/*",
+      ),
+      example: { parameters: { media: PIXEL_ID } },
+      params: byMedia,
+      handler: orErrorPage(async (exchange, params) => {
+        const item = await media.get(params.media);
+        await (item.kind === "file" ? sendMedia(exchange, item.file) : sendMediaObject(exchange, item.object, mediaObjects));
+      }, home),
+    }),
   });
 }
 
@@ -95,23 +146,41 @@ async function toHeaders({ id, contentType: stored, name }: StoredMedia): Promis
 const REDIRECT_MAX_AGE_SECONDS = 60;
 
 const listQuery = z.object({
-  /** With it files of all accounts; without it, the caller's own. */
-  tag: z.string().optional(),
-  limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT),
-  cursor: queryCursor("media").optional(),
+  tag: z.string().optional().describe("Lists files of all accounts with this tag."),
+  limit: queryInteger(z.int().min(1).max(MEDIA_PAGE_SIZE_MAX)).default(MEDIA_PAGE_SIZE_DEFAULT).describe("The maximum number of rows."),
+  cursor: queryCursor("media").optional().describe(cursorText),
 });
+
+const mediaList = json(
+  "MediaList",
+  z.looseObject({
+    items: z.array(z.looseObject({ ...metadata, url: z.string() })),
+    nextCursor: z.string().nullable(),
+    hasMore: z.boolean(),
+  }),
+);
 
 function addMediaObjectRoutes(route: Route, endpoint: Endpoint, { media, mediaObjects }: Pick<Services, "media" | "mediaObjects">): void {
   route("/upload/:media/complete", {
     POST: endpoint({
-      handler: async (ctx, { exchange }) => {
-        const { id, url, contentType, size, tags, createdAt } = await mediaObjects.complete(ctx, exchange.parameter("media"));
+      id: "completeUpload",
+      tag: "Media",
+      summary: "Completes an upload, so that the file can be read.",
+      description: "409 when no file has arrived yet, 400 when it differs from the announced one.",
+      answer: json("MediaObject", z.looseObject({ ...file, url: z.string() })),
+      params: byMedia,
+      handler: async (ctx, { params }) => {
+        const { id, url, contentType, size, tags, createdAt } = await mediaObjects.complete(ctx, params.media);
         return { id, url, contentType, size, tags, createdAt };
       },
     }),
   });
   route("/media", {
     GET: endpoint({
+      id: "listMedia",
+      tag: "Media",
+      summary: "Lists files with a tag, newest first. Without a tag, lists the account's own tagged files, which needs a key.",
+      answer: mediaList,
       isPublic: true,
       query: listQuery,
       handler: async (ctx, { query: { tag, limit, cursor } }) => {
@@ -122,24 +191,40 @@ function addMediaObjectRoutes(route: Route, endpoint: Endpoint, { media, mediaOb
   });
   route("/media/:media", {
     DELETE: endpoint({
-      handler: async (ctx, { exchange }) => {
-        const { id } = await mediaObjects.delete(ctx, exchange.parameter("media"));
-        return { id, deleted: true };
+      id: "deleteMedia",
+      tag: "Media",
+      summary: "Deletes a tagged file of the account. Needs a secret key.",
+      answer: json("DeletedMedia", z.looseObject({ id: z.string(), deleted: z.literal(true) })),
+      params: byMedia,
+      handler: async (ctx, { params }) => {
+        const { id } = await mediaObjects.delete(ctx, params.media);
+        return { id, deleted: true as const };
       },
     }),
   });
   route("/:media/metadata", {
-    GET: openHandler(async (exchange) => exchange.sendJson(toMetadata(await media.describe(exchange.parameter("media"))))),
+    GET: openEndpoint({
+      id: "getMediaMetadata",
+      tag: "Media",
+      summary: "Returns the metadata of a stored file. Needs no credentials.",
+      answer: jsonOr(json("MediaMetadata", z.looseObject(metadata))),
+      example: { parameters: { media: PIXEL_ID } },
+      params: byMedia,
+      handler: orErrorPage(async (_exchange, params) => toMetadata(await media.describe(params.media))),
+    }),
   });
 }
 
 /** Reading needs no key. Browsers get errors as a page with a link to `home`. */
-function openHandler(answer: (exchange: Exchange) => Promise<void>, home: () => string = () => "/"): RouteHandler {
-  return async (exchange) => {
+function orErrorPage<Params, Value>(
+  answer: (exchange: Exchange, params: Params) => Promise<Value>,
+  home: () => string = () => "/",
+): (exchange: Exchange, params: Params) => Promise<Value | Nothing> {
+  return async (exchange, params) => {
     try {
-      await answer(exchange);
+      return await answer(exchange, params);
     } catch (error) {
-      await sendErrorAsAsked(exchange, error, home());
+      return sendErrorAsAsked(exchange, error, home());
     }
   };
 }
@@ -175,32 +260,45 @@ function toMetadata({ id, contentType, size, name, tags, createdAt, expiresAt }:
 
 // Signed addresses for uploads and downloads of blobs on the gateway's own disk: the signature is the credential.
 
+const byBlob = z.object({ folder: z.string(), name: z.string() });
+
 function addBlobTransferRoutes(route: Route, { blobTransfers, bodies }: Pick<Services, "blobTransfers" | "bodies">): void {
   route("/blobs/:folder/:name", {
-    PUT: openHandler(async (exchange) => {
-      const { headers } = exchange.req;
-      const length = headers["content-length"];
-      // The disk space was reserved with the address.
-      const allowance = bodies.allowPassing();
-      const { sizeBytes } = await blobTransfers.upload(addressOf(exchange), {
-        contentType: headers["content-type"] ?? null,
-        sizeBytes: length === undefined ? null : Number(length),
-        content: streamBody(exchange.req, allowance),
-      });
-      exchange.sendJson({ size: sizeBytes });
+    PUT: openEndpoint({
+      id: null,
+      params: byBlob,
+      handler: orErrorPage(async (exchange, params) => {
+        const { headers } = exchange.req;
+        const length = headers["content-length"];
+        // The disk space was reserved with the address.
+        const allowance = bodies.allowPassing();
+        const { sizeBytes } = await blobTransfers.upload(addressOf(exchange, params), {
+          contentType: headers["content-type"] ?? null,
+          sizeBytes: length === undefined ? null : Number(length),
+          content: streamBody(exchange.req, allowance),
+        });
+        return { size: sizeBytes };
+      }),
     }),
-    GET: openHandler(async (exchange) => {
-      const { sizeBytes, writtenAt, open, ...served } = await blobTransfers.get(addressOf(exchange));
-      // An address allows one upload, so other bytes have another write time.
-      const etag = `"${sizeBytes.toString(16)}-${writtenAt.getTime().toString(16)}"`;
-      await sendStoredFile(exchange, { etag, sizeBytes, open }, safeFileHeaders(served));
+    GET: openEndpoint({
+      id: null,
+      params: byBlob,
+      handler: orErrorPage(async (exchange, params) => {
+        const { sizeBytes, writtenAt, open, ...served } = await blobTransfers.get(addressOf(exchange, params));
+        // An address allows one upload, so other bytes have another write time.
+        const etag = `"${sizeBytes.toString(16)}-${writtenAt.getTime().toString(16)}"`;
+        await sendStoredFile(exchange, { etag, sizeBytes, open }, safeFileHeaders(served));
+      }),
     }),
   });
 }
 
-function addressOf(exchange: Exchange): { readonly key: string; readonly query: URLSearchParams } {
+function addressOf(
+  exchange: Exchange,
+  { folder, name }: z.output<typeof byBlob>,
+): { readonly key: string; readonly query: URLSearchParams } {
   return {
-    key: `${exchange.parameter("folder")}/${exchange.parameter("name")}`,
+    key: `${folder}/${name}`,
     query: new URLSearchParams(exchange.query.parameters),
   };
 }

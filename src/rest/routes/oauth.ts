@@ -1,5 +1,6 @@
 /** Endpoints for OAuth clients: the device flow, the token endpoint of every grant, and the discovery document. */
 import * as z from "zod";
+import type { RequestContext } from "../../context.js";
 import type { UserInfoClaims } from "../../services/accounts/profiles.js";
 import { GRANTABLE_PERMISSIONS } from "../../services/api-keys/grant-terms.js";
 import { exchangeCodeInput, type IssuedToken } from "../../services/authorizations/authorization-codes.js";
@@ -13,8 +14,25 @@ import { OAuthError } from "../../services/authorizations/oauth-error.js";
 import { parseInput } from "../../services/requests/input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import type { OAuthEndpoint, TokenGrant } from "../oauth-endpoint.js";
+import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import { openEndpoint } from "../open-endpoint.js";
+import { json, type ResultOf } from "../openapi/answer.js";
+import { amount, nullableText } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
+
+/** RFC 6749 5.1. */
+const token = json(
+  "Token",
+  z.object({
+    access_token: z.string().describe("The secret key. It is shown only once."),
+    token_type: z.literal("bearer"),
+    scope: z.string().describe("The granted permissions, separated by spaces."),
+    expires_in: amount.describe("Seconds until the key expires."),
+  }),
+);
+
+/** Exchanges a grant for a key. */
+type TokenGrant = (ctx: RequestContext, parameters: unknown) => Promise<ResultOf<typeof token>>;
 
 // The device flow for devices and their apps (docs/spec/authorization.md#device-flow; RFC 8628).
 
@@ -36,6 +54,32 @@ const deviceCodeRequest = z.object({
     .nullish(),
 });
 
+/** RFC 8628 3.2. */
+const deviceCode = json(
+  "DeviceCode",
+  z.object({
+    device_code: z.string().describe("The secret code of the device."),
+    user_code: z.string().describe("The user code to show, in the form XXXX-XXXX."),
+    verification_uri: z.string(),
+    verification_uri_complete: z.string().describe("The URL with the user code, for a QR code."),
+    expires_in: amount.describe("Seconds until the codes expire."),
+    interval: amount.describe("The minimum number of seconds between polls."),
+  }),
+);
+
+/** OpenID Connect Core 5.1. */
+const claims = json(
+  "UserInfo",
+  z.looseObject({
+    sub: z.string(),
+    preferred_username: z.string(),
+    picture: nullableText,
+    name: nullableText.optional(),
+    email: nullableText.optional(),
+    email_verified: z.boolean().optional(),
+  }),
+);
+
 export function addDeviceRoutes(
   route: Route,
   { endpoint, oauth }: { readonly endpoint: Endpoint; readonly oauth: OAuthEndpoint },
@@ -43,13 +87,39 @@ export function addDeviceRoutes(
 ): void {
   route("/api/device/code", {
     POST: oauth({
+      id: "createDeviceCode",
+      tag: "Authorization",
+      summary: "Starts a device authorization (RFC 8628).",
+      description:
+        "`client_id` is an app key. `scope` lists permissions: profile, balance, usage. Show the user code, and poll for the key.",
+      answer: deviceCode,
+      example: { body: { scope: "profile balance" } },
       body: codeRequest,
       handler: async (ctx, { client_id, scope }) => toDeviceCode(await deviceAuthorizations.create(ctx, { clientId: client_id, scope })),
     }),
   });
-  route("/api/device/token", { POST: oauth({ body: deviceCodeRequest, handler: deviceCodeGrant(deviceAuthorizations) }) });
+  route("/api/device/token", {
+    POST: oauth({
+      id: "createDeviceToken",
+      tag: "Authorization",
+      summary: "Returns the key of a device after a person has approved it.",
+      description:
+        "Until then, the answer is 400 with the error `authorization_pending`. Wait for the interval between two polls. A device code works once.",
+      answer: token,
+      example: { body: { device_code: "The device_code of POST /api/device/code" } },
+      body: deviceCodeRequest,
+      handler: deviceCodeGrant(deviceAuthorizations),
+    }),
+  });
   route("/api/device/userinfo", {
-    GET: endpoint({ handler: async (ctx) => toUserInfo(await userInfo.get(ctx)) }),
+    GET: endpoint({
+      id: "getUserInfo",
+      tag: "Authorization",
+      summary: "Returns the account of the calling key, in the format of OpenID Connect. Works with any key.",
+      description: "`name` and `email` need the permission `profile`.",
+      answer: claims,
+      handler: async (ctx) => toUserInfo(await userInfo.get(ctx)),
+    }),
   });
 }
 
@@ -88,6 +158,13 @@ export function addTokenRoutes(route: Route, oauth: OAuthEndpoint, { authorizati
   ]);
   route("/api/oauth/token", {
     POST: oauth({
+      id: "createToken",
+      tag: "Authorization",
+      summary: "Exchanges an authorization code, or a device code, for a key (RFC 6749).",
+      description:
+        "`grant_type` is `authorization_code`, with `code`, `redirect_uri`, `code_verifier` and, when it was sent before, the app key as `client_id`; or `urn:ietf:params:oauth:grant-type:device_code`, with `device_code`. A code can be exchanged once within 10 minutes. A second exchange revokes the key that it was exchanged for.",
+      answer: token,
+      example: { body: { grant_type: DEVICE_CODE_GRANT, device_code: "The device_code of POST /api/device/code" } },
       body: tokenRequest,
       handler: (ctx, body) => {
         const grant = grants.get(body.grant_type);
@@ -100,18 +177,28 @@ export function addTokenRoutes(route: Route, oauth: OAuthEndpoint, { authorizati
 
 // The discovery document of the authorization host (RFC 8414).
 
+const authorizationServer = json(
+  "AuthorizationServer",
+  z.looseObject({ issuer: z.string(), authorization_endpoint: z.string(), token_endpoint: z.string() }),
+);
+
 /** `path` follows the well-known part: the path of the issuer, if any (RFC 8414 3.1). */
 export function addMetadataRoutes(route: Route, { authorizations }: Pick<Services, "authorizations">, path = ""): void {
   route(`/.well-known/oauth-authorization-server${path}`, {
-    GET: (exchange) => {
-      exchange.setHeaders({ "Cache-Control": "public, max-age=300" });
-      exchange.sendJson(toAuthorizationServerMetadata(authorizations.issuer));
-    },
+    GET: openEndpoint({
+      id: "getAuthorizationServer",
+      tag: "Authorization",
+      summary: "Returns the metadata for OAuth clients (RFC 8414).",
+      answer: authorizationServer,
+      handler: (exchange) => {
+        exchange.setHeaders({ "Cache-Control": "public, max-age=300" });
+        return toAuthorizationServerMetadata(authorizations.issuer);
+      },
+    }),
   });
 }
 
-/** RFC 6749 5.1. */
-function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken) {
+function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken): ResultOf<typeof token> {
   return { access_token: accessToken, token_type: "bearer", scope: scope.join(" "), expires_in: expiresIn };
 }
 
@@ -134,7 +221,6 @@ function toAuthorizationServerMetadata(issuer: string) {
   };
 }
 
-/** RFC 8628 3.2. */
 function toDeviceCode({ deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn, interval }: NewDevice) {
   return {
     device_code: deviceCode,
@@ -146,7 +232,6 @@ function toDeviceCode({ deviceCode, userCode, verificationUri, verificationUriCo
   };
 }
 
-/** OpenID Connect Core 5.1. */
 function toUserInfo({ sub, preferredUsername, picture, profile }: UserInfoClaims) {
   return {
     sub,

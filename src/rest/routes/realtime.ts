@@ -39,11 +39,16 @@ import type { RealtimeSession } from "../../services/generation/realtime/run.js"
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { generationHeaders } from "../headers.js";
+import { UPGRADE } from "../openapi/answer.js";
 import type { Route } from "../route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
 
-const realtimeQuery = z.object({ model: z.string().optional(), safe: z.string().optional(), max_cost: z.string().optional() });
+const realtimeQuery = z.object({
+  model: z.string().optional().describe("A model ID or alias. Defaults to the operation's default model."),
+  safe: z.string().optional().describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
+  max_cost: z.string().optional().describe("The highest charge in credits, like the header `X-Max-Cost`."),
+});
 
 const SWITCHING_PROTOCOLS = 101;
 const PROTOCOL = "realtime";
@@ -56,6 +61,13 @@ const BETA_PROTOCOL = "openai-beta.realtime-v1";
 export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
   route(REALTIME_PATH, {
     GET: endpoint({
+      id: "openRealtime",
+      tag: "Audio",
+      summary: "Opens a WebSocket for OpenAI's realtime events.",
+      description:
+        "Needs a key. A browser can send it as the subprotocol `openai-insecure-api-key.<key>`. A session is charged when it ends, for the usage of all its responses as the upstream reports it, or as the gateway counts it where there is no report. Credits are held while the session runs, and before each response; when no more credits can be held, the session ends with an `error` event. Transcription of the caller's audio is charged at the price of the transcription model that `session.update` names, as a separate usage record whose `parent_request_id` is the ID of the session. Sessions other than conversations, tools other than functions, and everything else without a price are rejected. When the caller leaves, the running response is cancelled, and charged as reported.",
+      answer: UPGRADE,
+      errors: ["402", "403", "502", "504"],
       isForAgents: true,
       isPublic: true,
       query: realtimeQuery,

@@ -24,6 +24,9 @@ import {
 } from "../../services/usage/usage.js";
 import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-filter.js";
 import type { Endpoint } from "../endpoint.js";
+import { json, jsonOr } from "../openapi/answer.js";
+import type { Operation } from "../openapi/contract.js";
+import { amount, credits, nullableText, pathId, time } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 
 /** Sorts before every id, so that a page after it starts by time alone. */
@@ -33,30 +36,38 @@ const CSV_PAGE_ROWS = 1_000;
 /** "cached 1 hour", read as the greatest age that a client may assume (docs/spec/usage.md#daily). */
 const DAILY_MAX_AGE_SECONDS = 3_600;
 
-const formatQuery = z.enum(["json", "csv"]).default("json");
+const CSV = "text/csv";
+const formatQuery = z.enum(["json", "csv"]).default("json").describe("The format: json or csv.");
 
 const { shape } = usageFilterInput;
 
 /** The service's filter as query parameters. */
 const filterQuery = {
-  api_key_ids: queryList(shape.apiKeyIds.unwrap().unwrap()).optional(),
-  model_ids: queryList(shape.modelIds.unwrap().unwrap()).optional(),
-  modalities: queryList(shape.modalities.unwrap().unwrap()).optional(),
-  statuses: queryList(shape.statuses.unwrap().unwrap()).optional(),
-  from: queryTime().optional(),
-  to: queryTime().optional(),
-  min_cost_usd: queryCredits().optional(),
-  search: shape.search.unwrap().unwrap().optional(),
+  api_key_ids: queryList(shape.apiKeyIds.unwrap().unwrap()).optional().describe("A comma-separated list of key IDs."),
+  model_ids: queryList(shape.modelIds.unwrap().unwrap())
+    .optional()
+    .describe("A comma-separated list of canonical IDs of requested models."),
+  modalities: queryList(shape.modalities.unwrap().unwrap())
+    .optional()
+    .describe("A comma-separated list of text, image, video, speech, music, transcription, embedding and realtime."),
+  statuses: queryList(shape.statuses.unwrap().unwrap()).optional().describe("A comma-separated list of ok and cancelled."),
+  from: queryTime().optional().describe("Rows at or after this ISO 8601 time."),
+  to: queryTime().optional().describe("Rows before this ISO 8601 time."),
+  min_cost_usd: queryCredits().optional().describe("Rows that cost at least this many credits."),
+  search: shape.search.unwrap().unwrap().optional().describe("A part of a model ID or key name, or the ID of a generation."),
 };
 
 const usageQuery = z
   .object({
     format: formatQuery,
     ...filterQuery,
-    days: queryUsageDays().optional(),
-    limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT),
-    before: queryTime().optional(),
-    before_id: z.uuid("must be the id of a usage record").optional(),
+    days: queryUsageDays().optional().describe("The number of days to go back from `to`, 30 by default. Cannot be combined with `from`."),
+    limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT).describe("The maximum number of rows."),
+    before: queryTime().optional().describe("Rows before this ISO 8601 time."),
+    before_id: z
+      .uuid("must be the id of a usage record")
+      .optional()
+      .describe("The ID of the last row of the previous page, to distinguish rows with the same time as `before`."),
   })
   .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" })
   .refine((query) => query.from === undefined || query.days === undefined, {
@@ -64,11 +75,59 @@ const usageQuery = z
     error: "cannot be given together with `from`",
   });
 
-const usageDailyQuery = z.object({ format: formatQuery, days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT) });
+const usageDailyQuery = z.object({
+  format: formatQuery,
+  days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT).describe("The number of days to go back."),
+});
+
+const usageRow = z.looseObject({
+  id: z.string(),
+  timestamp: z.string(),
+  type: z.string(),
+  model: z.string(),
+  api_key_id: nullableText,
+  api_key: nullableText,
+  api_key_type: nullableText,
+  meter_source: z.enum(["tier", "crypto", "pack"]),
+  input_text_tokens: amount,
+  input_cached_tokens: amount,
+  input_cache_write_tokens: amount,
+  input_audio_tokens: amount,
+  input_image_tokens: amount,
+  output_text_tokens: amount,
+  output_reasoning_tokens: amount,
+  output_audio_tokens: amount,
+  output_image_tokens: amount,
+  output_video_seconds: z.number(),
+  output_audio_seconds: z.number(),
+  cost_usd: credits,
+  response_time_ms: amount,
+  time_to_first_token_ms: amount.nullable(),
+  status: z.enum(["ok", "cancelled"]),
+  usage_source: z.enum(["provider", "estimated", "partial", "bounded"]),
+  request_id: z.string(),
+  parent_request_id: nullableText,
+});
+
+const usageList = json(
+  "Usage",
+  z.looseObject({ usage: z.array(usageRow), count: amount, next_before: time.nullable(), next_before_id: nullableText }),
+);
+
+const usageByDay = json(
+  "UsageDaily",
+  z.looseObject({
+    usage: z.array(z.looseObject({ date: z.string(), model: z.string(), meter_source: z.string(), requests: amount, cost_usd: credits })),
+    count: amount,
+    as_of: time,
+  }),
+);
 
 export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick<Services, "usage">): void {
-  const usageOf = (ownKeyOnly: boolean) =>
+  const usageOf = (words: Pick<Operation, "id" | "tag" | "summary">, ownKeyOnly: boolean) =>
     endpoint({
+      ...words,
+      answer: jsonOr(usageList, CSV),
       requires: ownKeyOnly ? requireAccount : permissionOf("usage"),
       query: usageQuery,
       handler: async (ctx, { query, exchange }) => {
@@ -77,10 +136,21 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
         return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }, USAGE_ROW));
       },
     });
-  route("/usage", { GET: usageOf(false) });
-  route("/key/usage", { GET: usageOf(true) });
+  route("/usage", {
+    GET: usageOf(
+      { id: "listUsage", tag: "Account", summary: "Lists usage records with their costs, newest first (permission `usage`)." },
+      false,
+    ),
+  });
+  route("/key/usage", {
+    GET: usageOf({ id: "listKeyUsage", tag: "Keys", summary: "Lists usage records of the calling key. Works with any key." }, true),
+  });
   route("/usage/daily", {
     GET: endpoint({
+      id: "listDailyUsage",
+      tag: "Account",
+      summary: "Returns requests and costs by day and model (permission `usage`).",
+      answer: jsonOr(usageByDay, CSV),
       requires: permissionOf("usage"),
       query: usageDailyQuery,
       handler: async (ctx, { query, exchange }) => {
@@ -126,18 +196,31 @@ async function* usagePages(usage: Services["usage"], ctx: RequestContext, query:
 
 // Usage of an app's users, for the app's owner (docs/spec/usage.md#app-usage).
 
-const appUsageQuery = z.object({
-  format: z.enum(["json", "csv"]).default("json"),
-  days: queryUsageDays().default(USAGE_DAILY_DAYS_DEFAULT),
-});
+const byApp = z.object({ id: pathId("The ID of the app's publishable key.") });
+
+const appUsageByDay = json(
+  "AppUsageDaily",
+  z.looseObject({
+    usage: z.array(z.looseObject({ date: z.string(), model: z.string(), requests: amount, cost_usd: credits })),
+    count: amount,
+    total: z.looseObject({ requests: amount, cost_usd: credits }),
+    as_of: time,
+  }),
+);
 
 export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }: Pick<Services, "appUsage">): void {
   route("/apps/:id/usage/daily", {
     GET: endpoint({
+      id: "listAppDailyUsage",
+      tag: "Account",
+      summary: "Returns usage by all users of an app, by day and model (permission `usage`).",
+      description: "The ID is that of the app's publishable key. The answer does not identify the users.",
+      answer: jsonOr(appUsageByDay, CSV),
       requires: permissionOf("usage"),
-      query: appUsageQuery,
-      handler: async (ctx, { query, exchange }) => {
-        const usage = await appUsage.daily(ctx, exchange.parameter("id"), { days: query.days });
+      params: byApp,
+      query: usageDailyQuery,
+      handler: async (ctx, { params, query, exchange }) => {
+        const usage = await appUsage.daily(ctx, params.id, { days: query.days });
         if (query.format === "json") return toAppUsage(usage);
         const table = toCsvHeader(APP_USAGE_DAILY_COLUMNS) + toCsvRows(APP_USAGE_DAILY_COLUMNS, usage.days);
         return sendCsv(exchange, "app-usage-daily.csv", [table]);
@@ -146,13 +229,13 @@ export function addAppUsageRoutes(route: Route, endpoint: Endpoint, { appUsage }
   });
 }
 
-const USAGE_DAILY_COLUMNS: Columns<UsageDailyRow> = {
-  date: (row) => row.date,
-  model: (row) => row.model,
-  meter_source: (row) => row.meterSource,
-  requests: (row) => row.requests,
-  cost_usd: (row) => row.costNanocredits,
-};
+const USAGE_DAILY_COLUMNS = {
+  date: (row: UsageDailyRow) => row.date,
+  model: (row: UsageDailyRow) => row.model,
+  meter_source: (row: UsageDailyRow) => row.meterSource,
+  requests: (row: UsageDailyRow) => row.requests,
+  cost_usd: (row: UsageDailyRow) => row.costNanocredits,
+} as const satisfies Columns<UsageDailyRow>;
 
 function toCsvHeader<Row>(columns: Columns<Row>): string {
   return `${Object.keys(columns).join(",")}\r\n`;
@@ -172,12 +255,12 @@ function toCsvCell(cell: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-const APP_USAGE_DAILY_COLUMNS: Columns<AppUsageDay> = {
-  date: (row) => row.date,
-  model: (row) => row.model,
-  requests: (row) => row.requests,
-  cost_usd: (row) => row.costNanocredits,
-};
+const APP_USAGE_DAILY_COLUMNS = {
+  date: (row: AppUsageDay) => row.date,
+  model: (row: AppUsageDay) => row.model,
+  requests: (row: AppUsageDay) => row.requests,
+  cost_usd: (row: AppUsageDay) => row.costNanocredits,
+} as const satisfies Columns<AppUsageDay>;
 
 function toAppUsage({ days, totalRequests, totalCostNanocredits, asOf }: AppUsage) {
   return {

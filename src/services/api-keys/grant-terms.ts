@@ -67,10 +67,11 @@ export const termsQuery = {
     .string()
     .transform((text) => [...new Set(text.split(",").map((name) => name.trim()))].filter(Boolean))
     .pipe(modelNames)
-    .optional(),
-  budget: creditsText.optional(),
-  expiry: dayCount.optional(),
-  permissions: permissionList.optional(),
+    .optional()
+    .describe("A comma-separated list of model IDs that the app wants to use. Defaults to all models."),
+  budget: creditsText.optional().describe("The budget in credits. Defaults to 5."),
+  expiry: dayCount.optional().describe("The lifetime of the key in days. Defaults to 30."),
+  permissions: permissionList.optional().describe("A comma-separated list of profile, balance and usage."),
 };
 export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 

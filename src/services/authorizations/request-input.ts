@@ -29,16 +29,22 @@ export interface AuthorizationInput {
 }
 
 const parameters = z.object({
-  redirect_url: z.string().optional(),
-  redirect_uri: z.string().optional(),
-  app_key: appKeyText.optional(),
-  client_id: appKeyText.optional(),
+  redirect_url: z
+    .string()
+    .optional()
+    .describe("The URL to redirect the browser to: https, or http on localhost. Either it or `redirect_uri` is required."),
+  redirect_uri: z.string().optional().describe("An alias of `redirect_url`."),
+  app_key: appKeyText.optional().describe("The app's publishable key."),
+  client_id: appKeyText.optional().describe("An alias of `app_key`."),
   ...termsQuery,
-  scope: termsQuery.permissions,
-  state: stateText.optional(),
-  response_type: z.literal("code", "must be `code`, or left out for a key in the fragment").optional(),
-  code_challenge: pkceText.optional(),
-  code_challenge_method: z.literal("S256", "must be S256").optional(),
+  scope: termsQuery.permissions.describe("An alias of `permissions`, separated by spaces."),
+  state: stateText.optional().describe("Returned unchanged."),
+  response_type: z
+    .literal("code", "must be `code`, or left out for a key in the fragment")
+    .optional()
+    .describe("code, together with a `code_challenge`."),
+  code_challenge: pkceText.optional().describe("The PKCE code challenge. With it the answer is a code, to exchange for the key."),
+  code_challenge_method: z.literal("S256", "must be S256").optional().describe("The method of the code challenge: S256."),
 });
 
 /** Drops parameters without a value, which count as absent; unknown ones are ignored (RFC 6749 3.1). */

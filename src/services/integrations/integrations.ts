@@ -26,7 +26,9 @@ export const connectIntegrationInput = z.strictObject({
 });
 export type ConnectIntegrationInput = z.output<typeof connectIntegrationInput>;
 
-export const listToolkitsInput = z.object({ search: z.string().max(TOOLKIT_SEARCH_CHARS_MAX).optional() });
+export const listToolkitsInput = z.object({
+  search: z.string().max(TOOLKIT_SEARCH_CHARS_MAX).optional().describe("Words that must all occur."),
+});
 export type ListToolkitsInput = z.output<typeof listToolkitsInput>;
 
 /** Content of the callback link: account, toolkit, and until when (epoch seconds) the page shows the outcome. */

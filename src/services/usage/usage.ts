@@ -241,40 +241,45 @@ function toAppUsage(rows: readonly AppUsageDailyModel[], asOf: Date): AppUsage {
 export type Cell = string | number | bigint | null;
 export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
-export const USAGE_COLUMNS: Columns<UsageRow> = {
-  id: (row) => row.id,
-  timestamp: (row) => row.timestamp.toISOString(),
-  type: (row) => `generate.${row.modality}`,
-  model: (row) => row.model,
-  api_key_id: (row) => row.apiKeyId,
-  api_key: (row) => row.apiKeyName,
-  api_key_type: (row) => row.apiKeyType,
-  meter_source: (row) => row.meterSource,
-  input_text_tokens: (row) => row.inputTextTokens,
-  input_cached_tokens: (row) => row.inputCachedTokens,
-  input_cache_write_tokens: (row) => row.inputCacheWriteTokens,
-  input_audio_tokens: (row) => row.inputAudioTokens,
-  input_image_tokens: (row) => row.inputImageTokens,
-  output_text_tokens: (row) => row.outputTextTokens,
-  output_reasoning_tokens: (row) => row.outputReasoningTokens,
-  output_audio_tokens: (row) => row.outputAudioTokens,
-  output_image_tokens: (row) => row.outputImageTokens,
-  output_video_seconds: (row) => row.outputVideoMilliseconds / 1000,
-  output_audio_seconds: (row) => row.outputAudioMilliseconds / 1000,
-  cost_usd: (row) => row.costNanocredits,
-  response_time_ms: (row) => row.responseTimeMs,
-  time_to_first_token_ms: (row) => row.timeToFirstTokenMs,
-  status: (row) => row.status,
-  usage_source: (row) => row.usageSource,
-  request_id: (row) => row.id,
-  parent_request_id: (row) => row.parentRequestId,
+export const USAGE_COLUMNS = {
+  id: (row: UsageRow) => row.id,
+  timestamp: (row: UsageRow) => row.timestamp.toISOString(),
+  type: (row: UsageRow) => `generate.${row.modality}`,
+  model: (row: UsageRow) => row.model,
+  api_key_id: (row: UsageRow) => row.apiKeyId,
+  api_key: (row: UsageRow) => row.apiKeyName,
+  api_key_type: (row: UsageRow) => row.apiKeyType,
+  meter_source: (row: UsageRow) => row.meterSource,
+  input_text_tokens: (row: UsageRow) => row.inputTextTokens,
+  input_cached_tokens: (row: UsageRow) => row.inputCachedTokens,
+  input_cache_write_tokens: (row: UsageRow) => row.inputCacheWriteTokens,
+  input_audio_tokens: (row: UsageRow) => row.inputAudioTokens,
+  input_image_tokens: (row: UsageRow) => row.inputImageTokens,
+  output_text_tokens: (row: UsageRow) => row.outputTextTokens,
+  output_reasoning_tokens: (row: UsageRow) => row.outputReasoningTokens,
+  output_audio_tokens: (row: UsageRow) => row.outputAudioTokens,
+  output_image_tokens: (row: UsageRow) => row.outputImageTokens,
+  output_video_seconds: (row: UsageRow) => row.outputVideoMilliseconds / 1000,
+  output_audio_seconds: (row: UsageRow) => row.outputAudioMilliseconds / 1000,
+  cost_usd: (row: UsageRow) => row.costNanocredits,
+  response_time_ms: (row: UsageRow) => row.responseTimeMs,
+  time_to_first_token_ms: (row: UsageRow) => row.timeToFirstTokenMs,
+  status: (row: UsageRow) => row.status,
+  usage_source: (row: UsageRow) => row.usageSource,
+  request_id: (row: UsageRow) => row.id,
+  parent_request_id: (row: UsageRow) => row.parentRequestId,
+} as const satisfies Columns<UsageRow>;
+
+/** Amounts are credits, as JSON numbers. */
+export type JsonRow<Table> = {
+  readonly [Name in keyof Table]: Table[Name] extends (row: never) => infer Value ? (Value extends bigint ? number : Value) : never;
 };
 
-export function toJsonRow<Row>(columns: Columns<Row>, row: Row): Record<string, string | number | null> {
+export function toJsonRow<Row, Table extends Columns<Row>>(columns: Table, row: Row): JsonRow<Table> {
   const json: Record<string, string | number | null> = {};
   for (const [name, read] of Object.entries(columns)) {
     const cell = read(row) ?? null;
     setOwnValue(json, name, typeof cell === "bigint" ? toCreditsNumber(cell) : cell);
   }
-  return json;
+  return json as JsonRow<Table>;
 }

@@ -10,10 +10,12 @@ import { plainText, withCost } from "./answer.js";
 import { wantsSummary } from "./responses-input.js";
 import {
   createItemId,
+  type FinishedResponse,
   incompleteReasonOf,
   type ResponseFrame,
   type ResponseObject,
   type ResponseOutputItem,
+  type ResponseUsage,
   textPart,
   toResponseObject,
   toResponseUsage,
@@ -63,7 +65,7 @@ export class ResponseEvents {
   }
 
   begin(): ResponseEvent[] {
-    const response = this.response("in_progress");
+    const response = this.response("in_progress", null);
     return [this.event("response.created", { response }), this.event("response.in_progress", { response })];
   }
 
@@ -82,10 +84,10 @@ export class ResponseEvents {
   }
 
   /** Closes the last item, and returns the response. */
-  end(): { readonly events: ResponseEvent[]; readonly response: ResponseObject } {
+  end(): { readonly events: ResponseEvent[]; readonly response: FinishedResponse } {
     const reason = incompleteReasonOf(this.finishReason);
     const closing = this.close(reason ? "incomplete" : "completed");
-    const response = this.response(reason ? "incomplete" : "completed");
+    const response = this.response(reason ? "incomplete" : "completed", toResponseUsage(this.usage));
     return { events: [...closing, this.event(`response.${response.status}`, { response })], response };
   }
 
@@ -178,8 +180,7 @@ export class ResponseEvents {
     return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
   }
 
-  private response(status: ResponseObject["status"]): ResponseObject {
-    const usage = status === "in_progress" ? null : toResponseUsage(this.usage);
+  private response<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(status: Status, usage: Usage) {
     return toResponseObject(this.frame, {
       status,
       output: [...this.output],

@@ -55,9 +55,26 @@ export type ResponseOutputItem =
 export interface ResponseObject {
   readonly id: string;
   readonly object: "response";
+  /** Seconds. */
+  readonly created_at: number;
   readonly status: "in_progress" | "completed" | "incomplete";
+  readonly model: string;
   readonly output: readonly ResponseOutputItem[];
+  /** Null while it is in progress. */
+  readonly usage: ResponseUsage | null;
   readonly [field: string]: unknown;
+}
+
+export interface ResponseUsage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly total_tokens: number;
+  readonly [field: string]: unknown;
+}
+
+export interface FinishedResponse extends ResponseObject {
+  readonly status: "completed" | "incomplete";
+  readonly usage: ResponseUsage;
 }
 
 export interface ResponseFrame {
@@ -69,16 +86,16 @@ export interface ResponseFrame {
   readonly tools: readonly ResponseTool[];
 }
 
-export function toResponseObject(
+export function toResponseObject<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(
   { id, createdAt, model, input, tools }: ResponseFrame,
   state: {
-    readonly status: ResponseObject["status"];
+    readonly status: Status;
     readonly output: readonly ResponseOutputItem[];
-    readonly usage: Record<string, unknown> | null;
+    readonly usage: Usage;
     readonly incompleteReason?: "max_output_tokens" | "content_filter" | null;
     readonly receipt?: unknown;
   },
-): ResponseObject {
+): ResponseObject & { readonly status: Status; readonly usage: Usage } {
   return {
     id,
     object: "response",
@@ -111,7 +128,7 @@ export function toResponseObject(
 }
 
 /** Converts the `usage` of a chat completion, with `cost` and `child_cost`. */
-export function toResponseUsage(reported: unknown): Record<string, unknown> {
+export function toResponseUsage(reported: unknown): ResponseUsage {
   const usage = record(reported);
   const input = count(usage.prompt_tokens);
   const output = count(usage.completion_tokens);

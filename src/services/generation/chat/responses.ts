@@ -11,7 +11,7 @@ import type { Receipt } from "../receipt.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
 import type { ResponseInput } from "./responses-input.js";
-import { type ResponseObject, responseIdOf } from "./responses-object.js";
+import { type FinishedResponse, responseIdOf } from "./responses-object.js";
 import { type ResponseTarget, toChat } from "./responses-to-chat.js";
 import type { ChatCompletionStream } from "./stream.js";
 
@@ -34,7 +34,7 @@ export class Responses {
   ) {}
 
   /** Resolves when the charge is committed. */
-  async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: ResponseObject; readonly receipt: Receipt }> {
+  async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: FinishedResponse; readonly receipt: Receipt }> {
     const { chat, tools, warnings } = toChat(input, this.targetOf(ctx, input));
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);

@@ -18,21 +18,22 @@ import type { ChatCompletionStream } from "./stream.js";
 import type { ChatStreamBatch } from "./stream-tail.js";
 
 export const textQuery = z.strictObject({
-  model: z.string().min(1).max(253).optional(),
-  seed: queryInteger(z.int().min(-1)).default(0),
-  system: z.string().optional(),
-  json: queryFlag.default(false),
-  temperature: queryNumber(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional(),
-  stream: queryFlag.default(false),
-  /** `true`, or safety features separated by commas (docs/spec/safety.md#features). */
+  model: z.string().min(1).max(253).optional().describe("A model ID or alias. Defaults to the operation's default model."),
+  seed: queryInteger(z.int().min(-1)).default(0).describe("The random seed. Defaults to 0. -1 draws a random one."),
+  system: z.string().optional().describe("System instructions, placed before the prompt."),
+  json: queryFlag.default(false).describe("Requests a JSON object."),
+  temperature: queryNumber(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional().describe("The sampling temperature, 0 to 2."),
+  stream: queryFlag.default(false).describe("Streams the answer as server-sent events."),
+  /** See docs/spec/safety.md#features. */
   safe: z
     .string()
     .max(1_000)
     .meta({ pattern: SAFE_PATTERN })
     .transform((safe) => toSafeText(safe) ?? undefined)
-    .optional(),
+    .optional()
+    .describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
   /** Generate again, and store that (docs/spec/generation.md#content-cache). */
-  "no-cache": queryFlag.default(false),
+  "no-cache": queryFlag.default(false).describe("Generates a new answer instead of a cached one."),
 });
 export type TextQuery = z.output<typeof textQuery>;
 

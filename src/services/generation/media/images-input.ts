@@ -118,30 +118,34 @@ const side = queryInteger(imageSide);
 
 /** GET /image/{prompt}, whose model may make images or videos: parameters of both. */
 export const imageQuery = z.strictObject({
-  model: z.string().min(1).max(253).optional(),
-  width: side.optional(),
-  height: side.optional(),
+  model: z.string().min(1).max(253).optional().describe("A model ID or alias. Defaults to the operation's default model."),
+  width: side.optional().describe("The width in pixels, 64 to 4096."),
+  height: side.optional().describe("The height in pixels, 64 to 4096."),
   /** Default 0 on GET routes (docs/spec/generation.md#seeds). */
-  seed: queryInteger(seed).default(0),
-  enhance: queryFlag.default(false),
-  negative_prompt: z.string().optional(),
-  safe: z.string().meta({ pattern: SAFE_PATTERN }).optional(),
-  quality: z.enum(IMAGE_QUALITIES).optional(),
+  seed: queryInteger(seed).default(0).describe("The random seed. Defaults to 0. -1 draws a random one."),
+  enhance: queryFlag.default(false).describe("Lets a text model improve the prompt first."),
+  negative_prompt: z.string().optional().describe("A description of unwanted content. Some models ignore it."),
+  safe: z
+    .string()
+    .meta({ pattern: SAFE_PATTERN })
+    .optional()
+    .describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
+  quality: z.enum(IMAGE_QUALITIES).optional().describe("The quality: low, medium, high or hd."),
   image: z
     .string()
     .transform(splitImageUrls)
     .refine((urls) => urls.length <= IMAGE_INPUTS_MAX, `must have at most ${IMAGE_INPUTS_MAX} URLs`)
     .refine((urls) => urls.every((url) => /^https?:\/\//i.test(url)), "must be http or https URLs, separated by | or by commas")
     .meta({ pattern: "^https?://[^|,\\s]+(?:,https?://[^|,\\s]+)*$" })
-    .optional(),
-  transparent: queryFlag.default(false),
-  reasoning: queryFlag.optional(),
-  nologo: queryFlag.default(false),
-  "no-cache": queryFlag.default(false),
-  /** Seconds. */
-  duration: queryInteger(videoSeconds).optional(),
-  aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional(),
-  audio: queryFlag.optional(),
+    .optional()
+    .describe("URLs of reference images, separated by `|` or `,`."),
+  transparent: queryFlag.default(false).describe("Generates an image with a transparent background."),
+  reasoning: queryFlag.optional().describe("Lets the model reason about text and layout first."),
+  nologo: queryFlag.default(false).describe("Accepted for compatibility. Images never have a logo."),
+  "no-cache": queryFlag.default(false).describe("Generates a new answer instead of a cached one."),
+  duration: queryInteger(videoSeconds).optional().describe("The length of a video in seconds, 1 to 10."),
+  aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional().describe("The aspect ratio: 16:9 or 9:16."),
+  audio: queryFlag.optional().describe("Generates the video with sound."),
 });
 export type ImageQuery = z.output<typeof imageQuery>;
 
