@@ -24,6 +24,20 @@ describe("The OpenAPI document", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  it("leaves out only pages, HEAD twins, files of pages and signed URLs", () => {
+    const unlisted = routes.flatMap(({ path, methods }) =>
+      Object.entries(methods).flatMap(([method, { id, isPage }]) => (id === null && !isPage ? [`${method} ${path}`] : [])),
+    );
+
+    expect(unlisted.sort()).toEqual([
+      "GET /docs",
+      "GET /docs/:asset",
+      "GET /media/blobs/:folder/:name",
+      "HEAD /text/*prompt",
+      "PUT /media/blobs/:folder/:name",
+    ]);
+  });
+
   it("has the parameters of every path", () => {
     const differences = operations.flatMap(({ path, contract }) => {
       const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);

@@ -3,6 +3,10 @@ import * as z from "zod";
 import type { Caller } from "../../src/context.js";
 import { AppError, rateLimited, unauthenticated } from "../../src/errors.js";
 import type { Authenticator } from "../../src/http/context.js";
+import { createEndpoint } from "../../src/rest/endpoint.js";
+import { json, jsonOr, writtenJson } from "../../src/rest/openapi/answer.js";
+import type { RouteHandler } from "../../src/rest/route.js";
+import { BodyBudget } from "../../src/services/requests/body-budget.js";
 import { queryFlag, queryInteger } from "../../src/services/requests/query-values.js";
 import { bodyOf, sendRaw, serve, type TestServer } from "./serve.js";
 
@@ -30,6 +34,8 @@ const itemInput = z.strictObject({
     .optional(),
 });
 
+const thing = json("Thing", z.looseObject({ name: z.string(), madeAt: z.date(), parts: z.array(z.string()) }));
+
 let server: TestServer;
 
 beforeAll(async () => {
@@ -44,6 +50,17 @@ beforeAll(async () => {
         handler: (_ctx, { query }) => ({ query }),
       }),
       POST: endpoint({ id: null, body: itemInput, handler: (_ctx, { body }) => ({ body }) }),
+    });
+    route("/things/:name", {
+      GET: endpoint({
+        id: "getThing",
+        tag: "Service",
+        summary: "Returns a thing.",
+        answer: thing,
+        isPublic: true,
+        params: z.object({ name: z.string().max(5) }),
+        handler: (_ctx, { params }) => ({ name: params.name, madeAt: new Date(0), parts: [] as readonly string[] }),
+      }),
     });
     route("/own-cache", {
       GET: endpoint({
@@ -388,5 +405,40 @@ describe("errors", () => {
         },
       });
     }
+  });
+});
+
+describe("a declared answer", () => {
+  it("is the value of the handler, with dates in ISO 8601", async () => {
+    expect(await get("/things/a")).toMatchObject({ status: 200, json: { name: "a", madeAt: "1970-01-01T00:00:00.000Z", parts: [] } });
+  });
+
+  it("refuses a parameter of the path by its schema", async () => {
+    expect(await get("/things/longer")).toMatchObject({ status: 400, json: { error: { param: "name" } } });
+  });
+
+  it("does not compile with a result of another shape", () => {
+    const words = { id: "getThing", tag: "Service", summary: "Returns a thing." } as const;
+    const endpoint = createEndpoint(oneKey, 0, new BodyBudget(1));
+    const made = { name: "a", madeAt: new Date(0), parts: [] };
+
+    const handlers: readonly RouteHandler[] = [
+      // @ts-expect-error Two fields are missing.
+      endpoint({ ...words, answer: thing, handler: async () => ({ name: "a" }) }),
+      // @ts-expect-error A field has another type.
+      endpoint({ ...words, answer: thing, handler: () => ({ ...made, name: 1 }) }),
+      // @ts-expect-error Nothing is returned.
+      endpoint({ ...words, answer: thing, handler: async () => {} }),
+      // @ts-expect-error The handler says that it sends the answer itself.
+      endpoint({ ...words, answer: writtenJson(thing), handler: () => made }),
+      // @ts-expect-error A value is there, of another shape.
+      endpoint({ ...words, answer: jsonOr(thing, "text/csv"), handler: () => ({ name: "a" }) }),
+      // @ts-expect-error An operation has an answer.
+      endpoint({ ...words, handler: () => made }),
+      endpoint({ ...words, answer: jsonOr(thing, "text/csv"), handler: () => undefined }),
+      endpoint({ ...words, answer: thing, handler: () => made }),
+    ];
+
+    expect(handlers.map(({ contract }) => contract.id)).toEqual(Array(handlers.length).fill("getThing"));
   });
 });

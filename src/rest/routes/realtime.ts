@@ -35,6 +35,7 @@ import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
+import { MODEL_TEXT, SAFE_TEXT } from "../../services/generation/query-texts.js";
 import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
@@ -45,8 +46,8 @@ import type { Route } from "../route.js";
 export const REALTIME_PATH = "/v1/realtime";
 
 const realtimeQuery = z.object({
-  model: z.string().optional().describe("A model ID or alias. Defaults to the operation's default model."),
-  safe: z.string().optional().describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
+  model: z.string().optional().describe(MODEL_TEXT),
+  safe: z.string().optional().describe(SAFE_TEXT),
   max_cost: z.string().optional().describe("The highest charge in credits, like the header `X-Max-Cost`."),
 });
 

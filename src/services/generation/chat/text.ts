@@ -1,4 +1,5 @@
 /** Plain text (docs/spec/chat.md#text), by GET /text/{prompt} or POST /text: a chat completion reduced to its text. */
+
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
@@ -10,6 +11,7 @@ import type { Catalog } from "../../catalog/catalog.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN, toSafeText } from "../../safety/features.js";
 import type { CachedAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
+import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
 import { plainText, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
@@ -18,8 +20,8 @@ import type { ChatCompletionStream } from "./stream.js";
 import type { ChatStreamBatch } from "./stream-tail.js";
 
 export const textQuery = z.strictObject({
-  model: z.string().min(1).max(253).optional().describe("A model ID or alias. Defaults to the operation's default model."),
-  seed: queryInteger(z.int().min(-1)).default(0).describe("The random seed. Defaults to 0. -1 draws a random one."),
+  model: z.string().min(1).max(253).optional().describe(MODEL_TEXT),
+  seed: queryInteger(z.int().min(-1)).default(0).describe(SEED_TEXT),
   system: z.string().optional().describe("System instructions, placed before the prompt."),
   json: queryFlag.default(false).describe("Requests a JSON object."),
   temperature: queryNumber(z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX)).optional().describe("The sampling temperature, 0 to 2."),
@@ -31,9 +33,9 @@ export const textQuery = z.strictObject({
     .meta({ pattern: SAFE_PATTERN })
     .transform((safe) => toSafeText(safe) ?? undefined)
     .optional()
-    .describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
+    .describe(SAFE_TEXT),
   /** Generate again, and store that (docs/spec/generation.md#content-cache). */
-  "no-cache": queryFlag.default(false).describe("Generates a new answer instead of a cached one."),
+  "no-cache": queryFlag.default(false).describe(NO_CACHE_TEXT),
 });
 export type TextQuery = z.output<typeof textQuery>;
 

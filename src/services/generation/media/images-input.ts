@@ -1,4 +1,5 @@
 /** Input of images (docs/spec/images.md): OpenAI's bodies, the same as a form, and the query of GET /image. */
+
 import * as z from "zod";
 import {
   IMAGE_INPUTS_MAX,
@@ -11,6 +12,7 @@ import {
 import { nonBlankText } from "../../requests/input.js";
 import { formFlag, formInteger, queryFlag, queryInteger } from "../../requests/query-values.js";
 import { SAFE_PATTERN, safeInput } from "../../safety/features.js";
+import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import { imageSide, splitImageUrls, VIDEO_ASPECT_RATIOS, videoSeconds } from "./videos-input.js";
 
 // Qualities of an image (docs/spec/images.md#quality). OpenAI has two more on `/v1`: `standard`, its older word for medium, as `hd` is for
@@ -118,18 +120,14 @@ const side = queryInteger(imageSide);
 
 /** GET /image/{prompt}, whose model may make images or videos: parameters of both. */
 export const imageQuery = z.strictObject({
-  model: z.string().min(1).max(253).optional().describe("A model ID or alias. Defaults to the operation's default model."),
+  model: z.string().min(1).max(253).optional().describe(MODEL_TEXT),
   width: side.optional().describe("The width in pixels, 64 to 4096."),
   height: side.optional().describe("The height in pixels, 64 to 4096."),
   /** Default 0 on GET routes (docs/spec/generation.md#seeds). */
-  seed: queryInteger(seed).default(0).describe("The random seed. Defaults to 0. -1 draws a random one."),
+  seed: queryInteger(seed).default(0).describe(SEED_TEXT),
   enhance: queryFlag.default(false).describe("Lets a text model improve the prompt first."),
   negative_prompt: z.string().optional().describe("A description of unwanted content. Some models ignore it."),
-  safe: z
-    .string()
-    .meta({ pattern: SAFE_PATTERN })
-    .optional()
-    .describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).optional().describe(SAFE_TEXT),
   quality: z.enum(IMAGE_QUALITIES).optional().describe("The quality: low, medium, high or hd."),
   image: z
     .string()
@@ -142,7 +140,7 @@ export const imageQuery = z.strictObject({
   transparent: queryFlag.default(false).describe("Generates an image with a transparent background."),
   reasoning: queryFlag.optional().describe("Lets the model reason about text and layout first."),
   nologo: queryFlag.default(false).describe("Accepted for compatibility. Images never have a logo."),
-  "no-cache": queryFlag.default(false).describe("Generates a new answer instead of a cached one."),
+  "no-cache": queryFlag.default(false).describe(NO_CACHE_TEXT),
   duration: queryInteger(videoSeconds).optional().describe("The length of a video in seconds, 1 to 10."),
   aspectRatio: z.enum(VIDEO_ASPECT_RATIOS).optional().describe("The aspect ratio: 16:9 or 9:16."),
   audio: queryFlag.optional().describe("Generates the video with sound."),

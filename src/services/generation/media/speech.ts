@@ -24,6 +24,7 @@ import { queryFlag, queryInteger, queryNumber } from "../../requests/query-value
 import { SAFE_PATTERN } from "../../safety/features.js";
 import { takeGenerationId, type Words } from "../admission.js";
 import type { Generations } from "../generations.js";
+import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import type { Receipt } from "../receipt.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
@@ -93,20 +94,16 @@ export const audioPath = z.object({ text: spokenText });
 
 /** GET /audio/{text}. Validated again as input of speech or music. */
 export const audioQuery = z.strictObject({
-  model: modelName.optional().describe("A model ID or alias. Defaults to the operation's default model."),
+  model: modelName.optional().describe(MODEL_TEXT),
   voice: z.string().min(1).optional().describe("One of the voices of the model."),
   duration: queryNumber(musicSeconds).optional().describe("The length of the music in seconds."),
   /** Default 0 on GET routes (docs/spec/generation.md#seeds). */
-  seed: queryInteger(seed).default(0).describe("The random seed. Defaults to 0. -1 draws a random one."),
+  seed: queryInteger(seed).default(0).describe(SEED_TEXT),
   response_format: z.enum(SPEECH_FORMATS).optional().describe("The audio format: mp3, opus, aac, flac, wav or pcm."),
   speed: queryNumber(speed).optional().describe("The speed, 0.25 to 4. 1 is normal."),
   instructions: boundedText.optional().describe("Instructions for the delivery. Some models ignore it."),
-  safe: z
-    .string()
-    .meta({ pattern: SAFE_PATTERN })
-    .optional()
-    .describe("`true`, or a comma-separated list of safety checks: privacy, secrets, sexual, violence, shield."),
-  "no-cache": queryFlag.default(false).describe("Generates a new answer instead of a cached one."),
+  safe: z.string().meta({ pattern: SAFE_PATTERN }).optional().describe(SAFE_TEXT),
+  "no-cache": queryFlag.default(false).describe(NO_CACHE_TEXT),
 });
 export type AudioQuery = z.output<typeof audioQuery>;
 
