@@ -1,4 +1,4 @@
-/** What is measured: each contender in a process of its own, in front of the same upstream, answering the same request. */
+/** The contenders: each in a process of its own, in front of the same upstream, answering the same request. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ import {
 export interface Running {
   readonly name: string;
   readonly pid: number;
-  /** Processor time from its start until it was ready; absent where nobody asks. */
+  /** Processor time from the start until it was ready; absent where it is not measured. */
   readonly startCpuMicroseconds?: number | null;
   /** The database server beside it, when it is a process of its own. */
   readonly databasePid: number | null;

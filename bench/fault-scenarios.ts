@@ -1,4 +1,7 @@
-/** The faults of `npm run bench:faults`: what is broken, what the callers must see meanwhile, and the books afterwards. */
+/**
+ * The faults of `npm run bench:faults`: each fault, the required results of callers during it, and the state of the
+ * ledger afterwards.
+ */
 import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -125,7 +128,7 @@ export async function killWorkers({ directory: parent, postgres: binaries, kills
       killed.add(victim);
       const killedAt = performance.now();
       process.kill(victim, signal);
-      // Until then its successor is no process either: what is killed next is a worker that serves.
+      // Until then the successor has no process; the next victim must be a worker that serves.
       do await sleep(KILL_AFTER_MS.min);
       while (sluice.workerPids().includes(victim));
       await sluice.whenWhole();
@@ -170,7 +173,7 @@ function judgeWorkerKills(broken: readonly Answer[], killed: ReadonlySet<number>
   const elsewhere = log.split("\n").filter((line) => {
     if (!line.startsWith("{") || !line.includes('"msg":"request"')) return false;
     const { pid, route, generationId, status, isLeft } = JSON.parse(line);
-    // Whoever asks whether the gateway is ready may be told that it is not.
+    // The readiness probe may fail.
     return !killed.has(pid) && route === pathOf("json") && (brokenIds.has(generationId) || isLeft === true || status >= 400);
   });
   if (elsewhere.length > 0) problems.push(`${elsewhere.length} requests failed at other workers, the first: ${elsewhere[0]}`);

@@ -1,4 +1,7 @@
-/** The faults of `npm run bench:faults` that are about leases: their owner dies, and what they are of is enlarged, cut down and used up. */
+/**
+ * The faults of `npm run bench:faults` about leases: their owner dies, and accounts and budgets with leases grow, are
+ * cut and are used up.
+ */
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,7 +23,7 @@ const PACE_MS = 5;
 const WARM_MS = 1_500;
 /** What the gateway has sent by then is committed, and it has not heard of it. */
 const UNHEARD_MS = 300;
-/** Longer than anybody waits for what others hold. */
+/** Longer than any wait for credits held by others. */
 const QUIET_MS = 4_000;
 const QUIET_MS_MAX = 180_000;
 const LOOK_MS = 100;
@@ -111,7 +114,7 @@ export async function killLeaseOwner({ directory: parent, postgres: binaries, ki
   }
 }
 
-/** How many whole answers have their usage row, and have not reached anybody. */
+/** The number of whole answers with a usage row that have not reached their callers. */
 function countUnheard(
   location: { readonly dataDirectory: string; readonly databaseUrl: string },
   answers: readonly Answer[],
@@ -186,7 +189,7 @@ export async function changeBudgets({ directory: parent, postgres: binaries }: L
     await ask("PATCH", `/account/keys/${id}`, { creditBudget: 0 });
     const loweredAt = performance.now();
     if (!(await untilRefused([load]))) problems.push("Somebody was served on and on when the budget had been taken away.");
-    // What was held at that moment stays the key's to spend.
+    // The amount held at that moment may still be spent by the key.
     const heldMost = 2n * BigInt(CALLERS) * nanocredits(required);
     const spent = load.answers.reduce(
       (sum, { endedAt, costNanocredits }) => sum + (endedAt > loweredAt ? (costNanocredits ?? 0n) : 0n),
@@ -290,7 +293,7 @@ function startLoad(sluice: Sluice, key?: string): RecordedLoad {
   return load;
 }
 
-/** Resolves when nobody has been served for a while; false when that does not come. */
+/** Resolves when no caller has been served for a while; false when that does not happen. */
 async function untilRefused(loads: readonly RecordedLoad[]): Promise<boolean> {
   const since = performance.now();
   while (performance.now() - since < QUIET_MS_MAX) {

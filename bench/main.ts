@@ -102,7 +102,8 @@ async function run(): Promise<void> {
   console.log(`${settings.rounds} rounds of ${settings.seconds} s each, medians\n`);
 
   const workloads = WORKLOADS.filter((workload) => only.includes(workload));
-  // Started anew for each workload, contenders do not answer for the one before; in a hurry their starts take longer than the loads.
+  // Contenders start again for each workload, so that they do not carry the load of the one before; a quick run starts
+  // them once, because starting takes longer than its loads.
   const groups = values.quick ? [workloads] : workloads.map((workload) => [workload]);
   for (const group of groups) await runLoads(settings, group, connections);
   if (only.includes("rate")) {
@@ -154,7 +155,7 @@ async function runLoads(settings: Settings, workloads: readonly Workload[], conn
 
 function chooseContenders(): readonly Contender[] {
   const databases = chosen(option("database"), ["embedded", "postgres"]);
-  // What an answer adds is told against the upstream alone.
+  // The time that a contender adds is measured against the upstream alone.
   const isUpstreamLeftOut = values.quick && !option("only").includes("rate");
   const contenders = isUpstreamLeftOut ? [barePassThrough] : [upstreamAlone, barePassThrough];
   if (databases.includes("embedded")) contenders.push(sluiceEmbedded);

@@ -147,7 +147,7 @@ function isInstalled({ id, name, program, install }: Peer): boolean {
   }
 }
 
-/** What it prints. Throws with the end of what it complains of. */
+/** Returns the output. Throws with the end of the error output. */
 function run(command: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
   const { status, stdout, stderr, error } = spawnSync(command, args, { ...options, encoding: "utf8" });
   if (error) throw new Error(`${command} cannot be run (${error.message}).`);

@@ -1,6 +1,6 @@
 /**
- * One caller who sends long prompts, each when the one before has been answered, until it is told to stop: a process of its own, so that the
- * work of sending them holds up none of those whose latency is measured.
+ * One caller who sends long prompts, each after the answer to the last one: a process of its own, so that sending them does
+ * not delay the measured requests.
  *
  * `--url`, `--headers` (JSON), `--model`, `--chars`. Prints `{"completed":n,"failures":n}` when SIGTERM ends it.
  */

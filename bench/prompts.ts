@@ -1,6 +1,7 @@
 /**
- * What one caller who sends long prompts does to everybody else: the latency of chats at a fixed rate while that caller sends one after the
- * other, against the same rate without, in turn. What is done with a prompt at a stretch is what others wait for.
+ * The effect of one caller with long prompts on all others: the latency of chats at a fixed rate while that caller
+ * sends one after the other, alternately with the same rate without. A prompt blocks the event loop for its longest
+ * uninterrupted step.
  */
 import { readFileSync } from "node:fs";
 import { type Contender, startProgram } from "./contenders.js";

@@ -24,7 +24,7 @@ export interface Settings {
   readonly generator: LoadGenerator;
   readonly rounds: number;
   readonly seconds: number;
-  /** Length of what comes before the rounds of a load, for each worker. */
+  /** Length of the warm-up of a load, for each worker. */
   readonly warmUpSeconds: number;
   readonly requestsPerSecond: number;
   readonly slowStreams: number;
@@ -127,7 +127,7 @@ export interface Entry {
   readonly running: Running;
   /** Answers that were received whole. */
   completed: number;
-  /** Requests that may or may not have been charged: a load generator lets go of what is under way when its time is up. */
+  /** Requests with an uncertain charge: a load generator drops its running requests when its time is up. */
   uncertain: number;
 }
 

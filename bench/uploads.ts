@@ -13,7 +13,7 @@ const FILE_BYTES = 10 * 1024 * 1024;
 /** A multiple of three, so that a file's beginning is a beginning of its base64, too. */
 const SERIAL_BYTES = 24;
 const FORMS = ["raw", "multipart", "json"] as const;
-/** What the uploads may add, in MB of 10^6 bytes: a quarter of what they bring. */
+/** The most that the uploads may add, in MB of 10^6 bytes: a quarter of their size. */
 const ADDED_MB_MAX = 250;
 
 export interface UploadOutcome {
@@ -61,7 +61,7 @@ export async function measureUploads({ directory, complain }: UploadSettings): P
       ...(postgres && { databaseUrl: postgres.url() }),
     });
     try {
-      // What is loaded at the first upload stays.
+      // Modules that the first upload loads stay in memory.
       await upload(sluice, "raw", randomBytes(FILE_BYTES));
       for (const form of FORMS) {
         const idleMb = memory(sluice.pid)?.residentMb ?? 0;

@@ -1,4 +1,6 @@
-/** Reads a stopped gateway's books straight from its database, so that what a benchmark served can be held against what was charged. */
+/**
+ * Reads a stopped gateway's ledger from its database, to compare the served answers of a benchmark with the charges.
+ */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PGlite } from "@electric-sql/pglite";
@@ -16,7 +18,7 @@ export interface Books {
   readonly usageRows: number;
   /** Rows billed because the caller left before the end. */
   readonly cancelledRows: number;
-  /** Holds that nothing has settled, and leases that nobody has given back. Zero after an orderly stop. */
+  /** Unsettled holds and unreleased leases. Zero after an orderly stop. */
   readonly openHolds: number;
 }
 

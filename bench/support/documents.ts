@@ -13,7 +13,7 @@ const ENVELOPE = {
   system_fingerprint: "fp_bench",
 };
 
-/** What is asked for: a chat, whole or streamed, a picture or speech of a megabyte. */
+/** The requested kind: a chat, whole or streamed, a picture or speech of a megabyte. */
 export const WORKLOADS = ["json", "sse", "image", "speech"] as const;
 export type Workload = (typeof WORKLOADS)[number];
 
@@ -85,8 +85,8 @@ const PROSE = (
 const LONG_MESSAGE_CHARS = 10_000;
 
 /**
- * A chat request of so many characters of prose that nobody has sent before, whatever `number` it has: of those with an even number all of
- * it is one message, of the others a conversation.
+ * A chat request of so many characters of new prose for each `number`: one message for an even number, a conversation
+ * for an odd one.
  */
 export function longChatRequest(model: string, chars: number, number: number): string {
   let state = number;

@@ -7,7 +7,7 @@ import { request } from "undici";
 export interface Flushes {
   readonly count: number;
   readonly seconds: number;
-  /** Holds, settlements and whatever else a flush commits. */
+  /** All operations of a flush: holds, settlements and others. */
   readonly operations: number;
 }
 
@@ -31,7 +31,7 @@ export function parseFlushes(metrics: string): Flushes | null {
   return count === null || seconds === null || operations === null ? null : { count, seconds, operations };
 }
 
-/** What came between two readings. */
+/** The difference between two readings. */
 export function flushesBetween(before: Flushes | null, after: Flushes | null): Flushes | null {
   if (before === null || after === null) return null;
   return {

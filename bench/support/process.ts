@@ -1,4 +1,7 @@
-/** Child processes of the benchmarks: start, wait until they answer, stop, and what they used according to /proc (Linux). */
+/**
+ * Child processes of the benchmarks: start, wait until they answer, stop, and their resources according to /proc
+ * (Linux).
+ */
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -69,7 +72,7 @@ export function waitForPort(started: Started, what: string): Promise<number> {
   });
 }
 
-/** Asks the process to stop and waits; kills it, and whatever it started, when it does not within `timeoutMs`. */
+/** Asks the process to stop and waits; kills it with its children when it does not within `timeoutMs`. */
 export async function stopProcess(started: Started, signal: NodeJS.Signals = "SIGTERM", timeoutMs = 40_000): Promise<void> {
   if (hasEnded(started.child)) return;
   const ended = new Promise<true>((resolve) => started.child.once("exit", () => resolve(true)));
@@ -156,7 +159,7 @@ export function memory(root: number): Memory | null {
   return peak === 0 ? null : { residentMb: (resident * 1_024) / 1e6, peakMb: (peak * 1_024) / 1e6 };
 }
 
-/** Makes "at most" begin anew; what the start took is no part of what is measured. Needs Linux and the right to. */
+/** Resets the peak memory, so that the start is not part of the measurement. Needs Linux and the permission. */
 export function resetPeakMemory(root: number): void {
   for (const pid of processTree(root)) {
     try {

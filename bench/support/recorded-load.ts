@@ -5,7 +5,7 @@ import { parseNanocredits, toPlainDecimal } from "../../src/lib/money.js";
 import type { Workload } from "./documents.js";
 import type { Target } from "./load.js";
 
-/** A caller that was turned away, or that found nobody, tries again after this. */
+/** A caller that was refused, or found no server, tries again after this time. */
 const RETRY_MS = 25;
 const END_MARK = "data: [DONE]";
 const TAIL_CHARS = 4_096;
@@ -80,7 +80,7 @@ export class RecordedLoad {
       for await (const bytes of answer.body) tail = (tail + String(bytes)).slice(-TAIL_CHARS);
       isEnded = true;
     } catch {
-      // The connection broke: the answer is not whole, and what came before says how far it got.
+      // The connection broke: the answer is not whole, and its received part is recorded.
     }
     const isWhole = isEnded && status === 200 && (!stream || tail.includes(END_MARK));
     const costNanocredits = isWhole ? toNanocredits(cost ?? lastCost(tail)) : null;

@@ -28,7 +28,7 @@ export function medianRatio(numerators: readonly number[], denominators: readonl
   return median(ratios);
 }
 
-/** A number with `digits` decimals and thousands separators; a dash for what was not measured. */
+/** A number with `digits` decimals and thousands separators; a dash for a missing one. */
 export function format(value: number | null | undefined, digits = 0): string {
   if (value === null || value === undefined || Number.isNaN(value)) return "-";
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });

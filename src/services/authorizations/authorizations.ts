@@ -1,7 +1,7 @@
 /**
- * The redirect flow (docs/spec/authorization.md): an app sends a person here, who decides what it may spend.
+ * The redirect flow (docs/spec/authorization.md): an app sends a person here, who decides on its permissions and budget.
  *
- * 1. `check`: the app, its request and the redirect address are checked before anybody signs in. Errors are shown on our page, never
+ * 1. `check`: the app, its request and the redirect address are checked before the sign-in. Errors are shown on our page, never
  *    sent to an address that is not trusted yet.
  * 2. `create`: the request is stored for the session that sees it.
  * 3. `approve` or `deny`: that session decides once. The stored request counts, and the choice within it; other form fields do not.

@@ -44,7 +44,7 @@ interface Missing {
   readonly isAnyThere: boolean;
   /** Those that the caller may call. */
   readonly callable: readonly Model[];
-  /** Whether the caller is told which variable to set. */
+  /** The caller may see which variable to set. */
   readonly seesSetup: boolean;
 }
 

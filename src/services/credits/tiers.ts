@@ -73,7 +73,7 @@ function daysToMonday(day: number): number {
 // Refills: a tier's bucket is refilled when its account is next read, and before a hold; no timer is involved (docs/spec/credits.md#tiers).
 //
 // 1. An account is due when its boundary has passed, or when its tier refills and it has no boundary yet.
-// 2. The ledger decides under the account's lock, once per boundary, whatever this process believes.
+// 2. The ledger decides under the account's lock, once per boundary, independent of this process's cache.
 // 3. The boundary of an account is cached for a few seconds, and set by every read of the account (each look-up of a key is one), so
 //    that a generation needs no query.
 

@@ -3,7 +3,7 @@
  * the gallery under their tags.
  *
  * 1. `createUpload` writes a pending row, which counts against the account's quota, and returns an address for one file of that type
- *    and length. Until the file is complete its id is 404, whatever has arrived.
+ *    and length. Until the file is complete its id is 404.
  * 2. `complete` inspects the bytes. Bytes that differ from the announcement are deleted, and the upload is pending again: its address
  *    works until it expires, so its part of the quota is kept as long.
  * 3. Rows are deleted before bytes, here and in `sweep`: a process that dies in between leaves an orphan, which is swept.

@@ -48,7 +48,7 @@ const WELL_FORMED_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&
 const INLINE_TYPE = /^(?:image|video|audio)\/|^text\/plain$/;
 /** Checked for control characters, which text does not have. */
 const TEXT_SAMPLE_BYTES = 64 * 1024;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
 const CONTROL_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
 /** A file on this process's disk. */

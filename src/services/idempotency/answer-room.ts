@@ -1,6 +1,6 @@
 /**
  * Storage quota for answers to requests with an Idempotency-Key, which count until they expire. The account's usage is read at intervals,
- * not for each answer, and this process adds what it stored since; answers and uploads of other processes are seen at the next read.
+ * not for each answer, and this process adds its own answers since; answers and uploads of other processes are seen at the next read.
  */
 import { LRUCache } from "lru-cache";
 import { entriesMax } from "../../lib/bounded.js";
