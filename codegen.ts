@@ -35,7 +35,7 @@ const config: Types.Config = {
     enumsAsTypes: true,
     useTypeImports: true,
     skipTypename: true,
-    // What is asked for is answered, if only with null; what is given may be left out.
+    // Selected fields are always there, if only as null; input fields may be omitted.
     avoidOptionals: { field: true, inputValue: false, object: false, defaultValue: false },
     immutableTypes: true,
   },

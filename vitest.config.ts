@@ -9,7 +9,7 @@ import { type TestKind, testKinds } from "./test/setup/test-kinds.js";
 /** Tests that start programs and databases of their own: they take longest, and begun last they would be waited for alone. */
 const LONG_FOLDERS = ["e2e", "contract", "store"];
 
-/** The system's memory disk: half of what the tests do is writing databases that nobody reads again. */
+/** The system's memory disk: half of the tests' time is writing databases that are never read again. */
 const MEMORY_DISK = "/dev/shm";
 const MEMORY_DISK_BYTES_MIN = 4 * 1024 ** 3;
 
@@ -68,7 +68,7 @@ export default defineConfig({
     // Twice what the smallest machine has cores, because half of the time is spent waiting for time-outs, processes and browsers.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    // These end what hangs; what is merely slow on a busy machine must not fail.
+    // These end hanging tests; a slow test on a busy machine must not fail.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     teardownTimeout: 20_000,

@@ -1,7 +1,7 @@
 /**
- * `summary.mjs <status> <folder>`: prints `N passed, N failed` from vitest's JSON reports in the folder, after the names of what failed.
- * Each report `NAME.json` is a run of its own; of a file that was run a second time (`NAME.again.json`) counts how it went then, and what
- * only then passed is told. Fails when something failed, when nothing ran, and when the checks or a run itself failed though every
+ * `summary.mjs <status> <folder>`: prints the names of failed tests and `N passed, N failed` from vitest's JSON reports in the
+ * folder. Each report `NAME.json` is one run. For a file that was run twice (`NAME.again.json`) the second run counts, and tests
+ * that passed only then are listed. Fails when a test failed, when none ran, and when the checks or a run failed although every
  * test passed.
  *
  * `summary.mjs --again <report>`: prints the files that are worth a second run, a line each; none when so many failed that it is

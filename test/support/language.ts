@@ -10,7 +10,8 @@ export interface ReadableText {
   readonly text: string;
 }
 
-const GENERATED = /generated\/|\/dist\/|node_modules\//;
+/** Applied migrations never change. */
+const SKIPPED = /generated\/|\/dist\/|node_modules\/|^prisma\/migrations\//;
 const SOURCE = /\.(?:ts|tsx|mts|mjs|css)$/;
 const CODE_FOLDERS = ["src", "dashboard", "test", "scripts", "bench", "examples", "prisma", ".ci"];
 const ROOT_FILES = ["codegen.ts", "prisma.config.ts", "vitest.config.ts", ".env.example"];
@@ -37,7 +38,7 @@ const whole = (root: string, file: string): ReadableText => ({ file, text: readF
 function filesIn(root: string, folder: string): string[] {
   return filesBelow(join(root, folder))
     .map((name) => `${folder}/${name}`)
-    .filter((file) => !GENERATED.test(file) && /\.\w+$/.test(file));
+    .filter((file) => !SKIPPED.test(file) && /\.\w+$/.test(file));
 }
 
 function textsIn(file: string, text: string): ReadableText[] {
