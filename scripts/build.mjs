@@ -81,6 +81,8 @@ const steps = [
       "scripts/explorer-assets.mjs",
       "scripts/dashboard-assets.mjs",
       "scripts/lighter-packages.mjs",
+      "scripts/sluice.ts",
+      "scripts/sluice",
       "node_modules/.package-lock.json",
     ],
     output: SERVER,
@@ -88,7 +90,11 @@ const steps = [
       rmSync(path("dist"), { recursive: true, force: true });
       mkdirSync(path("dist"));
       await bundle({
-        entries: { main: path("src/main.ts"), "gateway-worker": path("src/workers/gateway-worker.ts") },
+        entries: {
+          main: path("src/main.ts"),
+          "gateway-worker": path("src/workers/gateway-worker.ts"),
+          sluice: path("scripts/sluice.ts"),
+        },
         outdir: path("dist"),
         takesPackages: true,
       });

@@ -2,12 +2,12 @@
 import { pino } from "pino";
 import { type Environment, parseConfig } from "../../src/config/config.js";
 import { makeOwnerKey } from "../../src/services/accounts/owner-keys.js";
-import type { Told } from "./run.js";
+import type { Outcome } from "./present.js";
 
 /** Standard output is the answer's alone. */
 const STANDARD_ERROR = 2;
 
-export async function runOwnerKey(env: Environment, revokesOthers: boolean): Promise<Told> {
+export async function runOwnerKey(env: Environment, revokesOthers: boolean): Promise<Outcome> {
   const config = parseConfig(env);
   const log = pino({ level: "warn" }, pino.destination({ dest: STANDARD_ERROR, sync: true }));
   const { key, others, endedIds } = await makeOwnerKey(config, { revokesOthers, log });

@@ -1,5 +1,14 @@
 /** Accounts, and charges that are refused, as text for a terminal. */
 
+/** Result of a command. */
+export interface Outcome {
+  /** Printed with --json. */
+  readonly answer: unknown;
+  readonly words: string;
+  /** Printed on standard error, apart from the answer that programs read. */
+  readonly advice?: string | undefined;
+}
+
 export interface Account {
   readonly id: string;
   readonly handle: string;

@@ -4,7 +4,7 @@ import { StartError } from "../../src/lib/start-error.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
 import { runOwnerKey } from "./owner-key.js";
-import { type Account, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
+import { type Account, type Outcome, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -46,13 +46,6 @@ export async function runSluice(args: readonly string[], env: Environment, termi
   }
 }
 
-export interface Told {
-  readonly answer: unknown;
-  readonly words: string;
-  /** Said beside the answer, so that programs which take the answer are not given it. */
-  readonly advice?: string | undefined;
-}
-
 function openGateway(env: Environment): Gateway {
   const port = /^[1-9]\d{0,4}$/.test(env.PORT ?? "") ? env.PORT : "4000";
   const url = env.SLUICE_URL || `http://localhost:${port}`;
@@ -63,7 +56,7 @@ function openGateway(env: Environment): Gateway {
   return connectGateway(url, key);
 }
 
-async function run(env: Environment, command: Exclude<Command, { name: "help" }>): Promise<Told> {
+async function run(env: Environment, command: Exclude<Command, { name: "help" }>): Promise<Outcome> {
   switch (command.name) {
     case "owner key":
       return runOwnerKey(env, command.revokesOthers);
@@ -78,7 +71,7 @@ async function run(env: Environment, command: Exclude<Command, { name: "help" }>
 
 type Asked = Exclude<Command, { name: "help" | "owner key" | "key generate" }>;
 
-function ask(gateway: Gateway, command: Asked): Promise<Told> {
+function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
   switch (command.name) {
     case "account list":
       return list(gateway, command);
@@ -101,19 +94,19 @@ function ask(gateway: Gateway, command: Asked): Promise<Told> {
   }
 }
 
-async function list(gateway: Gateway, { search, limit }: Command & { name: "account list" }): Promise<Told> {
+async function list(gateway: Gateway, { search, limit }: Command & { name: "account list" }): Promise<Outcome> {
   const accounts: Account[] = [];
   for await (const page of pages(gateway, search, limit)) accounts.push(...page);
   return { answer: accounts, words: accounts.length === 0 ? "No account was found." : toTable(accounts) };
 }
 
-async function show(gateway: Gateway, account: string): Promise<Told> {
+async function show(gateway: Gateway, account: string): Promise<Outcome> {
   const id = await resolve(gateway, account);
   const { account: found } = await gateway.ask<{ account: Account }>(`query ($id: ID!) { account(id: $id) { ${FIELDS} } }`, { id });
   return { answer: found, words: toLines(found) };
 }
 
-async function create(gateway: Gateway, { email, fullName }: Command & { name: "account create" }): Promise<Told> {
+async function create(gateway: Gateway, { email, fullName }: Command & { name: "account create" }): Promise<Outcome> {
   const input = { email, name: fullName };
   const query = `mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { ${FIELDS} } } }`;
   const { createAccount: created } = await gateway.ask<{ createAccount: { password: string; account: Account } }>(query, { input });
@@ -121,21 +114,21 @@ async function create(gateway: Gateway, { email, fullName }: Command & { name: "
   return { answer: created, words: `${toLines(created.account)}\n${advice}` };
 }
 
-async function setTier(gateway: Gateway, { account, tier }: Command & { name: "account tier" }): Promise<Told> {
+async function setTier(gateway: Gateway, { account, tier }: Command & { name: "account tier" }): Promise<Outcome> {
   const input = { accountId: await resolve(gateway, account), tier };
   const query = `mutation ($input: SetTierInput!) { setTier(input: $input) { account { ${FIELDS} } } }`;
   const { setTier: changed } = await gateway.ask<{ setTier: { account: Account } }>(query, { input });
   return { answer: changed.account, words: toLines(changed.account) };
 }
 
-async function setPublisher(gateway: Gateway, { account, allowed }: Command & { name: "publisher" }): Promise<Told> {
+async function setPublisher(gateway: Gateway, { account, allowed }: Command & { name: "publisher" }): Promise<Outcome> {
   const input = { accountId: await resolve(gateway, account), isPublisher: allowed };
   const query = `mutation ($input: SetPublisherInput!) { setPublisher(input: $input) { account { ${FIELDS} } } }`;
   const { setPublisher: changed } = await gateway.ask<{ setPublisher: { account: Account } }>(query, { input });
   return { answer: changed.account, words: toLines(changed.account) };
 }
 
-async function setOperator(gateway: Gateway, { account, allowed }: Command & { name: "operator" }): Promise<Told> {
+async function setOperator(gateway: Gateway, { account, allowed }: Command & { name: "operator" }): Promise<Outcome> {
   const input = { accountId: await resolve(gateway, account), isOperator: allowed };
   const query = `mutation ($input: SetOperatorInput!) { setOperator(input: $input) { account { ${FIELDS} } } }`;
   const { setOperator: changed } = await gateway.ask<{ setOperator: { account: Account } }>(query, { input });
@@ -145,11 +138,11 @@ async function setOperator(gateway: Gateway, { account, allowed }: Command & { n
 const REFUSED_FIELDS =
   "refusedSettlements { count settlements { id: generationId accountId apiKeyId model: modelId cost timestamp refusedAt reason } }";
 
-async function refused(gateway: Gateway): Promise<Told> {
+async function refused(gateway: Gateway): Promise<Outcome> {
   return toRefused(await gateway.ask<ShownRefusals>(`{ ${REFUSED_FIELDS} }`, {}));
 }
 
-async function retryRefused(gateway: Gateway): Promise<Told> {
+async function retryRefused(gateway: Gateway): Promise<Outcome> {
   const query = `mutation { retryRefusedSettlements(input: {}) { ${REFUSED_FIELDS} } }`;
   return toRefused((await gateway.ask<{ readonly retryRefusedSettlements: ShownRefusals }>(query, {})).retryRefusedSettlements);
 }
@@ -158,11 +151,11 @@ interface ShownRefusals {
   readonly refusedSettlements: RefusedSettlements;
 }
 
-function toRefused({ refusedSettlements: answer }: ShownRefusals): Told {
+function toRefused({ refusedSettlements: answer }: ShownRefusals): Outcome {
   return { answer, words: toRefusedTable(answer) };
 }
 
-async function grant(gateway: Gateway, command: Command & { name: "credits grant" }): Promise<Told> {
+async function grant(gateway: Gateway, command: Command & { name: "credits grant" }): Promise<Outcome> {
   const { credits, note, grantId } = command;
   const bucket = command.bucket.toUpperCase();
   const input = { accountId: await resolve(gateway, command.account), bucket, credits, note, grantId };

@@ -65,7 +65,7 @@ function addColumn(schema: string): void {
 
 /** The source files that scripts/build.mjs begins with. */
 function bundleEntries(): string[] {
-  return readFileSync(join(root, "scripts/build.mjs"), "utf8").match(/src\/[\w/-]+\.ts(?=")/g) ?? [];
+  return readFileSync(join(root, "scripts/build.mjs"), "utf8").match(/(?:src|scripts)\/[\w/-]+\.ts(?=")/g) ?? [];
 }
 
 /** What a command of the project prints. */
