@@ -24,7 +24,7 @@ export const SERVER = "dist";
 export const DOCUMENTS = "test/operations/generated";
 export const DASHBOARD_DOCUMENTS = "dashboard/src/client/generated";
 
-/** Every step in order: what it reads, what it makes, and how. An output is whole when its `.fingerprint` is there. */
+/** Every step in order: inputs, output and command. An output is complete when its `.fingerprint` is there. */
 const steps = [
   {
     name: "the database client",
@@ -66,14 +66,14 @@ const steps = [
     output: DASHBOARD,
     run: async () => {
       rmSync(path(DASHBOARD), { recursive: true, force: true });
-      // Whatever the tests around it call themselves, browsers get React's own production build.
+      // Browsers get React's production build, also when NODE_ENV says test.
       await runQuietly("node_modules/vite/bin/vite.js", ["build", "dashboard", "--logLevel", "warn"], { NODE_ENV: "production" });
       await compressAssets(path(DASHBOARD, "assets"));
     },
   },
   {
     name: "the server",
-    // npm writes down here what is installed: packages are in the bundle.
+    // npm's list of installed packages: packages are in the bundle.
     inputs: [
       "src",
       "dashboard",
@@ -155,7 +155,7 @@ const withPackages = {
   external: packagesWithFiles,
   banner: { js: commonJsBanner },
   plugins: LIGHTER_PACKAGES,
-  // What is loaded stays in memory as it is written, and twice as long when one character of its comments is not Latin.
+  // V8 keeps the source text in memory, in two bytes a character when one of them is not Latin-1.
   minifyWhitespace: true,
   lineLimit: 200,
   legalComments: "external",
@@ -228,12 +228,12 @@ function bundlesOf({ entries, outdir, takesPackages = false }) {
 }
 
 async function generateClient() {
-  // Prisma fetches its native schema engine unless it is told where one is. No generator uses it: any program will do.
+  // Prisma downloads its native schema engine unless this variable names one. No generator uses it: any program will do.
   const env = { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1", PRISMA_HIDE_UPDATE_MESSAGE: "1" };
   await runQuietly("node_modules/prisma/build/index.js", ["generate"], env);
 }
 
-/** Runs a package's program. What it says is shown only when it fails, and is all that is worth reading then. */
+/** Runs a package's program. Its output is shown only when it fails. */
 async function runQuietly(program, args, env = {}) {
   const child = spawn(process.execPath, [path(program), ...args], {
     cwd: projectRoot,

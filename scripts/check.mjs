@@ -31,7 +31,7 @@ const failed = checks.filter(({ name, needs, command: [program, ...args] }) => {
 if (failed.length > 0) console.error(`check failed: ${failed.map(({ name }) => name).join(", ")}`);
 process.exitCode = failed.length > 0 ? 1 : 0;
 
-/** What is installed in another version than the lock file's: the types would be those of the other. */
+/** Packages that are installed in another version than the lock file's, whose types would differ. */
 function outdatedPackages() {
   const packagesOf = (path) => JSON.parse(readFileSync(join(projectRoot, path), "utf8")).packages;
   const installed = packagesOf("node_modules/.package-lock.json");

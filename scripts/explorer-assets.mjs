@@ -1,6 +1,6 @@
 /**
- * The explorer for browsers: one script and one style sheet, each named by a digest of its content and lying there as a browser takes it,
- * compressed. `manifest.json` says what they are called.
+ * The explorer for browsers: one script and one style sheet, each named by a digest of its content and stored
+ * compressed. `manifest.json` has their names.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

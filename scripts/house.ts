@@ -1,5 +1,5 @@
 /**
- * `npm run house`: the shape of the code, measured on this checkout, with what it should be beside it. Files are counted as they stand. A
+ * `npm run house`: the shape of the code, measured on this checkout, with the target beside it. Files are counted as they are. A
  * gateway on an embedded database answers one chat, ready and warm, and the engine says which functions were called: those are the files
  * that a chat touches, and the calls that its context is followed through. Statements are those that the gateway sends.
  */

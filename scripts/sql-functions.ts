@@ -24,8 +24,8 @@ export function readFunctions(folder: string): ReadonlyMap<string, string> {
 }
 
 /**
- * Null when the database has the functions of the folder. `schemaSql` is run before they are compared, because a function may need what it
- * adds. The database is not changed. Throws when a file does not create the function that it is named after.
+ * Null when the database has the functions of the folder. `schemaSql` is run before they are compared, because a function may need its
+ * columns. The database is not changed. Throws when a file does not create the function that it is named after.
  */
 export async function diffFunctions(
   database: Pick<Database, "openSession">,

@@ -4,6 +4,6 @@ import { join } from "node:path";
 import { build, projectRoot, SERVER } from "./build.mjs";
 
 await build();
-// From Node 22 on what is compiled is kept beside the bundle, and goes with it. Where that folder cannot be written, nothing is kept.
+// From Node 22 on, compiled code is cached beside the bundle, and removed with it. Without write access nothing is cached.
 module.enableCompileCache?.(join(projectRoot, SERVER, ".compiled"));
 await import("../dist/main.js");

@@ -17,7 +17,10 @@ interface ScriptText {
   readonly map: SourceMap;
 }
 
-/** What `work` calls, in files below `folder` by their path from `root`. Call it again and again before: what is done once is not meant. */
+/**
+ * Functions that `work` calls, in files below `folder` by their path from `root`. Run `work` several times before, so that
+ * one-time work is left out.
+ */
 export async function functionsCalledBy(work: () => Promise<unknown>, root: string, folder: string): Promise<CalledFunction[]> {
   const session = new Session();
   session.connect();
@@ -59,7 +62,7 @@ function locate({ path, lineStarts, map }: ScriptText, offset: number, root: str
   let line = lineStarts.length - 1;
   while ((lineStarts[line] ?? 0) > offset) line--;
   const entry = map.findEntry(line, offset - (lineStarts[line] ?? 0));
-  // What the bundler itself has added is nobody's source.
+  // Code that the bundler has added has no source.
   if (!("originalSource" in entry) || entry.generatedLine !== line) return [];
   const file = relative(root, resolve(dirname(path), entry.originalSource));
   return file.startsWith(`${folder}/`) ? [{ file, line: entry.originalLine + 1 }] : [];

@@ -19,7 +19,7 @@ export interface Shape {
   readonly contextBuilders: readonly string[];
 }
 
-/** Opens or ends what somebody is charged. */
+/** Opens, settles or releases a charge. */
 const CHARGE = /\b(?:credits|\w*charge)\??\.(?:open|settle|release)\(/gi;
 /** A table that says a number for each code of an error. */
 const STATUS_TABLE = /\bRecord<ErrorCode, (?:number\b|\{[^}]*\bstatus: number\b)/g;
@@ -53,7 +53,7 @@ export function domainOf(file: string): string | null {
   return /^src\/services\/([^/]+)\//.exec(file)?.[1] ?? null;
 }
 
-/** The file once for each time that it has what is looked for. */
+/** The file once for each match of the pattern. */
 function placesOf(sources: Sources, pattern: RegExp): string[] {
   return [...sources].flatMap(([file, text]) => (text.match(pattern) ?? []).map(() => file));
 }

@@ -1,7 +1,7 @@
 /**
  * The way of a request's context through the code, call by call. It begins at the handler of a route and follows every call that is
  * handed the context, or an object that holds it, into the function that is called. A stay is an unbroken run of such functions in one
- * file. What is read from the context and what is made of it can be followed as if it were the context.
+ * file. Values that are read from the context or made from it can be followed in the same way.
  */
 import { join, relative } from "node:path";
 import { type FunctionLikeDeclaration, type Node, SyntaxKind } from "typescript/unstable/ast";
@@ -46,7 +46,7 @@ export interface WayOptions {
   readonly root: string;
   /** The route whose handler is meant. */
   readonly path: string;
-  /** What was called when it happened: a way that the code has and this request does not take is left out. Null: every way is taken. */
+  /** The functions that the request called: other branches of the code are left out. Null: every branch is followed. */
   readonly called: readonly CalledFunction[] | null;
   readonly api?: APIOptions;
 }
@@ -66,7 +66,7 @@ export function followContext({ root, path, called, api: options }: WayOptions):
 
 class Walk {
   private readonly entered: string[] = [];
-  /** By function and what it was handed: where in what it returns the context is. */
+  /** By function and its arguments: the places of the context in its result. */
   private readonly passed = new Map<string, Places>();
   /** The same of each call, as it was followed last. */
   private readonly results = new Map<Node, Places>();

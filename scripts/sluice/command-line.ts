@@ -1,4 +1,4 @@
-/** What may be written on the command line, and what is meant by it. */
+/** The commands and options of the command line. */
 import { randomUUID } from "node:crypto";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
@@ -61,7 +61,7 @@ export interface CommandLine {
   readonly isJson: boolean;
 }
 
-/** Not a command: what is wrong, to be told with the way to the help. */
+/** An invalid command line, with a message that points to the help. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

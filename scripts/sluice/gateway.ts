@@ -1,6 +1,6 @@
 /** GraphQL over HTTP to a running gateway, as an operator. */
 
-/** Refused, or nobody answered: what to tell the operator. */
+/** A refusal, or a gateway that does not answer, with a message for the operator. */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
 

@@ -1,4 +1,4 @@
-/** `owner key`: one more key of the owner's account, for whoever can start the gateway. */
+/** `owner key`: makes a key of the owner's account, for a person who can start the gateway. */
 import { pino } from "pino";
 import { type Environment, parseConfig } from "../../src/config/config.js";
 import { makeOwnerKey } from "../../src/services/accounts/owner-keys.js";

@@ -1,4 +1,4 @@
-/** The commands: each asks the gateway, or where there is none to ask the database, and tells what came of it. */
+/** The commands: each calls the gateway, or the database where there is no gateway, and prints the result. */
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
 import { StartError } from "../../src/lib/start-error.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
