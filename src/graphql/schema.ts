@@ -33,7 +33,6 @@ import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
-import "./types/user-info.js";
 import "./types/webhooks.js";
 
 /** Shared by all servers of a process. State of one server is in the context of its requests. */

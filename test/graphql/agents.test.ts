@@ -120,7 +120,7 @@ describe("one agent", () => {
     const { restId: id } = await create();
     const node = toGlobalId("PromptAgent", id);
 
-    const { data, errors } = await execute(by(), AgentEverywhereDocument, { id, node });
+    const { data, errors } = await execute(by(), AgentEverywhereDocument, { node });
 
     expect(errors).toBeUndefined();
     expect(data).toEqual({
@@ -132,7 +132,6 @@ describe("one agent", () => {
           ...{ baseModel: { restId: "acme/chat" }, baseModelId: "acme/chat" },
         },
       },
-      agent: { id: node },
       node: { id: node, title: PROMPT_AGENT.title, systemPrompt: PROMPT_AGENT.systemPrompt },
     });
   });

@@ -7,7 +7,6 @@ import { databaseOf } from "../e2e/money.js";
 import {
   ApproveAuthorizationDocument,
   type ApproveAuthorizationInput,
-  AuthorizationRequestByIdDocument,
   type AuthorizationRequestShownFragment,
   ChangeAppDocument,
   type CreateApiKeyInput,
@@ -79,9 +78,8 @@ it("is stored, shown again, narrowed, and approved once", async () => {
     asked: { models: ["acme/chat"], creditBudget: "2.5", expiresInDays: 7, permissions: ["PROFILE", "USAGE"] },
     creditBudgetMax: "2.5",
   });
-  const shown = await execute(browser(person), AuthorizationRequestByIdDocument, { id: request.id });
   const own = await execute(browser(person), MyAuthorizationRequestDocument, { id: request.restId });
-  expect([ok(shown).authorizationRequest, ok(own).me.authorizationRequest]).toEqual([request, request]);
+  expect(ok(own).me.authorizationRequest).toEqual(request);
   const input: ApproveAuthorizationInput = { id: request.id, creditBudget: "0.5", permissions: ["USAGE"], models: null };
   const { authorizationRequest: decided, redirectTo } = ok(await approve(person, input)).approveAuthorization;
   const url = new URL(redirectTo);
@@ -163,7 +161,7 @@ describe("refuses", () => {
     const publishable = await createKey(app, { type: "publishable" });
     const askAs = async (target: Target) => [
       await execute(target, CreateAuthorizationRequestDocument, { input: { redirectUrl: REDIRECT } }),
-      await execute(target, AuthorizationRequestByIdDocument, { id }),
+      await execute(target, MyAuthorizationRequestDocument, { id }),
       await execute(target, NodesOfAuthorizationDocument, { ids: [id] }),
       await execute(target, ApproveAuthorizationDocument, { input: { id } }),
       await execute(target, DenyAuthorizationDocument, { input: { id } }),
@@ -182,12 +180,12 @@ describe("refuses", () => {
     const { id } = await ask();
 
     for (const who of [await signIn(app, person), await signUp(app)]) {
-      expect(codes(await execute(browser(who), AuthorizationRequestByIdDocument, { id }))).toEqual(["NOT_FOUND"]);
+      expect(codes(await execute(browser(who), MyAuthorizationRequestDocument, { id }))).toEqual(["NOT_FOUND"]);
       expect(codes(await approve(who, { id }))).toEqual(["NOT_FOUND"]);
       expect(codes(await deny(who, id))).toEqual(["NOT_FOUND"]);
       expect(ok(await execute(browser(who), NodesOfAuthorizationDocument, { ids: [id] })).nodes).toEqual([null]);
     }
-    expect(codes(await execute(browser(person), AuthorizationRequestByIdDocument, { id: "no-id" }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute(browser(person), MyAuthorizationRequestDocument, { id: "no-id" }))).toEqual(["NOT_FOUND"]);
   });
 
   it.each<[what: string, input: Partial<CreateAuthorizationRequestInput>, param: string]>([

@@ -67,7 +67,7 @@ const tryUpdate = (id: string, changes: Omit<UpdateCommunityModelInput, "id">, a
 const update = async (id: string, changes: Omit<UpdateCommunityModelInput, "id">) =>
   ok(await tryUpdate(id, changes)).updateCommunityModel.communityModel;
 const tryFind = (id: string, asking?: string) => execute(by(asking), CommunityModelByIdDocument, { id });
-const find = async (id: string) => ok(await tryFind(id)).communityModel;
+const find = async (id: string) => ok(await tryFind(id)).me.communityModel;
 const tryRemove = (id: string, asking?: string) => execute(by(asking), DeleteCommunityModelDocument, { id });
 const param = ({ errors }: Answer<unknown>) => errors?.[0]?.extensions.param;
 
@@ -212,7 +212,8 @@ describe("a community model", () => {
   it("finds its fallbacks", async () => {
     const cheap = await create({ promptTextPrice: "0.000001" });
     const { id } = await create({ promptTextPrice: "0.000002" });
-    const found = ok(await execute(by(), FallbackCandidatesDocument, { id })).fallbackCandidates;
+    const { communityModel } = ok(await execute(by(), FallbackCandidatesDocument, { id })).me;
+    const found = communityModel?.__typename === "ProxyModel" ? (communityModel.fallbackCandidates ?? []) : [];
     const changed = await update(id, { fallbackIds: [toGlobalId("Model", cheap.modelId)] });
 
     expect(found.filter(({ isOwn }) => isOwn)).toEqual([

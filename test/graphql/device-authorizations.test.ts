@@ -10,8 +10,6 @@ import { databaseOf } from "../e2e/money.js";
 import {
   ApproveDeviceAuthorizationDocument,
   type ApproveDeviceAuthorizationInput,
-  CreateApiKeyDocument,
-  type CreateApiKeyInput,
   CreateDeviceAuthorizationDocument,
   type CreateDeviceAuthorizationInput,
   type CreateDeviceAuthorizationMutation,
@@ -21,7 +19,6 @@ import {
   DeviceAuthorizationChangedDocument,
   NodesOfAuthorizationDocument,
   RedeemDeviceCodeDocument,
-  UserInfoDocument,
 } from "../operations/generated/graphql.js";
 import { createKey } from "../rest/client.js";
 import { createStranger } from "../rest/seed.js";
@@ -273,19 +270,6 @@ describe("deviceAuthorizationChanged", () => {
       }
     });
   });
-});
-
-it("shows the account of a key, and more with the permission", async () => {
-  const keyOf = async (input: Partial<CreateApiKeyInput>) =>
-    ok(await execute(browser(person), CreateApiKeyDocument, { input: { name: "info", ...input } })).createApiKey.key;
-  const always = { sub: person.accountId, preferredUsername: expect.stringMatching(/\S/), picture: null };
-
-  const known = await execute({ ...app, key: await keyOf({ accountPermissions: ["PROFILE"] }) }, UserInfoDocument);
-  const unknown = await execute({ ...app, key: await keyOf({ type: "PUBLISHABLE" }) }, UserInfoDocument);
-
-  expect(known.data).toEqual({ userInfo: { ...always, name: "Ada", email: person.email, emailVerified: false } });
-  expect(unknown.data).toEqual({ userInfo: { ...always, name: null, email: null, emailVerified: null } });
-  expect(codes(await execute(nobody, UserInfoDocument))).toEqual(["UNAUTHORIZED"]);
 });
 
 /** Until `count` subscriptions listen and have looked at how it stands. */

@@ -15,12 +15,11 @@ import {
   MyWebhookEndpointsDocument,
   NodeByIdDocument,
   RedeliverWebhookDocument,
-  RootWebhookDeliveriesDocument,
-  RootWebhookEndpointsDocument,
   RotateWebhookSecretDocument,
   SendTestWebhookDocument,
   SetLowBalanceThresholdDocument,
   UpdateWebhookEndpointDocument,
+  WebhookDeliveriesOfDocument,
   type WebhookEvent,
 } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -54,7 +53,8 @@ async function createEndpoint(...events: WebhookEvent[]): Promise<{ id: string; 
 }
 
 async function newestDelivery(endpointId: string) {
-  return ok(await execute(asPayer(), RootWebhookDeliveriesDocument, { endpointId, first: 1 })).webhookDeliveries.nodes[0];
+  const { node } = ok(await execute(asPayer(), WebhookDeliveriesOfDocument, { endpointId, first: 1 }));
+  return node.__typename === "WebhookEndpoint" ? node.deliveries?.nodes[0] : undefined;
 }
 
 describe("webhook endpoints", () => {
@@ -119,7 +119,7 @@ describe("webhook endpoints", () => {
     const answers = [
       await create({ url: "https://10.0.0.1/", events: ["BALANCE_LOW"] }),
       await create({ url: "https://example.com/", events: [] }),
-      await execute(asPayer(), RootWebhookDeliveriesDocument, { endpointId: id, after: "made-up" }),
+      await execute(asPayer(), WebhookDeliveriesOfDocument, { endpointId: id, after: "made-up" }),
     ];
 
     expect(answers.flatMap(codes)).toEqual(["BAD_REQUEST", "BAD_REQUEST", "BAD_REQUEST"]);
@@ -129,13 +129,11 @@ describe("webhook endpoints", () => {
   it("are hidden from callers without a key or the permission, publishable keys and other accounts", async () => {
     const { id, restId } = await createEndpoint("BALANCE_LOW");
     const own: ((target: Target) => Promise<Answer<unknown>>)[] = [
-      (target) => execute(target, RootWebhookEndpointsDocument),
       (target) => execute(target, MyWebhookEndpointsDocument),
       (target) => execute(target, CreateWebhookEndpointDocument, { input: { url: "https://example.com/", events: ["BALANCE_LOW"] } }),
       (target) => execute(target, SetLowBalanceThresholdDocument, { threshold: "1" }),
     ];
     const ofTheEndpoint: ((target: Target) => Promise<Answer<unknown>>)[] = [
-      (target) => execute(target, RootWebhookDeliveriesDocument, { endpointId: id }),
       (target) => execute(target, UpdateWebhookEndpointDocument, { input: { id, isEnabled: false } }),
       (target) => execute(target, RotateWebhookSecretDocument, { id }),
       (target) => execute(target, SendTestWebhookDocument, { endpointId: id }),
@@ -154,7 +152,9 @@ describe("webhook endpoints", () => {
     }
     for (const ask of ofTheEndpoint) expect(codes(await ask(app))).toEqual(["NOT_FOUND"]);
     expect(await execute(app, NodeByIdDocument, { id })).toMatchObject({ data: { node: null } });
-    expect(ok(await execute(asPayer(), RootWebhookEndpointsDocument)).webhookEndpoints).toEqual([{ restId, isEnabled: true }]);
+    expect(ok(await execute(asPayer(), MyWebhookEndpointsDocument)).me.webhookEndpoints?.nodes).toMatchObject([
+      { restId, isEnabled: true },
+    ]);
   });
 });
 

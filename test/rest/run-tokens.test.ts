@@ -7,7 +7,7 @@ import { RUN_TOKEN_MS } from "../../src/limits.js";
 import { findSecrets } from "../../src/services/safety/secrets.js";
 import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import { codes, execute, TRANSPORTS } from "../graphql/client.js";
-import { type ChatCompletionInput, MyMediaDocument, StreamChatDocument } from "../operations/generated/graphql.js";
+import { type ChatCompletionInput, ListOwnMediaDocument, StreamChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { runTokensOf } from "../support/secrets.js";
 import { MovedClock } from "../support/webhooks.js";
@@ -74,7 +74,7 @@ describe("an agent at work", () => {
     expectEnvelope(await agent.get("/media/media"), 403, "FORBIDDEN");
     expectEnvelope(await agent.get("/api/device/userinfo"), 403, "FORBIDDEN");
     expectEnvelope(await agent.request("DELETE", `/media/media/${uuidv7()}`), 403, "FORBIDDEN");
-    expect(codes(await execute({ ...app, key: token }, MyMediaDocument, { first: 1 }))).toEqual(["FORBIDDEN"]);
+    expect(codes(await execute({ ...app, key: token }, ListOwnMediaDocument, { first: 1 }))).toEqual(["FORBIDDEN"]);
   });
 
   it("sees the jobs of its own run, and not its caller's", async () => {

@@ -178,17 +178,6 @@ builder.prismaObjectField(Account, "agent", (t) =>
   }),
 );
 
-builder.queryField("agent", (t) =>
-  t.field({
-    type: Agent,
-    nullable: true,
-    description: ONE_DESCRIPTION,
-    deprecationReason: "Use `me { agent(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "The ID of the agent." }) },
-    resolve: (_root, { id }, ctx, info) => ctx.services.agents.getSelected(ctx, readAgentId(id), selectionOf(ctx, info)),
-  }),
-);
-
 const PUBLISHING = "Who may call the agent. PUBLIC needs community publisher access.";
 const SAFETY = "Safety checks of the input that apply to every request.";
 const BASE_MODEL =

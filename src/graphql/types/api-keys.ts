@@ -168,16 +168,6 @@ export const ApiKey = builder.prismaObject("ApiKey", {
   }),
 });
 
-builder.queryField("apiKey", (t) =>
-  t.field({
-    type: ApiKey,
-    nullable: true,
-    description: "The key that authenticates this request. Works with any key.",
-    deprecationReason: "Use `me { currentApiKey }`.",
-    resolve: (_root, _args, ctx, info) => ctx.services.apiKeys.currentSelected(ctx, selectionOf(ctx, info)),
-  }),
-);
-
 const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
   description: "Parameters of `createApiKey`.",
   fields: (t) => ({

@@ -76,14 +76,3 @@ builder.prismaObjectField(ApiKey, "appUsage", (t) =>
     resolve: ({ id, type }, args, ctx) => (type === "publishable" ? usageOfApp(ctx, id, toDays(args), {}) : null),
   }),
 );
-
-builder.queryField("appUsage", (t) =>
-  t.field({
-    type: AppUsage,
-    nullable: true,
-    description: "Usage of one of the account's apps. Permission USAGE.",
-    deprecationReason: "Use `me { appUsage }`.",
-    args: { appKeyId: t.arg.id({ required: true, description: APP_KEY }), ...usageDailyDaysArg },
-    resolve: (_root, args, ctx) => ctx.services.appUsage.daily(ctx, readId(args.appKeyId, "ApiKey", "appKeyId"), { days: toDays(args) }),
-  }),
-);

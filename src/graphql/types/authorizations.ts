@@ -68,17 +68,6 @@ builder.prismaObjectField(Account, "authorizationRequest", (t) =>
   }),
 );
 
-builder.queryField("authorizationRequest", (t) =>
-  t.field({
-    type: AuthorizationRequest,
-    nullable: true,
-    description: REQUEST_DESCRIPTION,
-    deprecationReason: "Use `me { authorizationRequest(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "The ID of the request." }) },
-    resolve: (_root, { id }, ctx) => ctx.services.authorizations.get(ctx, readId(id, "AuthorizationRequest", "id")),
-  }),
-);
-
 const CreateAuthorizationRequestInput = builder.inputType("CreateAuthorizationRequestInput", {
   description: "Parameters that the app sent, the same as for `GET /authorize`.",
   fields: (t) => ({

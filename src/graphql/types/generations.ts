@@ -308,18 +308,6 @@ builder.queryField("generationJob", (t) =>
   }),
 );
 
-builder.queryField("generation", (t) =>
-  t.field({
-    extensions: { isForAgents: true },
-    type: GenerationJob,
-    nullable: true,
-    description: "A job of the account. A publishable key can read only the jobs that it started.",
-    deprecationReason: "Use `generationJob`.",
-    args: { id: t.arg.id({ required: true, description: "The ID of the job." }) },
-    resolve: (_root, { id }, ctx, info) => findJob(ctx, info, id),
-  }),
-);
-
 const GenerationJobConnection = builder.connectionObject(
   { type: GenerationJob, name: "GenerationJobConnection", description: "A page of generation jobs." },
   { name: "GenerationJobEdge", description: "A generation job and its cursor." },
@@ -336,18 +324,6 @@ builder.prismaObjectField(Account, "jobs", (t) =>
     type: GenerationJobConnection,
     nullable: true,
     description: "The account's jobs of the last 24 hours, newest first. Permission USAGE.",
-    args: pageArgs,
-    complexity: pageCost,
-    resolve: ({ id }, args, ctx, info) => listJobs(ctx, info, id, args),
-  }),
-);
-
-builder.prismaObjectField(Account, "generations", (t) =>
-  t.field({
-    type: GenerationJobConnection,
-    nullable: true,
-    description: "The account's jobs of the last 24 hours, newest first. Permission USAGE.",
-    deprecationReason: "Use `jobs`.",
     args: pageArgs,
     complexity: pageCost,
     resolve: ({ id }, args, ctx, info) => listJobs(ctx, info, id, args),

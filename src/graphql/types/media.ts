@@ -6,7 +6,7 @@
 import { parsePermitted, requireAccount } from "../../services/access/permissions.js";
 import { MEDIA_OBJECT_BYTES_MAX, MEDIA_TAGS_MAX, MEDIA_UPLOAD_BYTES_MAX } from "../../services/files/limits.js";
 import { isMediaFileId, type StoredMedia } from "../../services/files/media-links.js";
-import { kindOf, type MediaKind, type MediaOrder, mediaCursors, mediaPosition, toNewestQuery } from "../../services/files/media-lists.js";
+import { kindOf, type MediaKind, type MediaOrder, mediaCursors, mediaPosition } from "../../services/files/media-lists.js";
 import type { CreatedUpload, SelectedMediaObject } from "../../services/files/media-objects.js";
 import { createUploadInput } from "../../services/files/media-objects-input.js";
 import type { MediaQuota as Quota } from "../../services/files/media-quotas.js";
@@ -161,22 +161,6 @@ builder.prismaObjectField(Account, "media", (t) =>
       const query = { filter: filter ?? {}, orderBy, page: toPageRequest(args, list, cursors) };
       const page = await ctx.services.mediaObjects.listSelected(ctx, query, connectionSelectionOf(ctx, info));
       return toConnection(page, list, (row) => mediaPosition(row, orderBy), cursors);
-    },
-  }),
-);
-
-builder.queryField("myMedia", (t) =>
-  t.field({
-    type: MediaObjectConnection,
-    nullable: true,
-    description: "The account's tagged files, newest first. Works with any key.",
-    deprecationReason: "Use `me { media }`.",
-    args: pageArgs,
-    complexity: pageCost,
-    resolve: async (_root, args, ctx, info) => {
-      const query = toNewestQuery(toPageRequest(args, "media"));
-      const page = await ctx.services.mediaObjects.listSelected(ctx, query, connectionSelectionOf(ctx, info));
-      return toConnection(page, "media", createdPosition);
     },
   }),
 );

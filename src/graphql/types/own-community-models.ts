@@ -1,6 +1,5 @@
 /** Queries for registered models: fields of `me` and the root, the change subscription, and the link from catalog models. */
 import type { OwnModelChange } from "../../services/community-models/community-models.js";
-import { FALLBACK_CANDIDATES_MAX } from "../../services/community-models/limits.js";
 import type { ModelChange } from "../../services/community-models/repository.js";
 import { builder, describedValues } from "../builder.js";
 import { cancellable } from "../cancellable.js";
@@ -9,7 +8,7 @@ import { rowsBatchedBy } from "../loaders.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
-import { CommunityModel, CommunityModelProvider, FallbackCandidate, NEEDS_KEYS, readModelId } from "./community-models.js";
+import { CommunityModel, CommunityModelProvider, NEEDS_KEYS, readModelId } from "./community-models.js";
 import { Model } from "./models.js";
 
 builder.prismaObjectField(Account, "communityModels", (t) =>
@@ -46,17 +45,6 @@ builder.prismaObjectField(Account, "communityModel", (t) =>
   }),
 );
 
-builder.queryField("communityModel", (t) =>
-  t.field({
-    type: CommunityModel,
-    nullable: true,
-    description: ONE_DESCRIPTION,
-    deprecationReason: "Use `me { communityModel(id) }`.",
-    args: { id: t.arg.id({ required: true, description: "The ID of the registered model." }) },
-    resolve: (_root, { id }, ctx, info) => ctx.services.communityModels.getSelected(ctx, readModelId(id), selectionOf(ctx, info)),
-  }),
-);
-
 builder.prismaObjectField(Account, "communityModelProvider", (t) =>
   t.field({
     type: CommunityModelProvider,
@@ -66,20 +54,6 @@ builder.prismaObjectField(Account, "communityModelProvider", (t) =>
       ctx.services.accounts.assertOwn(ctx, id);
       return ctx.services.communityModels.provider(ctx);
     },
-  }),
-);
-
-builder.queryField("fallbackCandidates", (t) =>
-  t.field({
-    type: [FallbackCandidate],
-    nullable: true,
-    description: `Models that can be fallbacks of one of the account's models, the account's own first; at most ${FALLBACK_CANDIDATES_MAX}. ${NEEDS_KEYS}`,
-    deprecationReason: "Use `me { communityModel(id) { ... on ProxyModel { fallbackCandidates { model { id } } } } }`.",
-    args: { communityModelId: t.arg.id({ required: true, description: "The ID of the registered model that gets the fallbacks." }) },
-    complexity: { field: 1, multiplier: FALLBACK_CANDIDATES_MAX },
-    resolve: async (_root, { communityModelId: id }, ctx) => [
-      ...(await ctx.services.communityModels.fallbackCandidates(ctx, readModelId(id, "communityModelId"))),
-    ],
   }),
 );
 

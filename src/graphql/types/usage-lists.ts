@@ -3,7 +3,6 @@ import type { InputShapeFromFields } from "@pothos/core";
 import type { GraphQLResolveInfo } from "graphql";
 import { formatNanocredits } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
-import { USAGE_DAYS_MAX } from "../../limits.js";
 import type { UsageFilter } from "../../services/usage/usage-filter.js";
 import type { SelectedUsage, UsageOrder } from "../../services/usage/usage-lists.js";
 import type { UsageHistograms } from "../../services/usage/usage-roll-ups.js";
@@ -23,7 +22,7 @@ import { connectionSelectionOf, fieldsOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
-import { apiKeyOf, toDays, UsageRecord, UsageStatusEnum } from "./usage.js";
+import { apiKeyOf, UsageRecord, UsageStatusEnum } from "./usage.js";
 
 /** The query cost of a summary besides its groups: it reads thousands of roll-up rows. */
 const SUMMARY_COST = 20;
@@ -173,10 +172,6 @@ const listArgs = builder.args((t) => ({
   ...pageArgs,
   filter: t.field({ type: UsageFilterInput, description: "Filters. Defaults to the last 30 days." }),
   orderBy: t.field({ type: UsageOrderInput, description: "The sort order. Defaults to newest first." }),
-  days: t.int({
-    description: `The number of days before the end, 1 to ${USAGE_DAYS_MAX}.`,
-    deprecationReason: "Use `filter: { from: ... }`.",
-  }),
 }));
 
 const summaryArgs = builder.args((t) => ({
@@ -211,7 +206,7 @@ type ListArgs = InputShapeFromFields<typeof listArgs>;
 
 function toQuery(args: ListArgs) {
   const orderBy = toOrder(args.orderBy);
-  return { page: toPageRequest(args, listOf(orderBy)), filter: toFilter(args.filter), orderBy, days: toDays(args) };
+  return { page: toPageRequest(args, listOf(orderBy)), filter: toFilter(args.filter), orderBy };
 }
 
 type SummaryArgs = InputShapeFromFields<typeof summaryArgs>;

@@ -3,7 +3,6 @@
 import type { Page, PageRequest } from "../../lib/pagination.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
 import type { SelectedDelivery } from "../../services/webhooks/deliveries.js";
-import { WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX } from "../../services/webhooks/limits.js";
 import { WEBHOOK_EVENTS, type WebhookEvent } from "../../services/webhooks/messages.js";
 import type { DisabledReason } from "../../services/webhooks/queue.js";
 import {
@@ -156,35 +155,6 @@ builder.prismaObjectField(Account, "webhookEndpoints", (t) =>
       const page = toPageRequest(args, "webhookEndpoints");
       const endpoints = await ctx.services.webhooks.listSelected(ctx, page, connectionSelectionOf(ctx, info));
       return toConnection(endpoints, "webhookEndpoints", createdPosition);
-    },
-  }),
-);
-
-builder.queryField("webhookEndpoints", (t) =>
-  t.field({
-    type: [WebhookEndpoint],
-    nullable: true,
-    description: `Webhook endpoints of the account, newest first. ${NEEDS_KEYS}`,
-    deprecationReason: "Use `me { webhookEndpoints }`.",
-    resolve: async (_root, _args, ctx, info) => [
-      ...(await ctx.services.webhooks.listSelected(ctx, { first: WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX }, selectionOf(ctx, info))).items,
-    ],
-  }),
-);
-
-builder.queryField("webhookDeliveries", (t) =>
-  t.field({
-    type: WebhookDeliveryConnection,
-    nullable: true,
-    description: `Deliveries of an endpoint in the last month, newest first. ${NEEDS_KEYS}`,
-    deprecationReason: "Use `WebhookEndpoint.deliveries`, of `me { webhookEndpoints }` or of `node`.",
-    args: { ...pageArgs, endpointId: t.arg.id({ required: true, description: "The ID of the endpoint." }) },
-    complexity: pageCost,
-    resolve: async (_root, { endpointId, ...args }, ctx, info) => {
-      const id = readId(endpointId, "WebhookEndpoint", "endpointId");
-      const page = toPageRequest(args, "webhookDeliveries");
-      const deliveries = await ctx.services.webhooks.listDeliveriesSelected(ctx, id, page, connectionSelectionOf(ctx, info));
-      return toConnection(deliveries, "webhookDeliveries", createdPosition);
     },
   }),
 );

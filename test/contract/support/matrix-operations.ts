@@ -91,11 +91,6 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "session",
     refusal: "NOT_FOUND",
-    graphql: { field: "Query.authorizationRequest", document: `{ authorizationRequest(id: "${NOBODY}") { id } }` },
-  },
-  {
-    needs: "session",
-    refusal: "NOT_FOUND",
     graphql: { field: "Account.authorizationRequest", document: me(`authorizationRequest(id: "${NOBODY}") { id }`) },
   },
   {
@@ -146,7 +141,6 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "usage",
     target: "app",
     rest: { method: "GET", path: "/apps/:id/usage/daily" },
-    graphql: { field: "Query.appUsage", document: '{ appUsage(appKeyId: "$id") { totalRequests } }' },
   },
   {
     needs: "usage",
@@ -160,8 +154,7 @@ export const OPERATIONS: readonly Operation[] = [
   },
   { needs: "usage", graphql: { field: "Account.usageSummary", document: me("usageSummary { requests }") } },
   { needs: "usage", graphql: { field: "Account.jobs", document: me("jobs(first: 1) { edges { node { id } } }") } },
-  { needs: "usage", graphql: { field: "Account.generations", document: me("generations(first: 1) { edges { node { id } } }") } },
-  { needs: "key", rest: { method: "GET", path: "/key" }, graphql: { field: "Query.apiKey", document: "{ apiKey { id } }" } },
+  { needs: "key", rest: { method: "GET", path: "/key" } },
   { needs: "any", graphql: { field: "Account.currentApiKey", document: me("currentApiKey { id name permissions }") } },
   { needs: "key", rest: { method: "GET", path: "/key/usage" } },
   {
@@ -189,7 +182,6 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "manager",
     rest: { method: "GET", path: "/webhooks" },
-    graphql: { field: "Query.webhookEndpoints", document: "{ webhookEndpoints { id } }" },
   },
   {
     needs: "manager",
@@ -259,10 +251,6 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "webhook",
     rest: { method: "GET", path: "/webhooks/:id/deliveries" },
-    graphql: {
-      field: "Query.webhookDeliveries",
-      document: '{ webhookDeliveries(endpointId: "$id", first: 1) { edges { node { id } } } }',
-    },
   },
   {
     needs: "manager",
@@ -303,7 +291,6 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "agent",
     rest: { method: "GET", path: "/agents/:id" },
-    graphql: { field: "Query.agent", document: '{ agent(id: "$id") { id } }' },
   },
   {
     needs: "manager",
@@ -363,7 +350,6 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "model",
     rest: { method: "GET", path: "/my-models/:id" },
-    graphql: { field: "Query.communityModel", document: '{ communityModel(id: "$id") { id } }' },
   },
   {
     needs: "manager",
@@ -385,7 +371,6 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "model",
     rest: { method: "GET", path: "/my-models/:id/fallback-candidates" },
-    graphql: { field: "Query.fallbackCandidates", document: '{ fallbackCandidates(communityModelId: "$id") { modelId } }' },
   },
   {
     needs: "manager",
@@ -485,9 +470,7 @@ export const OPERATIONS: readonly Operation[] = [
 export const ELSEWHERE: readonly string[] = [
   // With each type that they find.
   ...["node", "nodes"].map((name) => `Query.${name}`),
-  ...["models", "model", "generation", "generationJob", "media", "myMedia", "publicMedia", "userInfo", "deviceAuthorization"].map(
-    (name) => `Query.${name}`,
-  ),
+  ...["models", "model", "generationJob", "media", "publicMedia", "deviceAuthorization"].map((name) => `Query.${name}`),
   ...[
     "createChatCompletion",
     "createSpeech",
