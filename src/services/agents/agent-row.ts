@@ -25,7 +25,6 @@ export type AgentRow = PromptAgentRow | CodeAgentRow;
 
 export const AGENT_ROW_TYPES = ["prompt_agent", "code_agent"] as const;
 
-/** All but the code, which may be long. */
 export const WITH_AGENT = {
   account: { select: { handle: true } },
   agent: { select: { systemPrompt: true, baseModel: true, mcpServers: true, repository: true, deployedCommitSha: true } },

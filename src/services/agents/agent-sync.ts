@@ -20,7 +20,6 @@ export const syncAgentInput = z.strictObject({ id: z.string() });
 export interface SyncedAgent {
   /** False: the commit was already deployed. The script is rebuilt all the same. */
   readonly updated: boolean;
-  /** 40 lowercase hexadecimal digits. */
   readonly deployedCommitSha: string;
 }
 
@@ -51,7 +50,6 @@ export class AgentSync {
 
   private async findRepository(id: string): Promise<string> {
     const agent = isUuid(id) ? await this.agents.findUnique({ where: { id }, select: { repository: true } }) : null;
-    // A prompt agent has none.
     if (!agent?.repository) throw notFound("code agent");
     return agent.repository;
   }

@@ -25,7 +25,6 @@ const HASH_CHARS = 8;
 export class AgentTools {
   /** By the name that the model sees. */
   private readonly offered: ReadonlyMap<string, Offered>;
-  /** Number of tools beyond those offered. */
   readonly leftOut: number;
 
   private constructor(

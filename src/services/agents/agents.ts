@@ -35,7 +35,7 @@ const PROMPT_FIELDS = ["systemPrompt", "baseModel", "mcpServers"] as const;
 export class Agents {
   constructor(private readonly deps: AgentsDependencies) {}
 
-  /** Lists the account's agents, newest first. */
+  /** Newest first. */
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<AgentRow>> {
     const { accountId } = requireKeyManager(ctx);
     const { where: older, ...query } = newestFirst(page);
@@ -55,7 +55,7 @@ export class Agents {
     );
   }
 
-  /** Lists the account's agents, newest first, with the selected columns. */
+  /** Newest first, with the selected columns. */
   async listSelected(ctx: RequestContext, page: PageRequest, select: Prisma.CommunityModelSelect): Promise<Page<SelectedModel>> {
     const { accountId } = requireKeyManager(ctx);
     return this.deps.modelRepository.pageSelected(accountId, page, select, AGENT_ROW_TYPES);
@@ -69,7 +69,6 @@ export class Agents {
     return agent;
   }
 
-  /** Rejects with NOT_FOUND for another account's. */
   async get(ctx: RequestContext, id: string): Promise<AgentRow> {
     const { accountId } = requireKeyManager(ctx);
     return toAgentRow(await this.findOwned(accountId, id), this.deps.clock.now());
@@ -115,7 +114,7 @@ export class Agents {
     return this.reread(accountId, id);
   }
 
-  /** Deletes the agent; generations under way continue. Throws NOT_FOUND. */
+  /** Generations under way continue. Throws NOT_FOUND. */
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const { accountId } = requireKeyManager(ctx);
     await this.findOwned(accountId, id);

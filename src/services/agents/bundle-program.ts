@@ -12,7 +12,6 @@ export type BundleAnswer =
   | { readonly id: number; readonly path: string }
   | { readonly id: number; readonly contents: string; readonly loader: "ts" | "js" | "json" }
   | { readonly id: number; readonly problem: string };
-/** The final message. */
 export type BundleResult = { readonly script: string; readonly exports: readonly string[] } | { readonly problem: string };
 export type BundleMessage = { readonly question: BundleQuestion } | { readonly result: BundleResult };
 
@@ -28,7 +27,6 @@ process.on("message", (answer: BundleAnswer) => {
   waiting.get(answer.id)?.(answer);
   waiting.delete(answer.id);
 });
-// The parent has gone.
 process.on("disconnect", () => process.exit(1));
 
 process.send?.({ result: await bundle() } satisfies BundleMessage, () => process.exit(0));

@@ -24,7 +24,6 @@ import type { SandboxRunner } from "./sandbox/sandbox-runner.js";
 
 // The services that a code agent can reach: this gateway and tools of MCP servers, both as its caller, whose token it never sees.
 
-/** Methods that generating needs. */
 const METHODS = new Set(["GET", "HEAD", "POST"]);
 /** Request headers of an agent that are passed on. The gateway sets account, idempotency and addresses. */
 const REQUEST_HEADERS = new Set(["accept", "accept-language", "content-type", "range"]);
@@ -45,7 +44,6 @@ export class CodeAgentHost implements GuestHost {
     private readonly loopback: LoopbackClient,
     private readonly mcpServers: McpToolServers,
     private readonly runToken: string,
-    /** Number of gateways that the agent's own request has passed. */
     private readonly hops: number | undefined,
   ) {}
 

@@ -26,7 +26,6 @@ export interface CodeRunsDependencies {
   readonly ownerOf: (model: Pick<Model, "communityModelId">) => string | null;
 }
 
-/** As its owner sees it. */
 export type CodeRun = Omit<AgentRunModel, "id" | "agentId">;
 
 const OUTCOMES: Readonly<Record<GuestOutcome, AgentRunOutcome>> = {
@@ -86,7 +85,6 @@ export class CodeRuns {
     return byAgent;
   }
 
-  /** Stores the remaining notes. */
   async close(): Promise<void> {
     await this.flush();
     if (this.timer) clearTimeout(this.timer);

@@ -22,7 +22,6 @@ export interface StepAnswer {
 /** Yields deltas for the caller as they arrive, and returns the step's answer. */
 export type RunStep = (ctx: RequestContext, input: ChatCompletionInput) => AsyncGenerator<readonly ChatDelta[], StepAnswer>;
 
-/** For an answer that is not streamed. */
 export function runWholeStep(chat: ChatCompletions): RunStep {
   return async function* (ctx, input) {
     const { completion } = await chat.create(ctx, input);
@@ -34,7 +33,7 @@ export function runWholeStep(chat: ChatCompletions): RunStep {
   };
 }
 
-/** For a streamed answer. Returning early ends the model's stream. */
+/** Returning early ends the model's stream. */
 export function runStreamedStep(chat: ChatCompletions): RunStep {
   return async function* (ctx, input) {
     const { events } = chat.stream(ctx, { ...input, stream: true });

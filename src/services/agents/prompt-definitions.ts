@@ -20,7 +20,6 @@ interface Known {
 }
 
 export class PromptDefinitions {
-  /** By the agent's id. */
   private readonly cache = new LRUCache<string, Known>({ max: AGENT_CACHE_ENTRIES_MAX });
 
   constructor(private readonly database: Database) {}

@@ -26,7 +26,6 @@ export interface PromptRun {
   readonly base: Model;
   readonly systemPrompt: string;
   readonly tools: AgentTools;
-  /** The caller's request. */
   readonly body: ChatBody;
 }
 
@@ -34,7 +33,6 @@ export interface RunEnd {
   readonly finishReason: string;
 }
 
-/** Set by the agent, not by its caller. */
 const OWN_FIELDS = new Set([
   ...["model", "messages", "stream", "stream_options", "safe", "n"],
   ...["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"],

@@ -70,7 +70,6 @@ export async function findDescription(
   }
 }
 
-/** `owner/name`. */
 function repositoryPath({ pathname }: URL): string {
   return withoutTrailing(pathname.replace(/^\/+/, ""), "/").replace(/\.git$/i, "");
 }
