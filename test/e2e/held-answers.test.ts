@@ -81,7 +81,7 @@ describe("forty concurrent callers with one credit among them", () => {
   it.each([
     ["an upstream that heeds its bound", "acme/long", true],
     ["an upstream that does not", "acme/heedless", false],
-    ["a mean that somebody has driven down", "acme/steered", true],
+    ["a mean that another account has driven down", "acme/steered", true],
   ])("receive together as much as one credit pays, with %s", async (_, model, heeds) => {
     if (model === "acme/steered") {
       const steering = await createPayer(app, { pack: 100n * CREDIT });
@@ -173,8 +173,8 @@ describe("a whole answer without a limit", () => {
     ["functions", { functions: [{ name: "look", description: " word".repeat(1_000) }] }],
     ["tools", { tools: [{ type: "function", function: { name: "look", description: " word".repeat(1_000) } }] }],
     ["a schema", { response_format: { type: "json_schema", json_schema: { name: "it", schema: { description: " word".repeat(1_000) } } } }],
-    ["a field that nobody here knows", { documents: [{ text: " word".repeat(1_000) }] }],
-    ["a document whose size nobody knows", { messages: [{ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }] }],
+    ["an unknown field", { documents: [{ text: " word".repeat(1_000) }] }],
+    ["a document of unknown size", { messages: [{ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }] }],
   ])("holds the input that its model reads of %s", async (_, body) => {
     const payer = await createPayer(app, { pack: CREDIT });
     const calls = app.upstream.requests.length;

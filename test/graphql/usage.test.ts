@@ -325,8 +325,8 @@ describe("the usage of a key", () => {
     ["the oldest first", { first: 2, orderBy: { field: "TIMESTAMP", direction: "ASC" }, groupBy: ["MODEL"], groups: 1 }],
     ["the dearest first", { first: 2, orderBy: { field: "COST", direction: "DESC" }, groupBy: ["KEY"] }],
     ["the quickest last", { last: 1, orderBy: { field: "RESPONSE_TIME", direction: "DESC" }, groupBy: ["HOUR"] }],
-    ["what has cost something", { filter: { minCost: "0.000000002" }, groupBy: ["STATUS"] }],
-    ["what is searched for", { filter: { search: "pictures" } }],
+    ["charged usage", { filter: { minCost: "0.000000002" }, groupBy: ["STATUS"] }],
+    ["a search", { filter: { search: "pictures" } }],
     ["of other keys", { filter: { apiKeyIds: [NOBODY] } }],
     ["what there is not", { filter: { minCost: "1" } }],
   ])("is the same in a list of keys and alone: %s", async (_what, variables) => {

@@ -20,9 +20,9 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 it.each([
   ["of itself", MANY, ""],
-  ["after what was left has been written", MANY, "await opened.end(); process.exit(0);"],
+  ["after the rest has been written", MANY, "await opened.end(); process.exit(0);"],
   ["by process.exit", FEW, "process.exit(0);"],
-  ["by an error that nobody catches", FEW, 'throw new Error("on purpose");'],
+  ["by an uncaught error", FEW, 'throw new Error("on purpose");'],
   ["after a fatal line", FEW, 'opened.log.fatal("last"); process.kill(process.pid, "SIGKILL");'],
 ])("has all its lines, in their order, when it ends %s", async (_how, count, ending) => {
   const program = join(directory, `program-${count}-${ending.length}.mjs`);

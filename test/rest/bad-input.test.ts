@@ -367,7 +367,7 @@ describe("addresses that an upstream would fetch", () => {
     ["a private address", CHAT, picture("https://10.0.0.1/a.png"), `${AT}.image_url.url`],
     ["this machine", CHAT, picture("https://[::1]/a.png"), `${AT}.image_url.url`],
     ["a name of the network's own", CHAT, picture("https://upstream/a.png"), `${AT}.image_url.url`],
-    ["what is no web address", CHAT, picture(" FILE:///etc/passwd"), `${AT}.image_url.url`],
+    ["an address of another kind", CHAT, picture(" FILE:///etc/passwd"), `${AT}.image_url.url`],
     ["a picture as a text", CHAT, user({ type: "image_url", image_url: "https://127.0.0.1/" }), `${AT}.image_url`],
     [
       "a film in a stream",

@@ -88,7 +88,7 @@ describe("D a repeated GET /text/{prompt}", () => {
     ["the default model by name", "?model=acme/chat"],
     ["the model's alias", "?model=chat"],
     ["the default seed", "?seed=0"],
-    ["what is false anyway", "?json=false&no-cache=false"],
+    ["false defaults", "?json=false&no-cache=false"],
   ])("is the same with %s", async (_, query) => {
     await client.get(path);
 

@@ -124,7 +124,7 @@ describe("Signing in with GitHub", () => {
   });
 
   it.each([
-    ["a state that nobody was given", (address: string) => address.replace(/state=[^&]+/, "state=made-up-by-somebody-else-0000000")],
+    ["a made-up state", (address: string) => address.replace(/state=[^&]+/, "state=made-up-by-somebody-else-0000000")],
     ["no state", (address: string) => address.replace(/&state=.*/, "")],
     ["a code that GitHub does not know", (address: string) => address.replace(/code=[^&]+/, "code=0123456789")],
     ["no code", (address: string) => address.replace(/code=[^&]+&/, "")],

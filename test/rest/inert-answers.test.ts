@@ -241,7 +241,7 @@ describe("every route", () => {
   });
 
   it.each([
-    ["what is not HTTP", "nonsense\r\n\r\n"],
+    ["bytes that are not HTTP", "nonsense\r\n\r\n"],
     ["an upgrade that is refused", "GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
     ["an upgrade of no path", "GET /text HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"],
   ])("does so for %s", async (_name, request) => {

@@ -103,7 +103,7 @@ describe("a key that is not good", () => {
     ],
     ["unknown", createApiKeyText("sk"), /^The API key is unknown to this gateway\.$/],
     ["OpenAI's", "sk-proj-abcdefghijklmnopqrstuvwxyz", /^The API key looks like a key of another service: Sluice keys begin with sk_/],
-    ["somebody else's with our prefix", "sk_live_abcdefghijklmnopqrstuvwx", /^The API key looks like a key of another service/],
+    ["another service's with our prefix", "sk_live_abcdefghijklmnopqrstuvwx", /^The API key looks like a key of another service/],
     ["Google's", "AIzaSyabcdefghijklmnopqrstuvwxyz", /^The API key looks like a key of another service/],
     ["in quotation marks", `"${MISTYPED}"`, /^The API key stands in quotation marks: send it without them\.$/],
     ["a variable's name", "$SLUICE_KEY", /^The API key is the name of a variable that was not filled in\.$/],

@@ -122,8 +122,8 @@ const PASSED: readonly (readonly [what: string, send: () => Send, fields: Fields
   ["the user", CHAT, { user: INSIDE }],
   ["what an answer cited", CHAT, message({ role: "assistant", annotations: [{ type: "url_citation", url_citation: { url: INSIDE } }] })],
   ["the prompt of a picture", () => post("/v1/images/generations", {}), { prompt: INSIDE }],
-  ["what is read out", () => post("/v1/audio/speech", {}), { input: INSIDE }],
-  ["what is embedded", () => post("/v1/embeddings", {}), { input: [INSIDE] }],
+  ["a text for speech", () => post("/v1/audio/speech", {}), { input: INSIDE }],
+  ["a text for embeddings", () => post("/v1/embeddings", {}), { input: [INSIDE] }],
 ];
 
 describe("an address inside of the network", () => {

@@ -138,7 +138,7 @@ describe("a run token", () => {
     ["lengthened", () => `${token}A`],
     ["of nothing", () => "ag_"],
     ["of no base64url", () => `ag_${"!".repeat(106)}`],
-    ["signed by nobody", () => `ag_${Buffer.alloc(79).toString("base64url")}`],
+    ["without a valid signature", () => `ag_${Buffer.alloc(79).toString("base64url")}`],
   ])("that is %s is refused", async (_name, make) => {
     expectEnvelope(await agent.get("/v1/models", { key: make() }), 401, "UNAUTHORIZED");
   });

@@ -273,7 +273,7 @@ describe("the host of a repository", () => {
   it.each<[string, number, Record<string, string>, string, string]>([
     ["is out of order", 500, {}, "a secret", "The repository's host answers with the status 500."],
     ["serves pages", 200, { "content-type": "text/html" }, "<html>", NOT_GIT],
-    ["packs what was not asked for", 200, { ...ADVERTISED, "content-encoding": "gzip" }, "", NOT_GIT],
+    ["sends an encoding that was not requested", 200, { ...ADVERTISED, "content-encoding": "gzip" }, "", NOT_GIT],
     ["announces nothing", 200, ADVERTISED, "", NOT_GIT],
     ["announces another service", 200, ADVERTISED, "001f# service=git-receive-pack\n0000", NOT_GIT],
     ["counts wrongly", 200, ADVERTISED, "zzzz# service", "The repository's host does not speak git's protocol."],

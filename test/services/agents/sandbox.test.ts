@@ -78,7 +78,7 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
   "Deno's own name server": `Deno.resolveDns("example.org", "A")`,
   "Deno's cache": `caches.open("x")`,
   "Deno's storage": `localStorage.setItem("a", "b")`,
-  "what the gateway is told": `Deno.stdout.writeSync(new Uint8Array(1))`,
+  "the channel to the gateway": `Deno.stdout.writeSync(new Uint8Array(1))`,
   "more than was given": `Deno.permissions.request({ name: "read" }).then(({ state }) => { if (state !== "granted") throw new Error(state) })`,
 };
 
@@ -283,7 +283,7 @@ describe("a guest in the strongest isolation", () => {
       "takes the gateway's words",
       `const fs = await import("node:fs"); const eat = () => fs.read(0, Buffer.alloc(65536), () => eat()); eat(); eat(); await mcp("a", "b"); return new Response("x")`,
     ],
-    ["closes what it speaks through", `const fs = await import("node:fs"); fs.closeSync(1); fs.closeSync(0); return new Response("x")`],
+    ["closes its channel", `const fs = await import("node:fs"); fs.closeSync(1); fs.closeSync(0); return new Response("x")`],
     [
       "changes what its program is made of",
       `

@@ -264,7 +264,7 @@ describe("a fallback", () => {
     ["a model of another modality", { modality: "image" }, "modality image"],
     ["a dearer model", { promptTextPrice: 3n }, "promptTextPrice"],
     ["one whose cached input is dearer than this one's, which falls back", { promptCachedPrice: 3n }, "promptCachedPrice"],
-    ["one that is dearer by what it falls back to", { ...prices, completionTextPrice: 5n }, "completionTextPrice"],
+    ["one that is dearer by its default", { ...prices, completionTextPrice: 5n }, "completionTextPrice"],
     ["one that will be dearer", { ...prices, pending: { prices: { promptTextPrice: "3" } }, pendingEffectiveAt: LATER }, "promptTextPrice"],
     [
       "one that is dearer than this one will be",

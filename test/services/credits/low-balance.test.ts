@@ -66,7 +66,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
   const allTold = () => expect.poll(untold, { timeout: 10_000 }).toBe(0);
   const toldOnes = () => expect.poll(() => told.map(({ balance, threshold }) => [BigInt(balance), BigInt(threshold)]), { timeout: 10_000 });
 
-  it_("are told when the sum of the buckets falls below the threshold, not when it reaches it", async () => {
+  it_("are sent when the sum of the buckets falls below the threshold, not when it reaches it", async () => {
     const process = await open();
     await setThreshold(process, CREDIT);
 
@@ -78,7 +78,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
     expect((await state(process)).since).toBeInstanceOf(Date);
   });
 
-  it_("are told once for each fall, and again after the balance was up", async () => {
+  it_("are sent once for each fall, and again after the balance was up", async () => {
     const process = await open();
     await setThreshold(process, CREDIT);
     for (let round = 1; round <= 3; round += 1) {
@@ -107,7 +107,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
     await toldOnes().toEqual([[2n * CREDIT - 1n, 3n * CREDIT]]);
   });
 
-  it_("are nobody's business without a threshold", async () => {
+  it_("are not sent without a threshold", async () => {
     const process = await open();
     await setThreshold(process, CREDIT);
     expect(await setThreshold(process, null)).toEqual({ threshold: null, since: null });
@@ -117,7 +117,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
     expect([await untold(), (await state(process)).since]).toEqual([0, null]);
   });
 
-  it_("are told by one of several processes, with one webhook", async () => {
+  it_("are sent by one of several processes, with one webhook", async () => {
     const all = [await open(), await open(), await open()] as const;
     const { secret } = await createEndpoint(all[0], payer.accountId, receiver.url, ["balance.low"]);
     await setThreshold(all[0], CREDIT);
@@ -138,7 +138,7 @@ describe.each(DATABASE_KINDS)("low balances on $name", (kind) => {
     });
   });
 
-  it_("are told by another process when the one that charged is killed before it could", async () => {
+  it_("are sent by another process when the one that charged is killed before", async () => {
     const killed = await open({ isOpen: false });
     await setThreshold(killed, CREDIT);
     await createTestLedger(test.database).flush([settle(payer, 2n * CREDIT)]);

@@ -44,7 +44,7 @@ describe("the features of a request", () => {
     ["what the model requires, in its order", ["violence", "privacy"], false, ["violence", "privacy"]],
     ["what true stands for", [], true, ["privacy", "secrets", "sexual", "violence"]],
     ["the same as text", [], "1", ["privacy", "secrets", "sexual", "violence"]],
-    ["what the caller adds, after what is required, once", ["shield"], "secrets, shield,privacy", ["shield", "secrets", "privacy"]],
+    ["the required ones, then the caller's, each once", ["shield"], "secrets, shield,privacy", ["shield", "secrets", "privacy"]],
     ["a list", [], ["violence", "sexual"], ["violence", "sexual"]],
     ["an empty list", ["privacy"], [], ["privacy"]],
   ] as const)("are %s", (_name, required, safe, expected) => {
