@@ -38,7 +38,9 @@ process.env.TMPDIR = temporaryDirectory();
 
 const CLIENTS = fileURLToPath(new URL("test/clients/", import.meta.url));
 const areClientsInstalled = existsSync(`${CLIENTS}node_modules`);
-if (!areClientsInstalled) {
+// Each project reads this file again.
+if (!areClientsInstalled && process.env.TEST_CLIENTS_SKIPPED === undefined) {
+  process.env.TEST_CLIENTS_SKIPPED = "yes";
   console.warn("The clients of test/clients are not installed: their tests are skipped. `npm run test:clients` installs and runs them.");
 }
 

@@ -76,6 +76,7 @@ const steps = [
     // npm's list of installed packages: packages are in the bundle.
     inputs: [
       "src",
+      "packages",
       "dashboard",
       "scripts/build.mjs",
       "scripts/explorer-assets.mjs",
@@ -198,7 +199,7 @@ function bundlesOf({ entries, outdir, takesPackages = false }) {
     entryPoints: {
       "embedded-worker": path("src/store/embedded-worker.ts"),
       "embedded-initialize": path("src/store/embedded-initialize.ts"),
-      "sandbox-worker": path("src/providers/sandbox/media/sandbox-worker.ts"),
+      "sandbox-worker": path("packages/sandbox/src/sandbox-worker.ts"),
       "bundle-program": path("src/services/agents/bundle-program.ts"),
       "inspect-media-worker": path("src/services/generation/media/inspect-media-worker.ts"),
       ...entries,

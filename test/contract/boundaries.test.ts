@@ -1,4 +1,4 @@
-/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → lib. */
+/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → lib, and packages → { providers, lib }. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,11 +9,12 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 
 describe("the project", () => {
   it("keeps every rule", () => {
-    const folders = ["src", "dashboard"].filter((folder) => existsSync(join(root, folder)));
+    const folders = ["src", "packages", "dashboard"].filter((folder) => existsSync(join(root, folder)));
 
     const sources = readSources(root, folders);
 
     expect(sources.has("src/main.ts")).toBe(true);
+    expect(sources.has("packages/sandbox/src/sandbox-worker.ts")).toBe(true);
     expect(findBreaches(sources)).toEqual([]);
   });
 });
@@ -26,6 +27,12 @@ describe("the checker", () => {
     ["src/graphql/types/usage.ts", 'import { route } from "../../rest/route.js";', "graphql must not import rest"],
     ["src/graphql/types/usage.ts", 'import type { Database } from "../../store/database.js";', "graphql must not import store"],
     ["src/rest/usage.ts", 'import {\n  type Provider,\n  other,\n} from "../providers/provider.js";', "rest must not import providers"],
+    [
+      "src/providers/sandbox/text.ts",
+      'import { draw } from "../../../packages/sandbox/src/draw.js";',
+      "providers must not import packages",
+    ],
+    ["packages/sandbox/src/draw.ts", 'import { Usage } from "../../../src/services/usage/usage.js";', "packages must not import services"],
     ["src/services/usage/usage.ts", 'import { route } from "../../rest/route.js";', "services must not import rest"],
     ["src/services/usage/usage.ts", 'import { explain } from "../../http/errors.js";', "services must not import http"],
     ["src/http/errors.ts", 'import { route } from "../rest/route.js";', "http must not import rest"],

@@ -26,7 +26,7 @@ let project: string;
 let sketch: string;
 
 beforeAll(async () => {
-  project = await copyProject(["src", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
+  project = await copyProject(["src", "packages", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
   sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json", "codegen.ts", "schema"]);
   for (const copy of [project, sketch]) addColumn(join(copy, "prisma/schema.prisma"));
   for (const entry of bundleEntries()) {
@@ -65,7 +65,7 @@ function addColumn(schema: string): void {
 
 /** The source files that scripts/build.mjs begins with. */
 function bundleEntries(): string[] {
-  return readFileSync(join(root, "scripts/build.mjs"), "utf8").match(/(?:src|scripts)\/[\w/-]+\.ts(?=")/g) ?? [];
+  return readFileSync(join(root, "scripts/build.mjs"), "utf8").match(/(?:src|scripts|packages)\/[\w/-]+\.ts(?=")/g) ?? [];
 }
 
 /** What a command of the project prints. */

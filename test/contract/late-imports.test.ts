@@ -10,10 +10,12 @@ import { join, posix } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { projectRoot } from "../../scripts/build.mjs";
+import { filesBelow } from "../setup/files-below.js";
 import { findLateImports, type LateImport } from "../support/late-imports.js";
 
 /** They run elsewhere: one in Deno, with an agent's program; one only where the sources are run. */
 const NOT_IN_THE_BUNDLE = ["src/services/agents/sandbox/guest-program.ts"];
+const OWN_SOURCE = /^(?:src|packages)\//;
 /** Takes the exports of a module out of its `default`, where a bundler has put them. */
 const UNPACK = "exportsOf";
 
@@ -41,12 +43,12 @@ function originOf(map: SourceMap, text: string, offset: number): string | null {
   const line = before.split("\n").length - 1;
   const entry = map.findEntry(line, offset - (before.lastIndexOf("\n") + 1));
   const source = "originalSource" in entry ? posix.join("dist", entry.originalSource) : "";
-  return source.startsWith("src/") ? source : null;
+  return OWN_SOURCE.test(source) ? source : null;
 }
 
 function readSources(): Map<string, LateImport[]> {
-  const files = readdirSync(join(projectRoot, "src"), { recursive: true, encoding: "utf8" })
-    .map((file) => `src/${file.replaceAll("\\", "/")}`)
+  const files = ["src", "packages"]
+    .flatMap((folder) => filesBelow(join(projectRoot, folder)).map((file) => `${folder}/${file}`))
     .filter((file) => file.endsWith(".ts") && !file.includes("/generated/") && !NOT_IN_THE_BUNDLE.includes(file));
   const all = files.map((file): [string, LateImport[]] => [file, findLateImports(readFileSync(join(projectRoot, file), "utf8"), "ts")]);
   return new Map(all.filter(([, found]) => found.length > 0));

@@ -20,7 +20,8 @@ const BOUNDED: ReadonlyMap<string, string> = new Map();
 const slownessOf = ({ source, flags }: RegExp) => watch.slownessOf({ kind: "pattern", source, flags });
 
 it("matches every pattern in linear time", async () => {
-  const found = await findPatterns(fileURLToPath(new URL("../../src", import.meta.url)));
+  const folders = ["src", "packages/sandbox/src"].map((folder) => fileURLToPath(new URL(`../../${folder}`, import.meta.url)));
+  const found = (await Promise.all(folders.map(findPatterns))).flat();
   const patterns = new Map(found.map(({ name, pattern }) => [name, pattern]));
   const slow: string[] = [];
   for (const [name, pattern] of patterns) {

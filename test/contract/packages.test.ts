@@ -36,7 +36,7 @@ it.each(NODES)("installs without a warning on Node %s", (node) => {
 const NOT_IMPORTED = /^@types\/|^(?:@biomejs\/biome|typescript)$/;
 /** Stand-ins of scripts/left-out, which other packages import. */
 const LEFT_OUT = new Set(["@prisma/dev", "@prisma/studio-core", "@whatwg-node/promise-helpers"]);
-const FOLDERS = ["src", "test", "bench", "scripts", "dashboard", "examples"];
+const FOLDERS = ["src", "test", "bench", "scripts", "dashboard", "packages", "examples"];
 
 it("has no package that nothing imports", () => {
   const sources = [

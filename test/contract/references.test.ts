@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/errors.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const FOLDERS = ["src", "test", "bench", "scripts", "prisma", "docs", "examples"];
+const FOLDERS = ["src", "packages", "test", "bench", "scripts", "prisma", "docs", "examples"];
 const SINGLE = ["README.md", ".env.example", "vitest.config.ts", "prisma.config.ts", "codegen.ts"];
 const SKIPPED = /(?:^|\/)(?:generated|node_modules|migrations|__snapshots__)\//;
 /** Its patterns and examples match themselves. */

@@ -14,7 +14,9 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "dashboard/src/pages/usage/list.ts: this.rows.unshift(...this.waiting)": "WAITING_MAX rows, a thousand",
 };
 
-const CALLS = ["src", "dashboard/src"].flatMap((folder) => findSpreadArguments(folder).map((call) => `${folder}/${call}`));
+const CALLS = ["src", "packages/sandbox/src", "dashboard/src"].flatMap((folder) =>
+  findSpreadArguments(folder).map((call) => `${folder}/${call}`),
+);
 
 it("spreads no list of any length into the arguments of a call", () => {
   expect(CALLS.filter((call) => !Object.hasOwn(BOUNDED, call))).toEqual([]);

@@ -22,6 +22,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   store: ["lib", COMMON],
   lib: [],
   common: ["lib"],
+  packages: ["providers", "lib", COMMON],
   dashboard: [],
 };
 
@@ -73,7 +74,7 @@ const PACKAGE_RULES: readonly PackageRule[] = [
   },
   {
     packages: /^(?:@prisma\/.+|prisma|pg|@electric-sql\/.+)$/,
-    forbiddenIn: ["main", "app", "config", "rest", "http", "providers", "lib", COMMON, "dashboard"],
+    forbiddenIn: ["main", "app", "config", "rest", "http", "providers", "packages", "lib", COMMON, "dashboard"],
   },
 ];
 

@@ -13,7 +13,7 @@ export interface ReadableText {
 /** Applied migrations never change. */
 const SKIPPED = /generated\/|\/dist\/|node_modules\/|^prisma\/migrations\//;
 const SOURCE = /\.(?:ts|tsx|mts|mjs|css)$/;
-const CODE_FOLDERS = ["src", "dashboard", "test", "scripts", "bench", "examples", "prisma", ".ci"];
+const CODE_FOLDERS = ["src", "packages", "dashboard", "test", "scripts", "bench", "examples", "prisma", ".ci"];
 const ROOT_FILES = ["codegen.ts", "prisma.config.ts", "vitest.config.ts", ".env.example"];
 const CONTRACTS = ["schema/schema.graphql", "schema/openapi.json"];
 /** What prose in a file of code is written in. */

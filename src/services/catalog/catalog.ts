@@ -4,6 +4,7 @@ import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
 import type { Page, PageRequest, RankedPosition } from "../../lib/pagination.js";
+import { findSandboxPackages } from "../../providers/sandbox/media/installed.js";
 import { parseInput } from "../requests/input.js";
 import { loadBundledSource, type VendorsSettings } from "./bundled.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
@@ -22,7 +23,7 @@ import {
   toTest,
 } from "./model-list.js";
 import { ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
-import { SANDBOX_SOURCE } from "./sandbox.js";
+import { sandboxSource } from "./sandbox.js";
 
 // Errors for models that cannot be called: available ones of the kind (docs/spec/models.md#unknown-models), and for operators the variable
 // to set. Unspecified: other callers only learn that the model is not offered.
@@ -102,7 +103,11 @@ export interface CatalogSettings {
 export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
-  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), ...(settings.hasSandboxModels ? [SANDBOX_SOURCE] : [])];
+  const builtIn = [
+    bundled,
+    ...(localUrl ? [toLocalSource(localUrl, [])] : []),
+    ...(settings.hasSandboxModels ? [sandboxSource(findSandboxPackages())] : []),
+  ];
   if (settings.modelsFile === null) return new Catalog(builtIn, settings.isForThisMachineOnly);
   const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
   const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);

@@ -3,7 +3,9 @@
  * so that billing can be tested without a provider.
  */
 
-import type { CatalogSource, Upstream } from "./model.js";
+import type { SandboxPackages } from "../../providers/sandbox/media/installed.js";
+import type { Modality } from "./modality.js";
+import type { CatalogSource, ModelDefinition, Upstream } from "./model.js";
 import type { StatedPrices } from "./pricing.js";
 import { SANDBOX_MEDIA_MODELS } from "./sandbox-media.js";
 
@@ -76,3 +78,19 @@ export const SANDBOX_SOURCE: CatalogSource = {
     ...SANDBOX_MEDIA_MODELS,
   ],
 };
+
+const MEDIA: ReadonlySet<Modality> = new Set(["image", "video", "speech", "music", "transcription"]);
+
+/** The models that can run with the installed packages. */
+export function sandboxSource(packages: SandboxPackages): CatalogSource {
+  return { ...SANDBOX_SOURCE, models: SANDBOX_SOURCE.models.filter((model) => canRun(model, packages)) };
+}
+
+/** The ids of the models whose packages are not installed. */
+export function missingSandboxModels(packages: SandboxPackages): readonly string[] {
+  return SANDBOX_SOURCE.models.filter((model) => !canRun(model, packages)).map(({ id }) => id);
+}
+
+function canRun({ modality }: ModelDefinition, { hasMedia, hasVoice }: SandboxPackages): boolean {
+  return (hasMedia || !MEDIA.has(modality)) && (hasVoice || modality !== "speech");
+}

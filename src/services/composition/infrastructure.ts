@@ -11,6 +11,7 @@ import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
+import { findSandboxPackages } from "../../providers/sandbox/media/installed.js";
 import { BlobUrls } from "../../store/blob-urls.js";
 import type { BlobStore } from "../../store/blobs.js";
 import { openCounters } from "../../store/counters/open.js";
@@ -31,6 +32,7 @@ import type { RateLimitSettings } from "../access/rate-limits.js";
 import { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { type Catalog, type CatalogSettings, loadCatalog } from "../catalog/catalog.js";
 import { LocalModels } from "../catalog/local-models.js";
+import { missingSandboxModels } from "../catalog/sandbox.js";
 import { CommunityDirectory } from "../community-models/directory.js";
 import { ModelHealthRecords } from "../community-models/health.js";
 import { createCommitListener } from "../credits/credits.js";
@@ -157,6 +159,9 @@ export async function openInfrastructure(
 ): Promise<Infrastructure> {
   // An invalid catalog must stop the start before anything is changed.
   const catalog = await loadCatalog(settings, clock);
+  const missing = settings.hasSandboxModels ? missingSandboxModels(findSandboxPackages()) : [];
+  if (missing.length > 0)
+    log.warn({ models: missing }, "some sandbox models are missing: their packages (packages/sandbox) are not installed");
   const trustedDocuments = await readTrustedDocuments(settings.persistedDocuments);
   const localUrl = settings.vendors.ollama?.baseUrl;
   const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;

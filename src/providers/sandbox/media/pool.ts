@@ -104,7 +104,7 @@ class MediaThread {
   }
 
   static async start(onRetired: (thread: MediaThread) => void): Promise<MediaThread> {
-    const file = await resolveWorkerFile("providers/sandbox/media/sandbox-worker");
+    const file = await resolveWorkerFile("../packages/sandbox/src/sandbox-worker");
     return new MediaThread(new Worker(file, { name: "sandbox", stdout: true, stderr: true }), onRetired);
   }
 

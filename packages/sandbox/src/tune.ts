@@ -1,5 +1,5 @@
 /** Tunes: chords, a melody over them, a bass and a beat, all decided by the prompt's words and chance; then the sound of it. */
-import { append } from "../../../lib/collections.js";
+import { append } from "../../../src/lib/collections.js";
 import type { Random } from "./random.js";
 
 export const MUSIC_RATE = 48_000;

@@ -1,7 +1,7 @@
 /** Prepares a client's images for drawing. */
 import type { Sharp, SharpOptions } from "sharp";
-import { SANDBOX_SOURCE_PIXELS_MAX } from "../limits.js";
-import { refuse } from "../refusal.js";
+import { SANDBOX_SOURCE_PIXELS_MAX } from "../../../src/providers/sandbox/limits.js";
+import { refuse } from "../../../src/providers/sandbox/refusal.js";
 
 export interface Size {
   readonly width: number;

@@ -13,8 +13,8 @@ import {
   type OutputFormat,
   WavOutputFormat,
 } from "mediabunny";
-import type { SpeechFormat } from "../../media.js";
-import { isSentWhole } from "./jobs.js";
+import type { SpeechFormat } from "../../../src/providers/media.js";
+import { isSentWhole } from "../../../src/providers/sandbox/media/jobs.js";
 
 export interface Sound {
   readonly format: SpeechFormat;

@@ -1,8 +1,6 @@
 /** Speech by eSpeak NG, sentence by sentence: each is sent when it has been spoken. */
 import type { Synthesizer } from "@echogarden/espeak-ng-emscripten";
 import { ALL_FORMATS, BufferSource, Input } from "mediabunny";
-import { refuse } from "../refusal.js";
-import { openAudioFile } from "./audio-file.js";
 import {
   type BytesResult,
   type JobRun,
@@ -11,11 +9,13 @@ import {
   type SpeechJob,
   type TranscriptionJob,
   type TranscriptionResult,
-} from "./jobs.js";
+} from "../../../src/providers/sandbox/media/jobs.js";
+import { languageOf, VOICE_SOUNDS, type VoiceSound } from "../../../src/providers/sandbox/media/voices.js";
+import { refuse } from "../../../src/providers/sandbox/refusal.js";
+import { openAudioFile } from "./audio-file.js";
 import { Random } from "./random.js";
 import { changeTempo, halve, resample } from "./samples.js";
 import { composeTune, MUSIC_RATE, renderTune } from "./tune.js";
-import { languageOf, VOICE_SOUNDS, type VoiceSound } from "./voices.js";
 
 /** eSpeak NG's own, and that of OpenAI's `pcm`. */
 const SYNTHESIZER_RATE = 22_050;

@@ -12,9 +12,9 @@ import {
   Output,
 } from "mediabunny";
 import type { Sharp } from "sharp";
+import type { BytesResult, JobRun, VideoJob } from "../../../src/providers/sandbox/media/jobs.js";
 import { loadAacEncoder } from "./audio-file.js";
 import { drawCaption } from "./caption.js";
-import type { BytesResult, JobRun, VideoJob } from "./jobs.js";
 import { choosePalette } from "./palette.js";
 import { Random } from "./random.js";
 import { makeScene } from "./scenes.js";

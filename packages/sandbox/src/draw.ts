@@ -1,9 +1,9 @@
 /** Draws images: a scene with the prompt under it, or the client's images with the scene's colours, shapes and words over them. */
 import type { OverlayOptions } from "sharp";
-import { append } from "../../../lib/collections.js";
-import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../limits.js";
+import { append } from "../../../src/lib/collections.js";
+import { SANDBOX_IMAGE_SIDE, SANDBOX_IMAGE_SIDE_MAX, SANDBOX_IMAGE_SIDE_MIN } from "../../../src/providers/sandbox/limits.js";
+import type { ImageJob, ImageResult, JobRun } from "../../../src/providers/sandbox/media/jobs.js";
 import { drawCaption } from "./caption.js";
-import type { ImageJob, ImageResult, JobRun } from "./jobs.js";
 import { choosePalette } from "./palette.js";
 import { Random } from "./random.js";
 import { makeScene } from "./scenes.js";
