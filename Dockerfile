@@ -16,7 +16,7 @@ COPY dashboard dashboard
 COPY packages packages
 COPY src src
 RUN npm run build
-# With `--without-sandbox` the image has no sandbox models of images, videos, speech and music, and is 90 MB smaller.
+# With `--without-sandbox` the image has no sandbox models of images, videos, speech and music, and is 70 MB smaller.
 RUN node scripts/keep-runtime-packages.mjs
 
 FROM node:24-bookworm-slim
