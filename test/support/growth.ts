@@ -9,7 +9,7 @@ export const MEASURABLE_MS = Number(process.env.TEST_MEASURABLE_MS ?? 20);
 export const STEP = 4;
 /** Linear work has an excess of 1, quadratic work one of `STEP`; this is between. */
 export const EXCESS_MAX = 2;
-/** A busy machine's caches make linear work look slow now and then, and quadratic work never fast: doubtful figures are measured again. */
+/** Other work on the machine can only add to a time, so doubtful figures are measured again, and the least time of each size counts. */
 const DOUBTFUL = 1.5;
 const TRIES = 5;
 
@@ -24,25 +24,30 @@ export interface Sizes {
  * `run` answers the processor time of a size in milliseconds.
  */
 export function findExcess(run: (size: number) => number, sizes: Sizes): number {
-  let least = Number.POSITIVE_INFINITY;
-  for (let tries = TRIES; tries > 0 && least > DOUBTFUL; tries -= 1) least = Math.min(least, measureExcess(run, sizes));
-  return least;
+  const size = findMeasurable(run, sizes);
+  if (size === null) return 0;
+  let [large, middle, small] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  let excess = Number.POSITIVE_INFINITY;
+  for (let tries = TRIES; tries > 0 && excess > DOUBTFUL; tries -= 1) {
+    large = Math.min(large, run(size));
+    middle = Math.min(middle, meanOf(run, size / STEP));
+    small = Math.min(small, meanOf(run, size / STEP ** 2));
+    // Garbage collection makes one step dearer than the others, now and then; work that is not linear makes each of them so.
+    excess = Math.min(large / middle, middle / small) / STEP;
+  }
+  return excess;
 }
 
-function measureExcess(run: (size: number) => number, { least, steps }: Sizes): number {
+/** The first size whose work is measurable; null when even the largest is not. */
+function findMeasurable(run: (size: number) => number, { least, steps }: Sizes): number | null {
   // Lets V8 compile before the measurement.
   run(least);
   let size = least;
-  let large = 0;
-  for (let step = 0; step < steps && large < MEASURABLE_MS; step += 1) {
+  for (let step = 0; step < steps; step += 1) {
     size *= STEP;
-    large = run(size);
+    if (run(size) >= MEASURABLE_MS) return size;
   }
-  if (large < MEASURABLE_MS) return 0;
-  const middle = meanOf(run, size / STEP);
-  const small = meanOf(run, size / STEP ** 2);
-  // Garbage collection makes one step dearer than the others, now and then; work that is not linear makes each of them so.
-  return Math.min(Math.min(large, run(size)) / middle, middle / small) / STEP;
+  return null;
 }
 
 /** Clocks of processor time tick as seldom as every ten milliseconds on some systems, so one short run says nothing. */
