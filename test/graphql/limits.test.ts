@@ -165,12 +165,16 @@ describe.each(WAYS)("hostile documents over %s", (_name, ask) => {
     ["first", "first: 101"],
     ["after", 'after: "hand-made"'],
     ["after", 'after: ""'],
-    ["days", "days: 0"],
-    ["days", "days: 91"],
   ])("refuses a page with a wrong %s (%s)", async (param, args) => {
     const answer = await ask(app, { query: `{ me { usage(${args}) { edges { cursor } } } }` });
 
     expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param })]);
+  });
+
+  it.each([0, 91])("refuses daily usage of %i days", async (days) => {
+    const answer = await ask(app, { query: `{ me { usageDaily(days: ${days}) { asOf } } }` });
+
+    expect(answer.errors?.map(({ extensions }) => extensions)).toEqual([expect.objectContaining({ code: "BAD_REQUEST", param: "days" })]);
   });
 
   it("suggests names to callers who may introspect, and to no others", async () => {
@@ -267,10 +271,10 @@ describe.each(WAYS)("documents at a limit over %s", (_name, ask) => {
   });
 
   it("states the cost with errors", async () => {
-    const failed = await ask(app, { query: '{ agent(id: "nobody") { modelId } }' });
+    const failed = await ask(app, { query: '{ me { agent(id: "nobody") { modelId } } }' });
 
     expect(codes(failed)).toHaveLength(1);
-    expect(failed.extensions?.cost).toEqual({ requested: 2, maximum: 5_000 });
+    expect(failed.extensions?.cost).toEqual({ requested: 3, maximum: 5_000 });
   });
 });
 
