@@ -20,7 +20,8 @@ export function setOwnValue<Value>(object: { [name: string]: Value }, name: stri
  * `Object.assign` alone would take an own `__proto__` for the prototype.
  */
 export function withFields<Fields extends object, More extends object>(object: Fields, more: More): Omit<Fields, keyof More> & More {
-  return Object.hasOwn(object, "__proto__") ? { ...object, ...more } : Object.assign({}, object, more);
+  const isPlain = !Object.hasOwn(object, "__proto__") && !Object.hasOwn(more, "__proto__");
+  return isPlain ? Object.assign({}, object, more) : { ...object, ...more };
 }
 
 /** Copies the other fields that have a value: for thousands of fields in a third of the time of `{ known, ...others }`. */
