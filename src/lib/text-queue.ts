@@ -45,19 +45,22 @@ export class TextQueue implements AsyncIterableIterator<string> {
       this.wake = null;
     }
     const text = this.texts.shift();
-    if (text !== undefined) return { done: false, value: this.taken(text) };
+    if (text !== undefined) {
+      this.release(text.length);
+      return { done: false, value: text };
+    }
     const { failure } = this;
     this.failure = null;
     if (failure) throw failure.reason;
     return { done: true, value: undefined };
   }
 
-  /** Drops the unread texts. */
+  /** Drops the unread texts, and resumes the source. */
   async return(): Promise<IteratorResult<string, undefined>> {
     this.texts = [];
-    this.unread = 0;
     this.failure = null;
     this.end();
+    this.release(this.unread);
     return { done: true, value: undefined };
   }
 
@@ -65,12 +68,11 @@ export class TextQueue implements AsyncIterableIterator<string> {
     return this;
   }
 
-  private taken(text: string): string {
-    this.unread -= text.length;
+  private release(chars: number): void {
+    this.unread -= chars;
     if (this.isPaused && this.unread <= this.charsMax) {
       this.isPaused = false;
       this.backpressure.resume();
     }
-    return text;
   }
 }
