@@ -34,7 +34,7 @@ const LIGHT: Palette = {
   hover: "#edf1f6",
   line: "#d3dae4",
   field: "#ffffff",
-  edge: "#8594a8",
+  edge: "#7d8ca0",
   strong: "#0b5cad",
   "on-strong": "#ffffff",
   good: "#1b7340",
