@@ -293,15 +293,17 @@ function promptTokensOf(usage: BillableQuantities): number {
   return tokens;
 }
 
-/** The same amounts within the cost; else all cut in proportion. */
+/** The same amounts within the cost; else all cut in proportion, so that they and the price of the request itself fit. */
 export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocredits: bigint): BillableQuantities {
   const cost = costOf(quantities, card);
   if (cost <= nanocredits) return quantities;
+  const perRequest = roundToNanocredits(card.perRequest ?? 0n);
+  const left = nanocredits > perRequest ? nanocredits - perRequest : 0n;
   const cut: { -readonly [Kind in keyof BillableQuantities]: BillableQuantities[Kind] } = { ...quantities };
   // Rounded down, so that the parts never exceed the total.
   for (const kind of BILLED_KINDS) {
     const amount = quantities[kind];
-    if (amount) cut[kind] = Number((BigInt(amount) * nanocredits) / cost);
+    if (amount) cut[kind] = left === 0n ? 0 : Number((BigInt(amount) * left) / (cost - perRequest));
   }
   return cut;
 }

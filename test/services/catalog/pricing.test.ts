@@ -7,6 +7,8 @@ import {
   type BilledKind,
   billedKinds,
   costOf,
+  cutToCost,
+  holdFor,
   MULTIPLIER_ONE,
   PRICE_FIELDS,
   type StatedPrices,
@@ -268,6 +270,86 @@ describe("costOf, for any usage and prices", () => {
 
         expect(kinds.filter((kind) => rates[kind] > 0n && !billed.has(kind))).toEqual([]);
       }),
+    );
+  });
+});
+
+/** Text models of any prices, hourly cache writes among them. */
+const textCards = fc
+  .record(
+    {
+      promptTextPrice: fc.bigInt(0n, 10n ** 9n),
+      promptCachedPrice: fc.bigInt(0n, 10n ** 9n),
+      promptCacheWritePrice: fc.bigInt(0n, 10n ** 9n),
+      promptCacheWriteHourPrice: fc.bigInt(0n, 10n ** 9n),
+      completionTextPrice: fc.bigInt(0n, 10n ** 9n),
+    },
+    { requiredKeys: [] },
+  )
+  .chain((prices) => fc.boolean().map((isHourCacheRequested) => ({ ...toRateCard(prices, TEXT), isHourCacheRequested })));
+const tokens = fc.integer({ min: 0, max: 1_000_000 });
+const usages = fc
+  .record({ inputTextTokens: tokens, inputCacheWriteTokens: tokens, outputTextTokens: tokens })
+  .map((amounts) => ({ ...NO_USAGE, ...amounts }));
+
+describe("holdFor", () => {
+  it("covers the charge, whichever part of the prompt is written to the cache", () => {
+    fc.assert(
+      fc.property(textCards, tokens, tokens, fc.double({ min: 0, max: 1, noNaN: true }), (card, prompt, output, part) => {
+        const written = Math.floor(prompt * part);
+        const counted = { ...NO_USAGE, inputTextTokens: prompt, outputTextTokens: output };
+        const charged = { ...counted, inputTextTokens: prompt - written, inputCacheWriteTokens: written };
+
+        expect(holdFor(counted, card)).toBeGreaterThanOrEqual(costOf(charged, card));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("is at the price of a longer prompt from four fifths of its bound on", () => {
+    const card = toRateCard({ promptTextPrice: 1_000n }, TEXT, [{ abovePromptTokens: 100, prices: { promptTextPrice: 2_000n } }]);
+    const holdOf = (inputTextTokens: number) => holdFor({ ...NO_USAGE, inputTextTokens }, card);
+
+    expect([holdOf(80), holdOf(81)]).toEqual([80n, 162n]);
+    expect(costOf({ ...NO_USAGE, inputTextTokens: 100 }, card)).toBe(100n);
+    expect(costOf({ ...NO_USAGE, inputTextTokens: 101 }, card)).toBe(202n);
+  });
+});
+
+describe("cutToCost", () => {
+  it("leaves usage within the cost unchanged, and cuts other usage in proportion", () => {
+    const card = toRateCard({ promptTextPrice: 1_000n, completionTextPrice: 3_000n }, TEXT);
+    const usage = { ...NO_USAGE, inputTextTokens: 100, outputTextTokens: 100 };
+
+    expect(cutToCost(usage, card, 400n)).toBe(usage);
+    expect(cutToCost(usage, card, 200n)).toEqual({ ...NO_USAGE, inputTextTokens: 50, outputTextTokens: 50 });
+    expect(cutToCost(usage, card, 399n)).toEqual({ ...NO_USAGE, inputTextTokens: 99, outputTextTokens: 99 });
+    expect(cutToCost(usage, card, 0n)).toEqual(NO_USAGE);
+  });
+
+  it("does not cut the price of the request itself", () => {
+    const card = { ...toRateCard({ completionTextPrice: 1_000n }, TEXT), perRequest: 100_000n };
+    const usage = { ...NO_USAGE, outputTextTokens: 300 };
+
+    expect(cutToCost(usage, card, 400n)).toBe(usage);
+    expect(cutToCost(usage, card, 250n)).toEqual({ ...NO_USAGE, outputTextTokens: 150 });
+    expect(cutToCost(usage, card, 100n)).toEqual(NO_USAGE);
+    expect(cutToCost(usage, card, 99n)).toEqual(NO_USAGE);
+    expect(cutToCost(NO_USAGE, card, 99n)).toEqual(NO_USAGE);
+  });
+
+  it("never costs more than its bound, and no kind grows", () => {
+    fc.assert(
+      fc.property(textCards, usages, fc.bigInt(0n, 10n ** 9n), fc.bigInt(0n, 10n ** 9n), (prices, usage, perRequest, more) => {
+        const card = { ...prices, perRequest };
+        const bound = costOf(NO_USAGE, card) + more;
+
+        const cut = cutToCost(usage, card, bound);
+
+        expect(costOf(cut, card)).toBeLessThanOrEqual(bound);
+        expect(USAGE_KINDS.filter((kind) => cut[kind] > usage[kind] || cut[kind] < 0)).toEqual([]);
+      }),
+      { numRuns: 300 },
     );
   });
 });
