@@ -40,7 +40,7 @@ function listenersOf(res: ServerResponse): number[] {
   return ["drain", "close"].map((name) => res.listenerCount(name));
 }
 
-it("resolves when the reader has taken what was written, and leaves no listener", async () => {
+it("resolves when the reader has taken the written bytes, and leaves no listener", async () => {
   const { res, client } = await respond();
   const before = listenersOf(res);
   fill(res);
@@ -69,8 +69,11 @@ it("resolves at once when the connection has closed", async () => {
   const closed = once(res, "close");
   res.destroy();
   await closed;
+  const before = listenersOf(res);
 
   await inTime(drained(res, HOUR_MS), "a closed connection");
+
+  expect(listenersOf(res)).toEqual(before);
 });
 
 it("disconnects a reader who takes nothing", async () => {

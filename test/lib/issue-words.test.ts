@@ -34,7 +34,7 @@ describe("the message for a wrong type", () => {
 });
 
 describe("the message for a wrong choice", () => {
-  it("lists what is allowed", () => {
+  it("lists the allowed ones", () => {
     expect(messagesFor(z.enum(["a", "b", "c"]), "d")).toEqual(["must be one of a, b or c"]);
     expect(messagesFor(z.enum(["a", "b"]), 1)).toEqual(["must be one of a or b"]);
     expect(messagesFor(z.literal(5), 6)).toEqual(["must be 5"]);
@@ -49,7 +49,7 @@ describe("the message for a wrong choice", () => {
     expect(messagesFor(z.union([z.literal("auto"), z.literal("none")]), true)).toEqual(["must be one of auto or none"]);
   });
 
-  it("says what is wrong with a value of one of the types", () => {
+  it("states the fault of a value of one of the types", () => {
     expect(messagesFor(z.union([z.string().min(2), z.number()]), "a")).toEqual(["must have at least 2 characters"]);
     expect(messagesFor(z.union([z.literal("auto"), z.number().min(1)]), 0)).toEqual(["must be at least 1"]);
   });
