@@ -111,19 +111,7 @@ export class Webhooks {
     return endpoint;
   }
 
-  /** Lists the deliveries of an endpoint, newest first. */
-  async listDeliveriesSelected(
-    ctx: RequestContext,
-    endpointId: string,
-    page: PageRequest,
-    select: Prisma.WebhookDeliverySelect,
-  ): Promise<Page<SelectedDelivery>> {
-    const [deliveries] = (await this.listDeliveriesOf(ctx, [endpointId], page, select)).values();
-    if (!deliveries) throw notFound("webhook endpoint");
-    return deliveries;
-  }
-
-  /** Lists deliveries per endpoint: two statements for any number of endpoints. */
+  /** Lists deliveries per endpoint, newest first: two statements for any number of endpoints. */
   async listDeliveriesOf(
     ctx: RequestContext,
     endpointIds: readonly string[],
