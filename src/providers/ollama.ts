@@ -7,7 +7,7 @@ import { isRecord } from "../lib/json.js";
 import { withoutTrailing } from "../lib/urls.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
-import { parseObject } from "./openai/json.js";
+import { parseObject } from "../formats/upstream-json.js";
 import { ProviderError } from "./provider.js";
 
 export interface LocalModel {

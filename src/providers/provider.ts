@@ -3,8 +3,8 @@
  * `services/generation`.
  */
 
-import type { ChatBody, ChatChunkObject, ChatCompletion } from "../lib/chat-format.js";
-import type { Framed } from "../lib/chunk-frame.js";
+import type { ChatBody, ChatChunkObject, ChatCompletion } from "../formats/openai-chat/schema.js";
+import type { Framed } from "../formats/openai-chat/chunk-frame.js";
 import { withFields } from "../lib/own-values.js";
 import type { PulledIterator } from "../lib/pull.js";
 import type { ReportedUsage } from "../lib/usage.js";

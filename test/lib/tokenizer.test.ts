@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
-import { readChat } from "../../src/lib/chat-prompt.js";
+import { readChat } from "../../src/formats/openai-chat/prompt.js";
 import { ChatCount, countChatTokens, countDeltaTokens, countInTurns, countTextTokens, TEXT_CHARS_EXACT } from "../../src/lib/tokenizer.js";
 
 /** What the package itself counts, with nothing special about special tokens. */

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { OutboundGuard } from "../../src/lib/outbound-guard.js";
 import { UnknownWords } from "../../src/lib/unknown-words.js";
 import { NO_USAGE, type ReportedUsage } from "../../src/lib/usage.js";
-import { toUsage } from "../../src/providers/openai/usage.js";
+import { toUsage } from "../../src/formats/openai-chat/usage.js";
 import type { ChatChunk } from "../../src/providers/provider.js";
 import { BUNDLED_VENDOR_ENTRIES } from "../../src/services/catalog/bundled.js";
 import { BUNDLED_VENDORS, type BundledVendor } from "../../src/services/catalog/bundled-vendors.js";

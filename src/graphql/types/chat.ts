@@ -6,7 +6,7 @@ import {
   type ChatCompletion as ChatCompletionObject,
   type ChatDelta,
   reasoningIn,
-} from "../../lib/chat-format.js";
+} from "../../formats/openai-chat/schema.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";

@@ -6,9 +6,9 @@
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ResponseStream, ResponseStreamBatch } from "../../services/generation/chat/responses.js";
-import type { ResponseEvent } from "../../services/generation/chat/responses-events.js";
-import { responseInput } from "../../services/generation/chat/responses-input.js";
-import { outputTextOf, type ResponseObject } from "../../services/generation/chat/responses-object.js";
+import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
+import { responseInput } from "../../formats/openai-responses/request.js";
+import { outputTextOf, type ResponseObject } from "../../formats/openai-responses/answer.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";

@@ -6,7 +6,7 @@ import type {
   LanguageModelV3GenerateResult,
   SharedV3ProviderMetadata,
 } from "@ai-sdk/provider";
-import type { ChatCompletion } from "../../lib/chat-format.js";
+import type { ChatCompletion } from "../../formats/openai-chat/schema.js";
 import { ProviderError } from "../provider.js";
 
 type Loose = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /** A chat-completions body as a call of the package. Options that it cannot express become warnings. */
 import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool, SharedV3ProviderOptions } from "@ai-sdk/provider";
-import type { ChatBody } from "../../lib/chat-format.js";
+import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { statedOptions } from "./client.js";

@@ -3,7 +3,7 @@ import type { LanguageModelV3, LanguageModelV3FilePart, LanguageModelV3Message, 
 import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
-import { toUsage as toQuantities } from "../openai/usage.js";
+import { toUsage as toQuantities } from "../../formats/openai-chat/usage.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, refuse, toSignal } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";

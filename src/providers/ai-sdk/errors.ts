@@ -1,6 +1,6 @@
 /** Translates errors of a vendor's package to ProviderErrors. Classes are recognized by name, because copies of several versions exist. */
 import { unreachable } from "../http.js";
-import { redactSecrets, toEmbeddedError, toStatusError } from "../openai/errors.js";
+import { redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
 import { ProviderError } from "../provider.js";
 
 /** The package rejected the request without sending it. */

@@ -6,7 +6,7 @@
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { type JobProgress, toJobProgress } from "../job-status.js";
-import { parseObject } from "../openai/json.js";
+import { parseObject } from "../../formats/upstream-json.js";
 
 type Fetch = typeof globalThis.fetch;
 

@@ -7,7 +7,7 @@ import type {
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
-import type { ChatBody } from "../../lib/chat-format.js";
+import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";

@@ -9,7 +9,7 @@ import type {
   TranscriptionModelV3,
 } from "@ai-sdk/provider";
 import type { SpeechFormat } from "../media.js";
-import type { UsageTable } from "../openai/usage-dialects.js";
+import type { UsageTable } from "../../formats/openai-chat/usage-dialects.js";
 import type { JobTraits } from "./job-words.js";
 
 export interface VendorModels {

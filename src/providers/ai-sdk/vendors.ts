@@ -5,7 +5,7 @@ import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
-import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../openai/usage-dialects.js";
+import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
 import { ProviderError } from "../provider.js";
 import type { JobTraits } from "./job-words.js";
 import { readAnthropicUsage, readCohereUsage, readGoogleUsage } from "./usage.js";

@@ -12,8 +12,8 @@ import {
 } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
-import { hasErrorContent, toEmbeddedError } from "./errors.js";
-import { parseObject } from "./json.js";
+import { hasErrorContent, toEmbeddedError } from "../../formats/openai-chat/errors.js";
+import { parseObject } from "../../formats/upstream-json.js";
 
 /** Audio arrives in large chunks, and pausing a connection costs more than passing one on. */
 const READ_AHEAD_BYTES = 256 * 1024;

@@ -3,7 +3,7 @@
  * unchanged.
  */
 
-import type { ChatBody, ChatCompletion } from "../../lib/chat-format.js";
+import type { ChatBody, ChatCompletion } from "../../formats/openai-chat/schema.js";
 import { isRecord } from "../../lib/json.js";
 import { withFields } from "../../lib/own-values.js";
 import {
@@ -16,10 +16,10 @@ import {
   ProviderError,
 } from "../provider.js";
 import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
-import { assertNotFailed } from "./errors.js";
-import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "./stream.js";
-import { toUsage } from "./usage.js";
-import { usageIn } from "./usage-dialects.js";
+import { assertNotFailed } from "../../formats/openai-chat/errors.js";
+import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "../../formats/openai-chat/stream.js";
+import { toUsage } from "../../formats/openai-chat/usage.js";
+import { usageIn } from "../../formats/openai-chat/usage-dialects.js";
 
 export class OpenAiChatProvider implements ChatProvider {
   constructor(

@@ -8,9 +8,9 @@ import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
 import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
-import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "./errors.js";
-import { parseObject } from "./json.js";
-import type { OnUnknownNames } from "./usage.js";
+import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
+import { parseObject } from "../../formats/upstream-json.js";
+import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */

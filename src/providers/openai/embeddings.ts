@@ -7,7 +7,7 @@ import { EMBEDDING_ANSWER_BOUNDS, EMBEDDING_ANSWER_BYTES_MAX } from "../../limit
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toInputUsage } from "./usage.js";
+import { toInputUsage } from "../../formats/openai-chat/usage.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 /** A vector is little-endian 32-bit floats. */

@@ -13,7 +13,7 @@ import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient, OpenAiRequest } from "./client.js";
-import { type OnUnknownNames, toUsage } from "./usage.js";
+import { type OnUnknownNames, toUsage } from "../../formats/openai-chat/usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 

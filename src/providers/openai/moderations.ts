@@ -4,7 +4,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ModerationAnswer, ModerationCall, ModerationProvider, ModerationResult } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toInputUsage } from "./usage.js";
+import { toInputUsage } from "../../formats/openai-chat/usage.js";
 
 const UNREADABLE = "The upstream's answer holds no moderation results that can be read.";
 

@@ -6,7 +6,7 @@ import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
-import { toUsage } from "./usage.js";
+import { toUsage } from "../../formats/openai-chat/usage.js";
 
 export type RealtimeReading =
   | { readonly kind: "other" }

@@ -15,7 +15,7 @@ import { stageOf, tookTooLong, toProviderError } from "../http.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import type { OpenAiUpstream } from "./client.js";
-import { toStatusError } from "./errors.js";
+import { toStatusError } from "../../formats/openai-chat/errors.js";
 
 /** Close codes that are no failure: normal, going away, and none. */
 const ORDERLY_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);

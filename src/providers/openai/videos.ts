@@ -21,8 +21,8 @@ import { describeStatus, type JobProgress, toJobProgress } from "../job-status.j
 import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { ProviderError } from "../provider.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
-import { hasErrorContent, redactSecrets, toEmbeddedError } from "./errors.js";
-import { parseObject } from "./json.js";
+import { hasErrorContent, redactSecrets, toEmbeddedError } from "../../formats/openai-chat/errors.js";
+import { parseObject } from "../../formats/upstream-json.js";
 
 /** Factor between two waits. */
 const POLL_BACKOFF = 1.5;

@@ -1,6 +1,6 @@
 /** The sandbox's chat answers: text, structured text or tool calls, by the rules of docs/sandbox-models.md. */
 import { randomBytes } from "node:crypto";
-import type { ChatBody } from "../../lib/chat-format.js";
+import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { least } from "../../lib/collections.js";
 import { countChatTokens, countDeltaTokens, countTextTokens } from "../../lib/tokenizer.js";
 import type { Directives } from "./directives.js";

@@ -6,8 +6,8 @@ import { randomUUID } from "node:crypto";
 import { type Clock, systemClock } from "../../lib/clock.js";
 import { greatest } from "../../lib/collections.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
-import { toChunk } from "../openai/stream.js";
-import { toUsage } from "../openai/usage.js";
+import { toChunk } from "../../formats/openai-chat/stream.js";
+import { toUsage } from "../../formats/openai-chat/usage.js";
 import {
   boundedBody,
   type ChatAnswer,

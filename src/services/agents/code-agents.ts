@@ -7,7 +7,7 @@ import { serviceUnavailable, unauthenticated } from "../../errors.js";
 import { HOPS_HEADER } from "../../limits.js";
 import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
-import { ResponsesChatProvider } from "../../providers/openai-endpoint/chat.js";
+import { ResponsesChatProvider } from "../../providers/openai/responses.js";
 import { type ChatProvider, toSignal, type UpstreamTimeouts } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";

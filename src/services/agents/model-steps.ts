@@ -1,6 +1,6 @@
 /** One step of a prompt agent: its model answers, whole or as a stream, in words or with tool calls. */
 import type { RequestContext } from "../../context.js";
-import type { ChatDelta } from "../../lib/chat-format.js";
+import type { ChatDelta } from "../../formats/openai-chat/schema.js";
 import type { ChatCompletions } from "../generation/chat/chat.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";
 

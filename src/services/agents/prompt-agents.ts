@@ -5,7 +5,7 @@
 import { setMaxListeners } from "node:events";
 import { type AgentRun, deriveContext, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
-import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
+import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../formats/openai-chat/schema.js";
 import type { Clock } from "../../lib/clock.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { formatSseEvent } from "../../lib/sse.js";

@@ -9,7 +9,7 @@
 
 import type { RequestContext } from "../../context.js";
 import { serviceUnavailable } from "../../errors.js";
-import type { ChatBody, ChatDelta } from "../../lib/chat-format.js";
+import type { ChatBody, ChatDelta } from "../../formats/openai-chat/schema.js";
 import { append } from "../../lib/collections.js";
 import type { Model } from "../catalog/model.js";
 import type { ChatCompletionInput } from "../generation/chat/plan.js";

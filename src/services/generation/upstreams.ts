@@ -10,7 +10,7 @@ import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { unreachable } from "../../providers/http.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { toOpenAiAbilities } from "../../providers/openai/openai.js";
-import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai-endpoint/openai-endpoint.js";
+import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai/endpoint.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";

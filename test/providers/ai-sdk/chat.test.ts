@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ChatBody, ChatChunkObject } from "../../../src/lib/chat-format.js";
+import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { VendorName } from "../../../src/providers/ai-sdk/vendors.js";
 import { type ChatProvider, type Provider, ProviderError } from "../../../src/providers/provider.js";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { ChatBody } from "../../../src/lib/chat-format.js";
+import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
 import { OutboundError } from "../../../src/lib/outbound-guard.js";
 import type { ImageCall, VideoCall } from "../../../src/providers/media.js";
 import { type FetchFile, OpenAiClient } from "../../../src/providers/openai/client.js";
@@ -8,7 +8,7 @@ import {
   toBaseUrl,
   toEndpointAbilities,
   toEndpointAddress,
-} from "../../../src/providers/openai-endpoint/openai-endpoint.js";
+} from "../../../src/providers/openai/endpoint.js";
 import { type ChatChunk, ProviderError } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { readClip } from "../../support/fake-videos.js";

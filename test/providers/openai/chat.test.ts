@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ChatBody } from "../../../src/lib/chat-format.js";
+import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { OpenAiUpstream } from "../../../src/providers/openai/client.js";
 import { type ChatProvider, ProviderError } from "../../../src/providers/provider.js";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { redactSecrets, toEmbeddedError, toStatusError } from "../../../src/providers/openai/errors.js";
+import { redactSecrets, toEmbeddedError, toStatusError } from "../../../src/formats/openai-chat/errors.js";
 
 const API_KEY = "vendor-key-0123456789";
 

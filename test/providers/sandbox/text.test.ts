@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
-import type { ChatBody } from "../../../src/lib/chat-format.js";
+import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
 import { countTextTokens } from "../../../src/lib/tokenizer.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { ChatChunk, ChatChunkBatch, UpstreamTimeouts } from "../../../src/providers/provider.js";

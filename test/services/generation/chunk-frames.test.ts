@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ChatChunkObject } from "../../../src/lib/chat-format.js";
+import type { ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
 import { createSseScanner } from "../../../src/lib/sse.js";
-import { ChatChunkEvents } from "../../../src/providers/openai/stream.js";
+import { ChatChunkEvents } from "../../../src/formats/openai-chat/stream.js";
 import type { ChatChunk } from "../../../src/providers/provider.js";
 import { ChatMeter } from "../../../src/services/generation/chat/meter.js";
 import { ChatTail } from "../../../src/services/generation/chat/stream-tail.js";

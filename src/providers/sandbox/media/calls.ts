@@ -1,6 +1,6 @@
 /** Common parts of the sandbox's media models: directives, paced steps, and reported usage. */
 import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
-import { toUsage } from "../../openai/usage.js";
+import { toUsage } from "../../../formats/openai-chat/usage.js";
 import { ProviderError, type UpstreamTimeouts } from "../../provider.js";
 import { type Directives, parseDirectives } from "../directives.js";
 import { refuse } from "../refusal.js";

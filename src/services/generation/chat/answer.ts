@@ -10,7 +10,7 @@ import {
   type ChatDelta,
   REASONING_NAMES,
   reasoningIn,
-} from "../../../lib/chat-format.js";
+} from "../../../formats/openai-chat/schema.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { withFields } from "../../../lib/own-values.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";

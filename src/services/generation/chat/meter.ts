@@ -1,5 +1,5 @@
 /** The chat meter reads an answer on its way to the client: delivered output, and the upstream's report (docs/architecture.md#meter). */
-import { type ChatBody, type ChatCompletion, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
+import { type ChatBody, type ChatCompletion, type ChatDelta, reasoningIn } from "../../../formats/openai-chat/schema.js";
 import { isRecord } from "../../../lib/json.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";

@@ -1,5 +1,5 @@
 /** Reads the passages of a chat for safety features: everything that the model reads, and everything else that is sent upstream. */
-import type { ChatReader, Holder } from "../../../lib/chat-prompt.js";
+import type { ChatReader, Holder } from "../../../formats/openai-chat/prompt.js";
 import { isRecord } from "../../../lib/json.js";
 import { ownValue, setOwnValue } from "../../../lib/own-values.js";
 import type { Passages } from "../../safety/passages.js";

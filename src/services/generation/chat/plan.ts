@@ -2,8 +2,8 @@
 import { randomInt } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
-import type { ChatBody } from "../../../lib/chat-format.js";
-import { readChat } from "../../../lib/chat-prompt.js";
+import type { ChatBody } from "../../../formats/openai-chat/schema.js";
+import { readChat } from "../../../formats/openai-chat/prompt.js";
 import { inUnit } from "../../../lib/issue-words.js";
 import { ChatCount, countInTurns } from "../../../lib/tokenizer.js";
 import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";

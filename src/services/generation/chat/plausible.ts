@@ -1,6 +1,6 @@
 /** The largest plausible usage of a chat, by its request and its delivered output (docs/spec/credits.md#reported-usage). */
-import type { ChatBody } from "../../../lib/chat-format.js";
-import { readChat } from "../../../lib/chat-prompt.js";
+import type { ChatBody } from "../../../formats/openai-chat/schema.js";
+import { readChat } from "../../../formats/openai-chat/prompt.js";
 import { isRecord } from "../../../lib/json.js";
 import { ChatCount } from "../../../lib/tokenizer.js";
 import { CALLER_TOOL_TYPES, canonicalName } from "../../catalog/billed-fields.js";

@@ -1,7 +1,7 @@
 /** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer format, whole or streamed. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RequestContext } from "../../../context.js";
-import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
+import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
 import { append } from "../../../lib/collections.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { requireCaller } from "../../access/permissions.js";
@@ -9,10 +9,10 @@ import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import type { Receipt } from "../receipt.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ResponseEvent, ResponseEvents } from "./responses-events.js";
-import type { ResponseInput } from "./responses-input.js";
-import { type FinishedResponse, responseIdOf } from "./responses-object.js";
-import { type ResponseTarget, toChat } from "./responses-to-chat.js";
+import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
+import type { ResponseInput } from "../../../formats/openai-responses/request.js";
+import { type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
+import { type ResponseTarget, toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ChatCompletionStream } from "./stream.js";
 
 export interface ResponseStreamBatch {

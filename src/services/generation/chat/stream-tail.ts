@@ -4,8 +4,8 @@
  */
 
 import { AnswerName } from "../../../lib/answer-name.js";
-import type { ChatChunkObject } from "../../../lib/chat-format.js";
-import type { ChunkFrame, Framed } from "../../../lib/chunk-frame.js";
+import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
+import type { ChunkFrame, Framed } from "../../../formats/openai-chat/chunk-frame.js";
 import { withFields } from "../../../lib/own-values.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { countDeltaTokens } from "../../../lib/tokenizer.js";

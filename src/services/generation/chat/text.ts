@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
-import type { ChatChunkObject, ChatCompletion } from "../../../lib/chat-format.js";
+import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";

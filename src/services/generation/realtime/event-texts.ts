@@ -1,5 +1,5 @@
 /** Walks the content of a client's realtime event that a model reads, for the meter and for the safety features. */
-import type { Holder } from "../../../lib/chat-prompt.js";
+import type { Holder } from "../../../formats/openai-chat/prompt.js";
 import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
 

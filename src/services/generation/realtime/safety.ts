@@ -3,7 +3,7 @@
  * cannot be checked, so a session with any feature refuses audio.
  */
 import { AppError } from "../../../errors.js";
-import type { Holder } from "../../../lib/chat-prompt.js";
+import type { Holder } from "../../../formats/openai-chat/prompt.js";
 import { copyJson } from "../../../lib/json.js";
 import { ownValue, setOwnValue } from "../../../lib/own-values.js";
 import type { Passages } from "../../safety/passages.js";

@@ -3,15 +3,15 @@
  * end. Deltas are passed on; content without deltas is taken from the end.
  */
 
-import type { ChatCompletion } from "../../lib/chat-format.js";
+import type { ChatCompletion } from "../openai-chat/schema.js";
 import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import type { ReportedUsage } from "../../lib/usage.js";
-import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai/errors.js";
-import { parseObject } from "../openai/json.js";
-import { isForeign, type StreamFormat, toChunk } from "../openai/stream.js";
-import { type OnUnknownNames, toUsage } from "../openai/usage.js";
-import { type ChatChunk, ProviderError } from "../provider.js";
+import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
+import { parseObject } from "../upstream-json.js";
+import { isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
+import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
+import { type ChatChunk, ProviderError } from "../../providers/provider.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 

@@ -8,7 +8,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
-import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "../openai/client.js";
+import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "./client.js";
 import { ProviderError } from "../provider.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;

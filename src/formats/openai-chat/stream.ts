@@ -1,15 +1,15 @@
 /** Events of a streamed chat: its chunks unchanged, then `[DONE]`. */
-import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "../../lib/chat-format.js";
-import { ChunkFrame, type Framed, textOfFilling } from "../../lib/chunk-frame.js";
+import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "./schema.js";
+import { ChunkFrame, type Framed, textOfFilling } from "./chunk-frame.js";
 import { isRecord } from "../../lib/json.js";
 import type { PulledIterator } from "../../lib/pull.js";
 import { createSseScanner, formatSseEvent, type RawLine, type SseEvent, SseEventTooLargeError } from "../../lib/sse.js";
 import { SseSilence, SseSilenceError } from "../../lib/sse-silence.js";
 import { SSE_EVENT_BYTES_MAX, SSE_SILENT_BYTES_MAX } from "../../limits.js";
-import type { UpstreamResponse } from "../http.js";
-import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../provider.js";
+import type { UpstreamResponse } from "../../providers/http.js";
+import { type ChatChunk, type ChatChunkBatch, ProviderError } from "../../providers/provider.js";
 import { assertNotFailed, hasChoices, hasErrorContent, type Secrets, toEmbeddedError } from "./errors.js";
-import { parseObject } from "./json.js";
+import { parseObject } from "../upstream-json.js";
 import { type OnUnknownNames, toUsage } from "./usage.js";
 import { usageIn } from "./usage-dialects.js";
 

@@ -1,5 +1,5 @@
 /** OpenAI's chat-completions format, as lenient as upstreams are: only fields that we read are named. */
-import { isRecord } from "./json.js";
+import { isRecord } from "../../lib/json.js";
 
 /** A validated chat-completions request; unknown fields are the client's and are passed on. */
 export type ChatBody = Readonly<Record<string, unknown>>;

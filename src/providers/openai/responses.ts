@@ -1,11 +1,11 @@
 /** Chat over an upstream that speaks OpenAI's Responses format at an exact address: bodies are translated both ways. */
-import type { ChatBody } from "../../lib/chat-format.js";
+import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { UpstreamResponse } from "../http.js";
-import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse as refuseAnswer } from "../openai/client.js";
-import { ChatEventStream, toChunks } from "../openai/stream.js";
-import { toUsage } from "../openai/usage.js";
+import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse as refuseAnswer } from "./client.js";
+import { ChatEventStream, toChunks } from "../../formats/openai-chat/stream.js";
+import { toUsage } from "../../formats/openai-chat/usage.js";
 import {
   boundedBody,
   type ChatAnswer,
@@ -15,7 +15,7 @@ import {
   type ChatProvider,
   refuse,
 } from "../provider.js";
-import { ResponsesEvents, toCompletion } from "./stream.js";
+import { ResponsesEvents, toCompletion } from "../../formats/openai-responses/upstream-stream.js";
 
 // Messages of a chat as items of the Responses format, where tool calls and their results are separate items.
 

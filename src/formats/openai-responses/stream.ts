@@ -3,11 +3,11 @@
  * answer passes as one chunk.
  */
 
-import { type ChatChunkObject, type ChatDelta, reasoningIn } from "../../../lib/chat-format.js";
-import { append } from "../../../lib/collections.js";
-import type { Receipt } from "../receipt.js";
-import { plainText, withCost } from "./answer.js";
-import { wantsSummary } from "./responses-input.js";
+import { type ChatChunkObject, type ChatDelta, reasoningIn } from "../openai-chat/schema.js";
+import { append } from "../../lib/collections.js";
+import type { Receipt } from "../../services/generation/receipt.js";
+import { plainText, withCost } from "../../services/generation/chat/answer.js";
+import { wantsSummary } from "./request.js";
 import {
   createItemId,
   type FinishedResponse,
@@ -19,8 +19,8 @@ import {
   textPart,
   toResponseObject,
   toResponseUsage,
-} from "./responses-object.js";
-import { customNames, unwrapInput } from "./responses-tools.js";
+} from "./answer.js";
+import { customNames, unwrapInput } from "./tools.js";
 
 export interface ResponseEvent {
   readonly type: string;

@@ -1,7 +1,7 @@
 /** Parses JSON from an upstream. */
-import { isRecord } from "../../lib/json.js";
-import { jsonExcess } from "../../lib/json-bounds.js";
-import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
+import { isRecord } from "../lib/json.js";
+import { jsonExcess } from "../lib/json-bounds.js";
+import { UPSTREAM_JSON_BOUNDS } from "../limits.js";
 
 /** A shorter text cannot nest too deep: each level takes a byte to open and one to close. */
 const NESTED_BYTES_MIN = 2 * UPSTREAM_JSON_BOUNDS.depthMax;

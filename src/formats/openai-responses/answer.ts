@@ -1,5 +1,5 @@
-import { createId } from "../../../lib/ids.js";
-import { type ResponseInput, type ResponseTool, wantsSummary } from "./responses-input.js";
+import { createId } from "../../lib/ids.js";
+import { type ResponseInput, type ResponseTool, wantsSummary } from "./request.js";
 
 export interface ResponseTextPart {
   readonly type: "output_text";

@@ -4,13 +4,13 @@
  * warning (docs/spec/chat.md#responses), and no upstream gets them unless the model's entry has a price for them. A request that requires
  * one is refused.
  */
-import { invalidInput } from "../../../errors.js";
-import { BoundedJson } from "../../../lib/json-bounds.js";
-import { UPSTREAM_JSON_BOUNDS } from "../../../limits.js";
-import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
-import type { Model } from "../../catalog/model.js";
-import { quoteStart } from "../receipt.js";
-import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseTool } from "./responses-input.js";
+import { invalidInput } from "../../errors.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
+import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
+import { TOOL_TYPE_FIELD } from "../../services/catalog/billed-fields.js";
+import type { Model } from "../../services/catalog/model.js";
+import { quoteStart } from "../../services/generation/receipt.js";
+import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseTool } from "./request.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,12 +1,12 @@
-import { invalidInput } from "../../../errors.js";
-import { withoutFields } from "../../../lib/own-values.js";
-import { misspeltResponseFields } from "../../catalog/field-names.js";
-import type { Model } from "../../catalog/model.js";
-import { parseInput } from "../../requests/input.js";
-import { quoteStart } from "../receipt.js";
-import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
-import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./responses-input.js";
-import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./responses-tools.js";
+import { invalidInput } from "../../errors.js";
+import { withoutFields } from "../../lib/own-values.js";
+import { misspeltResponseFields } from "../../services/catalog/field-names.js";
+import type { Model } from "../../services/catalog/model.js";
+import { parseInput } from "../../services/requests/input.js";
+import { quoteStart } from "../../services/generation/receipt.js";
+import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/plan.js";
+import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
+import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./tools.js";
 
 type Message = Record<string, unknown>;
 

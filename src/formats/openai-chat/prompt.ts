@@ -2,8 +2,8 @@
  * Walks the parts of a chat request that a model reads, in one order, for counting, checking and rewriting. Unknown fields of the request,
  * of a message or of a part count as text that a model reads.
  */
-import { isRecord } from "./json.js";
-import { ownValue } from "./own-values.js";
+import { isRecord } from "../../lib/json.js";
+import { ownValue } from "../../lib/own-values.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 

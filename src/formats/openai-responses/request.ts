@@ -1,10 +1,10 @@
 /** A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Fields that need a stored conversation are refused. */
 import { z } from "zod";
-import { inUnit } from "../../../lib/issue-words.js";
-import { USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
-import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
-import { textPairs } from "../../requests/input.js";
-import { safeInput } from "../../safety/features.js";
+import { inUnit } from "../../lib/issue-words.js";
+import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
+import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../limits.js";
+import { textPairs } from "../../services/requests/input.js";
+import { safeInput } from "../../services/safety/features.js";
 
 const ROLES = ["user", "assistant", "system", "developer"] as const;
 /** OpenAI's values, and a client's value for none; also for the field's older name. */
