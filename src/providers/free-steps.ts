@@ -3,9 +3,9 @@
  * work; the paid step itself is never retried.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { ProviderError } from "../formats/upstream-error.js";
 import { OutboundError } from "../lib/outbound-guard.js";
 import { FREE_STEP_ATTEMPTS_MAX, FREE_STEP_RETRY_AFTER_MS_MAX, FREE_STEP_WAIT_MS_FIRST, FREE_STEP_WAIT_MS_MAX } from "../limits.js";
-import { ProviderError } from "./provider.js";
 
 /** Statuses that may change: 404 for a file that its store does not show yet, and those that ask to wait. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([404, 408, 409, 425, 429]);

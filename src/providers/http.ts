@@ -9,9 +9,10 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
+import { ProviderError } from "../formats/upstream-error.js";
 import { takeMemory } from "../lib/spare-memory.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
-import { type CallEnd, type EndListener, ProviderError, type UpstreamTimeouts } from "./provider.js";
+import type { CallEnd, EndListener, UpstreamTimeouts } from "./provider.js";
 
 // Translates failures of upstream calls. The message depends on the stage of the request: only without a connection it "could not be
 // reached", and an answer that had begun "ended early".

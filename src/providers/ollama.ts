@@ -3,12 +3,12 @@
  * servers. They are called over OpenAI's format.
  */
 
+import { ProviderError } from "../formats/upstream-error.js";
+import { parseObject } from "../formats/upstream-json.js";
 import { isRecord } from "../lib/json.js";
 import { withoutTrailing } from "../lib/urls.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
-import { parseObject } from "../formats/upstream-json.js";
-import { ProviderError } from "./provider.js";
 
 export interface LocalModel {
   /** The server's name, such as `llama3.2:latest`. */

@@ -1,4 +1,4 @@
-/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → lib, and packages → { providers, lib }. */
+/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → formats → lib, and packages → { providers, formats, lib }. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -42,6 +42,8 @@ describe("the checker", () => {
     ["src/providers/openai/chat.ts", 'import { Credits } from "../../services/credits/credits.js";', "providers must not import services"],
     ["src/providers/openai/chat.ts", 'import { openDatabase } from "../../store/database.js";', "providers must not import store"],
     ["src/store/ledger.ts", 'import { Credits } from "../services/credits/credits.js";', "store must not import services"],
+    ["src/formats/openai-chat/stream.ts", 'import { x } from "../../providers/http.js";', "formats must not import providers"],
+    ["src/formats/openai-chat/stream.ts", 'import { x } from "../../services/usage/usage.js";', "formats must not import services"],
     ["src/lib/money.ts", 'import { notFound } from "../errors.js";', "lib must not import common"],
     ["src/services/usage/usage.ts", 'import { parseConfig } from "../../config/config.js";', "services must not import config"],
     ["src/main.ts", 'import { route } from "./rest/route.js";', "main must not import rest"],

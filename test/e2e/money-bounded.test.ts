@@ -2,7 +2,7 @@
  * An upstream's report of usage is charged as far as it is plausible, in every modality, and the excess is reported.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { countChatTokens } from "../../src/lib/tokenizer.js";
+import { countChatTokens } from "../../src/formats/openai-chat/count.js";
 import { execute, ok } from "../graphql/client.js";
 import { ChatInFullDocument } from "../operations/generated/graphql.js";
 import { connectRealtime } from "../rest/realtime-client.js";

@@ -1,6 +1,7 @@
 /** Reports of usage before the end of an answer cover the pieces before them, and no more. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
+import { countChatTokens } from "../../src/formats/openai-chat/count.js";
+import { countTextTokens } from "../../src/lib/tokenizer.js";
 import { subscribeSse } from "../graphql/client.js";
 import { StreamChatInFullDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";

@@ -1,7 +1,8 @@
 /** Streams that stop early: left by the caller, cut by the upstream, or stopped without credits. */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
+import { countChatTokens } from "../../src/formats/openai-chat/count.js";
+import { countTextTokens } from "../../src/lib/tokenizer.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
 import { event, hang, json, type Reply, sse } from "../support/upstream-replies.js";

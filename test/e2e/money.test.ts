@@ -1,6 +1,6 @@
 /** What a chat costs, to the nanocredit: through real HTTP, from a real upstream, into the ledger. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { countChatTokens } from "../../src/lib/tokenizer.js";
+import { countChatTokens } from "../../src/formats/openai-chat/count.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { readEntries } from "../support/ledger.js";
 import { chatChunks, chatCompletion, type WireUsage, wireUsage } from "../support/openai-bodies.js";

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, it } from "vitest";
+import { ChatCount, countChatTokens, countDeltaTokens } from "../../src/formats/openai-chat/count.js";
 import { readChat } from "../../src/formats/openai-chat/prompt.js";
-import { ChatCount, countChatTokens, countDeltaTokens, countInTurns, countTextTokens, TEXT_CHARS_EXACT } from "../../src/lib/tokenizer.js";
+import { countInTurns, countTextTokens, TEXT_CHARS_EXACT } from "../../src/lib/tokenizer.js";
 
 /** What the package itself counts, with nothing special about special tokens. */
 function reference(text: string): number {

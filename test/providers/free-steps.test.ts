@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { ProviderError } from "../../src/formats/upstream-error.js";
 import { OutboundError } from "../../src/lib/outbound-guard.js";
 import { FREE_STEP_ATTEMPTS_MAX } from "../../src/limits.js";
 import { isPassing, repeatFreeStep, waitMsAfter } from "../../src/providers/free-steps.js";
-import { ProviderError } from "../../src/providers/provider.js";
 
 const status = (code: number, retryAfterSeconds?: number) =>
   new ProviderError("status", "no", { status: code, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });

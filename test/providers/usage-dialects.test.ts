@@ -1,11 +1,11 @@
 /** The places of usage reports, of each vendor of the bundled catalog and of other servers of OpenAI's format. */
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { ChatChunk } from "../../src/formats/openai-chat/stream.js";
+import { toUsage } from "../../src/formats/openai-chat/usage.js";
 import { OutboundGuard } from "../../src/lib/outbound-guard.js";
 import { UnknownWords } from "../../src/lib/unknown-words.js";
 import { NO_USAGE, type ReportedUsage } from "../../src/lib/usage.js";
-import { toUsage } from "../../src/formats/openai-chat/usage.js";
-import type { ChatChunk } from "../../src/providers/provider.js";
 import { BUNDLED_VENDOR_ENTRIES } from "../../src/services/catalog/bundled.js";
 import { BUNDLED_VENDORS, type BundledVendor } from "../../src/services/catalog/bundled-vendors.js";
 import { connectUpstream } from "../../src/services/generation/upstreams.js";

@@ -1,6 +1,7 @@
 /** Answers that say that they failed, in spite of their status: the upstream's failure on every route, and never a success. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { countChatTokens, countTextTokens } from "../../src/lib/tokenizer.js";
+import { countChatTokens } from "../../src/formats/openai-chat/count.js";
+import { countTextTokens } from "../../src/lib/tokenizer.js";
 import { booksWith, CREDIT, chat, closeBooks, createPayer, type Payer, parseEvents, summarize } from "../e2e/money.js";
 import { execute } from "../graphql/client.js";
 import { ChatInFullDocument } from "../operations/generated/graphql.js";

@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { FIELD_NAMES, FORMAT_FIELDS, misspeltChatFields, RESPONSE_NAMES } from "../../src/services/catalog/field-names.js";
 import type { Modality } from "../../src/services/catalog/modality.js";
 import { chatCompletionInput } from "../../src/services/generation/chat/plan.js";
-import { responseInput } from "../../src/formats/openai-responses/request.js";
+import { responseInput } from "../../src/services/generation/chat/responses.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
 import { imageEditForm, imageEditInput, imageGenerationInput } from "../../src/services/generation/media/images-input.js";
 import { musicInput, speechInput } from "../../src/services/generation/media/speech.js";

@@ -12,17 +12,18 @@ const COMMON = "common";
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   main: ["app", "workers", "config", "lib", COMMON],
   workers: ["app", "config", "http", "services", "store", "lib", COMMON],
-  app: ["config", "graphql", "rest", "http", "services", "providers", "store", "lib", COMMON],
+  app: ["config", "graphql", "rest", "http", "services", "providers", "store", "formats", "lib", COMMON],
   config: ["lib", COMMON],
-  graphql: ["http", "services", "lib", COMMON],
-  rest: ["http", "services", "lib", COMMON],
+  graphql: ["http", "services", "formats", "lib", COMMON],
+  rest: ["http", "services", "formats", "lib", COMMON],
   http: ["services", "lib", COMMON],
-  services: ["providers", "store", "lib", COMMON],
-  providers: ["lib", COMMON],
+  services: ["providers", "store", "formats", "lib", COMMON],
+  providers: ["formats", "lib", COMMON],
   store: ["lib", COMMON],
+  formats: ["lib", COMMON],
   lib: [],
   common: ["lib"],
-  packages: ["providers", "lib", COMMON],
+  packages: ["providers", "formats", "lib", COMMON],
   dashboard: [],
 };
 
@@ -67,14 +68,14 @@ interface PackageRule {
 }
 
 const PACKAGE_RULES: readonly PackageRule[] = [
-  { packages: /^(?:express|multer)(?:\/|$)/, forbiddenIn: ["services", "providers", "store", "lib", COMMON] },
+  { packages: /^(?:express|multer)(?:\/|$)/, forbiddenIn: ["services", "providers", "store", "formats", "lib", COMMON] },
   {
     packages: /^(?:graphql|graphql-.+|@graphql-yoga\/.+|@pothos\/.+|@escape\.tech\/.+)$/,
-    forbiddenIn: ["rest", "http", "services", "providers", "lib", COMMON],
+    forbiddenIn: ["rest", "http", "services", "providers", "formats", "lib", COMMON],
   },
   {
     packages: /^(?:@prisma\/.+|prisma|pg|@electric-sql\/.+)$/,
-    forbiddenIn: ["main", "app", "config", "rest", "http", "providers", "packages", "lib", COMMON, "dashboard"],
+    forbiddenIn: ["main", "app", "config", "rest", "http", "providers", "packages", "formats", "lib", COMMON, "dashboard"],
   },
 ];
 

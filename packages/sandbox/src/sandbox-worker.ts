@@ -3,8 +3,8 @@
  * step of each in turn. Code and libraries are loaded on first use.
  */
 import { parentPort } from "node:worker_threads";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { append } from "../../../src/lib/collections.js";
-import { ProviderError } from "../../../src/providers/provider.js";
 import type { Job, JobKind, JobResults, JobRun, Reply, Request } from "../../../src/providers/sandbox/media/jobs.js";
 
 const runs = new Map<number, JobRun<JobResults[JobKind]>>();

@@ -6,9 +6,9 @@
  * Bytes are kept as Latin-1 strings, one character for each, because V8 searches and compares strings faster than Node does buffers.
  */
 import { randomBytes } from "node:crypto";
-import { reasoningIn } from "./schema.js";
 import { isRecord } from "../../lib/json.js";
 import type { RawLine } from "../../lib/sse.js";
+import { reasoningIn } from "./schema.js";
 
 /** An event of a frame. */
 export interface Framed {

@@ -1,7 +1,7 @@
 /** Translates refusals and failures of an upstream to ProviderErrors: by status, in a 200, or in a stream. */
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
-import { ProviderError, type ProviderErrorOptions, toUpstreamCode } from "../../providers/provider.js";
+import { ProviderError, type ProviderErrorOptions, toUpstreamCode } from "../upstream-error.js";
 
 /** Longer messages are cut; above any real one. */
 const MESSAGE_CHARS_MAX = 1_000;

@@ -68,3 +68,10 @@ export function reasoningIn(delta: ChatDelta): string | readonly unknown[] | nul
   const texts = details.map((detail) => (isRecord(detail) ? (detail.text ?? detail.summary) : null));
   return texts.filter((text) => typeof text === "string").join("") || null;
 }
+
+/** The text of a message's content, a string or parts of which some are text. */
+export function plainText(content: unknown): string {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.map((part) => (part && typeof part === "object" && typeof part.text === "string" ? part.text : "")).join("");
+}

@@ -1,10 +1,9 @@
 /** A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Fields that need a stored conversation are refused. */
 import { z } from "zod";
 import { inUnit } from "../../lib/issue-words.js";
+import { textPairs } from "../../lib/text-pairs.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { CHAT_MESSAGES_MAX, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../limits.js";
-import { textPairs } from "../../services/requests/input.js";
-import { safeInput } from "../../services/safety/features.js";
 
 const ROLES = ["user", "assistant", "system", "developer"] as const;
 /** OpenAI's values, and a client's value for none; also for the field's older name. */
@@ -106,7 +105,7 @@ const stateless = (error: string) => z.null({ error }).optional();
 const KEEPS_NOTHING =
   "must be left out: this gateway keeps no conversations. Send the whole conversation in input: the earlier items, the output items of each answer, then what is new";
 
-export const responseInput = z.looseObject({
+export const responseFields = {
   model: z.string().min(1).max(253).nullish(),
   input: z.union([z.string().min(1), z.array(inputItem).min(1).max(CHAT_MESSAGES_MAX)]),
   instructions: z.string().nullish(),
@@ -133,11 +132,10 @@ export const responseInput = z.looseObject({
     .nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.string()).nullish(),
-  /** For the gateway: never sent upstream. */
-  safe: safeInput,
-});
+};
 
-export type ResponseInput = z.output<typeof responseInput>;
+const responseRequest = z.looseObject(responseFields);
+export type ResponseInput = z.output<typeof responseRequest>;
 export type ResponseInputItem = z.output<typeof inputItem>;
 export type ResponseContentPart = z.output<typeof contentPart>;
 export type ResponseFunctionTool = z.output<typeof functionTool>;

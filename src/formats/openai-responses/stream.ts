@@ -3,11 +3,8 @@
  * answer passes as one chunk.
  */
 
-import { type ChatChunkObject, type ChatDelta, reasoningIn } from "../openai-chat/schema.js";
 import { append } from "../../lib/collections.js";
-import type { Receipt } from "../../services/generation/receipt.js";
-import { plainText, withCost } from "../../services/generation/chat/answer.js";
-import { wantsSummary } from "./request.js";
+import { type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
 import {
   createItemId,
   type FinishedResponse,
@@ -20,6 +17,7 @@ import {
   toResponseObject,
   toResponseUsage,
 } from "./answer.js";
+import { wantsSummary } from "./request.js";
 import { customNames, unwrapInput } from "./tools.js";
 
 export interface ResponseEvent {
@@ -79,8 +77,8 @@ export class ResponseEvents {
   }
 
   /** Replaces the upstream's report by the charged usage. */
-  setChargedUsage(receipt: Receipt | null): void {
-    if (receipt !== null) this.usage = withCost(null, receipt);
+  setUsage(usage: unknown): void {
+    this.usage = usage;
   }
 
   /** Closes the last item, and returns the response. */

@@ -1,12 +1,9 @@
 import { invalidInput } from "../../errors.js";
 import { withoutFields } from "../../lib/own-values.js";
-import { misspeltResponseFields } from "../../services/catalog/field-names.js";
-import type { Model } from "../../services/catalog/model.js";
-import { parseInput } from "../../services/requests/input.js";
-import { quoteStart } from "../../services/generation/receipt.js";
-import { type ChatCompletionInput, chatCompletionInput } from "../../services/generation/chat/plan.js";
+import { quoteStart } from "../../lib/quote-start.js";
+import type { ChatBody } from "../openai-chat/schema.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
-import { type OfferedTools, offerTools, withoutNulls, wrapInput } from "./tools.js";
+import { type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
 
 type Message = Record<string, unknown>;
 
@@ -40,25 +37,21 @@ const TYPES_TOLD_MAX = 8;
 
 const REFERENCE = "item_reference";
 
-export interface ResponseTarget {
-  readonly model: Model;
-  /** All candidates speak the Responses format. */
-  readonly isNative: boolean;
-}
-
 export interface ChatOfResponse {
-  readonly chat: ChatCompletionInput;
+  /** Not validated yet. */
+  readonly chat: ChatBody;
   readonly tools: OfferedTools["kept"];
   readonly warnings: readonly string[];
 }
 
 /** Throws BAD_REQUEST for content that the chat format cannot hold. */
-export function toChat(input: ResponseInput, { model, isNative }: ResponseTarget): ChatOfResponse {
+export function toChat(input: ResponseInput, target: ResponseTarget): ChatOfResponse {
   const passed = withoutFields(input, READ_FIELDS, (value) => value !== null);
   const { format, verbosity } = input.text ?? {};
-  const { kept, tools, choice, warnings } = offerTools(input, model, isNative);
+  const { kept, tools, choice, warnings } = offerTools(input, target);
+  const { isNative } = target;
   const { messages, leftOut } = toMessages(input, isNative);
-  const chat = parseInput(chatCompletionInput, {
+  const chat = {
     ...passed,
     messages,
     ...(input.max_output_tokens != null && { max_completion_tokens: input.max_output_tokens }),
@@ -74,8 +67,8 @@ export function toChat(input: ResponseInput, { model, isNative }: ResponseTarget
     // Other upstreams send reasoning unasked, and do not know the field.
     ...(isNative && wantsSummary(input) && { reasoning: { summary: input.reasoning?.summary ?? input.reasoning?.generate_summary } }),
     ...(input.stream && { stream: true }),
-  });
-  return { chat, tools: kept, warnings: [...warnings, ...explainLeftOut(leftOut), ...misspeltResponseFields(input)] };
+  };
+  return { chat, tools: kept, warnings: [...warnings, ...explainLeftOut(leftOut)] };
 }
 
 function toMessages({ instructions, input }: ResponseInput, isNative: boolean) {

@@ -6,13 +6,19 @@
  */
 import { invalidInput } from "../../errors.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
+import { quoteStart } from "../../lib/quote-start.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
-import { TOOL_TYPE_FIELD } from "../../services/catalog/billed-fields.js";
-import type { Model } from "../../services/catalog/model.js";
-import { quoteStart } from "../../services/generation/receipt.js";
 import type { ResponseCustomTool, ResponseFunctionTool, ResponseInput, ResponseTool } from "./request.js";
 
 type Fields = Readonly<Record<string, unknown>>;
+
+/** The model that answers, and those that may answer in its place. */
+export interface ResponseTarget {
+  /** All of them speak the Responses format, and so know custom tools. */
+  readonly isNative: boolean;
+  /** The model's entry has a price for a vendor's own tool of this type. */
+  readonly isBilled: (type: string) => boolean;
+}
 
 export interface OfferedTools {
   readonly kept: readonly ResponseTool[];
@@ -38,10 +44,10 @@ const DATE = /_\d{4}_\d{2}_\d{2}$/;
 const TYPE_CHARS_MAX = 64;
 const TYPES_TOLD_MAX = 12;
 
-/** Throws BAD_REQUEST when the request requires a tool that is not offered. `isNative`: all candidates support custom tools. */
-export function offerTools({ tools, tool_choice: choice }: ResponseInput, model: Model, isNative: boolean): OfferedTools {
+/** Throws BAD_REQUEST when the request requires a tool that is not offered. */
+export function offerTools({ tools, tool_choice: choice }: ResponseInput, { isBilled, isNative }: ResponseTarget): OfferedTools {
   const given = tools ?? [];
-  const kept = given.filter((tool) => isFunction(tool) || isCustom(tool) || isPriced(model, tool.type));
+  const kept = given.filter((tool) => isFunction(tool) || isCustom(tool) || isBilled(tool.type));
   const left = given.length === kept.length ? [] : given.filter((tool) => !kept.includes(tool));
   assertChoice(choice, kept, left);
   const offered = narrowed(choice, kept);
@@ -78,11 +84,6 @@ function isFunction(tool: Fields): tool is ResponseFunctionTool {
 
 function isCustom(tool: Fields): tool is ResponseCustomTool {
   return tool.type === "custom";
-}
-
-function isPriced({ pricedFields }: Model, type: string): boolean {
-  const prices = pricedFields.get(TOOL_TYPE_FIELD);
-  return prices !== undefined && (prices.has(type) || prices.has("*"));
 }
 
 type Choice = ResponseInput["tool_choice"];

@@ -3,12 +3,12 @@
  * (docs/spec/chat.md#responses).
  */
 
+import { outputTextOf, type ResponseObject } from "../../formats/openai-responses/answer.js";
+import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ResponseStream, ResponseStreamBatch } from "../../services/generation/chat/responses.js";
-import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
-import { responseInput } from "../../formats/openai-responses/request.js";
-import { outputTextOf, type ResponseObject } from "../../formats/openai-responses/answer.js";
+import { responseInput } from "../../services/generation/chat/responses.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";

@@ -1,5 +1,6 @@
 /** Speech and transcription. The packages return speech whole, so it begins when it is finished. */
 import type { SpeechModelV3, TranscriptionModelV3 } from "@ai-sdk/provider";
+import { ProviderError, refuse } from "../../formats/upstream-error.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import {
   SPEECH_CONTENT_TYPES,
@@ -11,7 +12,6 @@ import {
   type TranscriptionProvider,
   type TranscriptSegment,
 } from "../media.js";
-import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { SpeechTraits, TranscriptionTraits } from "./vendor.js";
 

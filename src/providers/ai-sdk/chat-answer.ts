@@ -7,7 +7,7 @@ import type {
   SharedV3ProviderMetadata,
 } from "@ai-sdk/provider";
 import type { ChatCompletion } from "../../formats/openai-chat/schema.js";
-import { ProviderError } from "../provider.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 

@@ -1,10 +1,12 @@
 /** Chat with a vendor's own format: OpenAI's body in, OpenAI's objects out. */
 import type { LanguageModelV3, LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
+import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
+import { toUsage as toQuantities } from "../../formats/openai-chat/usage.js";
+import { refuse } from "../../formats/upstream-error.js";
 import { ownValue } from "../../lib/own-values.js";
 import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
-import { toUsage as toQuantities } from "../../formats/openai-chat/usage.js";
-import { boundedBody, type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, refuse, toSignal } from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatProvider, toSignal } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
 import { type AiSdkClient, toWarnings } from "./client.js";

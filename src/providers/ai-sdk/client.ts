@@ -1,11 +1,11 @@
 /** One call of a vendor's package: loads it, gives it our `fetch`, and translates its errors. */
 import type { SharedV3Warning } from "@ai-sdk/provider";
+import { redactSecrets } from "../../formats/openai-chat/errors.js";
+import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
 import { ownValue } from "../../lib/own-values.js";
 import type { OnUnknownWord, UnknownWordKind } from "../../lib/unknown-words.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { FetchFile } from "../openai/client.js";
-import { redactSecrets } from "../../formats/openai-chat/errors.js";
-import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
 import type { UpstreamTimeouts } from "../provider.js";
 import { toError } from "./errors.js";
 import { type FetchSession, UpstreamFetch } from "./fetch.js";

@@ -1,9 +1,9 @@
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { ProviderError, refuse } from "../../formats/upstream-error.js";
 import { append } from "../../lib/collections.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider } from "../media.js";
-import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { EmbeddingTraits } from "./vendor.js";
 

@@ -1,7 +1,8 @@
 /** Translates errors of a vendor's package to ProviderErrors. Classes are recognized by name, because copies of several versions exist. */
-import { unreachable } from "../http.js";
+
 import { redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
-import { ProviderError } from "../provider.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import { unreachable } from "../http.js";
 
 /** The package rejected the request without sending it. */
 const REFUSALS = new Set([

@@ -3,12 +3,13 @@
  * upstream's base URL, silence ends them, and only the vendor gets the key.
  */
 import { Agent, type Dispatcher, fetch as undiciFetch } from "undici";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { RawSseSilence, SseSilenceError } from "../../lib/sse-silence.js";
 import { FREE_STEP_ATTEMPTS_MAX, SSE_SILENT_BYTES_MAX, UPSTREAM_CONNECTIONS_MAX } from "../../limits.js";
 import { isPassingStatus, repeatFreeStep } from "../free-steps.js";
 import { type Stage, stageOf, tookTooLong, toProviderError, unreachable } from "../http.js";
 import type { FetchFile } from "../openai/client.js";
-import { ProviderError, type UpstreamTimeouts } from "../provider.js";
+import type { UpstreamTimeouts } from "../provider.js";
 
 type Fetch = typeof globalThis.fetch;
 

@@ -1,9 +1,9 @@
 import type { ImageModelV3, ImageModelV3File, ImageModelV3Usage, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { ProviderError, refuse } from "../../formats/upstream-error.js";
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
-import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { ImageTraits } from "./vendor.js";
 

@@ -3,10 +3,10 @@
  * running job continues to be polled (see `../job-status.ts`).
  */
 
+import { parseObject } from "../../formats/upstream-json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { type JobProgress, toJobProgress } from "../job-status.js";
-import { parseObject } from "../../formats/upstream-json.js";
 
 type Fetch = typeof globalThis.fetch;
 

@@ -8,12 +8,12 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
+import { refuse } from "../../formats/upstream-error.js";
 import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { JSON_BOUNDS } from "../../limits.js";
-import { refuse } from "../provider.js";
 
 // Files in a chat: OpenAI's content parts as the package's file parts.
 

@@ -1,9 +1,10 @@
 /** The package's stream as `chat.completion.chunk`s: a reducer over its parts, and an iterator that ends with the session. */
 import { randomUUID } from "node:crypto";
 import type { LanguageModelV3StreamPart, SharedV3ProviderMetadata } from "@ai-sdk/provider";
-import { cut, toChunk } from "../../formats/openai-chat/stream.js";
+import type { ChatChunk, ChatChunkBatch } from "../../formats/openai-chat/stream.js";
+import { toChunk } from "../../formats/openai-chat/stream.js";
 import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
-import type { ChatChunk, ChatChunkBatch } from "../provider.js";
+import { cut } from "../../formats/upstream-error.js";
 import { toAnnotation, toExtraContent, toFinishReason, toImage, toReasoningDetail } from "./chat-answer.js";
 import { toError, toStreamError } from "./errors.js";
 import type { FetchSession } from "./fetch.js";

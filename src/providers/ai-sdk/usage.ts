@@ -1,7 +1,7 @@
 /** The package's token report as OpenAI's `usage` object, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
-import { isRecord } from "../../lib/json.js";
 import { type OnUnknownNames, unknownNames } from "../../formats/openai-chat/usage.js";
+import { isRecord } from "../../lib/json.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };

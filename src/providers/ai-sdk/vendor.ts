@@ -8,8 +8,8 @@ import type {
   SpeechModelV3,
   TranscriptionModelV3,
 } from "@ai-sdk/provider";
-import type { SpeechFormat } from "../media.js";
 import type { UsageTable } from "../../formats/openai-chat/usage-dialects.js";
+import type { SpeechFormat } from "../media.js";
 import type { JobTraits } from "./job-words.js";
 
 export interface VendorModels {

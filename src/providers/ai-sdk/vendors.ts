@@ -1,12 +1,12 @@
 /** The vendors with wire formats of their own, a row each: package, abilities and names. A package is loaded on its vendor's first call. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
-import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
-import { ProviderError } from "../provider.js";
 import type { JobTraits } from "./job-words.js";
 import { readAnthropicUsage, readCohereUsage, readGoogleUsage } from "./usage.js";
 import type { BoundThinking, Vendor, VendorOptions } from "./vendor.js";

@@ -1,10 +1,10 @@
 /** Videos: the vendor's package starts, polls and fetches them. */
 import type { Experimental_VideoModelV3, Experimental_VideoModelV3VideoData, SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { ProviderError, refuse } from "../../formats/upstream-error.js";
 import { closedTypeOf } from "../../lib/content-types.js";
 import { setOwnValue } from "../../lib/own-values.js";
 import { VIDEO_BYTES_MAX } from "../../limits.js";
 import type { VideoAnswer, VideoCall, VideoProvider } from "../media.js";
-import { ProviderError, refuse } from "../provider.js";
 import { type AiSdkClient, statedOptions, toWarnings } from "./client.js";
 import type { FetchSession } from "./fetch.js";
 import type { VendorModels, VideoTraits } from "./vendor.js";

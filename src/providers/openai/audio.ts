@@ -1,4 +1,8 @@
 /** Audio over OpenAI's wire format, as answered by `/audio/speech`: bytes with a content type, whole or streamed. */
+
+import { hasErrorContent, toEmbeddedError } from "../../formats/openai-chat/errors.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import { parseObject } from "../../formats/upstream-json.js";
 import { bareMediaType, type GeneratedType, generatedTypeOf } from "../../lib/content-types.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import type { UpstreamResponse } from "../http.js";
@@ -10,10 +14,7 @@ import {
   type SpeechProvider,
   type SpeechStream,
 } from "../media.js";
-import { ProviderError } from "../provider.js";
 import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
-import { hasErrorContent, toEmbeddedError } from "../../formats/openai-chat/errors.js";
-import { parseObject } from "../../formats/upstream-json.js";
 
 /** Audio arrives in large chunks, and pausing a connection costs more than passing one on. */
 const READ_AHEAD_BYTES = 256 * 1024;

@@ -3,23 +3,18 @@
  * unchanged.
  */
 
-import type { ChatBody, ChatCompletion } from "../../formats/openai-chat/schema.js";
-import { isRecord } from "../../lib/json.js";
-import { withFields } from "../../lib/own-values.js";
-import {
-  boundedBody,
-  type ChatAnswer,
-  type ChatBatches,
-  type ChatCall,
-  type ChatChunkBatch,
-  type ChatProvider,
-  ProviderError,
-} from "../provider.js";
-import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
 import { assertNotFailed } from "../../formats/openai-chat/errors.js";
-import { areChoices, ChatChunkEvents, ChatEventStream, toChunks } from "../../formats/openai-chat/stream.js";
+import type { ChatBody, ChatCompletion } from "../../formats/openai-chat/schema.js";
+import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
+import { areChoices, ChatChunkEvents, toChunks } from "../../formats/openai-chat/stream.js";
 import { toUsage } from "../../formats/openai-chat/usage.js";
 import { usageIn } from "../../formats/openai-chat/usage-dialects.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import { isRecord } from "../../lib/json.js";
+import { withFields } from "../../lib/own-values.js";
+import { boundedBody, type ChatAnswer, type ChatBatches, type ChatCall, type ChatProvider } from "../provider.js";
+import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
+import { ChatEventStream } from "./event-stream.js";
 
 export class OpenAiChatProvider implements ChatProvider {
   constructor(

@@ -1,5 +1,9 @@
 /** The common part of calls over OpenAI's wire format: address, headers, pool and errors. No header of the client is sent upstream. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
+import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import { parseObject } from "../../formats/upstream-json.js";
 import { append } from "../../lib/collections.js";
 import { writeJson } from "../../lib/json-writer.js";
 import { setOwnValue } from "../../lib/own-values.js";
@@ -7,10 +11,7 @@ import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
-import { type CallEnd, type OutputCapField, ProviderError, type UpstreamTimeouts } from "../provider.js";
-import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
-import { parseObject } from "../../formats/upstream-json.js";
-import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
+import type { CallEnd, OutputCapField, UpstreamTimeouts } from "../provider.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */

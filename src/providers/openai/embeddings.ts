@@ -2,12 +2,13 @@
  * Embeddings over OpenAI's wire format. Requests the client's encoding, and passes the document on when the answer has it; upstreams
  * without base64 answer numbers, which are converted.
  */
+
+import { toInputUsage } from "../../formats/openai-chat/usage.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { isRecord } from "../../lib/json.js";
 import { EMBEDDING_ANSWER_BOUNDS, EMBEDDING_ANSWER_BYTES_MAX } from "../../limits.js";
 import type { EmbeddingAnswer, EmbeddingCall, EmbeddingProvider, EmbeddingVector } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toInputUsage } from "../../formats/openai-chat/usage.js";
 
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 /** A vector is little-endian 32-bit floats. */

@@ -2,6 +2,8 @@
  * Video at an exact address, in one call (docs/spec/video.md#upstreams): JSON is sent, and the answer is the video, or JSON with its URL or
  * bytes. Names are those of OpenAI's `/videos` where it has them, else those of the gateway's own query.
  */
+
+import { ProviderError } from "../../formats/upstream-error.js";
 import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
@@ -9,7 +11,6 @@ import { repeatFreeStep } from "../free-steps.js";
 import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
 import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "./client.js";
-import { ProviderError } from "../provider.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;
 const DATA_URL_HEAD_CHARS = 250;

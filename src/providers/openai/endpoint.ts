@@ -5,15 +5,15 @@
 
 import { ownValue } from "../../lib/own-values.js";
 import { withoutTrailing } from "../../lib/urls.js";
+import type { Provider } from "../provider.js";
 import { OpenAiSpeechProvider } from "./audio.js";
 import { OpenAiChatProvider } from "./chat.js";
 import type { FetchFile, OpenAiClient, OpenAiUpstream } from "./client.js";
 import { OpenAiEmbeddingProvider } from "./embeddings.js";
-import { OpenAiImageProvider } from "./images.js";
-import { OpenAiTranscriptionProvider } from "./transcriptions.js";
-import type { Provider } from "../provider.js";
-import { ResponsesChatProvider } from "./responses.js";
 import { EndpointVideoProvider } from "./endpoint-video.js";
+import { OpenAiImageProvider } from "./images.js";
+import { ResponsesChatProvider } from "./responses.js";
+import { OpenAiTranscriptionProvider } from "./transcriptions.js";
 
 export type EndpointApi = "chat_completions" | "responses";
 

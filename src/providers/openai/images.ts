@@ -3,6 +3,8 @@
  * gateway's names; OpenAI's own models refuse unknown names, so they get only those that they accept, and `warnings` has the rest.
  */
 
+import { type OnUnknownNames, toUsage } from "../../formats/openai-chat/usage.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
@@ -11,9 +13,7 @@ import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { FetchFile, OpenAiClient, OpenAiRequest } from "./client.js";
-import { type OnUnknownNames, toUsage } from "../../formats/openai-chat/usage.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 

@@ -1,10 +1,11 @@
 /** Moderation over OpenAI's wire format. */
+
+import { toInputUsage } from "../../formats/openai-chat/usage.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { ModerationAnswer, ModerationCall, ModerationProvider, ModerationResult } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
-import { toInputUsage } from "../../formats/openai-chat/usage.js";
 
 const UNREADABLE = "The upstream's answer holds no moderation results that can be read.";
 

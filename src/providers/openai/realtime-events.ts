@@ -2,11 +2,12 @@
  * Reads usage from events of OpenAI's realtime format, in its general and its beta form. Any event that reports usage is read under any
  * name, so that new billed events do not pass unmetered. Other events are passed on.
  */
+
+import { toUsage } from "../../formats/openai-chat/usage.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { USAGE_AMOUNT_MAX, type UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
-import { toUsage } from "../../formats/openai-chat/usage.js";
 
 export type RealtimeReading =
   | { readonly kind: "other" }

@@ -1,6 +1,8 @@
 /** Realtime sessions over OpenAI's wire format: a WebSocket to the upstream, with events passed unchanged. */
 import type { IncomingMessage } from "node:http";
 import { WebSocket } from "ws";
+import { toStatusError } from "../../formats/openai-chat/errors.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { TextQueue } from "../../lib/text-queue.js";
 import { withoutTrailing } from "../../lib/urls.js";
@@ -13,9 +15,7 @@ import {
 } from "../../limits.js";
 import { stageOf, tookTooLong, toProviderError } from "../http.js";
 import type { RealtimeCall, RealtimeConnection, RealtimeProvider } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { OpenAiUpstream } from "./client.js";
-import { toStatusError } from "../../formats/openai-chat/errors.js";
 
 /** Close codes that are no failure: normal, going away, and none. */
 const ORDERLY_CODES: ReadonlySet<number> = new Set([1000, 1001, 1005]);

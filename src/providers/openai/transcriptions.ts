@@ -1,10 +1,11 @@
 /** Transcription over OpenAI's wire format: the recording in a form to `/audio/transcriptions`, answered with JSON. */
+
+import { ProviderError } from "../../formats/upstream-error.js";
 import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { USAGE_AMOUNT_MAX } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import type { SegmentDecoding, TranscriptionAnswer, TranscriptionCall, TranscriptionProvider, TranscriptSegment } from "../media.js";
-import { ProviderError } from "../provider.js";
 import type { OpenAiClient } from "./client.js";
 
 export class OpenAiTranscriptionProvider implements TranscriptionProvider {

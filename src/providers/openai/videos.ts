@@ -4,6 +4,10 @@
  * The format has `prompt`, `seconds`, `size` and one `input_reference`; `warnings` names every other stated option. Bodies are multipart,
  * as OpenAI's clients send them, which all copies of the format read.
  */
+
+import { hasErrorContent, redactSecrets, toEmbeddedError } from "../../formats/openai-chat/errors.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import { parseObject } from "../../formats/upstream-json.js";
 import { closedTypeOf } from "../../lib/content-types.js";
 import { isRecord } from "../../lib/json.js";
 import {
@@ -19,10 +23,7 @@ import { isPassing, pause, repeatFreeStep, retryAfterMsOf } from "../free-steps.
 import type { UpstreamResponse } from "../http.js";
 import { describeStatus, type JobProgress, toJobProgress } from "../job-status.js";
 import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
-import { ProviderError } from "../provider.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
-import { hasErrorContent, redactSecrets, toEmbeddedError } from "../../formats/openai-chat/errors.js";
-import { parseObject } from "../../formats/upstream-json.js";
 
 /** Factor between two waits. */
 const POLL_BACKOFF = 1.5;

@@ -1,8 +1,9 @@
 /** The sandbox's chat answers: text, structured text or tool calls, by the rules of docs/sandbox-models.md. */
 import { randomBytes } from "node:crypto";
+import { countChatTokens, countDeltaTokens } from "../../formats/openai-chat/count.js";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { least } from "../../lib/collections.js";
-import { countChatTokens, countDeltaTokens, countTextTokens } from "../../lib/tokenizer.js";
+import { countTextTokens } from "../../lib/tokenizer.js";
 import type { Directives } from "./directives.js";
 import { refuse } from "./refusal.js";
 import { sampleSchema } from "./schema-sample.js";

@@ -1,5 +1,7 @@
 /** A sandbox answer as a stream with delays and failures on request, which stops at once on return. */
-import { type ChatChunk, type ChatChunkBatch, ProviderError, type UpstreamTimeouts } from "../provider.js";
+import type { ChatChunk, ChatChunkBatch } from "../../formats/openai-chat/stream.js";
+import { ProviderError } from "../../formats/upstream-error.js";
+import type { UpstreamTimeouts } from "../provider.js";
 
 /** One step of the stream. */
 export type SandboxStep =

@@ -3,21 +3,14 @@
  * says so.
  */
 import { randomUUID } from "node:crypto";
+import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
+import { toChunk } from "../../formats/openai-chat/stream.js";
+import { toUsage } from "../../formats/openai-chat/usage.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { type Clock, systemClock } from "../../lib/clock.js";
 import { greatest } from "../../lib/collections.js";
 import { GENERATION_TIMEOUT_MS, UPSTREAM_CONNECT_TIMEOUT_MS, UPSTREAM_IDLE_TIMEOUT_MS } from "../../limits.js";
-import { toChunk } from "../../formats/openai-chat/stream.js";
-import { toUsage } from "../../formats/openai-chat/usage.js";
-import {
-  boundedBody,
-  type ChatAnswer,
-  type ChatCall,
-  type ChatChunkBatch,
-  type ChatProvider,
-  ProviderError,
-  toSignal,
-  type UpstreamTimeouts,
-} from "../provider.js";
+import { boundedBody, type ChatAnswer, type ChatCall, type ChatProvider, toSignal, type UpstreamTimeouts } from "../provider.js";
 import { answerChat, lastUserText, type SandboxAnswer, type SandboxChoice, toMessage } from "./answer.js";
 import { type Directives, parseDirectives } from "./directives.js";
 import { cutShort, type SandboxStep, SandboxStream, wait } from "./stream.js";

@@ -1,6 +1,6 @@
 /** POST /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
 import * as z from "zod";
-import { responseInput } from "../../formats/openai-responses/request.js";
+import { responseInput } from "../../services/generation/chat/responses.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";

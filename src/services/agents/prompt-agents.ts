@@ -6,17 +6,11 @@ import { setMaxListeners } from "node:events";
 import { type AgentRun, deriveContext, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { AppError } from "../../errors.js";
 import type { ChatChunkObject, ChatCompletion, ChatDelta } from "../../formats/openai-chat/schema.js";
+import type { ChatChunk, ChatChunkBatch } from "../../formats/openai-chat/stream.js";
 import type { Clock } from "../../lib/clock.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { formatSseEvent } from "../../lib/sse.js";
-import {
-  type ChatAnswer,
-  type ChatCall,
-  type ChatChunk,
-  type ChatChunkBatch,
-  type ChatProvider,
-  toSignal,
-} from "../../providers/provider.js";
+import { type ChatAnswer, type ChatCall, type ChatProvider, toSignal } from "../../providers/provider.js";
 import { requireCaller } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";

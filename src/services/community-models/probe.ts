@@ -7,9 +7,10 @@
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, rateLimited } from "../../errors.js";
+import { ProviderError, type UpstreamCode } from "../../formats/upstream-error.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import { UPSTREAM_CONNECT_TIMEOUT_MS } from "../../limits.js";
-import { type Provider, ProviderError, type UpstreamCode } from "../../providers/provider.js";
+import type { Provider } from "../../providers/provider.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
 import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";

@@ -6,8 +6,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
-import { entriesMax } from "../../lib/bounded.js";
 import { readChat } from "../../formats/openai-chat/prompt.js";
+import { entriesMax } from "../../lib/bounded.js";
 import { createId } from "../../lib/ids.js";
 import { copyJson } from "../../lib/json.js";
 import { ownValue, withFields } from "../../lib/own-values.js";

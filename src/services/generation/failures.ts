@@ -3,10 +3,11 @@
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { AppError, type ErrorCode, upstreamFailed, upstreamTimedOut } from "../../errors.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import type { Clock } from "../../lib/clock.js";
 import { LogLimit } from "../../lib/log-limit.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
-import { type CallEnd, ProviderError } from "../../providers/provider.js";
+import type { CallEnd } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
 import type { BoundedReport } from "./usage-reports.js";
 

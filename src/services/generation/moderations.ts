@@ -1,8 +1,9 @@
 /** Moderations (docs/spec/moderations.md, POST /v1/moderations): a moderation model's findings in texts and images. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
+import { countChatTokens } from "../../formats/openai-chat/count.js";
 import { withoutFields } from "../../lib/own-values.js";
-import { countChatTokens, countTexts } from "../../lib/tokenizer.js";
+import { countTexts } from "../../lib/tokenizer.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";

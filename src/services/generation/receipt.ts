@@ -1,4 +1,5 @@
 /** The receipt of a finished generation, its cost and course: presented by both faces as headers, usage fields or GraphQL fields. */
+import { quoteStart } from "../../lib/quote-start.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import type { SafetyReport } from "../safety/safety.js";
 
@@ -103,8 +104,4 @@ export function joinWarnings(...lists: readonly (readonly string[])[]): readonly
     kept.push(text);
   }
   return kept.length < all.size ? [...kept, `There are ${all.size - kept.length} more warnings.`] : kept;
-}
-
-export function quoteStart(text: string, charsMax: number): string {
-  return text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text;
 }

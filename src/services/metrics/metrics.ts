@@ -11,10 +11,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Metric, Registry } from "prom-client";
 import { AppError, ERROR_CODES, unauthenticated } from "../../errors.js";
+import { ProviderError, type ProviderErrorKind } from "../../formats/upstream-error.js";
 import type { RequestEnd, RequestNote } from "../../lib/request-note.js";
 import { UNKNOWN_WORD_KINDS, type UnknownWordKind } from "../../lib/unknown-words.js";
 import { USAGE_KINDS, type UsageKind } from "../../lib/usage.js";
-import { ProviderError, type ProviderErrorKind } from "../../providers/provider.js";
 import type { Access } from "../access/access.js";
 import { readBearer } from "../access/access.js";
 import type { Model } from "../catalog/model.js";

@@ -4,6 +4,7 @@
  */
 import type { Logger } from "pino";
 import { serviceUnavailable, upstreamFailed } from "../../errors.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import { ownValue } from "../../lib/own-values.js";
 import {
   SAFETY_MODERATED_CHARS_MAX,
@@ -13,7 +14,6 @@ import {
   SAFETY_MODERATION_TIMEOUT_MS,
 } from "../../limits.js";
 import type { ModerationProvider } from "../../providers/media.js";
-import { ProviderError } from "../../providers/provider.js";
 import type { SafetyFeature } from "../catalog/model.js";
 
 /** The models to ask, in order; none when no moderation model is configured. */

@@ -2,6 +2,7 @@
 import { GraphQLError } from "graphql";
 import { pino } from "pino";
 import * as z from "zod";
+import { countChatTokens } from "../../../src/formats/openai-chat/count.js";
 import { toPublicError } from "../../../src/graphql/public-errors.js";
 import { parseCredits, parseDateTime, parsePrice } from "../../../src/graphql/scalars.js";
 import { parseQuery } from "../../../src/http/context.js";
@@ -12,7 +13,7 @@ import { jsonExcess } from "../../../src/lib/json-bounds.js";
 import { decodeCursor } from "../../../src/lib/pagination.js";
 import { stripMetadata } from "../../../src/lib/picture-metadata.js";
 import { createSseScanner } from "../../../src/lib/sse.js";
-import { countChatTokens, countTextTokens } from "../../../src/lib/tokenizer.js";
+import { countTextTokens } from "../../../src/lib/tokenizer.js";
 import { parseBaseUrl, withoutTrailing } from "../../../src/lib/urls.js";
 import { parseDirectives } from "../../../src/providers/sandbox/directives.js";
 import { toCsvRows } from "../../../src/rest/routes/usage.js";

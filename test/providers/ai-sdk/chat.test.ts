@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { VendorName } from "../../../src/providers/ai-sdk/vendors.js";
-import { type ChatProvider, type Provider, ProviderError } from "../../../src/providers/provider.js";
+import type { ChatProvider, Provider } from "../../../src/providers/provider.js";
 import {
   ANTHROPIC_USAGE,
   anthropicEvents,

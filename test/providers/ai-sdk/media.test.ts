@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { Vendor } from "../../../src/providers/ai-sdk/vendor.js";
 import { VENDOR_NAMES, VENDORS, type VendorName } from "../../../src/providers/ai-sdk/vendors.js";
 import type { ImageCall, SpeechCall, TranscriptionCall, VideoCall } from "../../../src/providers/media.js";
-import { type Provider, ProviderError } from "../../../src/providers/provider.js";
+import type { Provider } from "../../../src/providers/provider.js";
 import { type ConnectOptions, connectVendor, VENDOR_KEY } from "../../support/ai-sdk.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { flood, hang, json, raw } from "../../support/upstream-replies.js";

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { OpenAiUpstream } from "../../../src/providers/openai/client.js";
-import { type ChatProvider, ProviderError } from "../../../src/providers/provider.js";
+import type { ChatProvider } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatChunks, chatCompletion, errorBody, wireUsage } from "../../support/openai-bodies.js";
 import { createOpenAiChatProvider } from "../../support/openai-chat.js";

@@ -1,9 +1,9 @@
 /** An `error` without content in a healthy answer is none, wherever OpenAI's formats have the field. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { OpenAiClient } from "../../../src/providers/openai/client.js";
 import { hasErrorContent } from "../../../src/formats/openai-chat/errors.js";
-import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
+import { OpenAiClient } from "../../../src/providers/openai/client.js";
 import { toEndpointAbilities } from "../../../src/providers/openai/endpoint.js";
+import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
 import type { Provider } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { readClip } from "../../support/fake-videos.js";

@@ -1,10 +1,11 @@
 /** Pictures over OpenAI's wire format: the exact requests, and every form in which an answer comes. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { OutboundError, OutboundGuard } from "../../../src/lib/outbound-guard.js";
 import type { ImageCall } from "../../../src/providers/media.js";
 import { toImageUsage } from "../../../src/providers/openai/images.js";
 import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
-import { type Provider, ProviderError } from "../../../src/providers/provider.js";
+import type { Provider } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { imagesObject, imageUsage, picture } from "../../support/pictures.js";
 import { errorReply, hang, json, type Reply, raw, sse } from "../../support/upstream-replies.js";

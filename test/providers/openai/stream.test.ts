@@ -1,12 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ChatChunk, ChatChunkBatch } from "../../../src/formats/openai-chat/stream.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
-import {
-  type ChatChunk,
-  type ChatChunkBatch,
-  type ChatProvider,
-  ProviderError,
-  type UpstreamTimeouts,
-} from "../../../src/providers/provider.js";
+import type { ChatProvider, UpstreamTimeouts } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatChunk, chatChunks, chatCompletion, usageChunk, wireUsage } from "../../support/openai-bodies.js";
 import { createOpenAiChatProvider } from "../../support/openai-chat.js";

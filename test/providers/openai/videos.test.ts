@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import type { VideoCall, VideoProvider } from "../../../src/providers/media.js";
 import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
-import { type Provider, ProviderError } from "../../../src/providers/provider.js";
+import type { Provider } from "../../../src/providers/provider.js";
 import { eventually } from "../../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideosOptions, formOf, readClip } from "../../support/fake-videos.js";

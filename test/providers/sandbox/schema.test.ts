@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
-import { ProviderError } from "../../../src/providers/provider.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { samplePattern } from "../../../src/providers/sandbox/pattern-sample.js";
 import { sampleSchema } from "../../../src/providers/sandbox/schema-sample.js";
 

@@ -1,9 +1,10 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, it } from "vitest";
 import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
+import type { ChatChunk, ChatChunkBatch } from "../../../src/formats/openai-chat/stream.js";
 import { countTextTokens } from "../../../src/lib/tokenizer.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
-import type { ChatChunk, ChatChunkBatch, UpstreamTimeouts } from "../../../src/providers/provider.js";
+import type { UpstreamTimeouts } from "../../../src/providers/provider.js";
 import { createSandboxChatProvider } from "../../../src/providers/sandbox/text.js";
 
 const TIMEOUTS: UpstreamTimeouts = { connectMs: 1_000, idleMs: 60_000, totalMs: 300_000 };

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
-import { createSseScanner } from "../../../src/lib/sse.js";
+import type { ChatChunk } from "../../../src/formats/openai-chat/stream.js";
 import { ChatChunkEvents } from "../../../src/formats/openai-chat/stream.js";
-import type { ChatChunk } from "../../../src/providers/provider.js";
+import { createSseScanner } from "../../../src/lib/sse.js";
 import { ChatMeter } from "../../../src/services/generation/chat/meter.js";
 import { ChatTail } from "../../../src/services/generation/chat/stream-tail.js";
 

@@ -5,8 +5,8 @@
 import { setMaxListeners } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AppError } from "../../../src/errors.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { OutboundGuard, type OutboundGuardOptions } from "../../../src/lib/outbound-guard.js";
-import { ProviderError } from "../../../src/providers/provider.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
 import type { Model, Upstream } from "../../../src/services/catalog/model.js";
 import { toCallerError } from "../../../src/services/generation/failures.js";

@@ -1,7 +1,9 @@
 /** Common parts of the sandbox's media models: directives, paced steps, and reported usage. */
-import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
+
 import { toUsage } from "../../../formats/openai-chat/usage.js";
-import { ProviderError, type UpstreamTimeouts } from "../../provider.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
+import { NO_USAGE, type UsageQuantities } from "../../../lib/usage.js";
+import type { UpstreamTimeouts } from "../../provider.js";
 import { type Directives, parseDirectives } from "../directives.js";
 import { refuse } from "../refusal.js";
 import { cutShort, wait } from "../stream.js";

@@ -4,8 +4,8 @@
  */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import { resolveWorkerFile } from "../../../lib/worker-file.js";
-import { ProviderError } from "../../provider.js";
 import {
   SANDBOX_CLOSE_MS,
   SANDBOX_IDLE_MS,

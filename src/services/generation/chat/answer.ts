@@ -2,21 +2,25 @@
  * The call of one candidate for a chat, within the length that the hold affords, and the presentation of its answer: under the requested
  * name, cut to the hold, with usage.
  */
-import { AnswerName } from "../../../lib/answer-name.js";
+
 import {
   type ChatBody,
   type ChatChunkObject,
   type ChatCompletion,
   type ChatDelta,
+  plainText,
   REASONING_NAMES,
   reasoningIn,
 } from "../../../formats/openai-chat/schema.js";
+import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
+import { AnswerName } from "../../../lib/answer-name.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { withFields } from "../../../lib/own-values.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
-import { type ChatAnswer, type ChatCall, type ChatChunkBatch, type ChatProvider, ProviderError } from "../../../providers/provider.js";
+import type { ChatAnswer, ChatCall, ChatProvider } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Cancellation } from "../cancellation.js";
@@ -195,11 +199,4 @@ export function withCost(reported: unknown, { usage, costNanocredits, childCostN
   const base = reported && typeof reported === "object" ? reported : toReportedUsage(usage);
   const cost = toCreditsNumber(costNanocredits);
   return withFields(base, childCostNanocredits === undefined ? { cost } : { cost, child_cost: toCreditsNumber(childCostNanocredits) });
-}
-
-/** The text of a message's content, a string or parts of which some are text. */
-export function plainText(content: unknown): string {
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return "";
-  return content.map((part) => (part && typeof part === "object" && typeof part.text === "string" ? part.text : "")).join("");
 }

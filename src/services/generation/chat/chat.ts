@@ -2,8 +2,8 @@
  * Chat completions (docs/spec/chat.md#chat-completions), whole or streamed, for both faces (docs/architecture.md#a-generation-end-to-end).
  */
 import type { RequestContext } from "../../../context.js";
-import type { ChatCompletion } from "../../../formats/openai-chat/schema.js";
 import { readChat } from "../../../formats/openai-chat/prompt.js";
+import type { ChatCompletion } from "../../../formats/openai-chat/schema.js";
 import type { ChatAnswer } from "../../../providers/provider.js";
 import { misspeltChatFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";

@@ -1,9 +1,10 @@
 /** The chat meter reads an answer on its way to the client: delivered output, and the upstream's report (docs/architecture.md#meter). */
 import { type ChatBody, type ChatCompletion, type ChatDelta, reasoningIn } from "../../../formats/openai-chat/schema.js";
+import type { ChatChunk } from "../../../formats/openai-chat/stream.js";
 import { isRecord } from "../../../lib/json.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib/usage.js";
-import type { ChatAnswer, ChatChunk } from "../../../providers/provider.js";
+import type { ChatAnswer } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";

@@ -2,12 +2,13 @@
 import { randomInt } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
-import type { ChatBody } from "../../../formats/openai-chat/schema.js";
+import { ChatCount } from "../../../formats/openai-chat/count.js";
 import { readChat } from "../../../formats/openai-chat/prompt.js";
-import { inUnit } from "../../../lib/issue-words.js";
-import { ChatCount, countInTurns } from "../../../lib/tokenizer.js";
+import { chatFields, statesOneCap, TWO_CAPS } from "../../../formats/openai-chat/request.js";
+import type { ChatBody } from "../../../formats/openai-chat/schema.js";
+import { countInTurns } from "../../../lib/tokenizer.js";
 import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../lib/usage.js";
-import { CHAT_MESSAGES_MAX, EXTEND_AT_PERCENT, TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
+import { EXTEND_AT_PERCENT } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import { holdFor } from "../../catalog/pricing.js";
 import type { OutputEstimate, OutputEstimates } from "../../credits/output-estimates.js";
@@ -303,60 +304,15 @@ export function nextCheck(tokens: number, cost: bigint, held: bigint): number {
   return Math.max(tokens + 1, next);
 }
 
-// The schema of a chat-completions request (docs/spec/chat.md#chat-completions), for REST and GraphQL: documented fields are validated,
-// unknown ones are passed to the upstream unchanged.
-
-const textPart = z.looseObject({ type: z.literal("text"), text: z.string() });
-const otherPart = z.looseObject({
-  type: z.enum(["image_url", "input_audio", "file", "video_url", "refusal"]),
-  text: z.string().optional(),
-});
-const content = z.union([z.string(), z.array(z.discriminatedUnion("type", [textPart, otherPart]))]);
-const optionalFields = { name: z.string().optional(), tool_calls: z.array(z.looseObject({})).nullish() };
-
-const message = z.discriminatedUnion("role", [
-  z.looseObject({ role: z.enum(["system", "developer", "user", "tool", "function"]), content, ...optionalFields }),
-  // A message that only calls tools has no content.
-  z.looseObject({ role: z.literal("assistant"), content: content.nullish(), ...optionalFields }),
-]);
-
-const responseFormat = z.discriminatedUnion("type", [
-  z.looseObject({ type: z.enum(["text", "json_object"]), json_schema: z.looseObject({ name: z.string() }).optional() }),
-  z.looseObject({ type: z.literal("json_schema"), json_schema: z.looseObject({ name: z.string() }) }),
-]);
-
-const penalty = z.number().min(-2).max(2).nullish();
-const tokenCap = inUnit(z.int().min(1).max(USAGE_AMOUNT_MAX), "tokens").nullish();
-
+/** A chat-completions request, for REST and GraphQL. */
 export const chatCompletionInput = parsedOften(
   z
     .looseObject({
-      model: z.string().min(1).max(253).nullish(),
-      messages: z.array(message).min(1).max(CHAT_MESSAGES_MAX),
-      stream: z.boolean().nullish(),
-      stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-      temperature: z.number().min(TEMPERATURE_MIN).max(TEMPERATURE_MAX).nullish(),
-      top_p: z.number().min(0).max(1).nullish(),
-      n: z.int().min(1).max(128).nullish(),
-      seed: z.int().min(-1).nullish(),
-      max_tokens: tokenCap,
-      max_completion_tokens: tokenCap,
-      presence_penalty: penalty,
-      frequency_penalty: penalty,
-      stop: z.union([z.string(), z.array(z.string())]).nullish(),
-      logprobs: z.boolean().nullish(),
-      top_logprobs: z.int().min(0).max(20).nullish(),
-      tools: z.array(z.looseObject({ type: z.string() })).nullish(),
-      tool_choice: z.union([z.string(), z.looseObject({})]).nullish(),
-      response_format: responseFormat.nullish(),
-      reasoning_effort: z.string().nullish(),
+      ...chatFields,
       /** For the gateway: never sent upstream. */
       safe: safeInput,
     })
-    .refine((input) => !input.max_tokens || !input.max_completion_tokens || input.max_tokens === input.max_completion_tokens, {
-      message: "differs from max_tokens: state one of the two",
-      path: ["max_completion_tokens"],
-    }),
+    .refine(statesOneCap, TWO_CAPS),
 );
 
 export type ChatCompletionInput = z.output<typeof chatCompletionInput>;

@@ -1,8 +1,9 @@
 /** The largest plausible usage of a chat, by its request and its delivered output (docs/spec/credits.md#reported-usage). */
-import type { ChatBody } from "../../../formats/openai-chat/schema.js";
+
+import { ChatCount } from "../../../formats/openai-chat/count.js";
 import { readChat } from "../../../formats/openai-chat/prompt.js";
+import type { ChatBody } from "../../../formats/openai-chat/schema.js";
 import { isRecord } from "../../../lib/json.js";
-import { ChatCount } from "../../../lib/tokenizer.js";
 import { CALLER_TOOL_TYPES, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
 import { isJudged, PICTURE_TOKENS_MOST, promptTokensMost, vocabularyMargin } from "../plausible.js";

@@ -1,19 +1,35 @@
 /** Responses (docs/spec/chat.md#responses, POST /v1/responses): a chat completion in OpenAI's newer format, whole or streamed. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
+import { type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
+import { responseFields } from "../../../formats/openai-responses/request.js";
+import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
+import { toChat } from "../../../formats/openai-responses/to-chat.js";
+import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
 import { append } from "../../../lib/collections.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { requireCaller } from "../../access/permissions.js";
+import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
+import { misspeltResponseFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
+import { parseInput } from "../../requests/input.js";
+import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
+import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
-import type { ResponseInput } from "../../../formats/openai-responses/request.js";
-import { type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
-import { type ResponseTarget, toChat } from "../../../formats/openai-responses/to-chat.js";
+import { chatCompletionInput } from "./plan.js";
 import type { ChatCompletionStream } from "./stream.js";
+
+/** A request of the Responses format, for REST and GraphQL. */
+export const responseInput = z.looseObject({
+  ...responseFields,
+  /** For the gateway: never sent upstream. */
+  safe: safeInput,
+});
+export type ResponseInput = z.output<typeof responseInput>;
 
 export interface ResponseStreamBatch {
   readonly events: readonly ResponseEvent[];
@@ -35,17 +51,17 @@ export class Responses {
 
   /** Resolves when the charge is committed. */
   async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: FinishedResponse; readonly receipt: Receipt }> {
-    const { chat, tools, warnings } = toChat(input, this.targetOf(ctx, input));
+    const { chat, tools, warnings } = this.toChat(ctx, input);
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
     const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
     events.read(asChunk(completion));
-    events.setChargedUsage(receipt);
+    events.setUsage(withCost(null, receipt));
     return { response: events.end().response, receipt };
   }
 
   stream(ctx: RequestContext, input: ResponseInput): ResponseStream {
-    const request = toChat(input, this.targetOf(ctx, input));
+    const request = this.toChat(ctx, input);
     const chat = this.chat.stream(ctx, { ...request.chat, stream: true }, request.warnings);
     const model = input.model ?? "";
     const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools };
@@ -67,10 +83,21 @@ export class Responses {
     };
   }
 
+  private toChat(ctx: RequestContext, input: ResponseInput) {
+    const { chat, tools, warnings } = toChat(input, this.targetOf(ctx, input));
+    return { chat: parseInput(chatCompletionInput, chat), tools, warnings: [...warnings, ...misspeltResponseFields(input)] };
+  }
+
   private targetOf(ctx: RequestContext, input: ResponseInput): ResponseTarget {
     const { catalog } = this;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
-    return { model, isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)) };
+    return {
+      isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)),
+      isBilled: (type) => {
+        const prices = model.pricedFields.get(TOOL_TYPE_FIELD);
+        return prices !== undefined && (prices.has(type) || prices.has("*"));
+      },
+    };
   }
 }
 
@@ -98,7 +125,8 @@ function mapBatches(
       }
       const reducer = events;
       isEnded = next.done === true;
-      if (isEnded) reducer.setChargedUsage(receipt());
+      const charged = isEnded ? receipt() : null;
+      if (charged !== null) reducer.setUsage(withCost(null, charged));
       const made = next.done ? reducer.end().events : next.value.chunks.flatMap((chunk) => reducer.read(chunk));
       if (opening.length + made.length > 0) return { done: false, value: toBatch([...opening, ...made]) };
     }

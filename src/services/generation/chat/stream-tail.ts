@@ -3,13 +3,13 @@
  * `stream_options.include_usage`, has the usage (docs/spec/chat.md#streams).
  */
 
-import { AnswerName } from "../../../lib/answer-name.js";
-import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import type { ChunkFrame, Framed } from "../../../formats/openai-chat/chunk-frame.js";
+import { countDeltaTokens } from "../../../formats/openai-chat/count.js";
+import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
+import type { ChatChunk, ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
+import { AnswerName } from "../../../lib/answer-name.js";
 import { withFields } from "../../../lib/own-values.js";
 import { formatSseEvent } from "../../../lib/sse.js";
-import { countDeltaTokens } from "../../../lib/tokenizer.js";
-import type { ChatChunk, ChatChunkBatch } from "../../../providers/provider.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
 import { cutChunk, withCost } from "./answer.js";
 

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
+import { plainText } from "../../../formats/openai-chat/schema.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
@@ -13,7 +14,7 @@ import { SAFE_PATTERN, toSafeText } from "../../safety/features.js";
 import type { CachedAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
 import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
-import { plainText, withCost } from "./answer.js";
+import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
 import type { ChatCompletionStream } from "./stream.js";

@@ -6,12 +6,12 @@
 import { buffer } from "node:stream/consumers";
 import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, invalidInput } from "../../../errors.js";
+import { plainText } from "../../../formats/openai-chat/schema.js";
 import { measurePicture, pictureTypeOf } from "../../../lib/content-types.js";
 import { OutboundError, type OutboundGuard } from "../../../lib/outbound-guard.js";
 import { IMAGE_FETCH_TIMEOUT_MS, IMAGE_INPUT_BYTES_MAX, IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_BYTES_MAX } from "../../../limits.js";
 import type { InputFile } from "../../../providers/media.js";
 import type { Media } from "../../files/media.js";
-import { plainText } from "../chat/answer.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import { chatCompletionInput } from "../chat/plan.js";
 

@@ -8,12 +8,12 @@
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
 import { wrongField } from "../../../errors.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import { convertPicture } from "../../../lib/content-types.js";
 import { withFields } from "../../../lib/own-values.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
-import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";

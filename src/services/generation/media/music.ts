@@ -4,10 +4,10 @@
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { MUSIC_SECONDS_DEFAULT } from "../../../limits.js";
 import { type MediaFile, type MusicAnswer, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../../../providers/media.js";
-import { ProviderError } from "../../../providers/provider.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";

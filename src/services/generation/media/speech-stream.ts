@@ -6,10 +6,11 @@
  * 3. A client that disconnects after an upstream has accepted the text pays the whole price, because the upstream has read all of it.
  *    So does one that reads so slowly that the time runs out. An upstream that breaks off is not paid.
  */
+
+import { ProviderError } from "../../../formats/upstream-error.js";
 import type { GeneratedType } from "../../../lib/content-types.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import type { SpeechStream } from "../../../providers/media.js";
-import { ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";

@@ -6,6 +6,7 @@
 import * as z from "zod";
 import type { RequestContext } from "../../../context.js";
 import { invalidInput } from "../../../errors.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import { inUnit } from "../../../lib/issue-words.js";
 import { withoutFields } from "../../../lib/own-values.js";
 import { NO_USAGE } from "../../../lib/usage.js";
@@ -18,7 +19,6 @@ import {
   UPSTREAM_BODY_BYTES_MAX,
 } from "../../../limits.js";
 import { type MediaFile, SPEECH_FORMATS, type SpeechStream } from "../../../providers/media.js";
-import { ProviderError } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";

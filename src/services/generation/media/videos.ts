@@ -6,11 +6,11 @@
  */
 import { randomInt } from "node:crypto";
 import type { RequestContext } from "../../../context.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import { withFields } from "../../../lib/own-values.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { VIDEO_SECONDS_MAX } from "../../../limits.js";
 import type { InputFile, MediaFile, VideoAnswer } from "../../../providers/media.js";
-import { ProviderError } from "../../../providers/provider.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";

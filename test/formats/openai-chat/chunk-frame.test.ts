@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ChunkFrame, textOfFilling } from "../../src/formats/openai-chat/chunk-frame.js";
-import type { RawLine } from "../../src/lib/sse.js";
+import { ChunkFrame, textOfFilling } from "../../../src/formats/openai-chat/chunk-frame.js";
+import type { RawLine } from "../../../src/lib/sse.js";
 
 /** An event as it stands within a piece of the wire. */
 function lineOf(json: string, before = "data: ", after = "\n\n"): RawLine {

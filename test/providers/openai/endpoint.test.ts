@@ -1,15 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
+import type { ChatChunk } from "../../../src/formats/openai-chat/stream.js";
+import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { OutboundError } from "../../../src/lib/outbound-guard.js";
 import type { ImageCall, VideoCall } from "../../../src/providers/media.js";
 import { type FetchFile, OpenAiClient } from "../../../src/providers/openai/client.js";
-import {
-  type OpenAiEndpoint,
-  toBaseUrl,
-  toEndpointAbilities,
-  toEndpointAddress,
-} from "../../../src/providers/openai/endpoint.js";
-import { type ChatChunk, ProviderError } from "../../../src/providers/provider.js";
+import { type OpenAiEndpoint, toBaseUrl, toEndpointAbilities, toEndpointAddress } from "../../../src/providers/openai/endpoint.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { readClip } from "../../support/fake-videos.js";
 import { chatCompletion } from "../../support/openai-bodies.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../src/lib/usage.js";
 import { toUsage } from "../../../src/formats/openai-chat/usage.js";
+import { NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../../../src/lib/usage.js";
 
 /** [what, the upstream's report, the amounts worked out by hand] */
 const TABLE: [string, Record<string, unknown>, Partial<UsageQuantities>][] = [
