@@ -232,7 +232,13 @@ function toCut(answer: RecordedAnswer | null, reason: string, { generationId }: 
   if (!answer?.headers["content-type"]?.startsWith("text/event-stream")) return toErrorAnswer(error, requestId);
   const reported = toErrorObject(error, requestId);
   const { code, param } = reported;
-  // For readers of chat chunks and of response events alike.
-  const event = formatSseEvent(JSON.stringify({ type: "error", code, message, param, error: reported }), "error");
+  const data = JSON.stringify({ type: "error", code, message, param, error: reported });
+  const event = formatSseEvent(data, hasNamedEvents(answer.body) ? "error" : undefined);
   return { ...answer, body: Buffer.concat([answer.body, event]) };
+}
+
+/** Streams of responses name their events; those of chats do not. Data has no line break of its own. */
+function hasNamedEvents(body: Uint8Array): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return bytes.indexOf("event: ") === 0 || bytes.includes("\nevent: ");
 }

@@ -37,7 +37,7 @@ interface StreamFormat<Opened> {
   readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
 }
 
-/** Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a later failure is an `error` event without `[DONE]`. */
+/** Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a later failure is a `data:` line with `error`, without `[DONE]`. */
 export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
     toHeaders: (opened) => streamHeaders(stream, opened),
@@ -150,9 +150,9 @@ function openedInTime<Opened>(opened: Promise<Opened>): Promise<Opened | null> {
   });
 }
 
-/** OpenAI's clients throw an APIError for an event whose data holds `error`. */
+/** Without an event line, as OpenAI sends it: common clients read data lines alone. */
 function toChatErrorEvent(error: ErrorObject): Buffer {
-  return formatSseEvent(JSON.stringify({ error }), "error");
+  return formatSseEvent(JSON.stringify({ error }));
 }
 
 function ignore(): void {}

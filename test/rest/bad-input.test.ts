@@ -452,7 +452,7 @@ describe("upstreams", () => {
     const answer = await chat({ stream: true });
 
     expect(answer.status).toBe(200);
-    expect(answer.text).toMatch(/event: error\ndata: \{"error":\{"code":"UPSTREAM_ERROR",.*\}\}\n\n$/);
+    expect(answer.text).toMatch(/\n\ndata: \{"error":\{"code":"UPSTREAM_ERROR",.*\}\}\n\n$/);
     expect(answer.text).not.toContain("[DONE]");
     const row = await waitForUsage(client, ({ request_id }) => request_id === answer.headers.get("x-generation-id"));
     expect(row).toMatchObject({ usage_source: "partial", cost_usd: expect.toSatisfy((cost: number) => cost > 0) });

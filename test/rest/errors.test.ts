@@ -166,7 +166,7 @@ describe("a key in the URL", () => {
     const before = app.logs.length;
 
     expect((await client.get(`/text/hi?key=${key}`, { key: null })).status).toBe(502);
-    expect((await client.get(`/text/hi?stream=1&key=${key}`, { key: null })).text).toContain("event: error");
+    expect((await client.get(`/text/hi?stream=1&key=${key}`, { key: null })).text).toContain('data: {"error":');
     expect((await client.get(`/account/usage?key=${key}&limit=x`, { key: null })).status).toBe(400);
     expect((await client.get(`/nowhere?key=${key}`, { key: null })).status).toBe(404);
 

@@ -324,28 +324,31 @@ describe("a stream with an Idempotency-Key", () => {
 
     const { result, charges, calls } = await counted(async () => [await ask(streamed), await ask(streamed)]);
 
-    expect(result[0]?.text).toContain("event: error");
+    expect(result[0]?.text).toMatch(/\n\ndata: \{"error":.*\n\n$/);
     expect(result[1]?.text).toBe(result[0]?.text);
     expect({ charges, calls }).toEqual({ charges: 1, calls: 1 });
   });
 
-  it("that its reader left is replayed as far as it came, and says so", async () => {
+  it.each([
+    ["a chat", CHAT, streamed, "data: "],
+    ["a response", "/v1/responses", { model: hello.model, input: "Hello", stream: true }, "event: error\ndata: "],
+  ])("of %s that its reader left is replayed as far as it came, and says so", async (_name, path, body, start) => {
     app.upstream.replyNext(sse(chatChunks(["Once ", "upon ", "a ", "time "]), { end: "hang" }));
     const leaving = new AbortController();
     const { result, charges } = await counted(async () => {
-      const response = await fetch(app.baseUrl + CHAT, {
+      const response = await fetch(app.baseUrl + path, {
         method: "POST",
         headers: { Authorization: `Bearer ${app.key}`, "Content-Type": "application/json", "Idempotency-Key": key },
-        body: JSON.stringify(streamed),
+        body: JSON.stringify(body),
         signal: leaving.signal,
       });
       const reader = response.body?.getReader();
       await reader?.read();
       leaving.abort();
-      let answer = await ask(streamed);
+      let answer = await ask(body, path);
       while (answer.status === 409) {
         await sleep(20);
-        answer = await ask(streamed);
+        answer = await ask(body, path);
       }
       return answer;
     });
@@ -355,8 +358,8 @@ describe("a stream with an Idempotency-Key", () => {
     expect(result.text).toContain("Once ");
     expect(result.text).not.toContain("[DONE]");
     const last = result.text.trimEnd().split("\n\n").at(-1) ?? "";
-    expect(last).toMatch(/^event: error\ndata: /);
-    expect(JSON.parse(last.replace(/^event: error\ndata: /, ""))).toMatchObject({
+    expect(last.slice(0, start.length)).toBe(start);
+    expect(JSON.parse(last.slice(start.length))).toMatchObject({
       error: { code: "CONFLICT", details: { generationId: result.headers.get("x-generation-id") } },
     });
     expect(charges).toBe(1);
