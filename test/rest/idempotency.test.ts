@@ -331,7 +331,7 @@ describe("a stream with an Idempotency-Key", () => {
 
   it.each([
     ["a chat", CHAT, streamed, "data: "],
-    ["a response", "/v1/responses", { model: hello.model, input: "Hello", stream: true }, "event: error\ndata: "],
+    ["a response", "/v1/responses", { input: "Hello", stream: true }, "event: error\ndata: "],
   ])("of %s that its reader left is replayed as far as it came, and says so", async (_name, path, body, start) => {
     app.upstream.replyNext(sse(chatChunks(["Once ", "upon ", "a ", "time "]), { end: "hang" }));
     const leaving = new AbortController();

@@ -255,15 +255,13 @@ describe("a session without a price", () => {
   });
 
   it("is refused with an error event that names the field and the event, and the session continues", async () => {
-    const { key } = await createKey(app, { allowedModels: ["live/voice", "dead/ears", "live/safe-ears"] });
-    const { caller, far } = await open(MODEL, { key });
+    const { caller, far } = await open();
     const mcp = [
       { type: "function", name: "f" },
       { type: "mcp", server_url: "https://example.com" },
     ];
-    const general = "session.audio.input.transcription.model";
-    const refused: [event: object, param: string | null, code?: string][] = [
-      ...[{ model: "gpt-other" }, { prompt: { id: "pmpt_1" } }, { tracing: "auto" }, { service_tier: "priority" }, { store: true }].flatMap(
+    const refused: [event: object, param: string][] = [
+      ...[{ model: "gpt-other" }, { prompt: { id: "pmpt_1" } }, { service_tier: "priority" }, { store: true }].flatMap(
         (fields): [object, string][] => [
           [{ type: "session.update", session: fields }, `session.${Object.keys(fields)[0]}`],
           [{ type: "response.create", response: fields }, `response.${Object.keys(fields)[0]}`],
@@ -274,21 +272,14 @@ describe("a session without a price", () => {
       [{ type: "session.update", session: { tools: { 0: mcp[1] } } }, "session.tools"],
       [{ type: "response.create", response: { tools: [{ type: "web_search" }] } }, "response.tools.0.type"],
       [{ type: "response.create", response: FORMS[0]({ model: "live/ears" }) }, "response.audio.input.transcription"],
-      [{ type: "session.update", session: FORMS[0]({}) }, general],
-      [{ type: "session.update", session: FORMS[0]({ model: 7 }) }, general],
-      [{ type: "session.update", session: FORMS[0]({ model: "whisper-live" }) }, general],
-      [{ type: "session.update", session: FORMS[0]({ model: "acme/chat" }) }, general],
-      [{ type: "session.update", session: FORMS[0]({ model: "dead/ears" }) }, general],
-      [{ type: "session.update", session: FORMS[0]({ model: "live/safe-ears" }) }, general],
-      [{ type: "session.update", session: FORMS[1]({ model: "whisper-live" }) }, "session.input_audio_transcription.model"],
-      [{ type: "session.update", session: FORMS[0]({ model: "live/ears" }) }, null, "FORBIDDEN"],
       [{ type: "transcription_session.update", session: {} }, "type"],
       [{ type: "future.thing.start" }, "type"],
     ];
 
-    for (const [index, [event, param, code = "BAD_REQUEST"]] of refused.entries()) {
-      caller.send({ ...event, event_id: `mine_${index}` });
-      expect(await caller.next("error"), JSON.stringify(event)).toMatchObject({ error: { code, param, event_id: `mine_${index}` } });
+    for (const [index, [event, param]] of refused.entries()) {
+      const error = { code: "BAD_REQUEST", param, event_id: `mine_${index}` };
+      caller.send({ ...event, event_id: error.event_id });
+      expect(await caller.next("error"), JSON.stringify(event)).toMatchObject({ error });
     }
     caller.socket.send("[1]");
     await caller.next("error");
@@ -300,12 +291,70 @@ describe("a session without a price", () => {
     caller.socket.close();
   });
 
+  it("leaves out a transcription that it refuses, with an error event that names it, and applies the rest of the update", async () => {
+    const { key } = await createKey(app, { allowedModels: ["live/voice", "dead/ears", "live/safe-ears"] });
+    const { caller, far, id } = await open(MODEL, { key });
+    const [general, beta] = ["session.audio.input.transcription", "session.input_audio_transcription"];
+    const refused: [session: Record<string, unknown>, param: string | null, code?: string][] = [
+      [FORMS[0]({}), `${general}.model`],
+      [FORMS[0]("whisper-live"), general],
+      [FORMS[0]({ model: 7 }), `${general}.model`],
+      [FORMS[0]({ model: "gpt-4o-mini-transcribe" }), `${general}.model`],
+      [FORMS[0]({ model: "acme/chat" }), `${general}.model`],
+      [FORMS[0]({ model: "dead/ears" }), `${general}.model`],
+      [FORMS[0]({ model: "live/safe-ears" }), `${general}.model`],
+      [FORMS[1]({ model: "whisper-live" }), `${beta}.model`],
+      [FORMS[0]({ model: "live/ears" }), null, "FORBIDDEN"],
+    ];
+    for (const [index, [session, param, code = "BAD_REQUEST"]] of refused.entries()) {
+      const error = { code, param, event_id: `mine_${index}` };
+      caller.send({ type: "session.update", event_id: error.event_id, session: { instructions: "Be kind.", ...session } });
+
+      const sent = await far.next("session.update");
+      expect(await caller.next("error"), JSON.stringify(session)).toMatchObject({ error });
+      const rest = "audio" in session ? { type: "realtime", audio: { input: {} } } : {};
+      expect(sent).toEqual({ type: "session.update", event_id: error.event_id, session: { instructions: "Be kind.", ...rest } });
+    }
+    caller.socket.close();
+
+    await far.closed;
+    const { usage } = (await client.get("/account/usage")).json<{ usage: Record<string, unknown>[] }>();
+    expect(usage.some((row) => row.parent_request_id === id)).toBe(false);
+  });
+
+  it("keeps the model that transcribes when another one is refused", async () => {
+    const session = await open();
+    const { caller, far, id } = session;
+    await transcribe(session, "live/ears");
+    caller.send({ type: "session.update", session: { instructions: "Be kind.", ...FORMS[0]({ model: "gpt-4o-mini-transcribe" }) } });
+    await caller.next("error");
+    expect((await far.next("session.update")).session).toEqual({ instructions: "Be kind.", type: "realtime", audio: { input: {} } });
+    far.send({ type: TRANSCRIBED, event_id: "e1", item_id: "i1", transcript: "Hm.", usage: { type: "duration", seconds: 1 } });
+    await caller.next(TRANSCRIBED);
+    caller.socket.close();
+
+    expect(await transcriptionOf(id)).toMatchObject({ model: "live/ears" });
+  });
+
+  it.each([["auto"], [{ workflow_name: "Orders", group_id: "g", metadata: { a: "b" } }], [null]])(
+    "sends no tracing to the upstream: %j",
+    async (tracing) => {
+      const { caller, far } = await open();
+      caller.send({ type: "session.update", session: { type: "realtime", tracing, instructions: "Be kind." } });
+
+      expect((await far.next("session.update")).session).toEqual({ type: "realtime", instructions: "Be kind." });
+      expect(caller.received).toEqual([]);
+      caller.socket.close();
+    },
+  );
+
   it("allows a second model that transcribes, and transcription can be turned off and on again", async () => {
     const session = await open();
     const { caller, far } = session;
     await transcribe(session, "live/ears");
     caller.send({ type: "session.update", session: FORMS[0]({ model: "live/other-ears" }) });
     expect(await caller.next("error")).toMatchObject({ error: { param: "session.audio.input.transcription.model" } });
+    expect((await far.next("session.update")).session).toEqual({ type: "realtime", audio: { input: {} } });
     for (const transcription of [null, { language: "de" }]) {
       caller.send({ type: "session.update", session: FORMS[0](transcription) });
       const expected = transcription && { language: "de", model: "whisper-live" };
@@ -431,7 +480,7 @@ describe("the hold", () => {
     expect(await caller.next("error")).toMatchObject({ error: { code: "KEY_BUDGET_EXHAUSTED" } });
     caller.socket.close();
     await far.closed;
-    expect(far.received).toEqual([]);
+    expect(far.received).toEqual([{ type: "session.update", session: { type: "realtime", audio: { input: {} } } }]);
   });
 
   it("is not outrun by an answer that comes all at once", async () => {

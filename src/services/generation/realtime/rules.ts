@@ -4,7 +4,7 @@
  *
  * Events with unlisted names are refused, because their cost is unknown.
  */
-import { invalidInput, wrongField } from "../../../errors.js";
+import { AppError, invalidInput, wrongField } from "../../../errors.js";
 import { sayChoices } from "../../../lib/issue-words.js";
 import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
@@ -34,10 +34,12 @@ const ANOTHER_PRICE = "It would change what the session costs, or who answers in
 /** Fields of `session` and `response` that are refused, and why. */
 const REFUSED: ReadonlyMap<string, string> = new Map([
   ["prompt", "Prompts that are stored with the vendor bring models and tools of their own: write them into instructions."],
-  ["tracing", "Traces would be kept with the vendor."],
   ["client_secret", "The gateway hands out no credentials of the vendor's."],
   ["provider_options", ANOTHER_PRICE],
 ]);
+
+/** Left out: clients send it unasked (`"auto"`), and it changes no answer. Traces would be kept with the vendor. */
+const LEFT_OUT = "tracing";
 
 /** Paths of a session's transcription settings, in the general and the beta form. */
 const TRANSCRIPTION_PATHS = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
@@ -54,22 +56,35 @@ export interface RealtimeRules {
   readonly transcribeNoMore: () => void;
 }
 
-/** The event to send. Throws BAD_REQUEST, and as `transcribeWith`. */
-export async function permitted(event: Fields, rules: RealtimeRules): Promise<Fields> {
+export interface Permitted {
+  /** To be sent. */
+  readonly event: Fields;
+  /** Refuses only a transcription, which the event lacks therefore; null: nothing is refused. */
+  readonly refusal: AppError | null;
+}
+
+/** Throws BAD_REQUEST for an event that is not to be sent. */
+export async function permitted(event: Fields, rules: RealtimeRules): Promise<Permitted> {
   const { type } = event;
   if (typeof type !== "string" || !CALLER_EVENTS.has(type)) {
     throw wrongField("type", sayChoices([...CALLER_EVENTS]));
   }
   if (type === "session.update" && isRecord(event.session)) {
-    return { ...event, session: await permittedSession(event.session, rules) };
+    const { session, refusal } = await permittedSession(event.session, rules);
+    return { event: { ...event, session }, refusal };
   }
   if (type === "response.create" && isRecord(event.response)) {
-    return { ...event, response: permittedResponse(event.response, rules) };
+    return { event: { ...event, response: permittedResponse(event.response, rules) }, refusal: null };
   }
-  return event;
+  return { event, refusal: null };
 }
 
-async function permittedSession(session: Fields, rules: RealtimeRules): Promise<Fields> {
+interface PermittedSession {
+  readonly session: Fields;
+  readonly refusal: AppError | null;
+}
+
+async function permittedSession(session: Fields, rules: RealtimeRules): Promise<PermittedSession> {
   if (isStated(session.type) && session.type !== "realtime") {
     throw invalidInput("Only conversations have a price: a session is of the type realtime.", "session.type");
   }
@@ -86,7 +101,7 @@ function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
 
 /** Removes the model if it is the session's own, and refuses others. */
 function permittedFields(holder: Fields, path: string, { model: own, modelNames }: RealtimeRules): Fields {
-  const { model, ...others } = holder;
+  const { model, [LEFT_OUT]: _, ...others } = holder;
   if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
     throw invalidInput("A session keeps the model that it was opened with.", `${path}.model`);
   }
@@ -110,8 +125,13 @@ function assertFunctions(tools: unknown, path: string): void {
   }
 }
 
-async function withTranscription(session: Fields, rules: RealtimeRules): Promise<Fields> {
+/**
+ * Names the upstream's model. A transcription that is refused is left out by itself: SDKs add one to each session, and without the rest of
+ * the update an agent would answer without its instructions and tools.
+ */
+async function withTranscription(session: Fields, rules: RealtimeRules): Promise<PermittedSession> {
   let own = session;
+  let refusal: AppError | null = null;
   for (const path of TRANSCRIPTION_PATHS) {
     const stated = valueAt(session, path);
     if (stated === undefined) continue;
@@ -119,13 +139,22 @@ async function withTranscription(session: Fields, rules: RealtimeRules): Promise
       rules.transcribeNoMore();
       continue;
     }
-    const param = `session.${path.join(".")}`;
-    if (!isRecord(stated)) throw wrongField(param, "expected an object or null");
-    const { model: name = null } = stated;
-    if (name !== null && typeof name !== "string") throw wrongField(`${param}.model`, "expected a string");
-    own = replacedAt(own, path, { ...stated, model: await rules.transcribeWith(name, `${param}.model`) });
+    try {
+      own = replacedAt(own, path, await permittedTranscription(stated, `session.${path.join(".")}`, rules));
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      refusal ??= error;
+      own = replacedAt(own, path, undefined);
+    }
   }
-  return own;
+  return { session: own, refusal };
+}
+
+async function permittedTranscription(stated: unknown, param: string, rules: RealtimeRules): Promise<Fields> {
+  if (!isRecord(stated)) throw wrongField(param, "expected an object or null");
+  const { model: name = null } = stated;
+  if (name !== null && typeof name !== "string") throw wrongField(`${param}.model`, "expected a string");
+  return { ...stated, model: await rules.transcribeWith(name, `${param}.model`) };
 }
 
 function isStated(value: unknown): boolean {
@@ -136,7 +165,7 @@ function valueAt(holder: Fields, path: readonly string[]): unknown {
   return path.reduce<unknown>((value, name) => (isRecord(value) ? ownValue(value, name) : undefined), holder);
 }
 
-/** A copy with the existing value at the path replaced. */
+/** A copy with the existing value at the path replaced; undefined removes it, as the copy is sent as JSON. */
 function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
   if (name === undefined) return holder;
   const inner = ownValue(holder, name);

@@ -40,7 +40,7 @@ export interface RealtimeSession {
   readonly model: string;
   readonly modelUsed: string;
   readonly heldNanocredits: bigint;
-  /** Sends a client's event on; await it before the next. Rejects with an AppError for a refused event. */
+  /** Sends a client's event on; await it before the next. Rejects with an AppError for a refused event, or a refused part of one. */
   send(text: string): Promise<void>;
   /**
    * The upstream's events. They end once the session is charged, and then throw the reason if it concerns the client. `return()` ends the
@@ -155,7 +155,8 @@ export class RealtimeRun implements RealtimeSession {
     if (this.isEnding) return;
     this.activeAt = performance.now();
     const stated = toEvent(text);
-    const event = withId(await permitted(this.safety ? await this.safety.check(stated) : stated, this.rules));
+    const { event: own, refusal } = await permitted(this.safety ? await this.safety.check(stated) : stated, this.rules);
+    const event = withId(own);
     const addresses = addressesIn(event);
     if (addresses.length > 0) await this.deps.admission.addresses.check(addresses, this.ctx.signal);
     if (this.isEnding) return;
@@ -164,6 +165,7 @@ export class RealtimeRun implements RealtimeSession {
     if (ASKING.has(event.type) || this.exceedsHold) await this.checkHold();
     if (this.isEnding) return this.meter.withdrawRequest(event.event_id);
     await this.opened.connection.send(JSON.stringify(event));
+    if (refusal) throw refusal;
   }
 
   leave(): void {
