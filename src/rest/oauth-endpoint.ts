@@ -1,6 +1,6 @@
 /**
  * Endpoints for OAuth clients: bodies as JSON or as a form, uncached answers, and errors as `{ error, error_description }` (RFC 6749 5, RFC
- * 8628 3.5) instead of the envelope of other routes (docs/spec/errors.md#oauth-errors). They read no key: the body holds the credential.
+ * 8628 3.5) instead of the envelope of other routes (docs/spec/errors.md#oauth-errors). They read no key: the body holds the credential, and the body or `Authorization: Basic` the client.
  */
 import type * as z from "zod";
 import type { Caller, RequestContext } from "../context.js";
@@ -13,6 +13,7 @@ import { clientAddressOf } from "../lib/client-address.js";
 import { OAuthError } from "../services/authorizations/oauth-error.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
+import { withBasicClient } from "./basic-client.js";
 import type { JsonAnswer, ResultOf } from "./openapi/answer.js";
 import type { Described } from "./openapi/contract.js";
 import { isUrlencoded, readFormFields } from "./pages/form.js";
@@ -46,7 +47,7 @@ export function createOAuthEndpoint(access: AnonymousAccess, trustProxyHops: num
         const { req } = exchange;
         allowance = bodies.allow(caller, clientAddress);
         const fields = isUrlencoded(req) ? await readFormFields(req, allowance) : await readJsonBody(req, allowance);
-        const value = await handler(ctx, parseInput(body, fields));
+        const value = await handler(ctx, parseInput(body, withBasicClient(req.headers.authorization, fields)));
         exchange.setHeaders(UNKEPT);
         exchange.sendJson(value);
       } catch (error) {

@@ -55,6 +55,10 @@ function post(fields: Readonly<Record<string, string>>, headers: Readonly<Record
   return fetch(`${app.baseUrl}/api/oauth/token`, { method: "POST", body: new URLSearchParams(fields), headers });
 }
 
+function basic(credentials: string): string {
+  return `Basic ${Buffer.from(credentials).toString("base64")}`;
+}
+
 async function exchange(fields: Readonly<Record<string, string>>): Promise<{ status: number; body: Record<string, unknown> }> {
   const response = await post(fields);
   return { status: response.status, body: (await response.json()) as Record<string, unknown> };
@@ -245,10 +249,52 @@ describe("the token endpoint", () => {
     await expectOAuthError({ grant_type: "authorization_code" }, "invalid_request", /code/);
   });
 
-  it("ignores credentials", async () => {
-    const issued = await grant();
+  it.each([
+    ["as it is", (key: string) => `${key}:`],
+    ["form-encoded", (key: string) => `${key.replaceAll("_", "%5F")}:`],
+  ])("takes the app of a code from Authorization: Basic with an empty password, %s", async (_name, credentials) => {
+    const { key } = await createKey(app, { type: "publishable" });
+    const headers = { Authorization: basic(credentials(key)) };
 
-    expect((await post(toFields(issued), { Authorization: "Basic eDp5" })).status).toBe(200);
+    expect((await post(toFields(await grant({ client_id: key })), headers)).status).toBe(200);
+    expect((await post(toFields(await grant({ client_id: key }), { client_id: key }), headers)).status).toBe(200);
+  });
+
+  it("says how an app without a secret sends its name when it sends one, and uses the name in the body", async () => {
+    const { key } = await createKey(app, { type: "publishable" });
+    const headers = { Authorization: basic(`${key}:any`) };
+
+    const refused = await post(toFields(await grant({ client_id: key })), headers);
+
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toEqual({
+      error: "invalid_client",
+      error_description: expect.stringMatching(/^Apps have no secret here\. Send client_id in the body/),
+    });
+    expect((await post(toFields(await grant({ client_id: key }), { client_id: key }), headers)).status).toBe(200);
+  });
+
+  it.each([
+    ["another app in the body", "pk_other:", { client_id: "pk_another" }],
+    ["no colon", "pk_other", {}],
+    ["a malformed escape", "%zz:", {}],
+  ])("refuses Authorization: Basic with %s", async (_name, credentials, more) => {
+    const response = await post(toFields(await grant(), more as Record<string, string>), { Authorization: basic(credentials) });
+
+    expect([response.status, await response.json()]).toMatchObject([400, { error: "invalid_client" }]);
+  });
+
+  it.each(["Bearer x", "Basic Og==", "Digest x"])("ignores credentials that name no app: %s", async (authorization) => {
+    expect((await post(toFields(await grant()), { Authorization: authorization })).status).toBe(200);
+  });
+
+  it.each(["/api/device/code", "/api/device/token"])("reads Authorization: Basic also at %s", async (path) => {
+    const body = new URLSearchParams({ device_code: "x" });
+    const headers = { Authorization: basic("pk_unknown:secret") };
+
+    const response = await fetch(app.baseUrl + path, { method: "POST", headers, body });
+
+    expect([response.status, await response.json()]).toMatchObject([400, { error: "invalid_client" }]);
   });
 
   it.each([
