@@ -364,10 +364,6 @@ export const URLENCODED_BODY_BYTES_MAX = 256 * 1024;
 export const URLENCODED_FIELDS_MAX = 2_000;
 /** Unspecified: a form that was left open overnight has expired. */
 export const FORM_TOKEN_SECONDS = 12 * 60 * 60;
-/** Unspecified: between the form that makes a key and the page that shows it. */
-export const KEY_REVEAL_SECONDS = 2 * 60;
-/** Unspecified: the same form within this time is a second click. */
-export const KEY_FORM_REPEAT_SECONDS = 10;
 
 /** scrypt's N, OWASP Password Storage Cheat Sheet. */
 export const PASSWORD_COST = 2 ** 14;

@@ -110,7 +110,7 @@ async function create(gateway: Gateway, { email, fullName }: Command & { name: "
   const input = { email, name: fullName };
   const query = `mutation ($input: CreateAccountInput!) { createAccount(input: $input) { password account { ${FIELDS} } } }`;
   const { createAccount: created } = await gateway.ask<{ createAccount: { password: string; account: Account } }>(query, { input });
-  const advice = `Password, shown this once: ${created.password}\nIt is to be changed at /password after the first sign-in.`;
+  const advice = `Password, shown this once: ${created.password}\nChange it at /dashboard/account after the first sign-in.`;
   return { answer: created, words: `${toLines(created.account)}\n${advice}` };
 }
 

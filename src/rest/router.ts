@@ -118,7 +118,7 @@ function createRouter(
     isSecure: () => addresses().authUrl.startsWith("https:"),
   });
   const oauth = createOAuthEndpoint(services.access, trustProxyHops, services.bodies);
-  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services, gateway);
+  addAuthRoutes(recordingRoute(createRoute(authRouter, log), recorded), { endpoint, page, oauth }, services);
   const dashboard = new Dashboard(gateway);
   // Pages are not part of the API's contract.
   addDashboardRoutes(createRoute(authRouter, log), page, dashboard);

@@ -27,7 +27,6 @@ import { RunLimits } from "./agents/run-limits.js";
 import { RunTokens } from "./agents/run-tokens.js";
 import { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
 import { ApiKeys } from "./api-keys/api-keys.js";
-import { KeyReveals } from "./api-keys/key-reveals.js";
 import { Apps } from "./authorizations/apps.js";
 import { AuthorizationCodes } from "./authorizations/authorization-codes.js";
 import { Authorizations } from "./authorizations/authorizations.js";
@@ -320,7 +319,6 @@ export function createServices(
     images,
     idempotency,
     integrations,
-    keyReveals: new KeyReveals(apiKeys, new SecretBox(deriveSecret("new keys")), clock),
     live: new LiveAccount(events, usage),
     liveApiKeys: new LiveApiKeys(database, events, clock),
     liveModelHealth: new LiveModelHealth(events, communityModels, modelHealth),

@@ -187,6 +187,37 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
     for (const { page } of tabs) await page.getByLabel("Balance: 16.00 credits").first().waitFor();
   });
 
+  it("leads from the address of a former account page through sign-in to its page", async () => {
+    const { page, context, person } = visit;
+    await context.clearCookies();
+    await page.goto(`${app.baseUrl}/sessions`);
+    await page.getByLabel("E-mail address").fill(person.email);
+    await page.getByLabel("Password").fill(person.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("This browser").waitFor();
+    await screenshot(page, "former-sessions");
+    expect(new URL(page.url()).pathname).toBe("/dashboard/account/sessions");
+
+    await page.goto(`${app.baseUrl}/home/keys/new`);
+    await page.getByRole("dialog").getByLabel("Name").waitFor();
+    await page.goto(`${app.baseUrl}/password`);
+    await page.getByLabel("Current password").waitFor();
+    await page.goto(`${app.baseUrl}/home`);
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  });
+
+  it("links to the documentation of the API from the account menu", async () => {
+    const { page } = visit;
+    await visit.open();
+    await page.getByRole("button", { name: /^Account menu of/ }).click();
+    const links = ["API reference", "GraphiQL"].map((name) => page.getByRole("menuitem", { name }));
+    await links[0]?.waitFor();
+    await screenshot(page, "account-menu");
+    const addresses = await Promise.all(links.map((link) => link.getAttribute("href")));
+
+    expect(addresses.map((address) => new URL(address ?? "").pathname)).toEqual(["/docs", "/graphql"]);
+  });
+
   it("signs out, and redirects to the sign-in page", async () => {
     const { page } = visit;
     await visit.open();

@@ -89,7 +89,7 @@ describe("Signing in with GitHub", () => {
   it("sends a challenge, requests only the identity, and returns to the page that began it", async () => {
     const browser = new PageBrowser(app.baseUrl);
 
-    const asked = new URL(await start(browser, "/sessions?from=here"));
+    const asked = new URL(await start(browser, "/device?from=here"));
     github.user = newPerson();
     const back = await comeBack(browser, github.authorize(asked.href));
 
@@ -103,7 +103,7 @@ describe("Signing in with GitHub", () => {
       code_challenge: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
       code_challenge_method: "S256",
     });
-    expect(back.location).toBe("/sessions?from=here");
+    expect(back.location).toBe("/device?from=here");
   });
 
   it("lets the page's form lead to GitHub, and to nowhere else", async () => {
@@ -241,7 +241,7 @@ describe("Signing in with GitHub", () => {
 it("comes back to the authorization host, wherever that is", async () => {
   const hosted = await createTestApp({ config: { github: github.settings, authUrl: "https://auth.example.com/people" } });
   try {
-    const { redirectTo, cookies } = await hosted.services.gitHubSignIn.start(nobody(), "/people/sessions");
+    const { redirectTo, cookies } = await hosted.services.gitHubSignIn.start(nobody(), "/people/device");
 
     expect(new URL(redirectTo).searchParams.get("redirect_uri")).toBe("https://auth.example.com/people/api/auth/callback/github");
     expect(cookies).toEqual([expect.stringMatching(/^__Secure-sluice\.state=.+; Path=\/; HttpOnly; Secure; SameSite=Lax$/)]);

@@ -110,7 +110,7 @@ describe("a person with an account", () => {
     });
 
     expect([back.status, back.location]).toEqual([303, "/dashboard"]);
-    expect((await browser.get("/sessions")).text).toContain(account.email);
+    expect((await browser.get("/device")).text).toContain(account.email);
   });
 
   it("gets it from an operator, with a password that signs in", async () => {

@@ -67,7 +67,7 @@ describe("a session", () => {
     const me = await ask(LOGIN, "/graphql", { method: "POST", headers: signedIn(person), body: JSON.stringify(ME) });
 
     expect(JSON.parse(me.text)).toMatchObject({ data: { me: { handle: expect.any(String) } } });
-    expect((await ask(LOGIN, "/sessions", { headers: signedIn(person) })).status).toBe(200);
+    expect((await ask(LOGIN, "/device", { headers: signedIn(person) })).status).toBe(200);
   });
 
   it.each([GATEWAY, "127.0.0.1", ""])("counts nowhere else: %s", async (host) => {

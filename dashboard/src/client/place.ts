@@ -10,5 +10,8 @@ export const BASE = root.dataset.base ?? "";
 /** Public URL of the API, without `/v1`. */
 export const GATEWAY_URL = root.dataset.gateway || location.origin;
 
+/** True when the gateway serves GraphiQL at /graphql. */
+export const HAS_GRAPHIQL = root.dataset.graphiql !== undefined;
+
 /** Nonce that the page's CSP demands of style elements. Browsers reveal it through the property `nonce` only. */
 export const NONCE = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

@@ -3,7 +3,7 @@ import { Avatar, Menu, UnstyledButton } from "@mantine/core";
 import { Link } from "react-router";
 import { useMutation } from "urql";
 import { ShellSignOutDocument } from "../client/generated/graphql.js";
-import { BASE } from "../client/place.js";
+import { BASE, GATEWAY_URL, HAS_GRAPHIQL } from "../client/place.js";
 import { addressOf } from "./pages.js";
 
 export default function PersonMenu({
@@ -37,6 +37,15 @@ export default function PersonMenu({
         <Menu.Item component={Link} to={`${addressOf("account")}/sessions`}>
           Sessions
         </Menu.Item>
+        <Menu.Divider />
+        <Menu.Item component="a" href={`${GATEWAY_URL}/docs`} target="_blank" rel="noopener">
+          API reference
+        </Menu.Item>
+        {HAS_GRAPHIQL && (
+          <Menu.Item component="a" href={`${GATEWAY_URL}/graphql`} target="_blank" rel="noopener">
+            GraphiQL
+          </Menu.Item>
+        )}
         <Menu.Divider />
         <Menu.Item onClick={signOut}>Sign out</Menu.Item>
       </Menu.Dropdown>

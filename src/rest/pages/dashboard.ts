@@ -23,6 +23,16 @@ import type { GatewayInfo } from "./start.js";
 /** The attribute of the root element with the chosen colour scheme. */
 const SCHEME_ATTRIBUTE = "data-mantine-color-scheme";
 
+/** Addresses of former account pages, each with its successor below the dashboard's path. */
+const FORMER_PAGES: ReadonlyMap<string, string> = new Map([
+  ["/home", ""],
+  ["/home/keys", "/keys"],
+  ["/home/keys/new", "/keys?new"],
+  ["/home/keys/made", "/keys"],
+  ["/sessions", "/account/sessions"],
+  ["/password", "/account"],
+]);
+
 /** Where the build is. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../../dashboard/dist/" : "./dashboard/", import.meta.url));
 const ENTRY = "src/main.tsx";
@@ -73,17 +83,16 @@ export class Dashboard {
 <meta property="csp-nonce" nonce="${nonce}">
 <title>Sluice</title>
 <link rel="icon" href="${MARK_URL}">
-<noscript><meta http-equiv="refresh" content="0; url=${base}/home"></noscript>
 <style nonce="${nonce}">${raw(STYLE)}</style>
 ${styles.map((file) => html`<link rel="stylesheet" href="${assets}${file}">`)}
 ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`)}
 <script type="module" src="${assets}${entry}"></script>
 </head>
 <body>
-<div id="dashboard" data-base="${base}" data-gateway="${baseUrl}">
+<div id="dashboard" data-base="${base}" data-gateway="${baseUrl}"${this.gateway.hasGraphiQL ? html` data-graphiql` : ""}>
 <div class="frame" aria-hidden="true"><div class="frame-top"><span class="mark"></span>Sluice</div><div class="frame-side"></div></div>
 </div>
-<noscript><p>The dashboard needs JavaScript. <a href="${base}/home">Your account without it</a></p></noscript>
+<noscript><p>The dashboard needs JavaScript. Turn it on in your browser.</p></noscript>
 </body>
 </html>
 `;
@@ -124,6 +133,8 @@ export function addDashboardRoutes(route: Route, page: PageEndpoint, dashboard: 
     }),
   });
   route(`${HOME_PATH}/*page`, { GET: show });
+  for (const [path, successor] of FORMER_PAGES)
+    route(path, { GET: page({ hasForms: false, handler: (_ctx, { base }) => ({ redirectTo: base + HOME_PATH + successor }) }) });
 }
 
 async function readBuild(): Promise<Build> {

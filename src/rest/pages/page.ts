@@ -46,13 +46,11 @@ input + small { display: block; margin-top: 0.35rem; font-size: 0.8125rem; }
 .buttons > p:last-child { margin-bottom: 0; }
 button, .button { min-height: 2.25rem; padding: 0.35rem 1.125rem; font: inherit; font-size: 0.875rem; font-weight: 600; line-height: 1.4; display: inline-flex; align-items: center; justify-content: center; text-align: center; text-decoration: none; cursor: pointer; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: var(--radius); }
 form > button { width: 100%; }
-li form > button, .who form > button, details form > button { width: auto; }
+.who form > button { width: auto; }
 button:hover, .button:hover { background: var(--hover); }
 button.primary, .button.primary { color: var(--on-strong); background: var(--strong); border-color: transparent; }
 button.primary:hover, .button.primary:hover { background: color-mix(in srgb, var(--strong) 88%, var(--ink)); }
 button.small { min-height: 1.875rem; padding: 0.15rem 0.75rem; }
-button.danger { color: var(--bad); background: color-mix(in srgb, var(--bad) 11%, transparent); border-color: transparent; }
-button.danger:hover { background: color-mix(in srgb, var(--bad) 18%, transparent); }
 @media (pointer: coarse) { button, .button, button.small, input[type="text"], input[type="email"], input[type="password"], input[type="number"], select { min-height: 2.75rem; font-size: 1rem; } }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 a { color: var(--strong); }
@@ -63,15 +61,7 @@ ul { margin: 0 0 0.75rem; padding-left: 1.2rem; }
 li { margin: 0.2rem 0; overflow-wrap: anywhere; }
 pre code { font-size: inherit; }
 pre { margin: 0 0 0.75rem; padding: 0.65rem 0.8rem; background: var(--paper); border: 1px solid var(--line); border-radius: var(--radius); font: 0.8125rem/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere; user-select: all; }
-.amount { font-size: 1.75rem; font-weight: 650; line-height: 1.2; }
-.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.wide { overflow-x: auto; margin: 0 0 0.75rem; }
-table { border-collapse: collapse; width: 100%; font-size: 0.875rem; }
-th, td { padding: 0.45rem 0.75rem 0.45rem 0; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; vertical-align: top; }
-th { font-weight: 600; }
-@media (max-width: 35.9rem) { th, td { white-space: normal; overflow-wrap: break-word; padding-right: 0.5rem; } }
 .purpose { border-bottom: 1px solid var(--line); padding-bottom: 0.25rem; margin-bottom: 1rem; }
-summary { cursor: pointer; color: var(--strong); padding: 0.35rem 0; }
 code { font: 0.9em var(--mono); }
 input[aria-invalid="true"], input[aria-invalid="true"]:hover { border-color: var(--bad); color: var(--bad); }
 .error a { color: inherit; }

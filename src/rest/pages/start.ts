@@ -38,7 +38,7 @@ ${gatewayLinks(gateway)}`;
 }
 
 /** Links to documentation of the API. */
-export function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
+function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
   const { baseUrl } = addresses();
   return html`<ul>
 <li><a href="${baseUrl}/docs">API reference</a>: every route of the REST API, to read and to try</li>

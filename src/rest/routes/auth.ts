@@ -4,12 +4,9 @@ import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
 import { addAuthorizeRoutes } from "../pages/consent.js";
 import { addDevicePages } from "../pages/device.js";
-import { addHomePages } from "../pages/home.js";
 import { addIntegrationPages } from "../pages/integrations.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";
-import { addSessionPages } from "../pages/sessions.js";
 import { addSignInPages } from "../pages/sign-in.js";
-import type { GatewayInfo } from "../pages/start.js";
 import type { Route } from "../route.js";
 import { addDeviceRoutes, addMetadataRoutes, addTokenRoutes } from "./oauth.js";
 
@@ -19,10 +16,8 @@ export interface AuthEndpoints {
   readonly oauth: OAuthEndpoint;
 }
 
-export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services, gateway: GatewayInfo): void {
+export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services): void {
   addSignInPages(route, endpoints.page, services);
-  addHomePages(route, endpoints.page, services, gateway);
-  addSessionPages(route, endpoints.page, services);
   addAuthorizeRoutes(route, endpoints.page, services);
   addTokenRoutes(route, endpoints.oauth, services);
   addMetadataRoutes(route, services);

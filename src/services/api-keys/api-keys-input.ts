@@ -5,7 +5,6 @@ import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAM
 import { ApiKeyOrigin, ApiKeyType } from "../../store/generated/prisma/enums.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import { shownText, storableText } from "../requests/input.js";
-import { checkboxes, creditsText, dayCount } from "./grant-terms.js";
 import { redirectUrls } from "./redirect-url.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
@@ -42,34 +41,3 @@ export const apiKeyFilter = z.strictObject({
   types: z.array(z.enum(ApiKeyType)).min(1).max(Object.keys(ApiKeyType).length).nullish(),
 });
 export type ApiKeyFilter = z.input<typeof apiKeyFilter>;
-
-const SECONDS_PER_DAY = 24 * 60 * 60;
-const empty = z.literal("").transform(() => undefined);
-
-/**
- * A new secret key as form fields: `name`, `budget` in credits and `expiry` in days (both may be empty), the checkboxes `permissions`, and
- * `model_choice` (`all` or `chosen`) with the checkboxes `models`.
- */
-export const apiKeyForm = z
-  .object({
-    name: editableFields.name,
-    budget: z.union([empty, creditsText]).optional(),
-    expiry: z.union([empty, dayCount]).optional(),
-    model_choice: z.enum(["all", "chosen"]).default("all"),
-    models: checkboxes.pipe(editableFields.allowedModels.unwrap()),
-    permissions: checkboxes.pipe(z.array(permissionName)),
-  })
-  .refine(({ model_choice, models }) => model_choice === "all" || models.length > 0, {
-    path: ["models"],
-    message: "must be at least one, or every one",
-  })
-  .transform(
-    ({ name, budget, expiry, model_choice, models, permissions }): CreateApiKeyInput => ({
-      name,
-      type: "secret",
-      creditBudget: budget ?? null,
-      expiresIn: expiry === undefined ? null : expiry * SECONDS_PER_DAY,
-      allowedModels: model_choice === "all" ? null : models,
-      accountPermissions: permissions,
-    }),
-  );

@@ -51,8 +51,6 @@ interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allo
   readonly appKeyId?: string | null;
   /** The parent key; absent: made by a session. */
   readonly parent?: KeyRow | undefined;
-  /** Absent: generated. */
-  readonly text?: string | undefined;
 }
 
 export interface CurrentApiKey extends ApiKeyRow {
@@ -203,11 +201,8 @@ export class ApiKeys {
     return end === null ? null : Math.max(0, Math.floor((end.getTime() - this.clock.now().getTime()) / 1000));
   }
 
-  /**
-   * Creates a key and returns its text, which is shown only here. A key that a key makes is its child (docs/spec/keys.md#key-tree). Only
-   * key-reveals.ts passes `text`, which it generated before.
-   */
-  async create(ctx: RequestContext, input: CreateApiKeyInput, text?: string): Promise<{ apiKey: ApiKeyRow; key: string }> {
+  /** Creates a key and returns its text, which is shown only here. A key that a key makes is its child (docs/spec/keys.md#key-tree). */
+  async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
     const caller = requireKeyManager(ctx);
     const { accountId } = caller;
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
@@ -221,20 +216,11 @@ export class ApiKeys {
         const stated = { allowedModels, creditBudget, expiresAt: this.expiry(expiresIn) };
         assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
       }
-      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key, text };
+      const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key };
       return this.insert(key, transaction);
     });
     this.announce("created", accountId, [created.apiKey.id]);
     return created;
-  }
-
-  /** Finds a key of the account by its text; null when unknown or revoked. Not exposed by GraphQL or REST. */
-  async findByText(ctx: RequestContext, text: string): Promise<ApiKeyRow | null> {
-    const { accountId } = requireKeyManager(ctx);
-    const { prisma } = this.database;
-    const hash = new Uint8Array(this.keyCache.hash(text));
-    const row = await prisma.apiKey.findUnique({ where: { hash, accountId, revokedAt: null } });
-    return row && this.rows.one(prisma, row);
   }
 
   /** Makes the key of a grant. Not exposed by GraphQL or REST: the flows call it once per approval. */
@@ -318,7 +304,8 @@ export class ApiKeys {
 
   /** Inserts a key in a transaction that has locked the account, so that the bound on keys holds and the parent is not being revoked. */
   private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, text = newText(newKey), ...columns } = newKey;
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, ...columns } = newKey;
+    const text = createApiKeyText(newKey.type === "secret" ? "sk" : "pk");
     const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
     if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
     const ancestorIds = parent ? [...parent.ancestorIds, parent.id] : [];
@@ -377,10 +364,6 @@ function callingKeyOf(ctx: RequestContext): KeyCaller {
   const caller = requireAccount(ctx);
   if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
   return caller;
-}
-
-function newText({ type }: Pick<NewKey, "type">): string {
-  return createApiKeyText(type === "secret" ? "sk" : "pk");
 }
 
 /** Reads the calling key. Rejects with UNAUTHORIZED when it was revoked after authentication. */

@@ -44,14 +44,14 @@ export const permissionList = z
   ])
   .pipe(z.array(permission));
 
-export const dayCount = z
+const dayCount = z
   .string()
   .trim()
   .regex(/^\d{1,4}$/, wholeDays)
   .transform(Number)
   .pipe(days);
 
-export const creditsText = z
+const creditsText = z
   .string()
   .meta({ pattern: "^\\s*\\d+(?:\\.\\d{1,9})?\\s*$" })
   .transform((text, issues) => {
@@ -94,7 +94,7 @@ export const grantChoice = z.strictObject({
 export type GrantChoice = z.output<typeof grantChoice>;
 
 /** One form field: absent, once or several times. */
-export const checkboxes = z
+const checkboxes = z
   .union([z.string(), z.array(z.string())])
   .optional()
   .transform((value) => (value === undefined ? [] : typeof value === "string" ? [value] : value));
