@@ -44,7 +44,7 @@ export interface Running {
 export type PeerId = "portkey" | "litellm" | "one-api";
 
 export interface Contender {
-  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | PeerId;
+  readonly id: "upstream" | "bare" | "sluice" | "sluice-postgres" | `sluice-postgres-${number}` | "before" | "plain" | PeerId;
   readonly name: string;
   /** How many processes share its load: each has to be warmed up. */
   readonly workers?: number;
@@ -134,19 +134,23 @@ export const sluiceEmbedded: Contender = {
   },
 };
 
-/** `checkout` is another one of the project, with its packages installed. Null when PostgreSQL is not installed. */
-export function sluiceOnPostgres({ checkout = projectRoot, workers = 1 } = {}): Contender | null {
+/**
+ * `checkout` is another one of the project, with its packages installed. `isPlain`: with FAST_PATHS=off. Null when PostgreSQL is not
+ * installed.
+ */
+export function sluiceOnPostgres({ checkout = projectRoot, workers = 1, isPlain = false } = {}): Contender | null {
   const binaries = findPostgres();
   if (binaries === null) return null;
   const isThisOne = checkout === projectRoot;
-  const name = `Sluice${isThisOne ? "" : " before"}, PostgreSQL${workers === 1 ? "" : `, ${workers} workers`}`;
+  const name = `Sluice${isThisOne ? "" : " before"}${isPlain ? " without fast paths" : ""}, PostgreSQL${workers === 1 ? "" : `, ${workers} workers`}`;
   return {
-    id: !isThisOne ? "before" : workers === 1 ? "sluice-postgres" : `sluice-postgres-${workers}`,
+    id: isPlain ? "plain" : !isThisOne ? "before" : workers === 1 ? "sluice-postgres" : `sluice-postgres-${workers}`,
     name,
     workers,
     start: async (directory, upstreamPort) => {
       const postgres = await startPostgres(binaries);
-      const options = { directory, upstreamPort, checkout, workers, databaseUrl: postgres.url() };
+      const environment: Record<string, string> = isPlain ? { FAST_PATHS: "off" } : {};
+      const options = { directory, upstreamPort, checkout, workers, databaseUrl: postgres.url(), environment };
       const gateway = await startSluiceAgain(options).catch(async (error: unknown) => {
         await postgres.stop();
         throw error;

@@ -65,6 +65,8 @@ const { values } = parseArgs({
     workers: { type: "string" },
     /** Another checkout with its packages installed, to be measured in the same run. */
     before: { type: "string" },
+    /** Measures the gateway without its fast paths, too. */
+    plain: { type: "boolean", default: false },
   },
 });
 
@@ -169,6 +171,8 @@ function chooseContenders(): readonly Contender[] {
   }
   const before = values.before === undefined ? null : sluiceOnPostgres({ checkout: resolve(values.before) });
   if (before) contenders.push(before);
+  const plain = values.plain ? sluiceOnPostgres({ isPlain: true }) : null;
+  if (plain) contenders.push(plain);
   contenders.push(...choosePeers(chosen(option("peers"), [...PEERS.map(({ id }) => id), "none"])));
   return contenders;
 }

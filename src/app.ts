@@ -15,8 +15,10 @@ import type { Logger } from "pino";
 import { addressesOf, type Config } from "./config/config.js";
 import { answeredHostnamesOf, authMountOf, mediaMountOf } from "./config/hosts.js";
 import { notFound } from "./errors.js";
+import { DirectRoutes } from "./fast/direct-routes.js";
+import type { StopListening } from "./fast/shared-port.js";
 import { AnsweredHosts, misdirected } from "./http/answered-hosts.js";
-import { listenOnSharedPort, type StopListening } from "./http/listening.js";
+import { listenWithBursts } from "./http/listening.js";
 import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
@@ -61,7 +63,7 @@ export async function createApp(config: Config, log: Logger, clock: Clock = syst
   http.keepAliveTimeout = HTTP_KEEP_ALIVE_MS;
   http.on("request", answerWhileStarting);
   const place = worker ? OWN_PLACE : config;
-  const stopListening = await listenOnSharedPort(http, place.host, place.port);
+  const stopListening = await listenWithBursts(http, place.host, place.port);
   try {
     return await serve(http, stopListening, adopt, config, log, clock, worker);
   } catch (error) {
@@ -100,7 +102,7 @@ async function serve(
     log.info(metricsNotice(config.metrics));
   }
   const graphql = createGraphQLServer({ services: platform.services, log, config, onOver });
-  const direct = new faces.DirectRoutes(log);
+  const direct = new DirectRoutes(faces.refuser(log));
   direct.add(GRAPHQL_PATH, (req, res) => graphql.handler(req, res, () => app(req, res)));
   const rest = createRestRouter({
     services: platform.services,
@@ -186,20 +188,18 @@ async function serve(
  * idle.
  */
 async function loadFaces() {
-  const [{ default: express }, server, webSocket, yoga, clientError, context, direct, hostMount, realtime, route, router] =
-    await Promise.all([
-      import("express"),
-      import("./graphql/server.js"),
-      import("./http/websocket.js"),
-      import("./graphql/yoga.js"),
-      import("./http/client-error.js"),
-      import("./http/context.js"),
-      import("./rest/direct-routes.js"),
-      import("./rest/host-mount.js"),
-      import("./rest/routes/realtime.js"),
-      import("./rest/route.js"),
-      import("./rest/router.js"),
-    ]);
+  const [{ default: express }, server, webSocket, yoga, clientError, context, hostMount, realtime, route, router] = await Promise.all([
+    import("express"),
+    import("./graphql/server.js"),
+    import("./http/websocket.js"),
+    import("./graphql/yoga.js"),
+    import("./http/client-error.js"),
+    import("./http/context.js"),
+    import("./rest/host-mount.js"),
+    import("./rest/routes/realtime.js"),
+    import("./rest/route.js"),
+    import("./rest/router.js"),
+  ]);
   return {
     express,
     ...server,
@@ -207,7 +207,6 @@ async function loadFaces() {
     ...yoga,
     ...clientError,
     ...context,
-    ...direct,
     ...hostMount,
     ...realtime,
     ...route,

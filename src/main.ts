@@ -3,14 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "./config/config.js";
 import { addEnvFile } from "./config/env-file.js";
 import { type ConfigRead, readConfig } from "./config/environment.js";
+import { setFastPaths } from "./fast/fast-paths.js";
+import { startWithLowMemory } from "./fast/low-memory-start.js";
 import { type OpenedLog, openLog } from "./lib/log.js";
-import { startWithLowMemory } from "./lib/low-memory-start.js";
 import { reportStartFailure } from "./lib/start-error.js";
 import { LEAVING, STOPPING } from "./lib/stop-words.js";
 
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
   const read = readConfig();
+  setFastPaths(read.config.hasFastPaths);
   const opened = openLog(read.config.logLevel);
   if (isOfSeveral(read.config, opened.log)) return runSeveral(read.config, opened);
   return runOne(read, opened);

@@ -90,6 +90,8 @@ export interface Config {
   readonly trustProxyHops: number;
   /** Between the signal and the stop: requests are served, and readiness is refused. */
   readonly shutdownDelayMs: number;
+  /** False: the paths of src/fast are switched off in this process. */
+  readonly hasFastPaths: boolean;
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Share of successful requests in the log; failed ones are always logged. Null: no access log. */
   readonly accessLog: number | null;
@@ -186,6 +188,7 @@ const environment = z.object({
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   SHUTDOWN_DELAY_MS: wholeNumber(0, SHUTDOWN_DELAY_MS_MAX).default(0),
+  FAST_PATHS: z.enum(["on", "off"]).default("on"),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
   ACCESS_LOG: share().default(1),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
@@ -257,6 +260,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     trustProxyHops: values.TRUST_PROXY,
     shutdownDelayMs: values.SHUTDOWN_DELAY_MS,
+    hasFastPaths: values.FAST_PATHS === "on",
     logLevel: values.LOG_LEVEL,
     accessLog: values.ACCESS_LOG,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },

@@ -9,8 +9,8 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
+import { takeMemory } from "../fast/spare-memory.js";
 import { ProviderError } from "../formats/upstream-error.js";
-import { takeMemory } from "../lib/spare-memory.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
 import type { CallEnd, EndListener, UpstreamTimeouts } from "./provider.js";
 

@@ -3,10 +3,10 @@
  * `services/generation`.
  */
 
+import type { PulledIterator } from "../fast/pull.js";
 import type { ChatBody, ChatCompletion } from "../formats/openai-chat/schema.js";
 import type { ChatChunkBatch } from "../formats/openai-chat/stream.js";
 import { withFields } from "../lib/own-values.js";
-import type { PulledIterator } from "../lib/pull.js";
 import type { ReportedUsage } from "../lib/usage.js";
 import type {
   EmbeddingProvider,

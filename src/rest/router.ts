@@ -1,9 +1,9 @@
 /** The REST face: all routes in order of matching, the busiest first. */
 import { type RequestHandler, Router } from "express";
 import { type Logger, pino } from "pino";
+import type { DirectRoutes } from "../fast/direct-routes.js";
 import type { Addresses } from "../lib/urls.js";
 import type { Services } from "../services/services.js";
-import type { DirectRoutes } from "./direct-routes.js";
 import { createEndpoint } from "./endpoint.js";
 import { type HostMount, mountHost } from "./host-mount.js";
 import { createOAuthEndpoint } from "./oauth-endpoint.js";

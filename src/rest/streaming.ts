@@ -4,10 +4,10 @@
  */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestContext } from "../context.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../fast/pull.js";
 import { type ErrorObject, explain, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
-import { type Pulled, type PulledIterator, pullFrom } from "../lib/pull.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";

@@ -2,17 +2,19 @@
 import type { Socket } from "node:net";
 import { type App, createApp } from "../app.js";
 import { readConfig } from "../config/environment.js";
+import { setFastPaths } from "../fast/fast-paths.js";
+import { startWithLowMemory } from "../fast/low-memory-start.js";
 import { systemClock } from "../lib/clock.js";
 import { openLog } from "../lib/log.js";
-import { startWithLowMemory } from "../lib/low-memory-start.js";
 import { reportStartFailure } from "../lib/start-error.js";
 import type { WorkerSeat } from "./messages.js";
 import { PrimaryLink } from "./primary-link.js";
 
 async function main(): Promise<void> {
+  const { config, warnOfMisspelt } = readConfig();
+  setFastPaths(config.hasFastPaths);
   const serveAtSpeed = startWithLowMemory();
   const seat: WorkerSeat = JSON.parse(process.argv[2] ?? "");
-  const { config, warnOfMisspelt } = readConfig();
   const { log, flush, end } = openLog(config.logLevel);
   let app: App | null = null;
   let isStopping = false;

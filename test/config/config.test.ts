@@ -40,6 +40,7 @@ describe("parseConfig", () => {
       upstreamAllowHosts: [],
       trustProxyHops: 0,
       shutdownDelayMs: 0,
+      hasFastPaths: true,
       logLevel: "info",
       accessLog: 1,
       metrics: { token: null, isOpen: true },

@@ -1,4 +1,4 @@
-/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → formats → lib, and packages → { providers, formats, lib }. */
+/** The architecture's arrows: main → workers → app → { graphql, rest } → http → services → { providers, store } → formats → fast → lib, and packages → { providers, formats, fast, lib }. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -44,6 +44,8 @@ describe("the checker", () => {
     ["src/store/ledger.ts", 'import { Credits } from "../services/credits/credits.js";', "store must not import services"],
     ["src/formats/openai-chat/stream.ts", 'import { x } from "../../providers/http.js";', "formats must not import providers"],
     ["src/formats/openai-chat/stream.ts", 'import { x } from "../../services/usage/usage.js";', "formats must not import services"],
+    ["src/lib/money.ts", 'import { hasFastPaths } from "../fast/fast-paths.js";', "lib must not import fast"],
+    ["src/fast/pull.ts", 'import { PAGE_SIZE_MAX } from "../limits.js";', "fast must not import common"],
     ["src/lib/money.ts", 'import { notFound } from "../errors.js";', "lib must not import common"],
     ["src/services/usage/usage.ts", 'import { parseConfig } from "../../config/config.js";', "services must not import config"],
     ["src/main.ts", 'import { route } from "./rest/route.js";', "main must not import rest"],

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listenOnSharedPort, type StopListening } from "../../src/http/listening.js";
+import type { StopListening } from "../../src/fast/shared-port.js";
+import { listenWithBursts } from "../../src/http/listening.js";
 import { PassingStartError } from "../../src/lib/start-error.js";
 
 const HOST = "127.0.0.1";
@@ -23,7 +24,7 @@ const CALL = `
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 async function listening(server: Server): Promise<StopListening> {
-  const stop = await listenOnSharedPort(server, HOST, 0);
+  const stop = await listenWithBursts(server, HOST, 0);
   onTestFinished(() => stop());
   return stop;
 }
@@ -78,7 +79,7 @@ describe("a port that another program has", () => {
     const first = createServer();
     await listening(first);
 
-    await expect(listenOnSharedPort(createServer(), HOST, portOf(first))).rejects.toThrow(refusal(portOf(first)));
+    await expect(listenWithBursts(createServer(), HOST, portOf(first))).rejects.toThrow(refusal(portOf(first)));
   });
 
   it("is not shared with another program", async () => {
@@ -86,6 +87,6 @@ describe("a port that another program has", () => {
     onTestFinished(() => void other.close());
     await once(other, "listening");
 
-    await expect(listenOnSharedPort(createServer(), HOST, portOf(other))).rejects.toThrow(refusal(portOf(other)));
+    await expect(listenWithBursts(createServer(), HOST, portOf(other))).rejects.toThrow(refusal(portOf(other)));
   });
 });

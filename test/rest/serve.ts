@@ -4,13 +4,13 @@ import { createServer, type ServerOptions } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import express, { type Request, type Response, Router } from "express";
 import { type Logger, pino } from "pino";
+import { DirectRoutes } from "../../src/fast/direct-routes.js";
 import { answerClientError } from "../../src/http/client-error.js";
 import type { Authenticator } from "../../src/http/context.js";
 import { createMessageClasses } from "../../src/http/server.js";
 import { REQUEST_BODIES_BYTES_DEFAULT } from "../../src/limits.js";
-import { DirectRoutes } from "../../src/rest/direct-routes.js";
 import { createEndpoint, type Endpoint } from "../../src/rest/endpoint.js";
-import { createRoute, type Route, toRequestHandler } from "../../src/rest/route.js";
+import { createRoute, type Route, refuser, toRequestHandler } from "../../src/rest/route.js";
 import { BodyBudget } from "../../src/services/requests/body-budget.js";
 
 export interface TestServer {
@@ -35,7 +35,7 @@ export async function serve(
   const logged: Record<string, unknown>[] = [];
   const log: Logger = pino({ level: "debug" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
   const router = Router({ caseSensitive: true });
-  const direct = hasDirectRoutes ? new DirectRoutes(log) : undefined;
+  const direct = hasDirectRoutes ? new DirectRoutes(refuser(log)) : undefined;
   addRoutes(createRoute(router, log, "", undefined, direct), createEndpoint(authenticator, 0, bodies));
   const app = express().disable("x-powered-by").use(toRequestHandler(router, log));
   const { adopt, ...classes } = createMessageClasses();

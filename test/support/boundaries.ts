@@ -10,20 +10,21 @@ const COMMON = "common";
 
 /** Each layer, and the layers that it may import besides itself. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  main: ["app", "workers", "config", "lib", COMMON],
-  workers: ["app", "config", "http", "services", "store", "lib", COMMON],
-  app: ["config", "graphql", "rest", "http", "services", "providers", "store", "formats", "lib", COMMON],
+  main: ["app", "workers", "config", "fast", "lib", COMMON],
+  workers: ["app", "config", "http", "services", "store", "fast", "lib", COMMON],
+  app: ["config", "graphql", "rest", "http", "services", "providers", "store", "formats", "fast", "lib", COMMON],
   config: ["lib", COMMON],
-  graphql: ["http", "services", "formats", "lib", COMMON],
-  rest: ["http", "services", "formats", "lib", COMMON],
-  http: ["services", "lib", COMMON],
-  services: ["providers", "store", "formats", "lib", COMMON],
-  providers: ["formats", "lib", COMMON],
-  store: ["lib", COMMON],
-  formats: ["lib", COMMON],
+  graphql: ["http", "services", "formats", "fast", "lib", COMMON],
+  rest: ["http", "services", "formats", "fast", "lib", COMMON],
+  http: ["services", "fast", "lib", COMMON],
+  services: ["providers", "store", "formats", "fast", "lib", COMMON],
+  providers: ["formats", "fast", "lib", COMMON],
+  store: ["fast", "lib", COMMON],
+  formats: ["fast", "lib", COMMON],
+  fast: ["lib"],
   lib: [],
   common: ["lib"],
-  packages: ["providers", "formats", "lib", COMMON],
+  packages: ["providers", "formats", "fast", "lib", COMMON],
   dashboard: [],
 };
 

@@ -1,9 +1,9 @@
 /** Reads a streamed chat in batches: one for each read of the socket that completed an event. */
 
+import type { PulledIterator } from "../../fast/pull.js";
 import type { ChatChunk, ChatChunkBatch, StreamFormat } from "../../formats/openai-chat/stream.js";
 import { cut, ProviderError } from "../../formats/upstream-error.js";
 import { parseObject } from "../../formats/upstream-json.js";
-import type { PulledIterator } from "../../lib/pull.js";
 import { createSseScanner, SseEventTooLargeError } from "../../lib/sse.js";
 import { SseSilence, SseSilenceError } from "../../lib/sse-silence.js";
 import { SSE_EVENT_BYTES_MAX, SSE_SILENT_BYTES_MAX } from "../../limits.js";

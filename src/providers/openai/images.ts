@@ -3,12 +3,12 @@
  * gateway's names; OpenAI's own models refuse unknown names, so they get only those that they accept, and `warnings` has the rest.
  */
 
+import { releaseMemory } from "../../fast/spare-memory.js";
 import { type OnUnknownNames, toUsage } from "../../formats/openai-chat/usage.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { pictureTypeOf } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { releaseMemory } from "../../lib/spare-memory.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";

@@ -6,7 +6,7 @@
  */
 import type { Leaving } from "../../context.js";
 import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
-import { type Indexed, IndexedSet } from "../../lib/indexed-set.js";
+import { type Indexed, IndexedSet } from "../../fast/indexed-set.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 
 /** The abort reason after the client disconnected: the answer will not be read. */

@@ -9,7 +9,7 @@
  *    charged, or nothing.
  */
 import { upstreamFailed } from "../../errors.js";
-import type { Pulled, PulledIterator } from "../../lib/pull.js";
+import type { Pulled, PulledIterator } from "../../fast/pull.js";
 import type { Model } from "../catalog/model.js";
 import { toCallerError } from "./failures.js";
 import type { Receipt } from "./receipt.js";

@@ -9,8 +9,8 @@
  */
 import type { Caller } from "../../context.js";
 import { type AppError, invalidInput, payloadTooLarge, serviceUnavailable } from "../../errors.js";
+import { type Indexed, IndexedSet } from "../../fast/indexed-set.js";
 import { addressGroupOf } from "../../lib/client-address.js";
-import { type Indexed, IndexedSet } from "../../lib/indexed-set.js";
 import {
   ACCOUNT_BODIES_PART,
   ADDRESS_BODIES_PART,

@@ -3,6 +3,7 @@
  * name, cut to the hold, with usage.
  */
 
+import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.js";
 import {
   type ChatBody,
   type ChatChunkObject,
@@ -17,7 +18,6 @@ import { ProviderError } from "../../../formats/upstream-error.js";
 import { AnswerName } from "../../../lib/answer-name.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { withFields } from "../../../lib/own-values.js";
-import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer, ChatCall, ChatProvider } from "../../../providers/provider.js";

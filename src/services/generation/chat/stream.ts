@@ -7,8 +7,8 @@
  *    within the hold and a bounded time.
  */
 import type { AppError } from "../../../errors.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.js";
 import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
-import { type Pulled, type PulledIterator, pullFrom } from "../../../lib/pull.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { ChatProvider } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";

@@ -1,6 +1,6 @@
 /** Memory that is reused: a view that outlives its release is empty, and never shows the next owner's bytes. */
 import { describe, expect, it } from "vitest";
-import { releaseMemory, takeMemory } from "../../src/lib/spare-memory.js";
+import { releaseMemory, takeMemory } from "../../src/fast/spare-memory.js";
 
 const BYTES = 300_000;
 

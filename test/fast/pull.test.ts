@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Pulled, type PulledIterator, pullFrom } from "../../src/lib/pull.js";
+import { type Pulled, type PulledIterator, pullFrom } from "../../src/fast/pull.js";
 
 const ITEM: Pulled<string> = { done: false, value: "a" };
 

@@ -1,5 +1,6 @@
 /** Tunes V8's allocation and optimisation: little memory at the start, throughput once the process serves. */
 import { setFlagsFromString } from "node:v8";
+import { hasFastPaths } from "./fast-paths.js";
 
 /**
  * Call before anything else is loaded; call the returned function when the process serves.
@@ -19,6 +20,7 @@ import { setFlagsFromString } from "node:v8";
  *    Version 13 lets three times as many gather in the young space as others do, so it gets a bound.
  */
 export function startWithLowMemory(): () => void {
+  if (!hasFastPaths()) return () => {};
   setFlagsFromString("--no-allocation-site-pretenuring");
   setFlagsFromString("--semi-space-growth-factor=1");
   return () => {

@@ -3,10 +3,8 @@
  * (another spelling, a trailing slash, a separate host) is left to Express, which knows every route.
  */
 import type { Request, Response } from "express";
-import type { Logger } from "pino";
 import { isAtHost } from "../lib/urls.js";
-import type { HostMount } from "./host-mount.js";
-import { type RouteIndex, refuser } from "./route.js";
+import { hasFastPaths } from "./fast-paths.js";
 
 /** Answers a request, or throws or rejects. */
 export type DirectAnswer = (req: Request, res: Response) => unknown;
@@ -15,28 +13,26 @@ export type DirectAnswer = (req: Request, res: Response) => unknown;
 const PARAMETER = /[:*{(]/;
 const NO_PARAMETERS = {};
 
-export class DirectRoutes implements RouteIndex {
+export class DirectRoutes {
   readonly #answers = new Map<string, DirectAnswer>();
   /** Prefixes of paths that Express may answer by an earlier route. */
   readonly #taken: string[] = [];
   /** Hosts that these routes do not answer. */
   readonly #hosts: string[] = [];
 
-  readonly #refuse: ReturnType<typeof refuser>;
-
-  constructor(log: Logger) {
-    this.#refuse = refuser(log);
-  }
+  /** `refuse`: answers an error that a route throws. */
+  constructor(private readonly refuse: (req: Request, res: Response, error: unknown) => unknown) {}
 
   /** Call in Express's order: of two routes for one path the first one answers. */
   add(pattern: string, answer: DirectAnswer): void {
+    if (!hasFastPaths()) return;
     const parameter = pattern.search(PARAMETER);
     if (parameter !== -1) this.#taken.push(pattern.slice(0, parameter));
     else if (!this.#answers.has(pattern) && !this.#taken.some((start) => pattern.startsWith(start))) this.#answers.set(pattern, answer);
   }
 
   /** Leaves paths of the mount to Express. */
-  mount({ host, path }: HostMount): void {
+  mount({ host, path }: { readonly host: string | null; readonly path: string }): void {
     if (host === null) this.#taken.push(path);
     else this.#hosts.push(host);
   }
@@ -53,9 +49,9 @@ export class DirectRoutes implements RouteIndex {
     req.params = NO_PARAMETERS;
     try {
       const answered = answer(req, res);
-      if (answered instanceof Promise) answered.catch((error: unknown) => this.#refuse(req, res, error));
+      if (answered instanceof Promise) answered.catch((error: unknown) => this.refuse(req, res, error));
     } catch (error) {
-      this.#refuse(req, res, error);
+      this.refuse(req, res, error);
     }
     return true;
   }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Indexed, IndexedSet } from "../../src/lib/indexed-set.js";
+import { type Indexed, IndexedSet } from "../../src/fast/indexed-set.js";
 
 class Member implements Indexed {
   setIndex = -1;

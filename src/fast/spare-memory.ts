@@ -6,6 +6,8 @@
  * that is not given back is collected as usual.
  */
 
+import { hasFastPaths } from "./fast-paths.js";
+
 /** Sizes are powers of two: pages that a body does not fill are never touched, and take no memory. */
 const SIZE_MIN = 256 * 1024;
 const SIZE_MAX = 16 * 1024 * 1024;
@@ -34,7 +36,8 @@ export function takeMemory(length: number): Buffer {
 export function releaseMemory({ buffer }: Buffer<ArrayBufferLike>): void {
   const size = buffer.byteLength;
   // A buffer that was given back before has no bytes.
-  if (!(buffer instanceof ArrayBuffer) || size < SIZE_MIN || size > SIZE_MAX || keptBytes + size > KEPT_BYTES_MAX) return;
+  if (!hasFastPaths() || !(buffer instanceof ArrayBuffer) || size < SIZE_MIN || size > SIZE_MAX || keptBytes + size > KEPT_BYTES_MAX)
+    return;
   if (size !== sizeFor(size)) return;
   const moved = structuredClone(buffer, { transfer: [buffer] });
   const kept = spare.get(size);

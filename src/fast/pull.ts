@@ -2,6 +2,8 @@
  * Iterators that return available items without a promise: a stream has many items, and a promise at each layer costs more than the item.
  */
 
+import { hasFastPaths } from "./fast-paths.js";
+
 export type Pulled<Item> = IteratorResult<Item, unknown> & {
   /** No item follows. */
   readonly isLast?: boolean;
@@ -13,5 +15,5 @@ export interface PulledIterator<Item> extends AsyncIterator<Item, unknown> {
 }
 
 export function pullFrom<Item>(iterator: PulledIterator<Item>): Pulled<Item> | Promise<Pulled<Item>> {
-  return iterator.pull ? iterator.pull() : iterator.next();
+  return iterator.pull && hasFastPaths() ? iterator.pull() : iterator.next();
 }
