@@ -102,8 +102,9 @@ export function parseEvents(text: string): StreamedEvent[] {
 /** The text of the chunks, the last chunk's `usage`, the first finish_reason, and how it ended. */
 export function summarize(text: string) {
   const events = parseEvents(text);
-  const chunks = events.flatMap(({ event, data }) => (event === "error" || data === "[DONE]" ? [] : [data as unknown as Chunk]));
-  const failure = events.find(({ event }) => event === "error")?.data as { error: { code: string } } | undefined;
+  const objects = events.flatMap(({ data }) => (data === "[DONE]" ? [] : [data]));
+  const chunks = objects.filter(({ error }) => !error) as readonly Chunk[];
+  const failure = objects.find(({ error }) => error) as { error: { code: string } } | undefined;
   return {
     content: chunks.map((chunk) => chunk.choices?.[0]?.delta?.content ?? "").join(""),
     usage: chunks.at(-1)?.usage ?? null,

@@ -1,4 +1,4 @@
-/** Events of a streamed chat: its chunks unchanged, then `[DONE]`. */
+/** Events of a streamed chat: its chunks, unchanged where they have OpenAI's own form, then `[DONE]`. */
 
 import { isRecord } from "../../lib/json.js";
 import { formatSseEvent, type RawLine, type SseEvent } from "../../lib/sse.js";
@@ -7,6 +7,7 @@ import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { ChunkFrame, type Framed, textOfFilling } from "./chunk-frame.js";
 import { assertNotFailed, hasChoices, hasErrorContent, type Secrets, toEmbeddedError } from "./errors.js";
+import { OwnChunks } from "./own-form.js";
 import type { ChatChoice, ChatChunkChoice, ChatChunkObject, ChatCompletion, ChatDelta } from "./schema.js";
 import { type OnUnknownNames, toUsage } from "./usage.js";
 import { usageIn } from "./usage-dialects.js";
@@ -37,6 +38,8 @@ export type ChatChunkBatch = readonly ChatChunk[];
 export interface StreamFormat {
   /** Adds the chunks of an event; true for the last one. Throws a ProviderError. */
   take(event: SseEvent, batch: ChatChunk[]): boolean;
+  /** Adds what still waits when the stream ends without its last event. */
+  end?(batch: ChatChunk[]): void;
   /** The answer is complete, even without its last event. */
   readonly isWhole: boolean;
 }
@@ -44,6 +47,7 @@ export interface StreamFormat {
 export class ChatChunkEvents implements StreamFormat {
   /** Choices that have begun, and whether each has its finish_reason. */
   private readonly isFinished = new Map<number, boolean>();
+  private readonly own = new OwnChunks();
   private frame: ChunkFrame | null = null;
   private framesLeft = FRAMES_MAX;
 
@@ -64,25 +68,34 @@ export class ChatChunkEvents implements StreamFormat {
       return false;
     }
     const { data } = event;
-    if (data === DONE || data.trim() === DONE) return true;
+    if (data === DONE || data.trim() === DONE) {
+      this.end(batch);
+      return true;
+    }
     if (data === "" || isForeign(event)) return false;
     const object = parseObject(event.bytes, data);
     if (event.event === "error") throw toEmbeddedError(object === null ? data : (object.error ?? object), this.secrets);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
     if (hasErrorContent(object.error)) throw toEmbeddedError(object.error, this.secrets, hasChoices(object));
     assertNotFailed(object, this.secrets);
-    // Events without choices and usage are an upstream's own keep-alive.
+    // Events without choices and usage are an upstream's own keep-alive, or Azure's filter results for the prompt.
     const report = usageIn(object);
-    if (isNothing(object.choices) && isNothing(report)) return false;
+    if (isNothing(report) && (isNothing(object.choices) || isEmpty(object.choices))) return false;
     // Only the first chunk of a choice has the role.
     const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
     if (!isFirst && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
     const usage = isNothing(report) ? null : toUsage(report, this.onUnknownNames);
+    const chunk = this.own.take(object as ChatChunkObject);
     // Clients read one data line per event, so several are serialized as one.
-    const bytes = data.includes("\n") ? formatSseEvent(JSON.stringify(object)) : event.bytes;
-    batch.push({ object: object as ChatChunkObject, bytes, usage, report: usage === null ? undefined : report });
+    const bytes = chunk !== object || data.includes("\n") ? formatSseEvent(JSON.stringify(chunk)) : event.bytes;
+    batch.push({ object: chunk, bytes, usage, report: usage === null ? undefined : report });
     return false;
+  }
+
+  end(batch: ChatChunk[]): void {
+    const rest = this.own.end();
+    if (rest !== null) batch.push(toChunk(rest));
   }
 
   private noteFrame(line: RawLine, object: Readonly<Record<string, unknown>>): void {
@@ -141,6 +154,10 @@ class FramedChunk implements ChatChunk, Framed {
   }
 }
 
+function isEmpty(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
 function isNothing(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
@@ -181,7 +198,7 @@ function toContentChoice(choice: ChatChoice, index: number): ChatChunkChoice {
 /** Only streams have indices on tool calls. */
 function toDelta(message: ChatDelta): ChatDelta {
   if (!Array.isArray(message.tool_calls)) return message;
-  return { ...message, tool_calls: message.tool_calls.map((call, index) => ({ index, ...call })) };
+  return { ...message, tool_calls: message.tool_calls.map((call, index) => ({ ...call, index })) };
 }
 
 // Checks the types of all fields that we read.
@@ -210,7 +227,8 @@ function isMessage(value: unknown): boolean {
 function isToolCall(value: unknown): boolean {
   if (!isRecord(value)) return false;
   const { function: called } = value;
-  return isNothing(called) || (isRecord(called) && isTextOrNothing(called.name) && isTextOrNothing(called.arguments));
+  if (isNothing(called)) return true;
+  return isRecord(called) && isTextOrNothing(called.name) && (typeof called.arguments === "object" || isTextOrNothing(called.arguments));
 }
 
 function isTextOrNothing(value: unknown): boolean {

@@ -5,6 +5,7 @@
  * Sources: the vendors' API references and recorded answers; the vendor of a name is noted beside it. Names without one are OpenAI's.
  */
 import { isRecord } from "../../lib/json.js";
+import { withFields } from "../../lib/own-values.js";
 
 /** The meaning of a name. Of several amounts with one meaning, the larger one counts. */
 export type UsageMeaning =
@@ -130,6 +131,22 @@ export function usageIn(object: Readonly<Record<string, unknown>>): unknown {
     for (const choice of choices) if (isRecord(choice) && choice.usage !== undefined && choice.usage !== null) return choice.usage;
   }
   return isRecord(groq) ? groq.usage : usage;
+}
+
+/** The object without its report, which `usageIn` finds; the object itself without one. A chunk that is not the last has no usage. */
+export function withoutUsage<Holder extends Readonly<Record<string, unknown>>>(object: Holder): Holder {
+  const { usage, choices, x_groq: groq } = object;
+  const more: Record<string, unknown> = {};
+  if (usage !== undefined && usage !== null) more.usage = null;
+  if (Array.isArray(choices) && choices.some(reports)) {
+    more.choices = choices.map((choice) => (reports(choice) ? withFields(choice, { usage: undefined }) : choice));
+  }
+  if (reports(groq)) more.x_groq = withFields(groq, { usage: undefined });
+  return Object.keys(more).length === 0 ? object : (withFields(object, more) as Holder);
+}
+
+function reports(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && value.usage !== undefined && value.usage !== null;
 }
 
 // Vendors with packages (`providers/ai-sdk`): parts that the packages' reports leave out.

@@ -4,6 +4,7 @@
  */
 
 import { assertNotFailed } from "../../formats/openai-chat/errors.js";
+import { toOwnCompletion } from "../../formats/openai-chat/own-form.js";
 import type { ChatBody, ChatCompletion } from "../../formats/openai-chat/schema.js";
 import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
 import { areChoices, ChatChunkEvents, toChunks } from "../../formats/openai-chat/stream.js";
@@ -29,8 +30,10 @@ export class OpenAiChatProvider implements ChatProvider {
     const { path, client } = this;
     const response = await client.sendWhole({ path, json: sent, signal: call.signal });
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
-    const completion = this.parseCompletion(bytes);
-    return { bytes, completion, usage: toUsage(usageIn(completion), client.onUnknownUsage) };
+    const received = this.parseCompletion(bytes);
+    const completion = toOwnCompletion(received);
+    const usage = toUsage(usageIn(completion), client.onUnknownUsage);
+    return { bytes: completion === received ? bytes : Buffer.from(JSON.stringify(completion)), completion, usage };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
@@ -47,7 +50,8 @@ export class OpenAiChatProvider implements ChatProvider {
       return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.onUnknownUsage));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
-    return once(toChunks(this.parseCompletion(await response.readAll(client.answerBytesMax)), client.onUnknownUsage));
+    const completion = this.parseCompletion(await response.readAll(client.answerBytesMax));
+    return once(toChunks(toOwnCompletion(completion), client.onUnknownUsage));
   }
 
   private toStreamedBody(call: ChatCall): Record<string, unknown> {

@@ -107,7 +107,10 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
       if (event.data !== DONE && parseObject(event.bytes, event.data) === null) throw cut();
       this.hasEnded = this.format.take(event, batch);
     }
-    if (!this.hasEnded && !this.format.isWhole) throw cut();
+    if (!this.hasEnded) {
+      if (!this.format.isWhole) throw cut();
+      this.format.end?.(batch);
+    }
     this.hasEnded = true;
   }
 }

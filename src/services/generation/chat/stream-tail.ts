@@ -5,8 +5,9 @@
 
 import type { ChunkFrame, Framed } from "../../../formats/openai-chat/chunk-frame.js";
 import { countDeltaTokens } from "../../../formats/openai-chat/count.js";
-import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
+import type { ChatChunkObject, ChatDelta } from "../../../formats/openai-chat/schema.js";
 import type { ChatChunk, ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
+import { withoutUsage } from "../../../formats/openai-chat/usage-dialects.js";
 import { AnswerName } from "../../../lib/answer-name.js";
 import { withFields } from "../../../lib/own-values.js";
 import { formatSseEvent } from "../../../lib/sse.js";
@@ -43,11 +44,19 @@ export class ChatTail {
   pass(batch: ChatChunkBatch): ChatStreamBatch | null {
     const passed: ChatChunk[] = [];
     for (const chunk of batch) {
-      this.last = chunk;
-      if (!chunk.framed && isUsageOnly(chunk)) continue;
+      if (chunk.framed) {
+        this.last = chunk;
+        if (this.withheld) passed.push(this.withheld);
+        this.withheld = null;
+        passed.push(chunk);
+        continue;
+      }
+      const rest = withoutReport(chunk);
+      this.last = rest;
+      if (rest !== chunk && saysNothing(rest, this.withheld !== null)) continue;
       if (this.withheld) passed.push(this.withheld);
-      this.withheld = !chunk.framed && isFinishing(chunk) ? chunk : null;
-      if (!this.withheld) passed.push(chunk);
+      this.withheld = isFinishing(rest) ? rest : null;
+      if (!this.withheld) passed.push(rest);
     }
     return passed.length === 0 ? null : new PassedBatch(passed, this.name, this.bytesOf(passed));
   }
@@ -58,7 +67,7 @@ export class ChatTail {
     const { withheld } = this;
     if (!this.includeUsage)
       return toBatch([rewritten(withFields(withheld ? this.name.inObject(withheld.object) : this.skeleton(), ending))]);
-    const finishing = withheld ? [withoutUsage(this.named(withheld))] : [];
+    const finishing = withheld ? [this.named(withheld)] : [];
     return toBatch([...finishing, rewritten(withFields(this.skeleton(), ending))]);
   }
 
@@ -154,17 +163,26 @@ function withoutLast(chunks: readonly ChatChunkObject[], tokens: number): ChatCh
   return paid;
 }
 
-function isUsageOnly(chunk: ChatChunk): boolean {
-  const { choices, usage } = chunk.object;
-  return Boolean(usage) && (choices?.length ?? 0) === 0;
+/** A report beside no choice, or beside choices without content behind the finishing chunk. */
+function saysNothing({ object: { choices } }: ChatChunk, isFinished: boolean): boolean {
+  if (!choices || choices.length === 0) return true;
+  return isFinished && choices.every(({ delta, finish_reason: reason }) => !reason && isEmpty(delta));
+}
+
+function isEmpty(delta: ChatDelta | null | undefined): boolean {
+  const isNothing = (value: unknown) =>
+    value === null || value === undefined || value === "" || (Array.isArray(value) && value.length === 0);
+  return Object.entries(delta ?? {}).every(([name, value]) => name === "role" || isNothing(value));
 }
 
 function isFinishing(chunk: ChatChunk): boolean {
   return chunk.object.choices?.some((choice) => choice.finish_reason) ?? false;
 }
 
-function withoutUsage(chunk: ChatChunk): ChatChunk {
-  return chunk.object.usage ? rewritten({ ...chunk.object, usage: null }) : chunk;
+/** Usage leaves in the last chunk alone. */
+function withoutReport(chunk: ChatChunk): ChatChunk {
+  const object = withoutUsage(chunk.object);
+  return object === chunk.object ? chunk : { ...chunk, ...rewritten(object) };
 }
 
 function rewritten(object: ChatChunkObject): ChatChunk {
