@@ -57,16 +57,12 @@ export function sendSpeechEvents(
   return sendEventStream(exchange, ctx, { opened, admitted, events }, { toHeaders, done: NOTHING, toErrorEvent: toChatErrorEvent });
 }
 
-/** As `sendChatStream`; the Responses format has no `[DONE]`, and numbers its error event like any other. */
+/** As `sendChatStream`; the Responses format has no `[DONE]`, and its own events of a failure. */
 export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stream: ResponseStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
     toHeaders: (opened) => streamHeaders(stream, opened),
     done: NOTHING,
-    toErrorEvent: (error) => {
-      const { code, message, param } = error;
-      const event = { type: "error", sequence_number: stream.nextSequence(), code, message, param, error };
-      return formatSseEvent(JSON.stringify(event), "error");
-    },
+    toErrorEvent: (error) => Buffer.concat(stream.failed(error).map((event) => formatSseEvent(JSON.stringify(event), event.type))),
   });
 }
 

@@ -82,10 +82,10 @@ describe.each(TRANSPORTS)("subscription response over %s", (_name, subscribe: Su
   it("names left out tools in the receipt", async () => {
     app.upstream.replyNext(sse(chatChunks(["One"], { usage: wireUsage(10, 2) })));
 
-    const input = { model: "acme/chat", input: { text: "Count" }, tools: [{ type: "namespace", name: "a" }] };
+    const input = { model: "acme/chat", input: { text: "Count" }, tools: [{ type: "tool_search" }] };
     const events = (await subscribe(app, StreamResponseDocument, { input }).rest()).map((answer) => ok(answer).response);
 
-    expect(events.at(-1)).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^tools: namespace left out: /)] } });
+    expect(events.at(-1)).toMatchObject({ receipt: { warnings: [expect.stringMatching(/^tools: tool_search left out: /)] } });
   });
 
   it("stops the upstream when the subscriber leaves", async () => {

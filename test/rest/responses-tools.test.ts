@@ -38,7 +38,6 @@ const FOREIGN = [
   "local_shell",
   "shell",
   "apply_patch",
-  "namespace",
   "tool_search",
   "teleport",
 ];
@@ -64,7 +63,7 @@ describe("tools that a model cannot have", () => {
     const warnings = answer.headers.get("x-warnings") ?? "";
     for (const type of FOREIGN) expect(warnings).toContain(type);
     expect(warnings).toMatch(
-      /web_search.* left out: a vendor runs and bills it.*; tools: .*local_shell.*; tools: namespace.*; tools: teleport/,
+      /web_search.* left out: a vendor runs and bills it.*; tools: .*local_shell.*; tools: tool_search.*; tools: teleport/,
     );
     expect(answer.json<Loose>().tools).toEqual([shell]);
     expect(lastBody()).toMatchObject({
@@ -72,7 +71,7 @@ describe("tools that a model cannot have", () => {
       tool_choice: "auto",
       parallel_tool_calls: false,
     });
-    expect(JSON.stringify(lastBody())).not.toMatch(/web_search|namespace|client_metadata/);
+    expect(JSON.stringify(lastBody())).not.toMatch(/web_search|tool_search|client_metadata/);
   });
 
   it("leave an ordinary chat where no other tool is there", async () => {
@@ -96,7 +95,10 @@ describe("tools that a model cannot have", () => {
     ["a forced type", { tools: [shell, { type: "web_search" }], tool_choice: { type: "web_search" } }],
     ["a forced server", { tools: [{ type: "mcp", server_label: "a" }, shell], tool_choice: { type: "mcp", server_label: "a" } }],
     ["a function that is not there", { tools: [shell], tool_choice: { type: "function", name: "other" } }],
-    ["any tool where none is left", { tools: [{ type: "namespace", name: "a", tools: [shell] }], tool_choice: "required" }],
+    [
+      "any tool where none is left",
+      { tools: [{ type: "namespace", name: "a", tools: [{ type: "web_search" }] }], tool_choice: "required" },
+    ],
     ["any tool where there is none", { tool_choice: "required" }],
     [
       "allowed tools that are not there",

@@ -231,17 +231,19 @@ describe("POST /v1/responses", () => {
     ]);
   });
 
-  it("reports a failure in the middle as an error event, which is the last one", async () => {
+  it("reports a failure in the middle as an error event, and then as a failed response", async () => {
     app.upstream.replyNext(sse([...chatChunks(["Half"]).slice(0, 2)], { end: "cut" }));
 
     const answer = await client.post("/v1/responses", { model: "acme/chat", input: "Go", stream: true });
-    const last = answer.text.trim().split("\n\n").at(-1) ?? "";
+    const [error, failed] = answer.text.trim().split("\n\n").slice(-2);
+    const dataOf = (event = "") => JSON.parse(event.replace(/^event: .*\ndata: /, ""));
 
-    expect(last).toMatch(/^event: error\n/);
-    expect(JSON.parse(last.replace(/^event: error\ndata: /, ""))).toMatchObject({
-      type: "error",
-      code: "UPSTREAM_ERROR",
-      error: { code: "UPSTREAM_ERROR" },
+    expect(error).toMatch(/^event: error\n/);
+    expect(dataOf(error)).toMatchObject({ type: "error", code: "UPSTREAM_ERROR", error: { code: "UPSTREAM_ERROR" } });
+    expect(failed).toMatch(/^event: response\.failed\n/);
+    expect(dataOf(failed)).toMatchObject({
+      sequence_number: dataOf(error).sequence_number + 1,
+      response: { status: "failed", error: { code: "server_error" } },
     });
     expect(answer.text).not.toContain("response.completed");
   });

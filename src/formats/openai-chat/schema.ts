@@ -65,7 +65,8 @@ export function reasoningIn(delta: ChatDelta): string | readonly unknown[] | nul
   }
   const { reasoning_details: details } = delta;
   if (!Array.isArray(details)) return null;
-  const texts = details.map((detail) => (isRecord(detail) ? (detail.text ?? detail.summary) : null));
+  // One with what its vendor signed repeats a thought that was sent in pieces.
+  const texts = details.map((detail) => (isRecord(detail) && detail.extra_content === undefined ? (detail.text ?? detail.summary) : null));
   return texts.filter((text) => typeof text === "string").join("") || null;
 }
 

@@ -1,4 +1,6 @@
 import { createId } from "../../lib/ids.js";
+import { isRecord } from "../../lib/json.js";
+import { ownValue } from "../../lib/own-values.js";
 import { type ResponseInput, type ResponseTool, wantsSummary } from "./request.js";
 
 export interface ResponseTextPart {
@@ -34,12 +36,15 @@ export type ResponseOutputItem =
       readonly status: ItemStatus;
       readonly summary: readonly ResponseSummaryPart[];
       readonly content: readonly { readonly type: "reasoning_text"; readonly text: string }[];
+      /** What its vendor signed, for the next request. */
+      readonly encrypted_content?: string;
     }
   | {
       readonly type: "custom_tool_call";
       readonly id: string;
       readonly call_id: string;
       readonly name: string;
+      readonly namespace?: string;
       readonly input: string;
       readonly status: ItemStatus;
     }
@@ -48,6 +53,7 @@ export type ResponseOutputItem =
       readonly id: string;
       readonly call_id: string;
       readonly name: string;
+      readonly namespace?: string;
       readonly arguments: string;
       readonly status: ItemStatus;
     };
@@ -57,7 +63,7 @@ export interface ResponseObject {
   readonly object: "response";
   /** Seconds. */
   readonly created_at: number;
-  readonly status: "in_progress" | "completed" | "incomplete";
+  readonly status: "in_progress" | "completed" | "incomplete" | "failed";
   readonly model: string;
   readonly output: readonly ResponseOutputItem[];
   /** Null while it is in progress. */
@@ -149,13 +155,47 @@ export function incompleteReasonOf(finishReason: unknown): "max_output_tokens" |
   return finishReason === "content_filter" ? "content_filter" : null;
 }
 
+/** An error as callers get it (docs/spec/errors.md#envelope). */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly param?: string | null;
+  readonly details?: unknown;
+}
+
+/** OpenAI's codes of failed responses for ours, and for those of upstreams. Clients repeat the request unless the code says that it is vain. */
+const FAILURE_CODES: ReadonlyMap<unknown, string> = new Map([
+  ["INSUFFICIENT_BALANCE", "insufficient_quota"],
+  ["KEY_BUDGET_EXHAUSTED", "insufficient_quota"],
+  ["MAX_COST_EXCEEDED", "insufficient_quota"],
+  ["RATE_LIMITED", "rate_limit_exceeded"],
+  ["BAD_REQUEST", "invalid_prompt"],
+  ["CONTENT_BLOCKED", "invalid_prompt"],
+  ["context_length_exceeded", "context_length_exceeded"],
+  ["content_policy_violation", "invalid_prompt"],
+  ["rate_limit_exceeded", "rate_limit_exceeded"],
+]);
+
+export function failureCodeOf({ code, details }: Failure): string {
+  const upstreamCode = isRecord(details) ? details.upstreamCode : undefined;
+  return FAILURE_CODES.get(upstreamCode) ?? FAILURE_CODES.get(code) ?? "server_error";
+}
+
 export function outputTextOf({ output }: ResponseObject): string {
   const parts = output.flatMap((item) => (item.type === "message" ? item.content : []));
   return parts.map((part) => (part.type === "output_text" ? part.text : "")).join("");
 }
 
-export function textPart(text: string): ResponseTextPart {
-  return { type: "output_text", text, annotations: [], logprobs: [] };
+export function textPart(text: string, annotations: readonly unknown[], logprobs: readonly unknown[]): ResponseTextPart {
+  return { type: "output_text", text, annotations, logprobs };
+}
+
+/** A chat's annotation, whose fields are in an object of its type's name; null for one of no type. */
+export function toAnnotation(annotation: unknown): Readonly<Record<string, unknown>> | null {
+  if (!isRecord(annotation) || typeof annotation.type !== "string") return null;
+  const { type } = annotation;
+  const nested = ownValue(annotation, type);
+  return isRecord(nested) ? { ...nested, type } : annotation;
 }
 
 /** `msg_`, `rs_`, `fc_`, `ctc_` or `call_` and a unique id. */

@@ -35,16 +35,35 @@ const messageItem = z.looseObject({
   role: z.enum(ROLES),
   content: z.union([z.string(), z.array(contentPart)]),
 });
-const callItem = z.looseObject({ type: z.literal("function_call"), call_id: z.string(), name: z.string(), arguments: z.string() });
+/** Of a call of a tool in a group (`namespace`). */
+const namespace = z.string().nullish();
+const callItem = z.looseObject({
+  type: z.literal("function_call"),
+  call_id: z.string(),
+  name: z.string(),
+  namespace,
+  arguments: z.string(),
+});
 const outputItem = z.looseObject({
   type: z.literal("function_call_output"),
   call_id: z.string(),
   output: z.union([z.string(), z.array(contentPart)]),
 });
-/** As answered here or elsewhere; content for its own vendor (`encrypted_content`) is ignored. */
+/** As answered here or elsewhere; `encrypted_content` of elsewhere is ignored. */
 const thoughts = z.array(z.looseObject({ text: z.string().nullish() })).nullish();
-const reasoningItem = z.looseObject({ type: z.literal("reasoning"), content: thoughts, summary: thoughts });
-const customCallItem = z.looseObject({ type: z.literal("custom_tool_call"), call_id: z.string(), name: z.string(), input: z.string() });
+const reasoningItem = z.looseObject({
+  type: z.literal("reasoning"),
+  content: thoughts,
+  summary: thoughts,
+  encrypted_content: z.string().nullish(),
+});
+const customCallItem = z.looseObject({
+  type: z.literal("custom_tool_call"),
+  call_id: z.string(),
+  name: z.string(),
+  namespace,
+  input: z.string(),
+});
 const customOutputItem = z.looseObject({
   type: z.literal("custom_tool_call_output"),
   call_id: z.string(),
@@ -85,15 +104,23 @@ const customTool = z.looseObject({
   description: z.string().nullish(),
   format: z.looseObject({ type: z.string() }).nullish(),
 });
-/** Vendors' own tools and unknown ones (responses-tools.ts). */
+/** Vendors' own tools and unknown ones (tools.ts). */
+const OWN_TYPES: readonly string[] = ["function", "custom", "namespace"];
 const foreignTool = z.looseObject({
   type: z
     .string()
     .min(1)
-    .refine((type) => type !== "function" && type !== "custom", { abort: true })
-    .meta({ not: { enum: ["function", "custom"] } }),
+    .refine((type) => !OWN_TYPES.includes(type), { abort: true })
+    .meta({ not: { enum: [...OWN_TYPES] } }),
 });
-const tool = z.union([functionTool, customTool, foreignTool]);
+/** A group of tools, such as those of one MCP server. */
+const namespaceTool = z.looseObject({
+  type: z.literal("namespace"),
+  name: z.string().min(1),
+  description: z.string().nullish(),
+  tools: z.array(z.union([functionTool, customTool, foreignTool])),
+});
+const tool = z.union([functionTool, customTool, namespaceTool, foreignTool]);
 
 const textFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text") }),
@@ -140,6 +167,7 @@ export type ResponseInputItem = z.output<typeof inputItem>;
 export type ResponseContentPart = z.output<typeof contentPart>;
 export type ResponseFunctionTool = z.output<typeof functionTool>;
 export type ResponseCustomTool = z.output<typeof customTool>;
+export type ResponseNamespaceTool = z.output<typeof namespaceTool>;
 export type ResponseTool = z.output<typeof tool>;
 
 export function wantsSummary({ reasoning }: Pick<ResponseInput, "reasoning">): boolean {

@@ -1,24 +1,29 @@
 /**
- * Converts chunks of a chat to events of a streamed response: items are opened, extended and closed in order. One per stream; a whole
- * answer passes as one chunk.
+ * Converts chunks of a chat to events of a streamed response. One text is open at a time; calls stay open until the end, because their
+ * pieces may come in turns. One per stream; a whole answer passes as one chunk.
  */
 
 import { append } from "../../lib/collections.js";
-import { type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
+import { isRecord } from "../../lib/json.js";
+import { type ChatChunkChoice, type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
 import {
   createItemId,
+  type Failure,
   type FinishedResponse,
+  failureCodeOf,
   incompleteReasonOf,
   type ResponseFrame,
   type ResponseObject,
   type ResponseOutputItem,
   type ResponseUsage,
   textPart,
+  toAnnotation,
   toResponseObject,
   toResponseUsage,
 } from "./answer.js";
 import { wantsSummary } from "./request.js";
-import { customNames, unwrapInput } from "./tools.js";
+import { Signatures } from "./signatures.js";
+import { customNames, type SplitName, splitNames, unwrapInput } from "./tools.js";
 
 export interface ResponseEvent {
   readonly type: string;
@@ -27,39 +32,64 @@ export interface ResponseEvent {
 }
 
 /** Reasoning is sent once: as a summary when requested, else as reasoning. */
-type Kind = "text" | "refusal" | "reasoning" | "summary" | "call" | "custom";
-type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & { readonly index?: unknown; readonly id?: unknown };
+type TextKind = "text" | "refusal" | "reasoning" | "summary";
+type CallKind = "call" | "custom";
+type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & {
+  readonly index?: unknown;
+  readonly id?: unknown;
+  readonly extra_content?: unknown;
+};
 
-interface OpenItem {
-  readonly kind: Kind;
+interface OpenText {
+  readonly kind: TextKind;
   readonly id: string;
   readonly outputIndex: number;
-  /** Of a call: the chat's index. */
-  readonly callIndex: number;
+  grown: string;
+  readonly annotations: unknown[];
+  readonly logprobs: unknown[];
+  /** Of reasoning: what its vendor signed, as `encrypted_content`. */
+  encrypted: string | null;
+}
+
+interface OpenCall {
+  readonly kind: CallKind;
+  readonly id: string;
+  readonly outputIndex: number;
   readonly callId: string;
-  readonly name: string;
-  /** Of a custom call: it is a call of the function that wraps the tool, so its input is sent when it is complete. */
+  readonly name: SplitName;
+  /** It is a call of the function that wraps a custom tool, so its input is sent when it is complete. */
   readonly isWrapped: boolean;
   grown: string;
 }
 
-type CallFields = Pick<OpenItem, "callIndex" | "callId" | "name" | "isWrapped">;
-const NO_CALL: CallFields = { callIndex: 0, callId: "", name: "", isWrapped: false };
+interface Call {
+  callId: string;
+  /** Null until its name has arrived; its pieces wait until then. */
+  open: OpenCall | null;
+  waiting: string;
+}
 
 export class ResponseEvents {
   private sequence = 0;
-  private readonly output: ResponseOutputItem[] = [];
-  private open: OpenItem | null = null;
+  private readonly output: (ResponseOutputItem | null)[] = [];
+  private open: OpenText | null = null;
+  /** By the chat's index, in the order in which they began. */
+  private readonly calls = new Map<number, Call>();
+  private readonly signatures = new Signatures();
+  /** Citations that arrived without a text. */
+  private readonly unplaced: unknown[] = [];
   private finishReason: unknown = null;
   private usage: unknown = null;
   private readonly thoughts: "reasoning" | "summary";
   private readonly customNames: ReadonlySet<string>;
+  private readonly splitNames: ReadonlyMap<string, SplitName>;
   /** Of a stream's last chunk. */
   private receipt: unknown;
 
   constructor(private readonly frame: ResponseFrame) {
     this.thoughts = wantsSummary(frame.input) ? "summary" : "reasoning";
     this.customNames = customNames(frame.tools);
+    this.splitNames = splitNames(frame.tools);
   }
 
   begin(): ResponseEvent[] {
@@ -73,7 +103,7 @@ export class ResponseEvents {
     if (chunk.receipt) this.receipt = chunk.receipt;
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     if (choice?.finish_reason) this.finishReason = choice.finish_reason;
-    return choice?.delta ? this.readDelta(choice.delta) : [];
+    return choice?.delta ? this.readDelta(choice.delta, choice) : [];
   }
 
   /** Replaces the upstream's report by the charged usage. */
@@ -81,107 +111,172 @@ export class ResponseEvents {
     this.usage = usage;
   }
 
-  /** Closes the last item, and returns the response. */
+  /** Closes all items, and returns the response. */
   end(): { readonly events: ResponseEvent[]; readonly response: FinishedResponse } {
     const reason = incompleteReasonOf(this.finishReason);
-    const closing = this.close(reason ? "incomplete" : "completed");
-    const response = this.response(reason ? "incomplete" : "completed", toResponseUsage(this.usage));
-    return { events: [...closing, this.event(`response.${response.status}`, { response })], response };
+    const status = reason ? "incomplete" : "completed";
+    const closing = this.closeAll(status);
+    const response = this.response(status, toResponseUsage(this.usage));
+    return { events: [...closing, this.event(`response.${status}`, { response })], response };
   }
 
-  nextSequence(): number {
-    return this.sequence++;
+  /** The events of a failure on the way: clients read one or the other. Items that were open stay unfinished. */
+  fail(error: Failure): ResponseEvent[] {
+    const { code, message, param = null } = error;
+    const reported = this.event("error", { code, message, param, error });
+    const response = { ...this.response("failed", null), error: { code: failureCodeOf(error), message } };
+    return [reported, this.event("response.failed", { response })];
   }
 
-  private readDelta(delta: ChatDelta): ResponseEvent[] {
+  private readDelta(delta: ChatDelta, { logprobs }: ChatChunkChoice): ResponseEvent[] {
     const events: ResponseEvent[] = [];
     const thought = plainText(reasoningIn(delta));
     if (thought !== "") append(events, this.grow(this.thoughts, thought));
+    this.signatures.addThoughts(delta.reasoning_details);
     const text = plainText(delta.content);
-    if (text !== "") append(events, this.grow("text", text));
+    if (text !== "") append(events, this.grow("text", text, logprobsIn(logprobs)));
     const refusal = plainText(delta.refusal);
     if (refusal !== "") append(events, this.grow("refusal", refusal));
+    if (Array.isArray(delta.annotations)) append(events, this.annotate(delta.annotations));
     for (const [position, call] of (delta.tool_calls ?? []).entries()) append(events, this.readCall(call, position));
     return events;
   }
 
-  private readCall(call: Piece, position: number): ResponseEvent[] {
-    const callIndex = typeof call.index === "number" ? call.index : position;
-    const opening = this.isOpenCall(callIndex) ? [] : this.openCall(call, callIndex);
-    const more = call.function?.arguments ?? call.custom?.input ?? "";
-    return more === "" ? opening : [...opening, ...this.growOpen(this.open as OpenItem, more)];
-  }
-
-  private isOpenCall(callIndex: number): boolean {
-    return (this.open?.kind === "call" || this.open?.kind === "custom") && this.open.callIndex === callIndex;
-  }
-
-  private openCall({ id, function: called, custom }: Piece, callIndex: number): ResponseEvent[] {
+  private readCall(piece: Piece, position: number): ResponseEvent[] {
+    const { id, function: called, custom, extra_content: extra } = piece;
+    const call = this.callAt(typeof piece.index === "number" ? piece.index : position);
+    if (call.open === null && typeof id === "string" && id !== "") call.callId = id;
     const name = custom?.name ?? called?.name ?? "";
-    const isWrapped = custom === undefined && this.customNames.has(name);
-    const callId = typeof id === "string" && id !== "" ? id : createItemId("call");
-    return this.openItem(custom === undefined && !isWrapped ? "call" : "custom", { callIndex, callId, name, isWrapped });
+    const opening = call.open === null && name !== "" ? this.openCall(call, name, custom !== undefined) : [];
+    if (isRecord(extra)) this.signatures.addCall(call.callId, extra);
+    return [...opening, ...this.growCall(call, called?.arguments ?? custom?.input ?? "")];
   }
 
-  private grow(kind: Kind, delta: string): ResponseEvent[] {
-    const opening = this.open?.kind === kind ? [] : this.openItem(kind, NO_CALL);
-    return [...opening, ...this.growOpen(this.open as OpenItem, delta)];
+  private callAt(index: number): Call {
+    const known = this.calls.get(index);
+    if (known) return known;
+    const begun: Call = { callId: createItemId("call"), open: null, waiting: "" };
+    this.calls.set(index, begun);
+    return begun;
   }
 
-  private growOpen(item: OpenItem, delta: string): ResponseEvent[] {
-    item.grown += delta;
-    return item.isWrapped ? [] : [this.deltaEvent(item, delta)];
+  private openCall(call: Call, name: string, isCustom: boolean): ResponseEvent[] {
+    const closing = this.closeText("completed");
+    const isWrapped = !isCustom && this.customNames.has(name);
+    const kind = isCustom || isWrapped ? "custom" : "call";
+    const place = { id: createItemId(kind === "call" ? "fc" : "ctc"), outputIndex: this.reserve() };
+    const open: OpenCall = { kind, ...place, callId: call.callId, name: this.splitNames.get(name) ?? { name }, isWrapped, grown: "" };
+    call.open = open;
+    return [...closing, this.added(open.outputIndex, toCallItem(open, "in_progress", false)), ...this.growCall(call, call.waiting)];
   }
 
-  private deltaEvent(item: OpenItem, delta: string): ResponseEvent {
-    const { kind } = item;
-    return this.event(`${EVENTS[kind]}.delta`, { ...this.place(item), delta, ...(kind === "text" && { logprobs: [] }) });
+  private growCall(call: Call, delta: string): ResponseEvent[] {
+    const { open } = call;
+    if (open === null) call.waiting += delta;
+    if (open === null || delta === "") return [];
+    open.grown += delta;
+    return open.isWrapped ? [] : [this.deltaEvent(open, delta)];
   }
 
-  private openItem(kind: Kind, call: CallFields): ResponseEvent[] {
-    const closing = this.close("completed");
-    const item: OpenItem = { kind, id: createItemId(PREFIXES[kind]), outputIndex: this.output.length, ...call, grown: "" };
-    this.open = item;
-    const added = this.event("response.output_item.added", {
-      output_index: item.outputIndex,
-      item: toItem(item, "in_progress", false),
+  private grow(kind: TextKind, delta: string, logprobs: readonly unknown[] = []): ResponseEvent[] {
+    const { opening, open } = this.textOf(kind);
+    open.grown += delta;
+    append(open.logprobs, logprobs);
+    const more = kind === "text" ? { logprobs } : {};
+    return [...opening, this.event(`${EVENTS[kind]}.delta`, { ...placeOf(open), delta, ...more })];
+  }
+
+  private textOf(kind: TextKind): { readonly opening: ResponseEvent[]; readonly open: OpenText } {
+    if (this.open?.kind === kind) return { opening: [], open: this.open };
+    const closing = this.closeText("completed");
+    const place = { id: createItemId(PREFIXES[kind]), outputIndex: this.reserve() };
+    const open: OpenText = { kind, ...place, grown: "", annotations: [], logprobs: [], encrypted: null };
+    this.open = open;
+    const added = this.added(open.outputIndex, toTextItem(open, "in_progress", false));
+    const part = this.event(`${PART_EVENTS[kind]}.added`, { ...placeOf(open), part: toPart(open) });
+    const cited = kind === "text" ? this.cite(open, this.unplaced.splice(0)) : [];
+    return { opening: [...closing, added, part, ...cited], open };
+  }
+
+  private annotate(annotations: readonly unknown[]): ResponseEvent[] {
+    const cited = annotations.map(toAnnotation).filter((annotation) => annotation !== null);
+    if (this.open?.kind === "text") return this.cite(this.open, cited);
+    append(this.unplaced, cited);
+    return [];
+  }
+
+  private cite(text: OpenText, annotations: readonly unknown[]): ResponseEvent[] {
+    return annotations.map((annotation) => {
+      const event = { ...placeOf(text), annotation_index: text.annotations.length, annotation };
+      text.annotations.push(annotation);
+      return this.event("response.output_text.annotation.added", event);
     });
-    const part = PART_EVENTS[kind];
-    return [...closing, added, ...(part === null ? [] : [this.event(`${part}.added`, { ...this.place(item), part: toPart(item) })])];
   }
 
-  private close(status: "completed" | "incomplete"): ResponseEvent[] {
-    const item = this.open;
-    if (!item) return [];
+  private deltaEvent(call: OpenCall, delta: string): ResponseEvent {
+    return this.event(`${EVENTS[call.kind]}.delta`, { ...placeOf(call), delta });
+  }
+
+  private closeAll(status: "completed" | "incomplete"): ResponseEvent[] {
+    const events = this.unplaced.length > 0 ? this.textOf("text").opening : [];
+    append(events, this.closeText(status));
+    let left = this.calls.size;
+    // Only the last call can have been cut off.
+    for (const call of this.calls.values()) append(events, this.closeCall(call, --left === 0 ? status : "completed"));
+    // What was signed with a call, or without a thought that can be read, leaves in an item of its own.
+    const signed = this.signatures.take();
+    if (signed === null) return events;
+    const { opening, open } = this.textOf(this.thoughts);
+    open.encrypted = signed;
+    return [...events, ...opening, ...this.closeText(status)];
+  }
+
+  private closeText(status: "completed" | "incomplete"): ResponseEvent[] {
+    const { open } = this;
+    if (!open) return [];
     this.open = null;
-    const whole = toItem(item, status, true);
-    this.output.push(whole);
-    return [...this.closeContent(item), this.event("response.output_item.done", { output_index: item.outputIndex, item: whole })];
+    const isThought = open.kind === this.thoughts;
+    if (isThought && open.encrypted === null) open.encrypted = this.signatures.takeThoughts();
+    const item = toTextItem(open, status, true);
+    this.output[open.outputIndex] = item;
+    const { kind, grown, logprobs } = open;
+    const whole = { [kind === "refusal" ? "refusal" : "text"]: grown, ...(kind === "text" && { logprobs }) };
+    return [
+      this.event(`${EVENTS[kind]}.done`, { ...placeOf(open), ...whole }),
+      this.event(`${PART_EVENTS[kind]}.done`, { ...placeOf(open), part: toPart(open) }),
+      this.event("response.output_item.done", { output_index: open.outputIndex, item }),
+    ];
   }
 
-  private closeContent(item: OpenItem): ResponseEvent[] {
-    const { kind, name, grown } = item;
-    const place = this.place(item);
-    const done = (fields: Record<string, unknown>) => this.event(`${EVENTS[kind]}.done`, { ...place, ...fields });
-    if (kind === "call") return [done({ name, arguments: grown })];
-    if (kind === "custom") {
-      const input = inputOf(item);
-      return [...(item.isWrapped && input !== "" ? [this.deltaEvent(item, input)] : []), done({ input })];
-    }
-    const fields = { [kind === "refusal" ? "refusal" : "text"]: grown, ...(kind === "text" && { logprobs: [] }) };
-    return [done(fields), this.event(`${PART_EVENTS[kind]}.done`, { ...place, part: toPart(item) })];
+  private closeCall(call: Call, status: "completed" | "incomplete"): ResponseEvent[] {
+    // A call that never got a name is shown all the same, because it was paid for.
+    const opening = call.open === null ? this.openCall(call, "", false) : [];
+    const open = call.open as unknown as OpenCall;
+    const item = toCallItem(open, status, true);
+    this.output[open.outputIndex] = item;
+    return [...opening, ...this.closeInput(open), this.event("response.output_item.done", { output_index: open.outputIndex, item })];
   }
 
-  private place({ kind, id, outputIndex }: OpenItem): Record<string, unknown> {
-    const place = { item_id: id, output_index: outputIndex };
-    if (kind === "call" || kind === "custom") return place;
-    return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
+  private closeInput(call: OpenCall): ResponseEvent[] {
+    const done = (fields: Record<string, unknown>) => this.event(`${EVENTS[call.kind]}.done`, { ...placeOf(call), ...fields });
+    if (call.kind === "call") return [done({ name: call.name.name, arguments: call.grown })];
+    const input = inputOf(call);
+    return [...(call.isWrapped && input !== "" ? [this.deltaEvent(call, input)] : []), done({ input })];
+  }
+
+  private added(outputIndex: number, item: ResponseOutputItem): ResponseEvent {
+    return this.event("response.output_item.added", { output_index: outputIndex, item });
+  }
+
+  /** The place of the next item, in the order in which items began. */
+  private reserve(): number {
+    return this.output.push(null) - 1;
   }
 
   private response<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(status: Status, usage: Usage) {
     return toResponseObject(this.frame, {
       status,
-      output: [...this.output],
+      output: this.output.filter((item) => item !== null),
       usage,
       incompleteReason: incompleteReasonOf(this.finishReason),
       receipt: this.receipt,
@@ -189,16 +284,13 @@ export class ResponseEvents {
   }
 
   private event(type: string, fields: Record<string, unknown>): ResponseEvent {
-    return { type, sequence_number: this.nextSequence(), ...fields };
+    return { type, sequence_number: this.sequence++, ...fields };
   }
 }
 
-const PREFIXES = { text: "msg", refusal: "msg", reasoning: "rs", summary: "rs", call: "fc", custom: "ctc" } as const satisfies Record<
-  Kind,
-  string
->;
+const PREFIXES: Record<TextKind, "msg" | "rs"> = { text: "msg", refusal: "msg", reasoning: "rs", summary: "rs" };
 /** The event of a delta; with `.done` the event of the whole. */
-const EVENTS: Record<Kind, string> = {
+const EVENTS: Record<TextKind | CallKind, string> = {
   text: "response.output_text",
   refusal: "response.refusal",
   reasoning: "response.reasoning_text",
@@ -207,34 +299,52 @@ const EVENTS: Record<Kind, string> = {
   custom: "response.custom_tool_call_input",
 };
 /** Events of the item's part; calls have none. */
-const PART_EVENTS: Record<Kind, string | null> = {
+const PART_EVENTS: Record<TextKind, string> = {
   text: "response.content_part",
   refusal: "response.content_part",
   reasoning: "response.content_part",
   summary: "response.reasoning_summary_part",
-  call: null,
-  custom: null,
 };
 
-function toPart(item: OpenItem) {
-  if (item.kind === "summary") return { type: "summary_text", text: item.grown } as const;
-  if (item.kind === "reasoning") return { type: "reasoning_text", text: item.grown } as const;
-  return item.kind === "refusal" ? ({ type: "refusal", refusal: item.grown } as const) : textPart(item.grown);
+function logprobsIn(logprobs: unknown): readonly unknown[] {
+  return isRecord(logprobs) && Array.isArray(logprobs.content) ? logprobs.content : [];
 }
 
-function inputOf({ grown, isWrapped }: OpenItem): string {
+function placeOf({ kind, id, outputIndex }: Pick<OpenText | OpenCall, "kind" | "id" | "outputIndex">): Record<string, unknown> {
+  const place = { item_id: id, output_index: outputIndex };
+  if (kind === "call" || kind === "custom") return place;
+  return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
+}
+
+function toPart({ kind, grown, annotations, logprobs }: OpenText) {
+  if (kind === "summary") return { type: "summary_text", text: grown } as const;
+  if (kind === "reasoning") return { type: "reasoning_text", text: grown } as const;
+  return kind === "refusal" ? ({ type: "refusal", refusal: grown } as const) : textPart(grown, [...annotations], [...logprobs]);
+}
+
+function toTextItem(open: OpenText, status: "in_progress" | "completed" | "incomplete", isWhole: boolean): ResponseOutputItem {
+  const { id, kind, grown, encrypted } = open;
+  if (kind === "text" || kind === "refusal") {
+    const part =
+      kind === "text" ? textPart(grown, [...open.annotations], [...open.logprobs]) : ({ type: "refusal", refusal: grown } as const);
+    return { type: "message", id, role: "assistant", status, content: isWhole ? [part] : [] };
+  }
+  const signed = encrypted === null ? {} : { encrypted_content: encrypted };
+  // An item that only has what was signed holds no empty text.
+  const isEmpty = !isWhole || grown === "";
+  if (kind === "summary") {
+    return { type: "reasoning", id, status, summary: isEmpty ? [] : [{ type: "summary_text", text: grown }], content: [], ...signed };
+  }
+  return { type: "reasoning", id, status, summary: [], content: isEmpty ? [] : [{ type: "reasoning_text", text: grown }], ...signed };
+}
+
+function inputOf({ grown, isWrapped }: OpenCall): string {
   return isWrapped ? unwrapInput(grown) : grown;
 }
 
-function toItem(item: OpenItem, status: "in_progress" | "completed" | "incomplete", isWhole: boolean): ResponseOutputItem {
-  const { id, grown, kind, callId, name } = item;
-  if (kind === "call") return { type: "function_call", id, call_id: callId, name, arguments: grown, status };
-  if (kind === "custom") return { type: "custom_tool_call", id, call_id: callId, name, input: isWhole ? inputOf(item) : "", status };
-  if (kind === "summary")
-    return { type: "reasoning", id, status, summary: isWhole ? [{ type: "summary_text", text: grown }] : [], content: [] };
-  if (kind === "reasoning") {
-    return { type: "reasoning", id, status, summary: [], content: isWhole ? [{ type: "reasoning_text", text: grown }] : [] };
-  }
-  const part = kind === "refusal" ? ({ type: "refusal", refusal: grown } as const) : textPart(grown);
-  return { type: "message", id, role: "assistant", status, content: isWhole ? [part] : [] };
+function toCallItem(call: OpenCall, status: "in_progress" | "completed" | "incomplete", isWhole: boolean): ResponseOutputItem {
+  const { id, grown, kind, callId, name } = call;
+  const head = { id, call_id: callId, ...name };
+  if (kind === "call") return { type: "function_call", ...head, arguments: grown, status };
+  return { type: "custom_tool_call", ...head, input: isWhole ? inputOf(call) : "", status };
 }

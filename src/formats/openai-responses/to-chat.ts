@@ -1,9 +1,12 @@
 import { invalidInput } from "../../errors.js";
+import { isRecord } from "../../lib/json.js";
 import { withoutFields } from "../../lib/own-values.js";
 import { quoteStart } from "../../lib/quote-start.js";
+import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
-import { type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
+import { readSigned } from "./signatures.js";
+import { joinName, type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
 
 type Message = Record<string, unknown>;
 
@@ -36,6 +39,7 @@ const TYPE_CHARS_MAX = 64;
 const TYPES_TOLD_MAX = 8;
 
 const REFERENCE = "item_reference";
+const ENCRYPTED = "reasoning.encrypted_content";
 
 export interface ChatOfResponse {
   /** Not validated yet. */
@@ -50,7 +54,7 @@ export function toChat(input: ResponseInput, target: ResponseTarget): ChatOfResp
   const { format, verbosity } = input.text ?? {};
   const { kept, tools, choice, warnings } = offerTools(input, target);
   const { isNative } = target;
-  const { messages, leftOut } = toMessages(input, isNative);
+  const { messages, leftOut, warnings: repairs } = toMessages(input, isNative);
   const chat = {
     ...passed,
     messages,
@@ -60,15 +64,23 @@ export function toChat(input: ResponseInput, target: ResponseTarget): ChatOfResp
       ...(choice != null && { tool_choice: choice }),
       ...(input.parallel_tool_calls != null && { parallel_tool_calls: input.parallel_tool_calls }),
     }),
-    ...(input.top_logprobs != null && { logprobs: true, top_logprobs: input.top_logprobs }),
+    ...toLogprobs(input),
     ...(format != null && format.type !== "text" && { response_format: toResponseFormat(format) }),
     ...(verbosity != null && { verbosity }),
     ...(input.reasoning?.effort != null && { reasoning_effort: input.reasoning.effort }),
     // Other upstreams send reasoning unasked, and do not know the field.
     ...(isNative && wantsSummary(input) && { reasoning: { summary: input.reasoning?.summary ?? input.reasoning?.generate_summary } }),
+    // Kept for the upstream's own thoughts, which only such an upstream can sign.
+    ...(isNative && input.include?.includes(ENCRYPTED) && { include: [ENCRYPTED] }),
     ...(input.stream && { stream: true }),
   };
-  return { chat, tools: kept, warnings: [...warnings, ...explainLeftOut(leftOut)] };
+  return { chat, tools: kept, warnings: [...warnings, ...explainLeftOut(leftOut), ...repairs] };
+}
+
+/** The caller asks for them with their number, or by naming the field of the answer. */
+function toLogprobs({ top_logprobs: count, include }: ResponseInput): Message {
+  if (count == null && !include?.includes("message.output_text.logprobs")) return {};
+  return { logprobs: true, ...(count != null && { top_logprobs: count }) };
 }
 
 function toMessages({ instructions, input }: ResponseInput, isNative: boolean) {
@@ -76,8 +88,11 @@ function toMessages({ instructions, input }: ResponseInput, isNative: boolean) {
   if (instructions) writer.messages.push({ role: "system", content: instructions });
   if (typeof input === "string") writer.messages.push({ role: "user", content: input });
   else for (const [index, item] of input.entries()) writer.add(item, `input.${index}`);
-  if (writer.messages.length > 0) return writer;
-  throw invalidInput("holds nothing that a model could read: send at least one message", "input");
+  if (writer.messages.length === 0) throw invalidInput("holds nothing that a model could read: send at least one message", "input");
+  writer.signCalls();
+  // A chat's tool message holds text only; the other format has pictures in outputs.
+  const { messages, warnings } = repairHistory(writer.messages, { field: "input", showsMediaApart: !isNative });
+  return { messages, warnings, leftOut: writer.leftOut };
 }
 
 /** Calls and reasoning of one turn are separate items here, and one assistant message in a chat. */
@@ -87,6 +102,9 @@ class MessageWriter {
   readonly leftOut = new Map<string, number>();
   /** Calls that were left out: their results are left out too, because upstreams refuse a result without a call. */
   private readonly callsLeftOut = new Set<unknown>();
+  private readonly calls: Message[] = [];
+  /** What vendors signed with a call, by its id. */
+  private readonly signed = new Map<string, unknown>();
 
   constructor(private readonly isNative: boolean) {}
 
@@ -94,13 +112,17 @@ class MessageWriter {
     switch (item.type) {
       case undefined:
       case "message":
-        this.addMessage(item.role, toContent(item.content));
+        this.addMessage(item.role, this.toContent(item.content));
         return;
       case "function_call":
-        this.addCall(item.call_id, { type: "function", function: { name: item.name, arguments: item.arguments } });
+        this.addCall(item.call_id, {
+          type: "function",
+          function: { name: joinName(item), arguments: item.arguments },
+          ...(isRecord(item.extra_content) && { extra_content: item.extra_content }),
+        });
         return;
       case "custom_tool_call":
-        this.addCall(item.call_id, this.toCustomCall(item.name, item.input));
+        this.addCall(item.call_id, this.toCustomCall(joinName(item), item.input));
         return;
       case "function_call_output":
       case "custom_tool_call_output":
@@ -119,15 +141,25 @@ class MessageWriter {
 
   private addMessage(role: string, content: unknown): void {
     const last = this.messages.at(-1);
-    if (role === "assistant" && last?.role === "assistant" && last.content === null && last.tool_calls === undefined)
-      last.content = content;
+    if (role === "assistant" && last && isUnsaid(last)) last.content = content;
     else this.messages.push({ role, content });
   }
 
   private addCall(id: string, call: Message): void {
     const turn = this.assistantTurn();
+    const made = { id, ...call };
+    this.calls.push(made);
     turn.tool_calls ??= [];
-    (turn.tool_calls as unknown[]).push({ id, ...call });
+    (turn.tool_calls as unknown[]).push(made);
+  }
+
+  /** Signatures of calls may stand in an item behind them. */
+  signCalls(): void {
+    if (this.signed.size === 0) return;
+    for (const call of this.calls) {
+      const extra = this.signed.get(String(call.id));
+      if (extra !== undefined) call.extra_content ??= extra;
+    }
   }
 
   private toCustomCall(name: string, input: string): Message {
@@ -136,13 +168,23 @@ class MessageWriter {
   }
 
   private addOutput(callId: string, output: string | readonly ResponseContentPart[]): void {
-    if (!this.callsLeftOut.has(callId)) this.messages.push({ role: "tool", tool_call_id: callId, content: toContent(output) });
+    if (!this.callsLeftOut.has(callId)) this.messages.push({ role: "tool", tool_call_id: callId, content: this.toContent(output) });
   }
 
-  /** Falls back to the summary for reasoning without content. */
-  private addThoughts({ content, summary }: Thoughts): void {
+  /** Falls back to the summary for reasoning without content. Thoughts of one turn are in one message. */
+  private addThoughts({ content, summary, encrypted_content: encrypted }: Thoughts): void {
+    const { thoughts, calls } = readSigned(encrypted);
+    for (const [callId, extra] of calls) this.signed.set(callId, extra);
     const whole = textsOf(content).join("") || textsOf(summary).join("\n\n");
-    if (whole !== "") this.messages.push({ role: "assistant", content: null, reasoning_content: whole });
+    if (whole === "" && thoughts.length === 0) return;
+    const last = this.messages.at(-1);
+    // An item of signatures alone stands behind what it signs.
+    const turn = last?.role === "assistant" && (whole === "" || isUnsaid(last)) ? last : this.beginTurn();
+    if (whole !== "") {
+      const before = turn.reasoning_content;
+      turn.reasoning_content = typeof before === "string" ? `${before}\n\n${whole}` : whole;
+    }
+    if (thoughts.length > 0) turn.reasoning_details = [...((turn.reasoning_details as unknown[] | undefined) ?? []), ...thoughts];
   }
 
   private leaveOut(type: string, callId: unknown): void {
@@ -152,14 +194,26 @@ class MessageWriter {
 
   private assistantTurn(): Message {
     const last = this.messages.at(-1);
-    if (last?.role === "assistant") return last;
+    return last?.role === "assistant" ? last : this.beginTurn();
+  }
+
+  private beginTurn(): Message {
     const turn: Message = { role: "assistant", content: null };
     this.messages.push(turn);
     return turn;
   }
+
+  private toContent(content: string | readonly ResponseContentPart[]): unknown {
+    return typeof content === "string" ? content : content.map((part) => toPart(part, this.isNative));
+  }
 }
 
-type Thoughts = Pick<Extract<ResponseInputItem, { type: "reasoning" }>, "content" | "summary">;
+/** An assistant's message that has thoughts only. */
+function isUnsaid({ role, content, tool_calls: calls }: Message): boolean {
+  return role === "assistant" && content === null && calls === undefined;
+}
+
+type Thoughts = Pick<Extract<ResponseInputItem, { type: "reasoning" }>, "content" | "summary" | "encrypted_content">;
 
 function textsOf(parts: Thoughts["content"]): string[] {
   return (parts ?? []).map(({ text }) => text ?? "").filter((text) => text !== "");
@@ -172,14 +226,13 @@ function explainLeftOut(leftOut: ReadonlyMap<string, number>): readonly string[]
   return [`input: items of type ${types.join(", ")}${more} were left out: what such tools did cannot be told to this model.`];
 }
 
-function toContent(content: string | readonly ResponseContentPart[]): unknown {
-  return typeof content === "string" ? content : content.map(toPart);
-}
-
-function toPart(part: ResponseContentPart): Message {
+function toPart(part: ResponseContentPart, isNative: boolean): Message {
   switch (part.type) {
-    case "input_image":
-      return { type: "image_url", image_url: { url: part.image_url, ...(part.detail != null && { detail: part.detail }) } };
+    case "input_image": {
+      // A chat's finest detail is `high`.
+      const detail = part.detail === "original" && !isNative ? "high" : part.detail;
+      return { type: "image_url", image_url: { url: part.image_url, ...(detail != null && { detail }) } };
+    }
     case "input_file":
       return { type: "file", file: { file_data: part.file_data, ...(part.filename != null && { filename: part.filename }) } };
     case "input_audio":

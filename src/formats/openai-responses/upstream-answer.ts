@@ -13,17 +13,22 @@ interface SaidItems {
   readonly reasoning: string;
   readonly calls: readonly Loose[];
   readonly logprobs: readonly unknown[];
+  readonly annotations: readonly Loose[];
+  /** Thoughts that the upstream has encrypted, as `reasoning_details`. */
+  readonly signed: readonly Loose[];
 }
 
 /** Throws a ProviderError when the response failed or is incomplete. */
 export function toCompletion(response: Loose, secrets: Secrets): ChatCompletion {
-  const { text, refusal, reasoning, calls, logprobs } = toSaid(response.output);
+  const { text, refusal, reasoning, calls, logprobs, annotations, signed } = toSaid(response.output);
   const message = {
     role: "assistant",
     content: text === "" && (calls.length > 0 || refusal !== "") ? null : text,
     refusal: refusal === "" ? null : refusal,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
+    ...(signed.length > 0 && { reasoning_details: signed.map((detail, index) => ({ index, ...detail })) }),
     ...(calls.length > 0 && { tool_calls: calls }),
+    ...(annotations.length > 0 && { annotations }),
   };
   const finishReason = toFinishReason(response, calls.length > 0, secrets);
   return {
@@ -64,8 +69,24 @@ export function toSaid(output: unknown): SaidItems {
     refusal: parts.map(({ type, refusal }) => (type === "refusal" ? textOf(refusal) : "")).join(""),
     reasoning: items.map(thoughtsOf).filter(Boolean).join("\n\n"),
     calls: items.map(toCall).filter((call) => call !== null),
+    annotations: said.flatMap(({ annotations }) => recordsOf(annotations).map(toChatAnnotation)),
+    signed: items.map(toSignedThought).filter((detail) => detail !== null),
     logprobs: said.flatMap(({ logprobs }) => (Array.isArray(logprobs) ? logprobs : [])),
   };
+}
+
+/** A chat has an annotation's fields in an object of its type's name. */
+export function toChatAnnotation({ type, ...fields }: Loose): Loose {
+  return typeof type === "string" && type !== "" ? { type, [type]: fields } : fields;
+}
+
+/** The format of encrypted thoughts of such upstreams, as gateways name it. */
+export const SIGNED_FORMAT = "openai-responses-v1";
+
+/** One of `reasoning_details`, to be sent back unchanged; null for other items. */
+export function toSignedThought({ type, id, encrypted_content: data }: Loose): Loose | null {
+  if (type !== "reasoning" || typeof data !== "string" || data === "") return null;
+  return { type: "reasoning.encrypted", data, format: SIGNED_FORMAT, ...(typeof id === "string" && { id }) };
 }
 
 /** A call in the form of a chat message; null for other items. */

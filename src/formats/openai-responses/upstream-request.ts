@@ -1,8 +1,10 @@
 /** A chat as a request of OpenAI's Responses format, for an upstream that speaks it. */
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
+import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { refuse } from "../upstream-error.js";
+import { SIGNED_FORMAT } from "./upstream-answer.js";
 
 // Messages of a chat as items of the Responses format, where tool calls and their results are separate items.
 
@@ -16,13 +18,14 @@ interface ResponsesInput {
 /** Throws a ProviderError of status 400 for a part that no item can hold. */
 function toInput(messages: unknown): ResponsesInput {
   const writer = new InputWriter();
-  const all = recordsOf(messages);
+  // Outputs of tools hold pictures in this format.
+  const { messages: all, warnings } = repairHistory(recordsOf(messages), { field: "messages", showsMediaApart: false });
   // An empty input is invalid.
   const instructions = all.length > 1 ? instructionsOf(all[0]) : null;
   for (const [index, message] of all.entries()) {
     if (index > 0 || instructions === null) writer.add(message, `messages.${index}`);
   }
-  return { instructions, input: writer.items, warnings: [...writer.warnings] };
+  return { instructions, input: writer.items, warnings: [...warnings, ...writer.warnings] };
 }
 
 class InputWriter {
@@ -44,7 +47,11 @@ class InputWriter {
 
   private addTurn(message: Loose, path: string): void {
     const { content, refusal, tool_calls: calls, function_call: called } = message;
-    if (message.reasoning_content != null || message.reasoning != null) {
+    const signed = recordsOf(message.reasoning_details).filter(({ format }) => format === SIGNED_FORMAT);
+    for (const { id, data } of signed) {
+      this.items.push({ type: "reasoning", ...(typeof id === "string" && { id }), summary: [], encrypted_content: data });
+    }
+    if (signed.length === 0 && (message.reasoning_content != null || message.reasoning != null)) {
       this.warnings.add("messages.reasoning_content: earlier thoughts are not given to this upstream.");
     }
     const parts = typeof content === "string" ? textsOf(content) : recordsOf(content).map((part, index) => toSaidPart(part, path, index));
@@ -176,7 +183,7 @@ export function toResponsesRequest(body: ChatBody, upstreamModel: string, isStre
     ...toTools(body),
     ...toText(body),
     ...(typeof effort === "string" && { reasoning: { ...(isRecord(body.reasoning) ? body.reasoning : {}), effort } }),
-    ...(logprobs === true && { include: ["message.output_text.logprobs"], top_logprobs: topLogprobs ?? 0 }),
+    ...(logprobs === true && { include: [...textsIn(body.include), "message.output_text.logprobs"], top_logprobs: topLogprobs ?? 0 }),
     // Nothing is stored at an upstream unless the client asks for it.
     store: body.store === true,
     stream: isStreamed,
@@ -243,6 +250,10 @@ function toFormat(format: unknown): Loose {
   if (!isRecord(format)) return {};
   if (format.type !== "json_schema" || !isRecord(format.json_schema)) return { format: { type: format.type } };
   return { format: { type: "json_schema", ...format.json_schema } };
+}
+
+function textsIn(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function recordsOf(value: unknown): readonly Loose[] {

@@ -12,13 +12,24 @@ import { isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js"
 import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
-import { textOf, toCall, toFinishReason, toHead, toLogprobs, toSaid, toUsageObject } from "./upstream-answer.js";
+import {
+  textOf,
+  toCall,
+  toChatAnnotation,
+  toFinishReason,
+  toHead,
+  toLogprobs,
+  toSaid,
+  toSignedThought,
+  toUsageObject,
+} from "./upstream-answer.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 
 interface Call {
   /** The chat's index. */
   readonly index: number;
+  readonly callId: string;
   readonly isCustom: boolean;
   /** Part of its arguments has arrived. */
   hasGrown: boolean;
@@ -33,8 +44,10 @@ export class ResponsesEvents implements StreamFormat {
   private hasBegun = false;
   private hasText = false;
   private hasThoughts = false;
-  /** By output index. */
-  private readonly calls = new Map<unknown, Call>();
+  private hasCitations = false;
+  private readonly calls = new OpenCalls();
+  /** What was encrypted of thoughts that have left. */
+  private readonly signed = new Set<unknown>();
 
   constructor(
     private readonly secrets: Secrets,
@@ -63,6 +76,12 @@ export class ResponsesEvents implements StreamFormat {
         this.hasText = true;
         this.say(batch, { content: textOf(event.delta) }, logprobsOf(event));
         return false;
+      case "response.output_text.annotation.added":
+        if (isRecord(event.annotation)) {
+          this.hasCitations = true;
+          this.say(batch, { annotations: [toChatAnnotation(event.annotation)] });
+        }
+        return false;
       case "response.refusal.delta":
         this.hasText = true;
         this.say(batch, { refusal: textOf(event.delta) });
@@ -76,14 +95,14 @@ export class ResponsesEvents implements StreamFormat {
         if (this.hasThoughts) this.say(batch, { reasoning_content: "\n\n" });
         return false;
       case "response.output_item.added":
-        this.openCall(event, batch, false);
+        this.takeItem(event, batch, false);
         return false;
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         this.growCall(event, batch);
         return false;
       case "response.output_item.done":
-        this.openCall(event, batch, true);
+        this.takeItem(event, batch, true);
         return false;
       case "response.completed":
       case "response.incomplete":
@@ -95,24 +114,32 @@ export class ResponsesEvents implements StreamFormat {
     }
   }
 
-  /** Opens a call; for a finished one also sends arguments that were not streamed. */
-  private openCall({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean): void {
-    const call = isRecord(item) ? toCall(item) : null;
+  private takeItem({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean): void {
+    if (!isRecord(item)) return;
+    if (isDone) this.takeSigned(item, batch);
+    const call = toCall(item);
     if (call === null) return;
-    let open = this.calls.get(place);
+    let open = this.calls.find(item, place);
     if (!open) {
-      open = { index: this.calls.size, isCustom: call.type === "custom", hasGrown: false };
-      this.calls.set(place, open);
+      open = this.calls.add(item, place, call.type === "custom");
       this.say(batch, { tool_calls: [{ index: open.index, ...withoutInput(call) }] });
     }
-    if (!isDone || open.hasGrown) return;
-    this.sayInput(open, inputOf(call), batch);
+    // The end repeats arguments that were streamed.
+    if (isDone && !open.hasGrown) this.sayInput(open, inputOf(call), batch);
   }
 
-  private growCall({ output_index: place, delta }: Loose, batch: ChatChunk[]): void {
-    const open = this.calls.get(place);
+  /** Thoughts that the upstream has encrypted are complete with their item. */
+  private takeSigned(item: Loose, batch: ChatChunk[]): void {
+    const detail = toSignedThought(item);
+    if (detail === null || this.signed.has(detail.data)) return;
+    this.signed.add(detail.data);
+    this.say(batch, { reasoning_details: [{ index: this.signed.size - 1, ...detail }] });
+  }
+
+  private growCall(event: Loose, batch: ChatChunk[]): void {
+    const open = this.calls.find({ id: event.item_id }, event.output_index);
     if (!open) throw new ProviderError("invalid-response", "The upstream's stream goes on with a call that has not begun.");
-    this.sayInput(open, textOf(delta), batch);
+    this.sayInput(open, textOf(event.delta), batch);
   }
 
   private sayInput(open: Call, text: string, batch: ChatChunk[]): void {
@@ -125,13 +152,15 @@ export class ResponsesEvents implements StreamFormat {
   private finish(response: Loose, batch: ChatChunk[]): void {
     this.head = toHead({ ...this.head, created_at: this.head.created, ...response });
     const output = Array.isArray(response.output) ? response.output : [];
-    for (const [place, item] of output.entries()) this.openCall({ item, output_index: place }, batch, true);
-    const { text, refusal, reasoning } = toSaid(output);
+    // Places in this list may differ from those of the events, so items are known by their ids.
+    for (const item of output) this.takeItem({ item }, batch, true);
+    const { text, refusal, reasoning, annotations } = toSaid(output);
     // Throws for a failed response; its earlier chunks were passed on.
     const reason = toFinishReason(response, this.calls.size > 0, this.secrets);
     if (!this.hasThoughts && !this.hasText && reasoning !== "") this.say(batch, { reasoning_content: reasoning });
     if (!this.hasText && text !== "") this.say(batch, { content: text });
     if (!this.hasText && refusal !== "") this.say(batch, { refusal });
+    if (!this.hasCitations && annotations.length > 0) this.say(batch, { annotations });
     this.push(batch, { choices: [{ index: 0, delta: this.begin({}), finish_reason: reason }] });
     const usage = toUsageObject(response.usage);
     if (usage.usage) this.push(batch, { choices: [], ...usage }, toUsage(response.usage, this.onUnknownNames));
@@ -152,6 +181,33 @@ export class ResponsesEvents implements StreamFormat {
     const chunk = { ...toChunk({ ...this.head, object: "chat.completion.chunk", ...fields }), usage };
     batch.push(this.hasBegun || this.warnings.length === 0 ? chunk : { ...chunk, warnings: this.warnings });
     this.hasBegun = true;
+  }
+}
+
+/** Calls by the ids of their items, else by the ids of calls, else by their place: servers repeat places, or number the end's list anew. */
+class OpenCalls {
+  private readonly byItem = new Map<string, Call>();
+  private readonly byCallId = new Map<string, Call>();
+  /** The last one that began there. */
+  private readonly byPlace = new Map<unknown, Call>();
+  size = 0;
+
+  add({ id, call_id: callId }: Loose, place: unknown, isCustom: boolean): Call {
+    const call: Call = { index: this.size, callId: textOf(callId), isCustom, hasGrown: false };
+    this.size += 1;
+    if (textOf(id) !== "") this.byItem.set(textOf(id), call);
+    if (call.callId !== "") this.byCallId.set(call.callId, call);
+    if (place !== undefined) this.byPlace.set(place, call);
+    return call;
+  }
+
+  find({ id, call_id: callId }: Loose, place: unknown): Call | undefined {
+    const known = this.byItem.get(textOf(id)) ?? this.byCallId.get(textOf(callId));
+    if (known || place === undefined) return known;
+    const there = this.byPlace.get(place);
+    // Another call's id at the same place is another call.
+    const isOther = there !== undefined && textOf(callId) !== "" && there.callId !== "" && there.callId !== callId;
+    return isOther ? undefined : there;
   }
 }
 

@@ -41,6 +41,7 @@ const ChatToolCallInput = builder.inputType("ChatToolCallInput", {
     id: t.string({ required: true, description: "The ID that the model gave to the call." }),
     type: t.string({ defaultValue: "function", description: "The type of the tool." }),
     function: t.field({ type: ChatFunctionCallInput, required: true, description: "The called function." }),
+    extraContent: t.field({ type: "JSON", description: "`extraContent` of the call, as it was answered." }),
   }),
 });
 
@@ -111,6 +112,14 @@ const ChatMessageInput = builder.inputType("ChatMessageInput", {
     }),
     name: t.string({ description: "A name that distinguishes participants of the same role." }),
     toolCalls: t.field({ type: [ChatToolCallInput], description: "With the role ASSISTANT: the tool calls of the model." }),
+    reasoning: t.string({
+      description: "With the role ASSISTANT: the reasoning of the answer.",
+      extensions: { wireName: "reasoning_content" },
+    }),
+    reasoningDetails: t.field({
+      type: ["JSON"],
+      description: "With the role ASSISTANT: `reasoningDetails` of the answer. Some vendors demand it back before tool calls.",
+    }),
     toolCallId: t.string({ description: "With the role TOOL: the ID of the call that this message answers." }),
   }),
 });
@@ -236,13 +245,17 @@ export function toChatBody(input: Input): Record<string, unknown> {
 }
 
 function toMessage(message: MessageInput, index: number): Record<string, unknown> {
-  const { role, content, parts, name, toolCalls, toolCallId } = message;
+  const { role, content, parts, name, reasoning, reasoningDetails, toolCalls, toolCallId } = message;
   if (isPresent(content) && isPresent(parts)) throw invalidInput("A message has either content or parts.", `messages.${index}.parts`);
   return present({
     role,
     content: content ?? parts?.map(toPart),
     name,
-    tool_calls: toolCalls?.map((call) => ({ id: call.id, type: call.type ?? "function", function: call.function })),
+    reasoning_content: reasoning,
+    reasoning_details: reasoningDetails,
+    tool_calls: toolCalls?.map(({ id, type, function: called, extraContent }) =>
+      present({ id, type: type ?? "function", function: called, extra_content: extraContent }),
+    ),
     tool_call_id: toolCallId,
   });
 }

@@ -101,6 +101,7 @@ type ToolCallObject = NonNullable<ChatDelta["tool_calls"]>[number] & {
   readonly index?: unknown;
   readonly id?: unknown;
   readonly type?: unknown;
+  readonly extra_content?: unknown;
 };
 
 const ChatFunctionCall = builder.objectRef<NonNullable<ToolCallObject["function"]>>("ChatFunctionCall").implement({
@@ -135,6 +136,12 @@ const ChatToolCall = builder.objectRef<ToolCallObject>("ChatToolCall").implement
       description: "The called function.",
       resolve: (call) => call.function ?? null,
     }),
+    extraContent: t.field({
+      type: "JSON",
+      nullable: true,
+      description: "What the vendor signed with the call. Send it back unchanged with the call.",
+      resolve: (call) => call.extra_content ?? null,
+    }),
   }),
 });
 
@@ -149,6 +156,12 @@ const ChatMessage = builder.objectRef<ChatDelta>("ChatMessage").implement({
     }),
     content: t.string({ nullable: true, description: "The text of the message.", resolve: (message) => toText(message.content) }),
     reasoning: t.string({ nullable: true, description: "The reasoning of the model, when the upstream reports it.", resolve: toReasoning }),
+    reasoningDetails: t.field({
+      type: ["JSON"],
+      nullable: true,
+      description: "The reasoning with what its vendor signed. Send it back unchanged with the message.",
+      resolve: ({ reasoning_details: details }) => toList(details),
+    }),
     refusal: t.string({ nullable: true, description: "The model's refusal.", resolve: (message) => toText(message.refusal) }),
     toolCalls: t.field({
       type: [ChatToolCall],
@@ -307,6 +320,12 @@ builder.objectRef<ChatCompletionDeltaObject>("ChatCompletionDelta").implement({
       description: "The next fragment of the model's refusal.",
       resolve: ({ delta }) => toText(delta.refusal),
     }),
+    reasoningDetails: t.field({
+      type: ["JSON"],
+      nullable: true,
+      description: "Reasoning with what its vendor signed, when it is complete. Send it back unchanged with the message.",
+      resolve: ({ delta }) => toList(delta.reasoning_details),
+    }),
     toolCalls: t.field({
       type: [ChatToolCall],
       nullable: true,
@@ -381,4 +400,8 @@ function toReasoning(message: ChatDelta): string | null {
 
 function toToolCalls(message: ChatDelta): ToolCallObject[] | null {
   return Array.isArray(message.tool_calls) ? message.tool_calls : null;
+}
+
+function toList(value: unknown): unknown[] | null {
+  return Array.isArray(value) ? value.filter((each) => each != null) : null;
 }

@@ -3,7 +3,7 @@
  * (docs/spec/chat.md#responses).
  */
 
-import { outputTextOf, type ResponseObject } from "../../formats/openai-responses/answer.js";
+import { type FinishedResponse, outputTextOf } from "../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
@@ -98,7 +98,7 @@ const ResponseStatus = builder.enumType("ResponseStatus", {
   } as const,
 });
 
-const Response = builder.objectRef<ResponseObject>("Response").implement({
+const Response = builder.objectRef<FinishedResponse>("Response").implement({
   description: "A response of a model. `raw` contains the complete answer.",
   fields: (t) => ({
     id: t.id({ description: "The ID in the Responses format.", resolve: ({ id }) => id }),
@@ -110,7 +110,7 @@ const Response = builder.objectRef<ResponseObject>("Response").implement({
 });
 
 interface CreatedResponse {
-  readonly response: ResponseObject;
+  readonly response: FinishedResponse;
   readonly receipt: ReceiptObject;
 }
 

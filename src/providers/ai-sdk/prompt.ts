@@ -7,6 +7,7 @@ import type {
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
+import { repairHistory } from "../../formats/openai-chat/repair.js";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { append } from "../../lib/collections.js";
@@ -110,7 +111,11 @@ export interface Prompt {
 
 /** Throws a ProviderError of status 400 for content that a message cannot hold. Instructions come first, wherever they were. */
 export function toPrompt(body: ChatBody, traits: PromptTraits): Prompt {
-  return new PromptWriter(traits).write(Array.isArray(body.messages) ? body.messages.filter(isRecord) : []);
+  const stated = Array.isArray(body.messages) ? body.messages.filter(isRecord) : [];
+  // Outputs of tools hold pictures in this form.
+  const { messages, warnings } = repairHistory(stated, { field: "messages", showsMediaApart: false });
+  const { prompt, warnings: others } = new PromptWriter(traits).write(messages);
+  return { prompt, warnings: [...warnings, ...others] };
 }
 
 class PromptWriter {

@@ -34,6 +34,11 @@ export interface ChatTraits {
   readonly reasoning?: (effort: string, model: string) => VendorOptions | null;
   /** For packages that add reasoning and answer tokens: divides the bound of the call between them. */
   readonly thinkWithin?: (own: VendorOptions, tokens: number) => BoundThinking;
+  /**
+   * The options without thinking, for a vendor that demands its signed thoughts back before the calls of a turn that goes on. Absent: it
+   * does not.
+   */
+  readonly withoutThinking?: (own: VendorOptions) => VendorOptions;
   /** The equivalent of `parallel_tool_calls: false`. */
   readonly serialTools?: VendorOptions;
   readonly user?: (id: string) => VendorOptions;

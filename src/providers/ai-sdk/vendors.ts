@@ -70,6 +70,7 @@ export const VENDORS = {
     chat: {
       reasoning: claudeReasoning,
       thinkWithin: claudeThinkingWithin,
+      withoutThinking: claudeWithoutThinking,
       serialTools: { disableParallelToolUse: true },
       user: (userId) => ({ metadata: { userId } }),
       asksForJson: true,
@@ -261,6 +262,11 @@ function claudeThinkingWithin(own: VendorOptions, tokens: number): BoundThinking
   const budgetTokens = Math.min(asked, Math.floor(tokens / 2));
   if (budgetTokens < CLAUDE_BUDGET_MIN) return { own: { ...own, thinking: { type: "disabled" } }, answerTokens: tokens };
   return { own: { ...own, thinking: { ...thinking, budgetTokens } }, answerTokens: tokens - budgetTokens };
+}
+
+function claudeWithoutThinking(own: VendorOptions): VendorOptions {
+  const { thinking } = own;
+  return isRecord(thinking) && thinking.type !== "disabled" ? { ...own, thinking: { type: "disabled" } } : own;
 }
 
 const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {

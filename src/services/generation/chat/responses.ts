@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
-import { type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
+import { type Failure, type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
 import { responseFields } from "../../../formats/openai-responses/request.js";
 import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
 import { toChat } from "../../../formats/openai-responses/to-chat.js";
@@ -40,7 +40,8 @@ export interface ResponseStreamBatch {
 /** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
 export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
   readonly events: AsyncIterableIterator<ResponseStreamBatch>;
-  nextSequence(): number;
+  /** The events of a failure after the begin; `error` is the caller's. */
+  failed(error: Failure): readonly ResponseEvent[];
 }
 
 export class Responses {
@@ -78,7 +79,7 @@ export class Responses {
       notes: chat.notes ?? [],
       receipt: () => chat.receipt(),
       timing: () => chat.timing(),
-      nextSequence: () => events?.nextSequence() ?? 0,
+      failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
       events: mapBatches(chat, begin),
     };
   }
@@ -150,7 +151,11 @@ function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {
 
 function asChunk(completion: ChatCompletion): ChatChunkObject {
   const [choice] = completion.choices ?? [];
-  return { choices: choice ? [{ index: 0, delta: choice.message ?? null, finish_reason: choice.finish_reason ?? null }] : [] };
+  return {
+    choices: choice
+      ? [{ index: 0, delta: choice.message ?? null, logprobs: choice.logprobs, finish_reason: choice.finish_reason ?? null }]
+      : [],
+  };
 }
 
 function now(): number {

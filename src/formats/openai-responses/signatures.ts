@@ -1,0 +1,94 @@
+/**
+ * What a vendor signed in an answer (thoughts and calls), as the opaque `encrypted_content` of a reasoning item, and back. Clients return it
+ * unchanged; it holds nothing that a chat's client does not see, so it is encoded only.
+ */
+import { isRecord } from "../../lib/json.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
+import { JSON_BOUNDS } from "../../limits.js";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** Marks content of this gateway; other content belongs to another vendor. */
+const PREFIX = "sluice1.";
+/** Fields of `reasoning_details` that a vendor checks. */
+const SIGNED = ["signature", "data", "extra_content"] as const;
+/** Fields of a detail that arrive in pieces. */
+const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
+
+export interface Signed {
+  /** `reasoning_details` of the chat's message. */
+  readonly thoughts: readonly Loose[];
+  /** `extra_content` by call id. */
+  readonly calls: ReadonlyMap<string, Loose>;
+}
+
+export class Signatures {
+  /** By their `index`, or in order. */
+  private readonly thoughts = new Map<unknown, Record<string, unknown>>();
+  private readonly calls = new Map<string, Loose>();
+
+  /** `details` are `reasoning_details`, whole or in pieces. */
+  addThoughts(details: unknown): void {
+    if (!Array.isArray(details)) return;
+    for (const detail of details) if (isRecord(detail)) this.addThought(detail);
+  }
+
+  addCall(callId: string, extra: Loose): void {
+    this.calls.set(callId, extra);
+  }
+
+  /** The thoughts since the last time, if any of them is signed. */
+  takeThoughts(): string | null {
+    const thoughts = [...this.thoughts.values()];
+    if (!thoughts.some((thought) => SIGNED.some((name) => thought[name] != null))) return null;
+    this.thoughts.clear();
+    return encode({ thoughts });
+  }
+
+  /** Everything since the last time; null when nothing is signed. */
+  take(): string | null {
+    const thoughts = [...this.thoughts.values()].filter((thought) => SIGNED.some((name) => thought[name] != null));
+    if (thoughts.length === 0 && this.calls.size === 0) return null;
+    return encode({ ...(thoughts.length > 0 && { thoughts }), ...(this.calls.size > 0 && { calls: [...this.calls] }) });
+  }
+
+  private addThought(detail: Loose): void {
+    const key = detail.index ?? this.thoughts.size;
+    const known = this.thoughts.get(key);
+    if (!known) {
+      this.thoughts.set(key, { ...detail });
+      return;
+    }
+    for (const [name, value] of Object.entries(detail)) {
+      const before = known[name];
+      known[name] = GROWING.has(name) && typeof before === "string" && typeof value === "string" ? before + value : value;
+    }
+  }
+}
+
+/** Empty for content of another vendor. */
+export function readSigned(encrypted: unknown): Signed {
+  const { thoughts, calls } = decode(encrypted);
+  return {
+    thoughts: Array.isArray(thoughts) ? thoughts.filter(isRecord) : [],
+    calls: new Map(Array.isArray(calls) ? calls.filter(isCall) : []),
+  };
+}
+
+function isCall(entry: unknown): entry is [string, Loose] {
+  return Array.isArray(entry) && typeof entry[0] === "string" && isRecord(entry[1]);
+}
+
+function encode(content: Loose): string {
+  return PREFIX + Buffer.from(JSON.stringify(content)).toString("base64url");
+}
+
+function decode(encrypted: unknown): Loose {
+  if (typeof encrypted !== "string" || !encrypted.startsWith(PREFIX)) return {};
+  try {
+    const content: unknown = new BoundedJson(JSON_BOUNDS).parse(Buffer.from(encrypted.slice(PREFIX.length), "base64url").toString());
+    return isRecord(content) ? content : {};
+  } catch {
+    return {};
+  }
+}
