@@ -36,6 +36,8 @@ export interface KeyCaller {
   /** The key or an ancestor has a budget. */
   readonly hasBudget: boolean;
   readonly expiresAt: Date | null;
+  /** The address that the key was granted for (RFC 8707). Null or absent: not bound to one. */
+  readonly resource?: string | null;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }

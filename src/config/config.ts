@@ -87,6 +87,7 @@ export interface Config {
   readonly isForThisMachineOnly: boolean;
   /** Names and addresses without a port, in lower case, IPv6 without brackets. */
   readonly upstreamAllowHosts: readonly string[];
+  readonly readsClientDocuments: boolean;
   readonly trustProxyHops: number;
   /** Between the signal and the stop: requests are served, and readiness is refused. */
   readonly shutdownDelayMs: number;
@@ -186,6 +187,7 @@ const environment = z.object({
   MODELS_FILE: text.optional(),
   SANDBOX_MODELS: z.enum(["on", "off"]).default("on"),
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
+  CLIENT_ID_DOCUMENTS: z.enum(["on", "off"]).default("on"),
   TRUST_PROXY: wholeNumber(0, 100).default(0),
   SHUTDOWN_DELAY_MS: wholeNumber(0, SHUTDOWN_DELAY_MS_MAX).default(0),
   FAST_PATHS: z.enum(["on", "off"]).default("on"),
@@ -258,6 +260,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     vendors: toVendors(values),
     isForThisMachineOnly: isLocal,
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
+    readsClientDocuments: values.CLIENT_ID_DOCUMENTS === "on",
     trustProxyHops: values.TRUST_PROXY,
     shutdownDelayMs: values.SHUTDOWN_DELAY_MS,
     hasFastPaths: values.FAST_PATHS === "on",

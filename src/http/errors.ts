@@ -147,8 +147,11 @@ export function explain(error: unknown, scope: ErrorScope, what = "request", mor
   return reported;
 }
 
-/** Answers with the envelope; does nothing when the client is gone, and aborts an answer that has begun. */
-export function sendError(exchange: Exchange, error: unknown): void {
+/**
+ * Answers with the envelope; does nothing when the client is gone, and aborts an answer that has begun. A 401 names `resourceMetadata`
+ * (RFC 9728 5.1).
+ */
+export function sendError(exchange: Exchange, error: unknown, resourceMetadata?: string): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
   const reported = explain(error, exchange);
   if (exchange.res.headersSent) {
@@ -157,7 +160,11 @@ export function sendError(exchange: Exchange, error: unknown): void {
   }
   const body = Buffer.from(JSON.stringify(toErrorEnvelope(reported, exchange.requestId)));
   exchange.clearHeaders();
-  const headers = { ...headersOf(reported), "Content-Type": "application/json; charset=utf-8", "Cache-Control": "private, no-store" };
+  const headers = {
+    ...headersOf(reported, resourceMetadata),
+    "Content-Type": "application/json; charset=utf-8",
+    "Cache-Control": "private, no-store",
+  };
   sendRefusal(exchange, statusOf(reported.code), headers, body);
 }
 
@@ -176,11 +183,11 @@ export function toErrorAnswer(error: AppError, requestId: string): { statusCode:
   return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };
 }
 
-export function headersOf(error: AppError): Record<string, string> {
+export function headersOf(error: AppError, resourceMetadata?: string): Record<string, string> {
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.retryAfterSeconds);
   if (error.allow !== undefined) headers.Allow = error.allow.join(", ");
-  if (error.code === "UNAUTHORIZED") headers["WWW-Authenticate"] = challengeOf(error);
+  if (error.code === "UNAUTHORIZED") headers["WWW-Authenticate"] = challengeOf(error, resourceMetadata);
   if (error.code === "UPGRADE_REQUIRED") headers.Upgrade = "websocket";
   if (isNeverRetried(error)) headers["x-should-retry"] = "false";
   return headers;

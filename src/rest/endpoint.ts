@@ -41,6 +41,8 @@ interface EndpointInput<Body, Query, Params> {
    * permission. Default: any key or session.
    */
   readonly requires?: Requirement;
+  /** Address of the metadata of the protected resource, which a 401 names (RFC 9728 5.1). */
+  readonly resourceMetadata?: () => string;
   /** Agent runs may call it: it generates, or lists models. */
   readonly isForAgents?: boolean;
   /** The path's parameters, of which the handler gets none without this schema. */
@@ -82,7 +84,17 @@ export function createEndpoint(
   idempotency?: Idempotency,
 ): Endpoint {
   return (options) => {
-    const { isPublic = false, requires = requireCaller, isGeneration = false, params, body, form, query, handler } = options;
+    const {
+      isPublic = false,
+      requires = requireCaller,
+      isGeneration = false,
+      params,
+      body,
+      form,
+      query,
+      resourceMetadata,
+      handler,
+    } = options;
     const isBounded = isBoundedBy(options);
     const answer = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
@@ -126,7 +138,7 @@ export function createEndpoint(
           await answerOnce(idempotency, once, async () => sendAnswer(exchange, await handler(ctx, request)));
         }
       } catch (error) {
-        sendError(exchange, error);
+        sendError(exchange, error, resourceMetadata?.());
       } finally {
         allowance?.release();
       }

@@ -32,7 +32,7 @@ import { addMediaRoutes } from "./routes/media.js";
 import { addMetricsRoutes } from "./routes/metrics.js";
 import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
-import { addMetadataRoutes } from "./routes/oauth.js";
+import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addResponseRoutes } from "./routes/responses.js";
 import { addSessionRoutes } from "./routes/sessions.js";
@@ -149,6 +149,7 @@ function createRouter(
   addOpenAiVideoRoutes(route, endpoint, services);
   // Not REST, and so not part of its contract.
   addMcpRoutes(createRoute(router, log, "", undefined, direct), endpoint, services);
+  addProtectedResourceRoutes(route, services);
   const start = page({
     hasForms: false,
     handler: (_ctx, { session }) => {

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
+import { ProtectedResources } from "./access/protected-resources.js";
 import { RateLimits } from "./access/rate-limits.js";
 import { AccountDeletions } from "./account-data/deletion.js";
 import { AccountErasure } from "./account-data/erasure.js";
@@ -30,6 +31,9 @@ import { ApiKeys } from "./api-keys/api-keys.js";
 import { Apps } from "./authorizations/apps.js";
 import { AuthorizationCodes } from "./authorizations/authorization-codes.js";
 import { Authorizations } from "./authorizations/authorizations.js";
+import { ClientDocuments } from "./authorizations/client-documents.js";
+import { ClientRegistrations } from "./authorizations/client-registrations.js";
+import { Clients } from "./authorizations/clients.js";
 import { DeviceAuthorizations } from "./authorizations/device-authorizations.js";
 import { DeviceCodes, UserCodeGuesses } from "./authorizations/device-codes.js";
 import { Redemption } from "./authorizations/device-redemption.js";
@@ -236,9 +240,15 @@ export function createServices(
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
   const apps = new Apps(database, keyCache, clock);
-  const authorizationCodes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, clock);
+  const resources = new ProtectedResources(
+    () => addresses().baseUrl,
+    () => addresses().authUrl,
+  );
+  const clientRegistrations = new ClientRegistrations(deriveSecret("client registrations"), counters, clock);
+  const clientDocuments = new ClientDocuments(outbound, counters, clock, settings.readsClientDocuments);
+  const authorizationCodes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, resources, clock);
   const deviceAuthorizations = new DeviceAuthorizations({
-    ...{ database, accounts, apps, catalog, events, clock },
+    ...{ database, accounts, apps, resources, catalog, events, clock },
     codes: new DeviceCodes(database, deriveSecret("device codes"), clock),
     guesses: new UserCodeGuesses(counters),
     redemption: new Redemption(database, apiKeys, clock),
@@ -292,11 +302,14 @@ export function createServices(
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
     authorizations: new Authorizations({
-      ...{ database, accounts, apiKeys, apps, catalog, clock },
+      ...{ database, accounts, apiKeys, apps, resources, catalog, clock },
+      clients: new Clients(apps, clientRegistrations, clientDocuments),
       codes: authorizationCodes,
       issuer: () => addresses().authUrl,
     }),
     authorizationCodes,
+    clientDocuments,
+    clientRegistrations,
     bodies: new BodyBudget(settings.requestBodiesBytes),
     blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
@@ -326,8 +339,10 @@ export function createServices(
     mcp: new McpGateway({
       tools: createTools({ catalog, generations, text, images, speech, videos, mediaLinks }),
       calls: new ToolCalls(events),
+      resources,
       ownUrls: () => [addresses().baseUrl, addresses().authUrl],
     }),
+    protectedResources: resources,
     media,
     mediaLinks,
     mediaObjects,

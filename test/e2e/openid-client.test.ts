@@ -97,6 +97,7 @@ describe("the discovery document", () => {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,
       token_endpoint: `${issuer}/api/oauth/token`,
+      registration_endpoint: `${issuer}/api/oauth/register`,
       device_authorization_endpoint: `${issuer}/api/device/code`,
       userinfo_endpoint: `${issuer}/api/device/userinfo`,
       scopes_supported: ["profile", "balance", "usage"],
@@ -106,6 +107,7 @@ describe("the discovery document", () => {
       token_endpoint_auth_methods_supported: ["none"],
       code_challenge_methods_supported: ["S256"],
       authorization_response_iss_parameter_supported: true,
+      client_id_metadata_document_supported: true,
     });
   });
 

@@ -60,6 +60,12 @@ export async function createKey(app: TestApp, input: Readonly<Record<string, unk
   return answer.json<CreatedKey>();
 }
 
+/** The address that a key was granted for; null: not bound to one. */
+export async function resourceOf({ baseUrl }: TestApp, key: string): Promise<string | null> {
+  const answer = await createClient(baseUrl, key).post("/graphql", { query: "{ me { currentApiKey { resource } } }" });
+  return answer.json<{ data: { me: { currentApiKey: { resource: string | null } } } }>().data.me.currentApiKey.resource;
+}
+
 export interface UsageJson {
   readonly usage: readonly Record<string, unknown>[];
   readonly count: number;

@@ -288,7 +288,7 @@ describe("the lists", () => {
     const { authorizations } = app.services;
     const check = (caller: Caller, modelId: string) => {
       const terms = { models: [modelId] };
-      const input = { redirectUrl: "https://app.example/back", appKey: null, terms, state: null, codeChallenge: null };
+      const input = { redirectUrl: "https://app.example/back", clientId: null, resource: null, terms, state: null, codeChallenge: null };
       return authorizations.check({ caller } as Parameters<typeof authorizations.check>[0], input);
     };
     const person: SessionCaller = { kind: "session", accountId: owner.accountId, isOperator: false, sessionId: "" };

@@ -196,7 +196,7 @@ describe("a refused tool call", () => {
     const elsewhere = await createClient(app.baseUrl, app.key).get("/mcp");
 
     for (const refused of [nobody, stranger]) expectEnvelope(refused, 401, "UNAUTHORIZED");
-    expect(nobody.headers.get("www-authenticate")).toBe("Bearer");
+    expect(nobody.headers.get("www-authenticate")).toMatch(/^Bearer resource_metadata="http:[^"]+"$/);
     expectEnvelope(page, 403, "FORBIDDEN");
     for (const answer of [stream, end]) expectEnvelope(answer, 405, "METHOD_NOT_ALLOWED");
     expect(stream.headers.get("allow")).toBe("POST, OPTIONS");

@@ -162,6 +162,10 @@ export const ApiKey = builder.prismaObject("ApiKey", {
       resolve: async ({ appKeyId, name }, _args, ctx) =>
         appKeyId === null ? null : ((await appOf(ctx, appKeyId)) ?? { id: appKeyId, name }),
     }),
+    resource: t.exposeString("resource", {
+      nullable: true,
+      description: "The address that the key was granted for: `/mcp` or the base of the gateway. Null: not bound to one.",
+    }),
     redirectUrls: t.exposeStringList("redirectUrls", {
       description: "For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL.",
     }),

@@ -9,6 +9,7 @@ import {
   denyAuthorizationInput,
   type AuthorizationRequest as Request,
 } from "../../services/authorizations/authorizations.js";
+import type { UnverifiedClient as Client } from "../../services/authorizations/client-metadata.js";
 import { createAuthorizationRequestInput } from "../../services/authorizations/request-input.js";
 import { parseInput } from "../../services/requests/input.js";
 import { builder } from "../builder.js";
@@ -28,15 +29,35 @@ import {
   withoutNulls,
 } from "./grants.js";
 
+const UnverifiedClient = builder.objectRef<Client>("UnverifiedClient").implement({
+  description: "A client that registered itself, or whose client ID is the address of a document about it. Show it as unverified.",
+  fields: (t) => ({
+    name: t.exposeString("name", { nullable: true, description: "The name that the client gives itself. Null when it gives none." }),
+    documentHost: t.exposeString("documentHost", {
+      nullable: true,
+      description: "The host of the client's metadata document, in punycode. Null when the client registered itself.",
+    }),
+  }),
+});
+
 const AuthorizationRequest = builder.objectRef<Request>("AuthorizationRequest").implement({
   description: "An app's stored request for authorization by the signed-in person. Only the session that created it can decide it, once.",
   interfaces: [Node],
   extensions: nodesReadBy(async (ctx, ids) => byId(await ctx.services.authorizations.getMany(ctx, ids))),
   fields: (t) => ({
     app: t.expose("app", { type: App, nullable: true, description: `The requesting app. ${UNNAMED_APP} Show \`redirectHost\` instead.` }),
+    client: t.expose("client", {
+      type: UnverifiedClient,
+      nullable: true,
+      description: "The requesting client, when it described itself instead of sending an app key.",
+    }),
+    resource: t.exposeString("resource", {
+      nullable: true,
+      description: "The address that the key is for: this gateway's `/mcp`, or its base. Null: not bound to one.",
+    }),
     redirectHost: t.string({ description: "The host that receives the answer, in punycode.", resolve: ({ redirect }) => redirect.host }),
     isRedirectRegistered: t.exposeBoolean("isRedirectRegistered", {
-      description: "Whether the owner of the app has registered this redirect URL.",
+      description: "Whether the owner of the app, or the client, has registered this redirect URL.",
     }),
     asked: t.expose("asked", { type: GrantTerms, description: "The requested terms. The person may grant less." }),
     creditBudgetMax: t.field({
@@ -72,7 +93,9 @@ const CreateAuthorizationRequestInput = builder.inputType("CreateAuthorizationRe
   description: "Parameters that the app sent, the same as for `GET /authorize`.",
   fields: (t) => ({
     redirectUrl: t.string({ required: true, description: "The URL to redirect to." }),
-    appKey: t.string({ description: "The app key (`pk_`) of the requesting app. Omitted when the app does not identify itself." }),
+    appKey: t.string({
+      description: "The app key (`pk_`) or client ID of the requesting app. Omitted when the app does not identify itself.",
+    }),
     models: t.stringList({ description: "IDs or aliases of models. Omitted, null or empty: all models." }),
     creditBudget: t.field({ type: "Credits", description: "The total credits that the key can spend. Defaults to 5." }),
     expiresInDays: t.int({ description: `The lifetime of the key in days, 1 to ${GRANT_DAYS_MAX}. Defaults to ${GRANT_DAYS_DEFAULT}.` }),
@@ -81,6 +104,7 @@ const CreateAuthorizationRequestInput = builder.inputType("CreateAuthorizationRe
       description: "Permissions of the key on the account. Defaults to none. KEYS is never granted.",
     }),
     state: t.string({ description: "Returned to the app unchanged, at most 512 characters." }),
+    resource: t.string({ description: "The address that the key is for: this gateway's `/mcp`, or its base." }),
     codeChallenge: t.string({ description: "The S256 code challenge (PKCE). With it the answer is a code, otherwise a key." }),
   }),
 });
@@ -176,7 +200,11 @@ const ExchangeAuthorizationCodeInput = builder.inputType("ExchangeAuthorizationC
       extensions: { wireName: "redirect_uri" },
     }),
     codeVerifier: t.string({ required: true, description: "The PKCE code verifier, 43 to 128 characters." }),
-    appKey: t.string({ description: "The app key. Required when the code was requested with one.", extensions: { wireName: "client_id" } }),
+    appKey: t.string({
+      description: "The app key or client ID. Required when the code was requested with one.",
+      extensions: { wireName: "client_id" },
+    }),
+    resource: t.string({ description: "The address that the key is for, within the one that the code was requested for." }),
   }),
 });
 
@@ -198,8 +226,9 @@ builder.mutationField("exchangeAuthorizationCode", (t) =>
         description: "The code and its verifier.",
       }),
     },
-    resolve: async (_root, { input: { code, redirectUrl, codeVerifier, appKey } }, ctx) => {
-      const parameters = { code, redirect_uri: redirectUrl, code_verifier: codeVerifier, client_id: appKey ?? undefined };
+    resolve: async (_root, { input: { code, redirectUrl, codeVerifier, appKey, resource } }, ctx) => {
+      const optional = { client_id: appKey ?? undefined, resource: resource ?? undefined };
+      const parameters = { code, redirect_uri: redirectUrl, code_verifier: codeVerifier, ...optional };
       return { token: await ctx.services.authorizationCodes.exchange(ctx, parseInput(exchangeCodeInput, parameters)) };
     },
   }),

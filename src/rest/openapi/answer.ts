@@ -19,8 +19,8 @@ export interface Answer<By extends Sender = Sender, Schema extends z.ZodType = z
   readonly json: NamedSchema<Schema> | null;
   /** Further content types. */
   readonly types: readonly string[];
-  /** The only answer is 204, or 101 to a WebSocket (and 426 to other requests). Default: 200. */
-  readonly status?: 204 | 101;
+  /** The only answer is 201, 204, or 101 to a WebSocket (and 426 to other requests). Default: 200. */
+  readonly status?: 201 | 204 | 101;
   /** A redirect, beside the answer. */
   readonly redirect?: { readonly status: "302" | "303"; readonly why: string };
 }
@@ -35,6 +35,11 @@ export const EVENT_STREAM = "text/event-stream";
 /** JSON: the handler returns the value. Names are unique in the contract. */
 export function json<Schema extends z.ZodType>(name: string, schema: Schema): JsonAnswer<Schema> {
   return { by: "value", json: { name, schema }, types: [], name, schema };
+}
+
+/** The same with the status 201, for OAuth endpoints. */
+export function createdJson<Schema extends z.ZodType>(name: string, schema: Schema): JsonAnswer<Schema> {
+  return { ...json(name, schema), status: 201 };
 }
 
 /** JSON, or one of these content types, which the handler sends itself and then returns undefined. */

@@ -83,8 +83,9 @@ export interface Input {
   readonly reads?: { readonly body: z.ZodType; readonly form: FormOptions<unknown>; readonly isFile: true };
   /** Answers with HTML pages, also for errors, and parses its own forms. */
   readonly isPage?: true;
-  /** Also accepts its body as a form, and answers errors in the OAuth format. */
+  /** Also accepts its body as a form, unless `isJsonOnly`, and answers errors in the OAuth format. */
   readonly isOAuth?: true;
+  readonly isJsonOnly?: true;
 }
 
 /** Every handler has one. */

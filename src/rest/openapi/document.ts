@@ -193,7 +193,9 @@ function toSuccess({ json, types, status, redirect }: Answer, isGenerated: boole
     const schema = type === EVENT_STREAM ? {} : isText ? { type: "string" } : { type: "string", contentMediaType: type, format: "binary" };
     setOwnValue(content, type, { schema });
   }
-  const answered = { "200": { description: "The request succeeded.", ...(isGenerated && { headers: HEADER_REFERENCES }), content } };
+  const answered = {
+    [status ?? 200]: { description: "The request succeeded.", ...(isGenerated && { headers: HEADER_REFERENCES }), content },
+  };
   return { ...answered, ...(redirect && { [redirect.status]: { description: redirect.why } }) };
 }
 
@@ -225,14 +227,14 @@ function withExample(parameter: Json, { parameters }: Example): Json {
 }
 
 function requestBody(endpoint: Contract, example: Example): Json | null {
-  const { body: own, form: ownForm, isOAuth, reads } = endpoint;
+  const { body: own, form: ownForm, isOAuth, isJsonOnly, reads } = endpoint;
   const body = own ?? reads?.body;
   const form = ownForm ?? reads?.form;
   if (!body && !form) return null;
   const content: Record<string, Json> = {};
   const sent = example.body !== undefined && { example: example.body };
   if (body) content["application/json"] = { schema: withMaxCost(endpoint, toSchema(body, "input")), ...sent };
-  if (body && isOAuth) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
+  if (body && isOAuth && !isJsonOnly) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
   if (form) content["multipart/form-data"] = { schema: toFormSchema(endpoint, form, example.form ?? {}), example: example.form ?? {} };
   if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
   return { required: true, content };

@@ -1,12 +1,13 @@
 /**
- * The app that requests access: the name of its app key with the owner, or else the host of its redirect address, as nothing else is known
- * of an app that does not identify itself (docs/spec/authorization.md#app-keys).
+ * The app that requests access: the name of its app key with the owner; or the name that a client gives itself, marked as unverified; or
+ * the host of its redirect address, as nothing else is known of an app that does not identify itself (docs/spec/authorization.md#app-keys).
  */
 import type { App } from "../../services/authorizations/apps.js";
 import type { AuthorizationRequest } from "../../services/authorizations/authorizations.js";
+import type { UnverifiedClient } from "../../services/authorizations/client-metadata.js";
 import { type Html, html } from "./html.js";
 
-export type AskingApp = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered">;
+export type AskingApp = Pick<AuthorizationRequest, "app" | "client" | "redirect" | "isRedirectRegistered" | "resource">;
 
 /** Of an app's name. A host is shown in full, as its end identifies its owner. */
 const NAME_CHARS_SHOWN = 60;
@@ -14,8 +15,9 @@ const NAME_CHARS_SHOWN = 60;
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 
 /** Plain text on one line, cut to leave room for our own words; also for titles. */
-export function nameOf({ app, redirect }: Pick<AskingApp, "app" | "redirect">): string {
-  return app === null ? redirect.host : shownName(app.name);
+export function nameOf({ app, client, redirect }: Pick<AskingApp, "app" | "client" | "redirect">): string {
+  if (app !== null) return shownName(app.name);
+  return client?.name == null ? redirect.host : `${shownName(client.name)} (unverified app)`;
 }
 
 export function shownName(name: string): string {
@@ -29,13 +31,24 @@ export function ownerOf({ owner: { handle, githubUsername } }: App): Html {
 }
 
 /** The app and the redirect address, with a warning when it is not registered. */
-export function whoAsks({ app, redirect, isRedirectRegistered }: AskingApp): Html {
+export function whoAsks({ app, client, redirect, isRedirectRegistered, resource }: AskingApp): Html {
   const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
-  const rows = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
+  const target = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
+  const rows = resource === null ? target : html`${target}<dt>Wants a key for</dt><dd>${resource}</dd>`;
+  if (client !== null) return whoClaims(client, rows, destination);
   if (app === null) {
     return html`<dl>${rows}</dl>
 <p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;
   }
   return html`<dl><dt>Made by</dt><dd>${ownerOf(app)}</dd>${rows}</dl>
 ${isRedirectRegistered ? "" : html`<p class="note">This app has not registered where it sends you. The key goes to ${destination}: continue only if you trust that.</p>`}`;
+}
+
+/** A client that describes itself. The host of its document is known, but a program on this device can use the document of another. */
+function whoClaims({ name, documentHost }: UnverifiedClient, rows: Html, destination: Html): Html {
+  const named = name === null ? "" : html`<dt>Calls itself</dt><dd><bdi>${shownName(name)}</bdi></dd>`;
+  const described = documentHost === null ? "" : html`<dt>Described at</dt><dd>${documentHost}</dd>`;
+  const claim = name === null ? "It does not say who it is." : "It has chosen its name itself.";
+  return html`<dl>${named}${described}${rows}</dl>
+<p class="note"><strong>Unverified app.</strong> ${claim} The key goes to ${destination}: continue only if you have just come from there.</p>`;
 }

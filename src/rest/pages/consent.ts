@@ -35,7 +35,7 @@ interface Consent {
 }
 
 function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
-  const { redirect, asked, creditBudgetMax } = request;
+  const { client, redirect, asked, creditBudgetMax } = request;
   const name = nameOf(request);
   const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
 <div class="who"><span>Signed in as ${whoIsAsked(person)}</span>
@@ -44,7 +44,7 @@ ${whoAsks(request)}
 <form method="post" action="${base}/authorize">
 ${hiddenFields(formToken, returnTo)}
 <input type="hidden" name="request_id" value="${request.id}">
-${decisionFields({ asked, creditBudgetMax, balance, person, models, refused })}
+${decisionFields({ asked, isUnverified: client !== null, creditBudgetMax, balance, person, models, refused })}
 </form>`;
   return { title: `Let ${name} spend your credits?`, body, formTargets: formTargetsOf(redirect) };
 }

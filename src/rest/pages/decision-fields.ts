@@ -15,6 +15,8 @@ import { countOf, credits, days, moment } from "./words.js";
 /** The request and the deciding person. */
 export interface Decision {
   readonly asked: GrantTerms;
+  /** True: permissions are not ticked, as clients that register ask for every one. */
+  readonly isUnverified?: boolean;
   /** Nanocredits: the most that can be granted. */
   readonly creditBudgetMax: bigint;
   /** Nanocredits of the account. */
@@ -115,13 +117,13 @@ ${permissions.map((name) => choice("checkbox", "permissions", name, entered.perm
 </fieldset>`;
 }
 
-function fromAsked({ asked, creditBudgetMax }: Decision): Entered {
+function fromAsked({ asked, isUnverified = false, creditBudgetMax }: Decision): Entered {
   return {
     isEveryModel: asked.models === null,
     models: new Set(asked.models ?? []),
     budget: formatNanocredits(creditBudgetMax),
     expiry: String(asked.expiresInDays),
-    permissions: new Set(asked.permissions),
+    permissions: new Set(isUnverified ? [] : asked.permissions),
   };
 }
 

@@ -42,6 +42,7 @@ const apiKey = json(
       .object({ id: z.string(), name: z.string() })
       .nullable()
       .describe("The app that the key was granted to, identified by its app key."),
+    resource: nullableText.describe("The address that the key was granted for: `/mcp` or the base of the gateway. Null: not bound to one."),
     redirectUrls: z.array(z.string()).describe("For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL."),
   }),
 );
@@ -137,11 +138,11 @@ function toCreatedApiKey(row: ApiKeyRow, key: string) {
 
 function toApiKey(row: ApiKeyRow) {
   const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
-  const { parentId, origin, app, redirectUrls } = row;
+  const { parentId, origin, app, resource, redirectUrls } = row;
   const creditBudget = toCreditBudget(row);
   return {
     ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
-    ...{ createdAt, lastUsedAt, parentId, origin, app, redirectUrls },
+    ...{ createdAt, lastUsedAt, parentId, origin, app, resource, redirectUrls },
   };
 }
 

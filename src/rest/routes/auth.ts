@@ -8,7 +8,7 @@ import { addIntegrationPages } from "../pages/integrations.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";
 import { addSignInPages } from "../pages/sign-in.js";
 import type { Route } from "../route.js";
-import { addDeviceRoutes, addMetadataRoutes, addTokenRoutes } from "./oauth.js";
+import { addDeviceRoutes, addMetadataRoutes, addRegistrationRoutes, addTokenRoutes } from "./oauth.js";
 
 export interface AuthEndpoints {
   readonly endpoint: Endpoint;
@@ -20,6 +20,7 @@ export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: 
   addSignInPages(route, endpoints.page, services);
   addAuthorizeRoutes(route, endpoints.page, services);
   addTokenRoutes(route, endpoints.oauth, services);
+  addRegistrationRoutes(route, endpoints.oauth, services);
   addMetadataRoutes(route, services);
   addDeviceRoutes(route, endpoints, services);
   addDevicePages(route, endpoints.page, services);

@@ -37,6 +37,8 @@ export function addMcpRoutes(route: Route, endpoint: Endpoint, { mcp }: Pick<Ser
     POST: endpoint({
       id: null,
       isForAgents: true,
+      requires: (ctx) => mcp.assertUsable(ctx),
+      resourceMetadata: () => mcp.metadataUrl,
       // The protocol server checks the rest.
       body: z.looseObject({}),
       handler: async (ctx, { body, exchange }) => {

@@ -1,9 +1,12 @@
 /** Endpoints for OAuth clients: the device flow, the token endpoint of every grant, and the discovery document. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
+import { MCP_PATH, RESOURCE_METADATA_PATH, type ResourceMetadata } from "../../services/access/protected-resources.js";
 import type { UserInfoClaims } from "../../services/accounts/profiles.js";
 import { GRANTABLE_PERMISSIONS } from "../../services/api-keys/grant-terms.js";
 import { exchangeCodeInput, type IssuedToken } from "../../services/authorizations/authorization-codes.js";
+import { registerClientInput } from "../../services/authorizations/client-metadata.js";
+import type { RegisteredClient } from "../../services/authorizations/client-registrations.js";
 import {
   createDeviceAuthorizationInput,
   type DeviceAuthorizations,
@@ -16,7 +19,7 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
 import { openEndpoint } from "../open-endpoint.js";
-import { json, type ResultOf } from "../openapi/answer.js";
+import { createdJson, json, type ResultOf } from "../openapi/answer.js";
 import { amount, nullableText } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 
@@ -47,6 +50,7 @@ const codeRequest = z.object({
 const deviceCodeRequest = z.object({
   device_code: redeemDeviceCodeInput.shape.deviceCode,
   client_id: redeemDeviceCodeInput.shape.clientId,
+  resource: redeemDeviceCodeInput.shape.resource,
   /** Optional here, as there is only one grant. */
   grant_type: z
     .string()
@@ -126,10 +130,10 @@ export function addDeviceRoutes(
 /** For the common token endpoint, and for the devices' own. */
 function deviceCodeGrant(deviceAuthorizations: DeviceAuthorizations): TokenGrant {
   return async (ctx, parameters) => {
-    const { device_code, client_id, grant_type } = parseInput(deviceCodeRequest, parameters);
+    const { device_code, client_id, resource, grant_type } = parseInput(deviceCodeRequest, parameters);
     if (grant_type && grant_type !== DEVICE_CODE_GRANT)
       throw new OAuthError("unsupported_grant_type", `grant_type must be ${DEVICE_CODE_GRANT}.`);
-    return toTokenAnswer(await deviceAuthorizations.redeem(ctx, { deviceCode: device_code, clientId: client_id }));
+    return toTokenAnswer(await deviceAuthorizations.redeem(ctx, { deviceCode: device_code, clientId: client_id, resource }));
   };
 }
 
@@ -144,6 +148,7 @@ const tokenRequest = z.looseObject({
   code_verifier: text,
   client_id: text,
   device_code: text,
+  resource: text.describe("The address that the key is for: this gateway's `/mcp`, or its base (RFC 8707)."),
 });
 
 type Needed = Pick<Services, "authorizationCodes" | "deviceAuthorizations">;
@@ -162,7 +167,7 @@ export function addTokenRoutes(route: Route, oauth: OAuthEndpoint, { authorizati
       tag: "Authorization",
       summary: "Exchanges an authorization code, or a device code, for a key (RFC 6749).",
       description:
-        "`grant_type` is `authorization_code`, with `code`, `redirect_uri`, `code_verifier` and, when it was sent before, the app key as `client_id`; or `urn:ietf:params:oauth:grant-type:device_code`, with `device_code`. A code can be exchanged once within 10 minutes. A second exchange revokes the key that it was exchanged for.",
+        "`grant_type` is `authorization_code`, with `code`, `redirect_uri`, `code_verifier` and, when one was sent before, the same `client_id`; or `urn:ietf:params:oauth:grant-type:device_code`, with `device_code`. A code can be exchanged once within 10 minutes. A second exchange revokes the key that it was exchanged for.",
       answer: token,
       example: { body: { grant_type: DEVICE_CODE_GRANT, device_code: "The device_code of POST /api/device/code" } },
       body: tokenRequest,
@@ -183,7 +188,11 @@ const authorizationServer = json(
 );
 
 /** `path` follows the well-known part: the path of the issuer, if any (RFC 8414 3.1). */
-export function addMetadataRoutes(route: Route, { authorizations }: Pick<Services, "authorizations">, path = ""): void {
+export function addMetadataRoutes(
+  route: Route,
+  { authorizations, clientDocuments }: Pick<Services, "authorizations" | "clientDocuments">,
+  path = "",
+): void {
   route(`/.well-known/oauth-authorization-server${path}`, {
     GET: openEndpoint({
       id: "getAuthorizationServer",
@@ -192,10 +201,108 @@ export function addMetadataRoutes(route: Route, { authorizations }: Pick<Service
       answer: authorizationServer,
       handler: (exchange) => {
         exchange.setHeaders({ "Cache-Control": "public, max-age=300" });
-        return toAuthorizationServerMetadata(authorizations.issuer);
+        return toAuthorizationServerMetadata(authorizations.issuer, clientDocuments.isSupported);
       },
     }),
   });
+}
+
+// Clients that register themselves (RFC 7591), and what clients learn of the gateway as a protected resource (RFC 9728).
+
+const registeredClient = createdJson(
+  "RegisteredClient",
+  z.object({
+    client_id: z.string().describe("Send it to /authorize and to the token endpoint."),
+    client_id_issued_at: amount.describe("Seconds since 1970. A registration is good for 400 days."),
+    client_name: z.string().optional(),
+    redirect_uris: z.array(z.string()),
+    grant_types: z.array(z.string()),
+    response_types: z.array(z.string()),
+    token_endpoint_auth_method: z.literal("none"),
+  }),
+);
+
+export function addRegistrationRoutes(
+  route: Route,
+  oauth: OAuthEndpoint,
+  { clientRegistrations }: Pick<Services, "clientRegistrations">,
+): void {
+  route("/api/oauth/register", {
+    POST: oauth({
+      id: "registerClient",
+      tag: "Authorization",
+      summary: "Registers an app that asks people for access (RFC 7591). Needs no key.",
+      description:
+        "For MCP clients, which register by themselves. The consent page calls the app unverified; an app with an app key does not register. Fields that are not listed are ignored.",
+      answer: registeredClient,
+      example: { body: { client_name: "My app", redirect_uris: ["http://127.0.0.1/callback"] } },
+      body: registerClientInput,
+      isJsonOnly: true,
+      refusedAs: (param) => (param?.startsWith("redirect_uris") ? "invalid_redirect_uri" : "invalid_client_metadata"),
+      handler: async (ctx, body) => toRegistrationAnswer(await clientRegistrations.register(ctx, body)),
+    }),
+  });
+}
+
+const protectedResource = json(
+  "ProtectedResource",
+  z.object({
+    resource: z.string(),
+    authorization_servers: z.array(z.string()),
+    scopes_supported: z.array(z.string()),
+    bearer_methods_supported: z.array(z.string()),
+    resource_name: z.string(),
+  }),
+);
+
+export function addProtectedResourceRoutes(route: Route, { protectedResources }: Pick<Services, "protectedResources">): void {
+  const add = (path: string, id: string, summary: string, metadata: () => ResourceMetadata) =>
+    route(path, {
+      GET: openEndpoint({
+        id,
+        tag: "Authorization",
+        summary,
+        answer: protectedResource,
+        handler: (exchange) => {
+          exchange.setHeaders({ "Cache-Control": "public, max-age=300" });
+          return toProtectedResource(metadata());
+        },
+      }),
+    });
+  add(
+    RESOURCE_METADATA_PATH + MCP_PATH,
+    "getMcpResource",
+    "Returns the metadata of /mcp as a protected resource (RFC 9728).",
+    () => protectedResources.mcpMetadata,
+  );
+  add(
+    RESOURCE_METADATA_PATH,
+    "getGatewayResource",
+    "Returns the metadata of the gateway as a protected resource (RFC 9728).",
+    () => protectedResources.gatewayMetadata,
+  );
+}
+
+function toProtectedResource({ resource, authorizationServer, name }: ResourceMetadata): ResultOf<typeof protectedResource> {
+  return {
+    resource,
+    authorization_servers: [authorizationServer],
+    scopes_supported: [...GRANTABLE_PERMISSIONS],
+    bearer_methods_supported: ["header"],
+    resource_name: name,
+  };
+}
+
+function toRegistrationAnswer({ id, name, redirectUrls, issuedAt }: RegisteredClient): ResultOf<typeof registeredClient> {
+  return {
+    client_id: id,
+    client_id_issued_at: issuedAt,
+    ...(name !== null && { client_name: name }),
+    redirect_uris: [...redirectUrls],
+    grant_types: ["authorization_code"],
+    response_types: ["code"],
+    token_endpoint_auth_method: "none",
+  };
 }
 
 function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken): ResultOf<typeof token> {
@@ -203,11 +310,12 @@ function toTokenAnswer({ accessToken, scope, expiresIn }: IssuedToken): ResultOf
 }
 
 /** RFC 8414 2. `issuer` is the authorization host's address. */
-function toAuthorizationServerMetadata(issuer: string) {
+function toAuthorizationServerMetadata(issuer: string, readsClientDocuments: boolean) {
   return {
     issuer,
     authorization_endpoint: `${issuer}/authorize`,
     token_endpoint: `${issuer}/api/oauth/token`,
+    registration_endpoint: `${issuer}/api/oauth/register`,
     device_authorization_endpoint: `${issuer}/api/device/code`,
     userinfo_endpoint: `${issuer}/api/device/userinfo`,
     scopes_supported: GRANTABLE_PERMISSIONS,
@@ -218,6 +326,7 @@ function toAuthorizationServerMetadata(issuer: string) {
     token_endpoint_auth_methods_supported: ["none"],
     code_challenge_methods_supported: ["S256"],
     authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: readsClientDocuments,
   };
 }
 

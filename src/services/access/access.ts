@@ -152,8 +152,14 @@ export function assertOneAuthorization(rawHeaders: readonly string[]): void {
   if (count > 1) throw invalidInput("The Authorization header was sent more than once.", "Authorization");
 }
 
-/** `WWW-Authenticate` of a 401 (RFC 6750, 3), without an error for a request that had no credential. */
-export function challengeOf({ message, isCredentialRefused }: AppError): string {
-  if (!isCredentialRefused) return "Bearer";
-  return `Bearer error="invalid_token", error_description="${headerText("quoted", message)}"`;
+/**
+ * `WWW-Authenticate` of a 401 (RFC 6750, 3), without an error for a request that had no credential. `resourceMetadata` says where clients
+ * learn how to sign in (RFC 9728 5.1).
+ */
+export function challengeOf({ message, isCredentialRefused }: AppError, resourceMetadata?: string): string {
+  const parameters = [
+    ...(isCredentialRefused ? ['error="invalid_token"', `error_description="${headerText("quoted", message)}"`] : []),
+    ...(resourceMetadata === undefined ? [] : [`resource_metadata="${headerText("quoted", resourceMetadata)}"`]),
+  ];
+  return parameters.length === 0 ? "Bearer" : `Bearer ${parameters.join(", ")}`;
 }

@@ -141,6 +141,7 @@ export class ApiKeyCache {
       modelLists: worth.modelLists,
       hasBudget: worth.creditBudget !== null,
       expiresAt: worth.expiresAt,
+      resource: row.resource,
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }

@@ -24,6 +24,8 @@ export interface ApiKeyRow {
   readonly origin: "created" | "redirect_flow" | "device_flow";
   /** The app that it was granted to, by its app key; null: no app, or one that did not identify itself. */
   readonly app: { readonly id: string; readonly name: string } | null;
+  /** The address that it was granted for (RFC 8707); null: not bound to one. */
+  readonly resource: string | null;
   /** Of an app key: allowed redirect addresses. Empty: any safe address. */
   readonly redirectUrls: readonly string[];
 }
@@ -70,6 +72,7 @@ export class ApiKeyRows {
       revokedAt: row.revokedAt,
       origin: row.origin,
       app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
+      resource: row.resource,
       redirectUrls: row.redirectUrls,
     };
   }

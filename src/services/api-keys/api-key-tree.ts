@@ -45,6 +45,7 @@ export const KEY_ROW = {
   start: true,
   origin: true,
   appKeyId: true,
+  resource: true,
   redirectUrls: true,
   parentId: true,
   lastUsedAt: true,

@@ -49,6 +49,7 @@ interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allo
   readonly expiresIn: number | null;
   readonly origin?: KeyGrant["origin"];
   readonly appKeyId?: string | null;
+  readonly resource?: string | null;
   /** The parent key; absent: made by a session. */
   readonly parent?: KeyRow | undefined;
 }
@@ -69,6 +70,8 @@ export interface KeyGrant {
   /** The app's name, or the host of its redirect address. */
   readonly name: string;
   readonly terms: GrantTerms;
+  /** The address that the key is for (RFC 8707); absent or null: not bound to one. */
+  readonly resource?: string | null;
 }
 
 /** The parts of a database client or transaction that making a key needs. */

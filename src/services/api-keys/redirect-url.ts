@@ -48,7 +48,7 @@ export const redirectUrls = z
   .transform((texts) => [...new Set(texts)]);
 
 /** Parses the address; a string is the fault. */
-function readRedirectUrl(text: string): RedirectUrl | string {
+export function readRedirectUrl(text: string): RedirectUrl | string {
   if (text.length > REDIRECT_URL_CHARS_MAX) return `is longer than ${REDIRECT_URL_CHARS_MAX} characters`;
   if (text.includes("#")) return "must not have a fragment";
   if (!CHARACTERS.test(text)) return "holds a character that must be percent-encoded; a host in other letters is written in punycode";

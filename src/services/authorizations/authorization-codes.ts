@@ -9,12 +9,13 @@ import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationCodeModel } from "../../store/generated/prisma/models.js";
+import type { ProtectedResources } from "../access/protected-resources.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
 import { fromStoredTerms, type GrantablePermission, type StoredTerms, toStoredTerms } from "../api-keys/grant-terms.js";
 import type { Apps } from "./apps.js";
 import { AUTHORIZATION_CODE_ATTEMPTS_MAX, AUTHORIZATION_CODE_KEPT_HOURS, AUTHORIZATION_CODE_SECONDS } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
-import { pkceText } from "./request-input.js";
+import { pkceText, resourceText } from "./request-input.js";
 
 const CODE_BYTES = 32;
 const TEXT_CHARS_MAX = 4_096;
@@ -25,11 +26,14 @@ export const exchangeCodeInput = z.object({
   redirect_uri: z.string().min(1).max(TEXT_CHARS_MAX),
   client_id: z.string().max(TEXT_CHARS_MAX).optional(),
   code_verifier: pkceText,
+  resource: resourceText.optional(),
 });
 export type ExchangeCodeInput = z.output<typeof exchangeCodeInput>;
 
 export interface CodeGrant {
   readonly grant: KeyGrant;
+  /** Of a client without an app key; null: none. */
+  readonly clientId: string | null;
   readonly redirectUrl: string;
   readonly codeChallenge: string;
 }
@@ -52,13 +56,18 @@ export class AuthorizationCodes {
     private readonly secret: Buffer,
     private readonly apiKeys: ApiKeys,
     private readonly apps: Apps,
+    private readonly resources: ProtectedResources,
     private readonly clock: Clock,
   ) {}
 
   /** Issues a code, whose text is not stored. Not exposed by GraphQL or REST: a person has approved. */
-  async issue({ grant, redirectUrl, codeChallenge }: CodeGrant, writer: Pick<DatabaseClient, "authorizationCode">): Promise<string> {
+  async issue(
+    { grant, clientId, redirectUrl, codeChallenge }: CodeGrant,
+    writer: Pick<DatabaseClient, "authorizationCode">,
+  ): Promise<string> {
     const code = randomBytes(CODE_BYTES).toString("base64url");
     const now = this.clock.now();
+    const { name, terms, resource = null } = grant;
     await writer.authorizationCode.deleteMany({ where: { expiresAt: { lt: later(now, -AUTHORIZATION_CODE_KEPT_HOURS * 3600) } } });
     await writer.authorizationCode.create({
       data: {
@@ -67,7 +76,7 @@ export class AuthorizationCodes {
         appKeyId: grant.appKeyId,
         redirectUrl,
         codeChallenge,
-        grant: { name: grant.name, terms: toStoredTerms(grant.terms) } satisfies StoredGrant as object,
+        grant: { name, terms: toStoredTerms(terms), clientId, resource } satisfies StoredGrant as object,
         createdAt: now,
         expiresAt: later(now, AUTHORIZATION_CODE_SECONDS),
       },
@@ -104,15 +113,17 @@ export class AuthorizationCodes {
     }
     if (row.expiresAt <= this.clock.now()) return refused("The code has expired.");
     if (row.failedAttempts >= AUTHORIZATION_CODE_ATTEMPTS_MAX) return refused("The code has been tried too often.");
-    const objection = objectionTo(row, input, client);
+    const { name, terms: stored, clientId = null, resource: granted = null } = row.grant as unknown as StoredGrant;
+    const objection = objectionTo(row, input, client, clientId) ?? this.objectionToResource(granted, input.resource);
     if (objection !== null) {
       await transaction.authorizationCode.update({ where: { hash }, data: { failedAttempts: { increment: 1 } } });
       return { kind: "refused", error: objection };
     }
     const { accountId, appKeyId } = row;
-    const { name, terms: stored } = row.grant as unknown as StoredGrant;
     const terms = fromStoredTerms(stored);
-    const { apiKey, key } = await this.apiKeys.mintGranted({ accountId, appKeyId, origin: "redirect_flow", name, terms }, transaction);
+    const resource = input.resource === undefined ? granted : this.resources.read(input.resource);
+    const grant = { accountId, appKeyId, origin: "redirect_flow", name, terms, resource } as const;
+    const { apiKey, key } = await this.apiKeys.mintGranted(grant, transaction);
     await transaction.authorizationCode.update({ where: { hash }, data: { usedAt: this.clock.now(), apiKeyId: apiKey.id } });
     return {
       kind: "issued",
@@ -120,6 +131,15 @@ export class AuthorizationCodes {
       apiKeyId: apiKey.id,
       token: { accessToken: key, scope: terms.permissions, expiresIn: terms.expiresInDays * 24 * 3600 },
     };
+  }
+
+  /** A token may be for less than was granted, not for more (RFC 8707 2.2). */
+  private objectionToResource(granted: string | null, text: string | undefined): OAuthError | null {
+    if (text === undefined) return null;
+    const asked = this.resources.read(text);
+    if (asked !== null && this.resources.covers(granted, asked)) return null;
+    const description = asked === null ? this.resources.refusal : "The code was asked for with another resource.";
+    return new OAuthError("invalid_target", description, "resource");
   }
 
   private hash(code: string): Uint8Array<ArrayBuffer> {
@@ -131,6 +151,9 @@ export class AuthorizationCodes {
 interface StoredGrant {
   readonly name: string;
   readonly terms: StoredTerms;
+  /** Absent in codes of an older process, as is `resource`. */
+  readonly clientId?: string | null;
+  readonly resource?: string | null;
 }
 
 /** The account has its maximum of keys; the code stays good. */
@@ -142,9 +165,17 @@ function refused(description: string): { readonly kind: "refused"; readonly erro
   return { kind: "refused", error: new OAuthError("invalid_grant", description, "code") };
 }
 
-/** `client` is the requesting app, by its app key. */
-function objectionTo(row: AuthorizationCodeModel, input: ExchangeCodeInput, client: string | null): OAuthError | null {
-  if (row.appKeyId !== null && row.appKeyId !== client) {
+/** `app` is the requesting app, by its app key; `clientId` is the id of another client that the code was asked for with. */
+function objectionTo(
+  row: AuthorizationCodeModel,
+  input: ExchangeCodeInput,
+  app: string | null,
+  clientId: string | null,
+): OAuthError | null {
+  if (clientId !== null && clientId !== input.client_id) {
+    return new OAuthError("invalid_client", "client_id is not the one that the code was asked for with.", "client_id");
+  }
+  if (row.appKeyId !== null && row.appKeyId !== app) {
     return new OAuthError("invalid_client", "client_id is not the app key that the code was asked for with.", "client_id");
   }
   if (row.redirectUrl !== input.redirect_uri) {

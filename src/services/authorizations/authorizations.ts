@@ -16,6 +16,7 @@ import { createId, isUuid } from "../../lib/ids.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { AuthorizationRequestModel } from "../../store/generated/prisma/models.js";
 import { requireSession } from "../access/permissions.js";
+import type { ProtectedResources } from "../access/protected-resources.js";
 import type { Accounts } from "../accounts/accounts.js";
 import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
 import {
@@ -33,6 +34,8 @@ import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQue
 import type { Catalog } from "../catalog/catalog.js";
 import type { App, Apps } from "./apps.js";
 import type { AuthorizationCodes } from "./authorization-codes.js";
+import type { UnverifiedClient } from "./client-metadata.js";
+import type { AskingClient, Clients } from "./clients.js";
 import { AUTHORIZATION_REQUEST_MINUTES, AUTHORIZATION_REQUESTS_OPEN_MAX } from "./limits.js";
 import type { AuthorizationInput } from "./request-input.js";
 
@@ -45,10 +48,14 @@ export type DenyAuthorizationInput = z.output<typeof denyAuthorizationInput>;
 /** An app's request, as shown to a person. */
 export interface AuthorizationRequest {
   readonly id: string;
-  /** Null: the app did not identify itself. */
+  /** Null: the app did not identify itself by an app key. */
   readonly app: App | null;
+  /** Null: the app has an app key, or did not identify itself. */
+  readonly client: UnverifiedClient | null;
   readonly redirect: RedirectUrl;
-  /** True: the app's owner registered this address. */
+  /** The address that the key is for; null: not bound to one. */
+  readonly resource: string | null;
+  /** True: the app's owner, or the client, registered this address. */
   readonly isRedirectRegistered: boolean;
   readonly asked: GrantTerms;
   /** Nanocredits: the most that can be granted now. 0: the account is empty. */
@@ -71,6 +78,8 @@ export interface AuthorizationsParts {
   readonly accounts: Pick<Accounts, "balanceOf">;
   readonly apiKeys: ApiKeys;
   readonly apps: Apps;
+  readonly clients: Clients;
+  readonly resources: ProtectedResources;
   readonly codes: AuthorizationCodes;
   readonly catalog: Catalog;
   readonly clock: Clock;
@@ -81,13 +90,16 @@ export interface AuthorizationsParts {
 interface StoredRequest {
   readonly redirectUrl: string;
   readonly appKeyId: string | null;
+  /** Absent in requests that an older process stored, as is `resource`. */
+  readonly client?: UnverifiedClient | null;
+  readonly resource?: string | null;
   readonly terms: StoredTerms;
   readonly state: string | null;
   readonly codeChallenge: string | null;
 }
 
 /** A valid request, before a session sees it. */
-export type CheckedRequest = Pick<AuthorizationRequest, "app" | "redirect" | "isRedirectRegistered" | "asked">;
+export type CheckedRequest = Pick<AuthorizationRequest, "app" | "client" | "redirect" | "isRedirectRegistered" | "resource" | "asked">;
 type DecisionTransaction = Pick<DatabaseClient, "authorizationRequest" | "authorizationCode"> & KeyWriter;
 
 export class Authorizations {
@@ -106,11 +118,12 @@ export class Authorizations {
   async create(ctx: RequestContext, input: AuthorizationInput): Promise<AuthorizationRequest> {
     const { accountId, sessionId } = requireSession(ctx);
     const checked = await this.examine(ctx, input);
-    const { app, redirect, asked } = checked;
+    const { app, client, redirect, resource, asked } = checked;
     const { authorizationRequest } = this.parts.database.prisma;
     const now = this.parts.clock.now();
     const { state, codeChallenge } = input;
-    const request = { redirectUrl: redirect.text, appKeyId: app?.id ?? null, terms: toStoredTerms(asked), state, codeChallenge };
+    const asking = { redirectUrl: redirect.text, appKeyId: app?.id ?? null, client, resource };
+    const request = { ...asking, terms: toStoredTerms(asked), state, codeChallenge };
     await this.tidy(sessionId, now);
     const row = await authorizationRequest.create({
       data: {
@@ -155,20 +168,21 @@ export class Authorizations {
     const caller = requireSession(ctx);
     const row = await this.findOpen(caller, id);
     const checked = await this.examineAgain(toStoredRequest(row));
-    const { app, redirect, asked } = checked;
+    const { app, client, redirect, resource, asked } = checked;
     const balance = await this.balanceOf(row);
     const grant: KeyGrant = {
       accountId: caller.accountId,
       origin: "redirect_flow",
       appKeyId: app?.id ?? null,
-      name: app?.name ?? redirect.host,
+      name: app?.name ?? client?.name ?? redirect.host,
+      resource,
       terms: narrowTerms((model) => this.parts.catalog.known(caller, model, "models"), asked, choice satisfies GrantChoice, balance),
     };
     const { codes, apiKeys } = this.parts;
     const { codeChallenge, state } = toStoredRequest(row);
     if (codeChallenge !== null) {
       const { decidedAt, result: code } = await this.decide(id, (transaction) =>
-        codes.issue({ grant, redirectUrl: redirect.text, codeChallenge }, transaction),
+        codes.issue({ grant, clientId: client?.id ?? null, redirectUrl: redirect.text, codeChallenge }, transaction),
       );
       const redirectTo = withQuery(redirect.text, toParameters({ code, state, iss: this.issuer }));
       return { request: toRequest({ ...row, decidedAt }, checked, balance), redirectTo };
@@ -212,17 +226,28 @@ export class Authorizations {
     if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
   }
 
-  private async examine({ caller }: RequestContext, { redirectUrl, appKey, terms }: AuthorizationInput): Promise<CheckedRequest> {
+  private async examine(ctx: RequestContext, { redirectUrl, clientId, resource, terms }: AuthorizationInput): Promise<CheckedRequest> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
-    const app = appKey === null ? null : await this.parts.apps.identify(appKey);
-    return { ...trusted(app, redirect), asked: toRequestedTerms((name) => this.parts.catalog.known(caller, name, "models"), terms) };
+    const asking = await this.parts.clients.identify(ctx, clientId, redirect);
+    return {
+      ...trusted(asking, redirect),
+      resource: resource === null ? null : this.readResource(resource),
+      asked: toRequestedTerms((name) => this.parts.catalog.known(ctx.caller, name, "models"), terms),
+    };
+  }
+
+  private readResource(text: string): string {
+    const { resources } = this.parts;
+    const resource = resources.read(text);
+    if (resource === null) throw invalidInput(resources.refusal, "resource");
+    return resource;
   }
 
   /** Checks the request again: the app may have been revoked, or have registered other addresses. */
-  private async examineAgain({ redirectUrl, appKeyId, terms }: StoredRequest): Promise<CheckedRequest> {
+  private async examineAgain({ redirectUrl, appKeyId, client = null, resource = null, terms }: StoredRequest): Promise<CheckedRequest> {
     const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
     if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
-    return { ...trusted(app, parseRedirectUrl(redirectUrl, "redirectUrl")), asked: fromStoredTerms(terms) };
+    return { ...trusted({ app, client }, parseRedirectUrl(redirectUrl, "redirectUrl")), resource, asked: fromStoredTerms(terms) };
   }
 
   private async findOpen({ accountId, sessionId }: SessionCaller, id: string): Promise<AuthorizationRequestModel> {
@@ -263,14 +288,17 @@ function nullIfRefused(error: unknown): null {
   throw error;
 }
 
-/** An app with registered addresses is redirected to those only. */
-function trusted(app: App | null, redirect: RedirectUrl): Pick<CheckedRequest, "app" | "redirect" | "isRedirectRegistered"> {
-  const registered = app?.redirectUrls ?? [];
+/** An app with registered addresses is redirected to those only, and so is a client, which always has some. */
+function trusted(
+  { app, client }: AskingClient,
+  redirect: RedirectUrl,
+): Pick<CheckedRequest, "app" | "client" | "redirect" | "isRedirectRegistered"> {
+  const registered = app?.redirectUrls ?? client?.redirectUrls ?? [];
   const isRedirectRegistered = isRegistered(registered, redirect);
   if (registered.length > 0 && !isRedirectRegistered) {
     throw invalidInput("The redirect URL is not one that this app has registered.", "redirectUrl");
   }
-  return { app, redirect, isRedirectRegistered };
+  return { app, client, redirect, isRedirectRegistered };
 }
 
 function toStoredRequest({ request }: AuthorizationRequestModel): StoredRequest {

@@ -16,6 +16,7 @@ import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { DeviceAuthorizationModel } from "../../store/generated/prisma/models.js";
 import { admitAnybody, requireKeyManager, requireSession } from "../access/permissions.js";
+import type { ProtectedResources } from "../access/protected-resources.js";
 import type { Accounts } from "../accounts/accounts.js";
 import { EventQueue } from "../accounts/live.js";
 import {
@@ -37,6 +38,7 @@ import { type DeviceCodes, formatUserCode, isUserCode, parseUserCode, type UserC
 import { type DeviceToken, type DeviceTokenAnswer, type Redemption, refuse } from "./device-redemption.js";
 import { DEVICE_FIELD_CHARS_MAX } from "./limits.js";
 import { OAuthError } from "./oauth-error.js";
+import { resourceText } from "./request-input.js";
 
 const deviceField = z.string().max(DEVICE_FIELD_CHARS_MAX);
 
@@ -52,6 +54,7 @@ export type CreateDeviceAuthorizationInput = z.output<typeof createDeviceAuthori
 export const redeemDeviceCodeInput = z.object({
   deviceCode: deviceField.min(1),
   clientId: deviceField.nullish(),
+  resource: resourceText.nullish(),
 });
 export type RedeemDeviceCodeInput = z.output<typeof redeemDeviceCodeInput>;
 
@@ -106,6 +109,7 @@ export interface DeviceAuthorizationsDependencies {
   readonly guesses: UserCodeGuesses;
   readonly redemption: Redemption;
   readonly apps: Apps;
+  readonly resources: ProtectedResources;
   readonly catalog: Catalog;
   readonly events: Events;
   readonly clock: Clock;
@@ -152,17 +156,18 @@ export class DeviceAuthorizations {
     return answer;
   }
 
-  /** As `redeem`, with refusals as values. */
-  async poll(ctx: RequestContext, { deviceCode, clientId }: RedeemDeviceCodeInput): Promise<DeviceTokenAnswer> {
+  /** As `redeem`, with refusals as values, but for a resource of another server. */
+  async poll(ctx: RequestContext, { deviceCode, clientId, resource: stated }: RedeemDeviceCodeInput): Promise<DeviceTokenAnswer> {
     admitAnybody(ctx);
-    const { apps, codes, events, redemption } = this.deps;
+    const { apps, codes, events, redemption, resources } = this.deps;
+    const resource = stated ? resources.read(stated) : null;
+    if (stated && resource === null) throw new OAuthError("invalid_target", resources.refusal, "resource");
     const client = clientId ? await apps.findByKey(clientId) : null;
     if (clientId && !client) return refuse("invalid_client", INVALID_CLIENT);
     const row = await codes.findByDeviceCode(deviceCode);
     if (!row || (client && client.id !== row.appKeyId)) return refuse("invalid_grant", "There is no such device code.");
-    const answer = await redemption.poll(row, async () =>
-      row.appKeyId ? ((await apps.find({ id: row.appKeyId }))?.name ?? null) : UNNAMED,
-    );
+    const nameOf = async () => (row.appKeyId ? ((await apps.find({ id: row.appKeyId }))?.name ?? null) : UNNAMED);
+    const answer = await redemption.poll(row, resource, nameOf);
     if (answer.kind === "token") events.publish("device-authorization-changed", { deviceAuthorizationId: row.id });
     return answer;
   }

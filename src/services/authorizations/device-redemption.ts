@@ -44,15 +44,15 @@ export class Redemption {
     private readonly clock: Clock,
   ) {}
 
-  /** `nameOf` returns the name for the key; null: the app is gone. */
-  async poll(row: DeviceAuthorizationModel, nameOf: () => Promise<string | null>): Promise<DeviceTokenAnswer> {
+  /** The key is for `resource`. `nameOf` returns the name for the key; null: the app is gone. */
+  async poll(row: DeviceAuthorizationModel, resource: string | null, nameOf: () => Promise<string | null>): Promise<DeviceTokenAnswer> {
     if (row.status === "used") return refuse("invalid_grant", "The device code has been used.");
     if (row.status === "denied") return refuse("access_denied", "The person denied access.");
     if (row.expiresAt <= this.clock.now()) return refuse("expired_token", "The device code has expired. Ask for another one.");
     if (row.status === "pending") return this.pace(row);
     const name = await nameOf();
     if (name === null) return refuse("invalid_client", "The app key is no longer valid.");
-    return this.mint(row, name);
+    return this.mint(row, resource, name);
   }
 
   /** Lengthens this and all later waits after a poll that came too soon, which includes a concurrent one. */
@@ -75,7 +75,7 @@ export class Redemption {
     return refuse("slow_down", `Wait ${intervalSeconds} seconds before each poll from now on.`, intervalSeconds);
   }
 
-  private async mint(row: DeviceAuthorizationModel, name: string): Promise<DeviceTokenAnswer> {
+  private async mint(row: DeviceAuthorizationModel, resource: string | null, name: string): Promise<DeviceTokenAnswer> {
     const { accountId, appKeyId } = row;
     if (accountId === null) throw new Error(`Device authorization ${row.id} was approved by nobody.`);
     const terms = fromStoredTerms(row.grant as unknown as StoredTerms);
@@ -87,7 +87,7 @@ export class Redemption {
           data: { status: "used" },
         });
         if (count === 0) return refuse("invalid_grant", "The device code has been used.");
-        const grant = { accountId, origin: "device_flow", appKeyId, name, terms } as const;
+        const grant = { accountId, origin: "device_flow", appKeyId, name, terms, resource } as const;
         const { apiKey, key } = await this.apiKeys.mintGranted(grant, transaction);
         apiKeyId = apiKey.id;
         await transaction.deviceAuthorization.update({ where: { id: row.id }, data: { apiKeyId } });

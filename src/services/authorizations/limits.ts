@@ -1,9 +1,38 @@
 /** Limits of the redirect flow and of the device flow (RFC 8628). */
 
-/** An app key has 25 characters; longer text is not read. */
-export const APP_KEY_CHARS_MAX = 256;
+/** Unspecified: a client id. The longest is a registration's, which holds its name and redirect addresses. */
+export const CLIENT_ID_CHARS_MAX = 4_096;
 /** Echoed unchanged (docs/spec/authorization.md#redirect-flow). */
 export const STATE_CHARS_MAX = 512;
+
+/** RFC 8707: the address that a key is for. */
+export const RESOURCE_CHARS_MAX = 2_048;
+
+// Clients that describe themselves (docs/decisions/clients-that-register.md).
+
+/** Unspecified: of a client's name; pages show the first 60 characters. */
+export const CLIENT_NAME_CHARS_MAX = 100;
+/** Unspecified: per client. */
+export const CLIENT_REDIRECT_URLS_MAX = 10;
+/** Unspecified: of all of a registration's addresses together, because its client id holds them and travels in addresses. */
+export const CLIENT_REDIRECT_URLS_CHARS_MAX = 1_500;
+/** Unspecified: lifetime of a registration. A key lives for 365 days at most, and the client then signs in again with the same id. */
+export const CLIENT_REGISTRATION_DAYS = 400;
+/** Unspecified: registrations of one client address, at once and per hour. Several people may share an address. */
+export const CLIENT_REGISTRATIONS_BURST = 30;
+export const CLIENT_REGISTRATIONS_PER_HOUR = 60;
+
+/** The draft recommends 5 KB at most; published documents list many redirect addresses. */
+export const CLIENT_DOCUMENT_BYTES_MAX = 16 * 1024;
+export const CLIENT_DOCUMENT_TIMEOUT_MS = 5_000;
+/** Unspecified: a changed document counts after this time. */
+export const CLIENT_DOCUMENT_CACHE_MS = 10 * 60_000;
+/** Unspecified: a document that could not be read is not asked for again for this long. */
+export const CLIENT_DOCUMENT_FAILURE_CACHE_MS = 10_000;
+export const CLIENT_DOCUMENTS_CACHED_MAX = 500;
+/** Unspecified: documents that are not cached, for one client address. */
+export const CLIENT_DOCUMENTS_BURST = 20;
+export const CLIENT_DOCUMENTS_PER_HOUR = 120;
 
 /** Unspecified: lifetime of a request that a consent page shows. */
 export const AUTHORIZATION_REQUEST_MINUTES = 60;

@@ -7,6 +7,11 @@ export type OAuthErrorName =
   | "invalid_grant"
   | "unsupported_grant_type"
   | "invalid_scope"
+  /** RFC 8707 2. */
+  | "invalid_target"
+  /** RFC 7591 3.2.2. */
+  | "invalid_redirect_uri"
+  | "invalid_client_metadata"
   | "authorization_pending"
   | "slow_down"
   | "access_denied"

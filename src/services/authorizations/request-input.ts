@@ -4,11 +4,13 @@
  */
 import * as z from "zod";
 import { budget, days, modelNames, permission, type TermsQuery, termsQuery } from "../api-keys/grant-terms.js";
-import { APP_KEY_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
+import { CLIENT_ID_CHARS_MAX, RESOURCE_CHARS_MAX, STATE_CHARS_MAX } from "./limits.js";
 
 /** RFC 7636 4.1 and 4.2: unreserved characters. */
 const PKCE_TEXT = /^[A-Za-z0-9._~-]{43,128}$/;
-const appKeyText = z.string().max(APP_KEY_CHARS_MAX);
+const clientIdText = z.string().max(CLIENT_ID_CHARS_MAX);
+/** RFC 8707. */
+export const resourceText = z.string().max(RESOURCE_CHARS_MAX);
 /** Control characters would not survive the round trip. */
 const stateText = z
   .string()
@@ -19,11 +21,13 @@ export const pkceText = z.string().regex(PKCE_TEXT, "must have 43 to 128 letters
 
 export interface AuthorizationInput {
   readonly redirectUrl: string;
-  /** Null: the app does not identify itself. */
-  readonly appKey: string | null;
+  /** An app key, the client id of a registration, or the address of a document. Null: the app does not identify itself. */
+  readonly clientId: string | null;
   readonly terms: TermsQuery;
   /** Echoed unchanged. */
   readonly state: string | null;
+  /** The address that the key is for (RFC 8707). */
+  readonly resource: string | null;
   /** By S256. Null: the key comes in the fragment. */
   readonly codeChallenge: string | null;
 }
@@ -34,11 +38,14 @@ const parameters = z.object({
     .optional()
     .describe("The URL to redirect the browser to: https, or http on localhost. Either it or `redirect_uri` is required."),
   redirect_uri: z.string().optional().describe("An alias of `redirect_url`."),
-  app_key: appKeyText.optional().describe("The app's publishable key."),
-  client_id: appKeyText.optional().describe("An alias of `app_key`."),
+  app_key: clientIdText.optional().describe("The app's publishable key."),
+  client_id: clientIdText
+    .optional()
+    .describe("An alias of `app_key`; or the client ID of `POST /api/oauth/register`, or the address of the client's metadata document."),
   ...termsQuery,
   scope: termsQuery.permissions.describe("An alias of `permissions`, separated by spaces."),
   state: stateText.optional().describe("Returned unchanged."),
+  resource: resourceText.optional().describe("The address that the key is for: this gateway's `/mcp`, or its base (RFC 8707)."),
   response_type: z
     .literal("code", "must be `code`, or left out for a key in the fragment")
     .optional()
@@ -69,12 +76,13 @@ export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform(
   if (codeChallenge === null && (query.response_type ?? query.code_challenge_method) !== undefined) {
     return complain("code_challenge", "is required: a code is only given with PKCE");
   }
-  const { models, budget, expiry, permissions = query.scope, state = null } = query;
+  const { models, budget, expiry, permissions = query.scope, state = null, resource = null } = query;
   return {
     redirectUrl,
-    appKey: query.app_key ?? query.client_id ?? null,
+    clientId: query.app_key ?? query.client_id ?? null,
     terms: { models, budget, expiry, permissions },
     state,
+    resource,
     codeChallenge,
   };
 });
@@ -83,20 +91,24 @@ export const authorizationQuery = z.preprocess(dropEmpty, parameters).transform(
 export const createAuthorizationRequestInput = z
   .strictObject({
     redirectUrl: z.string(),
-    appKey: appKeyText.nullish(),
+    appKey: clientIdText.nullish(),
     models: modelNames.nullish(),
     creditBudget: budget.nullish(),
     expiresInDays: days.nullish(),
     permissions: z.array(permission).nullish(),
     state: stateText.nullish(),
+    resource: resourceText.nullish(),
     codeChallenge: pkceText.nullish(),
   })
-  .transform(({ redirectUrl, appKey, models, creditBudget, expiresInDays, permissions, state, codeChallenge }): AuthorizationInput => {
-    const terms = {
-      models: models ?? [],
-      budget: creditBudget ?? undefined,
-      expiry: expiresInDays ?? undefined,
-      permissions: permissions ?? [],
-    };
-    return { redirectUrl, appKey: appKey ?? null, terms, state: state ?? null, codeChallenge: codeChallenge ?? null };
-  });
+  .transform(
+    ({ redirectUrl, appKey, models, creditBudget, expiresInDays, permissions, state, resource, codeChallenge }): AuthorizationInput => {
+      const terms = {
+        models: models ?? [],
+        budget: creditBudget ?? undefined,
+        expiry: expiresInDays ?? undefined,
+        permissions: permissions ?? [],
+      };
+      const optional = { clientId: appKey ?? null, state: state ?? null, resource: resource ?? null, codeChallenge: codeChallenge ?? null };
+      return { redirectUrl, terms, ...optional };
+    },
+  );

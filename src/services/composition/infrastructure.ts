@@ -76,6 +76,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly contentCacheTimes: Partial<ContentCacheTimes>;
   /** Hosts that users may name despite the outbound guard. */
   readonly upstreamAllowHosts: readonly string[];
+  /** Client ids may be addresses of documents, which the gateway reads. */
+  readonly readsClientDocuments: boolean;
   readonly rateLimits: RateLimitSettings;
   readonly tiers: readonly Tier[];
   /** Of all tier buckets together, in nanocredits; null: no cap. */

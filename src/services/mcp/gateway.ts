@@ -4,6 +4,7 @@ import { deriveContext, type RequestContext } from "../../context.js";
 import { permissionDenied } from "../../errors.js";
 import { isLoopbackHostname } from "../../lib/urls.js";
 import { requireCaller } from "../access/permissions.js";
+import type { ProtectedResources } from "../access/protected-resources.js";
 import { parseInput } from "../requests/input.js";
 import type { McpToolResult } from "./mcp-tools.js";
 import type { ToolCallId, ToolCalls } from "./tool-calls.js";
@@ -30,6 +31,7 @@ export type ClientCallId = Pick<ToolCallId, "sessionId" | "requestId">;
 export interface McpGatewayOptions {
   readonly tools: readonly GatewayTool[];
   readonly calls: ToolCalls;
+  readonly resources: Pick<ProtectedResources, "assertUsableAtMcp" | "mcpMetadataUrl">;
   /** The gateway's own addresses. */
   readonly ownUrls: () => readonly string[];
 }
@@ -38,6 +40,16 @@ export class McpGateway {
   private entries: readonly GatewayToolEntry[] | undefined;
 
   constructor(private readonly options: McpGatewayOptions) {}
+
+  /** Address of the metadata that clients sign in by (RFC 9728). */
+  get metadataUrl(): string {
+    return this.options.resources.mcpMetadataUrl;
+  }
+
+  /** Throws UNAUTHORIZED without a key or session, and for a key that was granted for another resource. */
+  assertUsable(ctx: RequestContext): void {
+    this.options.resources.assertUsableAtMcp(ctx);
+  }
 
   /** The same for every caller. */
   listTools(ctx: RequestContext): readonly GatewayToolEntry[] {

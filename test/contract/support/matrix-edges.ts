@@ -48,7 +48,7 @@ const TYPES = {
   },
   App: { needs: "open", edges: { owner: "shown" } },
   Session: { needs: "session", edges: {} },
-  AuthorizationRequest: { needs: "session", edges: { app: "shown", asked: "shown" } },
+  AuthorizationRequest: { needs: "session", edges: { app: "shown", client: "none", asked: "shown" } },
   DeviceAuthorization: { needs: "session", edges: { app: "shown", asked: "shown", granted: "shown" } },
   Integration: { needs: "manager", edges: {} },
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
