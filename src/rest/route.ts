@@ -9,7 +9,7 @@ import { Exchange } from "../http/exchange.js";
 import { beyondAgents } from "../services/access/permissions.js";
 import { parseInput } from "../services/requests/input.js";
 import type { Contract, ParamsSchema } from "./openapi/contract.js";
-import { sendErrorAsAsked } from "./pages/error-page.js";
+import { sendNegotiatedError } from "./pages/error-page.js";
 
 export interface RouteHandler {
   (exchange: Exchange): void | Promise<void>;
@@ -59,12 +59,12 @@ export function createRoute(router: Router, log: Logger, prefix = "", unknown?: 
       exchange.note.route = name;
       const handler = handlers.get(req.method);
       if (handler !== undefined) {
-        if (!handler.contract.isForAgents && isFromAgent(exchange)) return sendErrorAsAsked(exchange, beyondAgents(), "/");
+        if (!handler.contract.isForAgents && isFromAgent(exchange)) return sendNegotiatedError(exchange, beyondAgents(), "/");
         return handler(exchange);
       }
       if (req.method === "OPTIONS") return answerOptions(exchange, allow);
       const message = sentences(`This path answers ${allow.join(", ")}.`, unknown?.methodHint(req.method, exchange.path));
-      return sendErrorAsAsked(exchange, new AppError("METHOD_NOT_ALLOWED", message, { allow }), "/");
+      return sendNegotiatedError(exchange, new AppError("METHOD_NOT_ALLOWED", message, { allow }), "/");
     };
     router.all(path, answer);
     direct?.add(path, answer);
@@ -84,7 +84,7 @@ export function toRequestHandler(router: Router, log: Logger, home: () => string
 
 /** Answers an error thrown by a route. */
 export function refuser(log: Logger, home: () => string = toStart): (req: Request, res: Response, error: unknown) => unknown {
-  return (req, res, error) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), home());
+  return (req, res, error) => sendNegotiatedError(new Exchange(req, res, log), fromExpress(error), home());
 }
 
 function toStart(): string {
@@ -93,7 +93,7 @@ function toStart(): string {
 
 /** For errors before REST, which Express would answer in HTML. */
 export function toErrorRequestHandler(log: Logger): ErrorRequestHandler {
-  return (error, req, res, _next) => sendErrorAsAsked(new Exchange(req, res, log), fromExpress(error), "/");
+  return (error, req, res, _next) => sendNegotiatedError(new Exchange(req, res, log), fromExpress(error), "/");
 }
 
 /** Express's own errors carry a status (a path that cannot be decoded). */

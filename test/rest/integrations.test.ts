@@ -137,7 +137,7 @@ describe("connected apps", () => {
     clock.advance(1);
     expect(await statusOf(connection)).toBe("expired");
     expect((await visitor.send(page, CONNECT, { decision: "approve" })).status).toBe(409);
-    expect((await visitor.open(connection.path)).text).toContain("Its time is over.");
+    expect((await visitor.open(connection.path)).text).toContain("It expired.");
     const active = await begin("mail");
     await decide(active, "approve");
 

@@ -10,12 +10,12 @@ import { authorizationQuery } from "../../services/authorizations/request-input.
 import type { Services } from "../../services/services.js";
 import { sentOrRedirect } from "../openapi/answer.js";
 import type { Route } from "../route.js";
-import { nameOf, whoAsks } from "./asking-app.js";
 import { decisionFields, type Refused } from "./decision-fields.js";
 import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import { type PageEndpoint, toSignIn } from "./page-endpoint.js";
+import { appSection, nameOf } from "./requesting-app.js";
 import { returnToInput } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 
@@ -38,9 +38,9 @@ function consentPage({ request, person, balance, models, formToken, base, return
   const { client, redirect, asked, creditBudgetMax } = request;
   const name = nameOf(request);
   const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
-<div class="who"><span>Signed in as ${whoIsAsked(person)}</span>
+<div class="who"><span>Signed in as ${personSection(person)}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Use another account</button></form></div>
-${whoAsks(request)}
+${appSection(request)}
 <form method="post" action="${base}/authorize">
 ${hiddenFields(formToken, returnTo)}
 <input type="hidden" name="request_id" value="${request.id}">
@@ -57,7 +57,7 @@ function formTargetsOf({ origin, isLoopback }: RedirectUrl): string[] {
   return [origin, "https:", ...(isLoopback ? ["http:"] : [])];
 }
 
-function whoIsAsked({ handle, email }: AccountRow): Html {
+function personSection({ handle, email }: AccountRow): Html {
   return html`<strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}`;
 }
 

@@ -81,7 +81,7 @@ function nothingToGrant({ asked, person }: Decision): Html {
   const refill = nextResetAt === null ? "" : html` Your free credits return on ${moment(nextResetAt)}.`;
   return html`${NO_DEFAULT}
 <div class="note" role="status"><p><strong>Your account has no credits.</strong> It asks for up to ${credits(asked.creditBudget)}, and you have 0 credits, so there is nothing that you could allow it to spend.</p>
-<p>What to do:${refill} For more credits ask whoever runs this gateway. Then open this page again from where you came.</p></div>
+<p>What to do:${refill} Ask the operator of this gateway for more credits. Then open this page again from where you came.</p></div>
 <div class="buttons"><button type="submit" name="decision" value="deny" formnovalidate>Deny</button></div>`;
 }
 
@@ -93,7 +93,7 @@ function summaryOf({ asked, creditBudgetMax, balance }: Decision): Html {
 
 function termsFields(decision: Decision): Html {
   const { asked, models, creditBudgetMax, balance, refused } = decision;
-  const entered = refused ? fromFields(refused.fields) : fromAsked(decision);
+  const entered = refused ? fromFields(refused.fields) : fromTerms(decision);
   const most = formatNanocredits(creditBudgetMax);
   const bound = creditBudgetMax < asked.creditBudget ? "which is your balance" : `of the ${credits(balance)} that you have`;
   return html`${asked.models === null ? everyModelOrSome(models, entered) : someOf(asked.models, models, entered)}
@@ -117,7 +117,7 @@ ${permissions.map((name) => choice("checkbox", "permissions", name, entered.perm
 </fieldset>`;
 }
 
-function fromAsked({ asked, isUnverified = false, creditBudgetMax }: Decision): Entered {
+function fromTerms({ asked, isUnverified = false, creditBudgetMax }: Decision): Entered {
   return {
     isEveryModel: asked.models === null,
     models: new Set(asked.models ?? []),

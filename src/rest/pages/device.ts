@@ -8,7 +8,6 @@ import { grantFormFields, toGrantChoice } from "../../services/api-keys/grant-te
 import { type DeviceAuthorization, userCodeText } from "../../services/authorizations/device-authorizations.js";
 import type { Services } from "../../services/services.js";
 import type { Route } from "../route.js";
-import { ownerOf, shownName } from "./asking-app.js";
 import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
 import { errorSummary } from "./form-errors.js";
@@ -16,6 +15,7 @@ import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { ownerOf, shownName } from "./requesting-app.js";
 import { HOME_PATH } from "./return-to.js";
 import { hiddenFields } from "./sign-in.js";
 import { credits, days, moment } from "./words.js";
@@ -31,13 +31,13 @@ interface DevicePage {
 function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
   const { formToken, base } = shown;
   const body = html`<h1>Connect a device</h1>
-${whoIsAsked(shown)}
+${personSection(shown)}
 ${error ? errorSummary(error) : ""}
 <form method="post" action="${base}/device">
 ${hiddenFields(formToken)}
 <label for="user_code">Code that your device shows</label>
 <input type="text" class="code" id="user_code" name="user_code" value="${userCode}" required autofocus maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX" aria-describedby="${error ? "wrong code-hint" : "code-hint"}">
-<small id="code-hint">Eight letters. Type them from your own device: never a code that somebody has sent you.</small>
+<small id="code-hint">Eight letters. Type them from your own device: never a code that you were sent.</small>
 <div class="buttons"><button type="submit" class="primary">Continue</button></div>
 </form>`;
   return { title: "Connect a device", body };
@@ -57,11 +57,11 @@ function confirmationPage({ device, balance, models, refused, ...shown }: Confir
   const { formToken, base } = shown;
   const { app, userCode, asked, creditBudgetMax } = device;
   const body = html`<h1>${app ? html`Let <bdi>${shownName(app.name)}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
-${whoIsAsked(shown)}
+${personSection(shown)}
 <p>Your device must show this code:</p>
 <p class="code-shown">${userCode}</p>
-<p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If somebody sent you here, deny: the device is theirs, and the credits are yours.</p>
-${whoAsks(device)}
+<p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If another person sent you here, deny: the device is theirs, and the credits are yours.</p>
+${appSection(device)}
 <form method="post" action="${base}/device/decision">
 ${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
@@ -99,17 +99,17 @@ function grantedOf({ granted }: DeviceAuthorization): Html | "" {
 </dl>`;
 }
 
-function whoIsAsked({ person: { handle, email }, formToken, base }: DevicePage): Html {
+function personSection({ person: { handle, email }, formToken, base }: DevicePage): Html {
   return html`<div class="who"><span>Signed in as <strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}</span>
 <form method="post" action="${base}/sign-out">${hiddenFields(formToken, `${base}/device`)}<button type="submit" class="small">Use another account</button></form></div>`;
 }
 
-function whoAsks({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {
-  const asked = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
+function appSection({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {
+  const rows = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
 <dt>Asked</dt><dd>${agoOf(age)} <small>(${moment(createdAt)})</small></dd>`;
-  if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${asked}</dl>`;
+  if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${rows}</dl>`;
   return html`<dl><dt>App</dt><dd><bdi>${shownName(app.name)}</bdi></dd>
-<dt>Made by</dt><dd>${ownerOf(app)}</dd>${asked}</dl>`;
+<dt>Made by</dt><dd>${ownerOf(app)}</dd>${rows}</dl>`;
 }
 
 function agoOf(seconds: number): string {

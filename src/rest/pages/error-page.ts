@@ -14,7 +14,7 @@ export function prefersHtml({ req }: Exchange): boolean {
 }
 
 /** For requests refused before an endpoint: unknown paths and methods. `home` is the link of the page. */
-export function sendErrorAsAsked(exchange: Exchange, error: unknown, home: string): void | Promise<void> {
+export function sendNegotiatedError(exchange: Exchange, error: unknown, home: string): void | Promise<void> {
   exchange.res.setHeader("Vary", "Accept");
   return prefersHtml(exchange) ? sendErrorPage(exchange, error, home) : sendError(exchange, error);
 }

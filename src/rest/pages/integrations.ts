@@ -30,45 +30,45 @@ interface ConnectionPage {
   readonly refused?: { readonly message: string; readonly alias: string };
 }
 
-interface Told {
+interface StateWords {
   readonly title: (name: string) => string;
   readonly text: string;
 }
 
 const NOT_CONNECTED = (name: string) => `${name} is not connected`;
 
-const STATES: Readonly<Record<ConnectedAppStatus, Told>> = {
-  initiated: { title: (name) => `${name} is not connected yet`, text: "Nobody has allowed it yet." },
+const STATES: Readonly<Record<ConnectedAppStatus, StateWords>> = {
+  initiated: { title: (name) => `${name} is not connected yet`, text: "It has not been allowed yet." },
   active: { title: (name) => `${name} is connected`, text: "It can be used from now on." },
   failed: {
     title: NOT_CONNECTED,
-    text: "It was refused, or something went wrong. Nothing was connected. To try again, begin anew.",
+    text: "It was refused, or something went wrong. Nothing was connected. To try again, start over.",
   },
-  expired: { title: NOT_CONNECTED, text: "Its time is over. Nothing was connected. To try again, begin anew." },
+  expired: { title: NOT_CONNECTED, text: "It expired. Nothing was connected. To try again, start over." },
   inactive: {
     title: (name) => `${name} is switched off`,
     text: "It stays among the connected apps, and cannot be used until it is switched on again.",
   },
 };
 
-const UNKNOWN: Told = {
+const UNKNOWN: StateWords = {
   title: (name) => `Back from ${name}`,
   text: "The broker does not say which connection this was about. This is how those of the account stand now.",
 };
 
-const REMOVED: Told = { title: NOT_CONNECTED, text: "The account has no such connection, or no longer. To try again, begin anew." };
+const REMOVED: StateWords = { title: NOT_CONNECTED, text: "The account has no such connection, or no longer. To try again, start over." };
 
 function connectionPage(shown: ConnectionPage): Page {
   const { app, callbackUrl, isForeign } = shown.view;
   const name = app.name ?? app.toolkit;
   const title = app.status === "initiated" ? `Connect ${name}?` : STATES[app.status].title(name);
   const body = html`<h1>${title}</h1>
-${whoIsAsked(shown)}
+${personSection(shown)}
 ${isForeign ? NOT_YOURS : ownConnection(shown)}`;
   return { title, body, formTargets: [new URL(callbackUrl).origin] };
 }
 
-const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If somebody sent you here, close this page.</p>`;
+const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If another person sent you here, close this page.</p>`;
 
 /** The callback page. The link alone identifies the person. */
 function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
@@ -80,7 +80,7 @@ function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcom
 ${app ? "" : listOf(apps)}
 ${
   isForeign && person
-    ? html`<p class="note"><strong>This is not your account.</strong> You are signed in as ${person.handle}. If somebody sent you here, they can use what you have just opened to them: take their access back where you gave it.</p>`
+    ? html`<p class="note"><strong>This is not your account.</strong> You are signed in as ${person.handle}. If another person sent you here, they can use what you have just opened to them: take their access back where you gave it.</p>`
     : ""
 }
 <p class="soft">You can close this page.</p>`;
@@ -95,7 +95,7 @@ function nameRow({ alias }: ConnectedApp): Html | "" {
   return alias === null ? "" : html`<dt>Name</dt><dd><bdi>${alias}</bdi></dd>`;
 }
 
-function whoIsAsked({ view, person, formToken, base, token }: ConnectionPage): Html {
+function personSection({ view, person, formToken, base, token }: ConnectionPage): Html {
   if (!person) return html`<div class="who"><span>For the account <strong>${view.handle}</strong></span></div>`;
   const back = `${base}/integrations/connect?token=${token}`;
   const email = person.email === null ? "" : html` <small>${person.email}</small>`;
@@ -108,7 +108,7 @@ function ownConnection({ view, token, formToken, base, refused }: ConnectionPage
   const { app } = view;
   const isOpen = app.status === "initiated";
   return html`${refused ? html`<p class="error" role="alert" id="wrong">${refused.message}</p>` : ""}
-${isOpen ? whatIsAsked(view) : whatBecame(app)}
+${isOpen ? approvalSection(view) : outcomeSection(app)}
 <form method="post" action="${base}/integrations/connect">
 ${hiddenFields(formToken)}
 <input type="hidden" name="token" value="${token}">
@@ -116,14 +116,14 @@ ${isOpen ? decision(refused) : switches(app.status)}
 </form>`;
 }
 
-function whatIsAsked({ app, expiresAt }: ConnectionView): Html {
+function approvalSection({ app, expiresAt }: ConnectionView): Html {
   return html`<p>${app.description}</p>
 <p class="note"><strong>This is the development broker.</strong> There is nothing to sign in to: allowing it marks the connection as active, as if you had signed in to ${app.name ?? app.toolkit}.</p>
 <p>Continue only if you started this yourself.</p>
 ${expiresAt ? html`<p class="soft">It can be allowed until ${moment(expiresAt)}.</p>` : ""}`;
 }
 
-function whatBecame(app: ConnectedApp): Html {
+function outcomeSection(app: ConnectedApp): Html {
   return html`<p role="status">${STATES[app.status].text}</p>
 ${app.alias === null ? "" : html`<dl>${nameRow(app)}</dl>`}`;
 }

@@ -11,12 +11,12 @@ import type { Services } from "../../services/services.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../services/sessions/limits.js";
 import { type Browser, signInInput, signUpClosed, signUpInput } from "../../services/sessions/sign-in.js";
 import type { Route } from "../route.js";
-import { nameOf, whoAsks } from "./asking-app.js";
 import type { FormFields } from "./form.js";
 import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
+import { appSection, nameOf } from "./requesting-app.js";
 import { HOME_PATH, returnToInput, returnToQuery } from "./return-to.js";
 
 const pageQuery = z.object({ return_to: returnToInput });
@@ -43,7 +43,7 @@ export function addSignInPages(route: Route, page: PageEndpoint, services: SignI
     purpose: await purposeOf(ctx, base, returnTo, services),
   });
   const signInAgain = async (ctx: RequestContext, { error, fields, request }: Refusal) =>
-    signInPage({ ...request, ...again(fields), error, ...(await offers(ctx, request.base, returnToOf(fields))) });
+    signInPage({ ...request, ...enteredValues(fields), error, ...(await offers(ctx, request.base, returnToOf(fields))) });
   const signUpFor = async (ctx: RequestContext, shown: FormPage) =>
     signIn.isSignUpOpen
       ? signUpPage({ ...shown, purpose: await purposeOf(ctx, shown.base, shown.returnTo, services) })
@@ -73,7 +73,8 @@ export function addSignInPages(route: Route, page: PageEndpoint, services: SignI
       form: signUpForm,
       handler: async (ctx, { form: { return_to, ...input }, ...shown }) =>
         leave(shown, return_to, await signIn.signUp(ctx, input, browserOf(shown.exchange))),
-      onRefused: (ctx, { error, fields, request }) => signUpFor(ctx, { ...request, ...again(fields), returnTo: returnToOf(fields), error }),
+      onRefused: (ctx, { error, fields, request }) =>
+        signUpFor(ctx, { ...request, ...enteredValues(fields), returnTo: returnToOf(fields), error }),
     }),
   });
   route("/sign-out", {
@@ -150,8 +151,8 @@ function returnToOf({ return_to }: FormFields): string | undefined {
   return returnToInput.parse(return_to);
 }
 
-/** Entered values without the password. */
-function again({ email, name }: FormFields) {
+/** Without the password. */
+function enteredValues({ email, name }: FormFields) {
   return {
     email: typeof email === "string" ? email : "",
     name: typeof name === "string" ? name : "",
@@ -230,20 +231,24 @@ type PurposeServices = Pick<Services, "authorizations" | "developmentBroker">;
 async function purposeOf(ctx: RequestContext, base: string, returnTo: string | undefined, services: PurposeServices): Promise<Html | ""> {
   if (!returnTo?.startsWith(`${base}/`)) return "";
   try {
-    return await tell(ctx, returnTo.slice(base.length), services);
+    return await describePurpose(ctx, returnTo.slice(base.length), services);
   } catch (error) {
     if (error instanceof AppError) return "";
     throw error;
   }
 }
 
-async function tell(ctx: RequestContext, address: string, { authorizations, developmentBroker }: PurposeServices): Promise<Html | ""> {
+async function describePurpose(
+  ctx: RequestContext,
+  address: string,
+  { authorizations, developmentBroker }: PurposeServices,
+): Promise<Html | ""> {
   const { parameters } = parseQuery(address);
   switch (address.split("?", 1)[0]) {
     case "/authorize": {
-      const asking = await authorizations.check(ctx, parseInput(authorizationQuery, parameters));
-      return html`<div class="purpose"><p><strong><bdi>${nameOf(asking)}</bdi></strong> has sent you here. It asks to spend your credits: once you are signed in, you decide whether it may, and how much.</p>
-${whoAsks(asking)}</div>`;
+      const request = await authorizations.check(ctx, parseInput(authorizationQuery, parameters));
+      return html`<div class="purpose"><p><strong><bdi>${nameOf(request)}</bdi></strong> has sent you here. It asks to spend your credits: once you are signed in, you decide whether it may, and how much.</p>
+${appSection(request)}</div>`;
     }
     case "/device":
       return html`<p class="purpose">You are about to connect a device, so that it can spend your credits. Once you are signed in, you see what it is and decide.</p>`;

@@ -26,7 +26,7 @@ export function startPage({ pages, isSignUpOpen, ...gateway }: Start): Page {
 <a class="button primary" href="${pages}/sign-in">Sign in</a>
 ${isSignUpOpen ? html`<a class="button" href="${pages}/sign-up">Create an account</a>` : ""}
 </div>
-${isSignUpOpen ? "" : html`<p class="soft">Accounts are made by whoever runs this gateway: ask them for one.</p>`}
+${isSignUpOpen ? "" : html`<p class="soft">The operator of this gateway creates accounts: ask them for one.</p>`}
 <h2>Begin</h2>
 <p>Give an OpenAI client this as its base URL, and an API key of your account:</p>
 <pre><code>${baseUrl}/v1</code></pre>

@@ -25,7 +25,7 @@ import type { Endpoint } from "../endpoint.js";
 import { openEndpoint } from "../open-endpoint.js";
 import { json, jsonOr, type Nothing, sentOrRedirect } from "../openapi/answer.js";
 import { amount, cursorText, nullableText, PIXEL, PIXEL_ID, pathId, time } from "../openapi/schemas.js";
-import { sendErrorAsAsked } from "../pages/error-page.js";
+import { sendNegotiatedError } from "../pages/error-page.js";
 import { queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 import { sendStoredFile } from "../stored-file.js";
@@ -224,7 +224,7 @@ function orErrorPage<Params, Value>(
     try {
       return await answer(exchange, params);
     } catch (error) {
-      return sendErrorAsAsked(exchange, error, home());
+      return sendNegotiatedError(exchange, error, home());
     }
   };
 }

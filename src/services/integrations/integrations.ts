@@ -126,5 +126,5 @@ function findReturned(apps: readonly ConnectedApp[], id: string | undefined): Co
 }
 
 function oldLink(): AppError {
-  return new AppError("NOT_FOUND", "This link belongs to no connection, or is out of date. Look among your connected apps, or begin anew.");
+  return new AppError("NOT_FOUND", "This link belongs to no connection, or is out of date. Look among your connected apps, or start over.");
 }

@@ -7,7 +7,7 @@ import type { AuthorizationRequest } from "../../services/authorizations/authori
 import type { UnverifiedClient } from "../../services/authorizations/client-metadata.js";
 import { type Html, html } from "./html.js";
 
-export type AskingApp = Pick<AuthorizationRequest, "app" | "client" | "redirect" | "isRedirectRegistered" | "resource">;
+export type RequestingApp = Pick<AuthorizationRequest, "app" | "client" | "redirect" | "isRedirectRegistered" | "resource">;
 
 /** Of an app's name. A host is shown in full, as its end identifies its owner. */
 const NAME_CHARS_SHOWN = 60;
@@ -15,7 +15,7 @@ const NAME_CHARS_SHOWN = 60;
 const UNSEEN = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/gu;
 
 /** Plain text on one line, cut to leave room for our own words; also for titles. */
-export function nameOf({ app, client, redirect }: Pick<AskingApp, "app" | "client" | "redirect">): string {
+export function nameOf({ app, client, redirect }: Pick<RequestingApp, "app" | "client" | "redirect">): string {
   if (app !== null) return shownName(app.name);
   return client?.name == null ? redirect.host : `${shownName(client.name)} (unverified app)`;
 }
@@ -31,7 +31,7 @@ export function ownerOf({ owner: { handle, githubUsername } }: App): Html {
 }
 
 /** The app and the redirect address, with a warning when it is not registered. */
-export function whoAsks({ app, client, redirect, isRedirectRegistered, resource }: AskingApp): Html {
+export function appSection({ app, client, redirect, isRedirectRegistered, resource }: RequestingApp): Html {
   const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
   const target = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
   const rows = resource === null ? target : html`${target}<dt>Wants a key for</dt><dd>${resource}</dd>`;
