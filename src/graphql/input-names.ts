@@ -42,9 +42,9 @@ function renaming(
   rename: Rename,
   wrap: (value: unknown) => unknown,
 ): GraphQLFieldResolver<unknown, unknown> {
-  return (...asked) => {
+  return (...args) => {
     try {
-      const value = resolve(...asked);
+      const value = resolve(...args);
       if (!(value instanceof Promise)) return wrap(value);
       return value.then(wrap, (error: unknown) => {
         throw rename(error);

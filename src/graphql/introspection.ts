@@ -43,16 +43,16 @@ export interface Introspection {
 export function asksForSchema({ operation, selectionSet }: OperationDefinitionNode, fragments: Fragments): boolean {
   if (operation !== OperationTypeNode.QUERY) return false;
   const entered = new Set<string>();
-  const asks = ({ selections }: SelectionSetNode): boolean =>
+  const readsSchema = ({ selections }: SelectionSetNode): boolean =>
     selections.some((selection) => {
       if (selection.kind === Kind.FIELD) return isIntrospection(selection);
-      if (selection.kind === Kind.INLINE_FRAGMENT) return asks(selection.selectionSet);
+      if (selection.kind === Kind.INLINE_FRAGMENT) return readsSchema(selection.selectionSet);
       if (entered.has(selection.name.value)) return false;
       entered.add(selection.name.value);
       const fragment = fragments.get(selection.name.value);
-      return fragment !== undefined && asks(fragment.selectionSet);
+      return fragment !== undefined && readsSchema(fragment.selectionSet);
     });
-  return asks(selectionSet);
+  return readsSchema(selectionSet);
 }
 
 /** Answers introspection in a valid document, with coerced variables. */

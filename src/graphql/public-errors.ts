@@ -50,17 +50,17 @@ function map(error: unknown, scope: PublicErrorScope): GraphQLError {
   const path = pathOf(error);
   // Invalid variables contain the scalar's own error; errors of resolvers have a path.
   if (error instanceof GraphQLError && root instanceof GraphQLError && path === undefined) return mapRefusal(error, scope);
-  const told = explain(root, scope, "operation", { path });
+  const reported = explain(root, scope, "operation", { path });
   // An error with a path is part of an answer whose other fields are valid, so the status is 200.
-  const http = told !== root && path === undefined ? { status: statusOf(told.code) } : undefined;
-  return build(error, told.message, toExtensions(told, scope.requestId), http);
+  const http = reported !== root && path === undefined ? { status: statusOf(reported.code) } : undefined;
+  return build(error, reported.message, toExtensions(reported, scope.requestId), http);
 }
 
 /** An error before anything ran, on a transport with a status for it. */
 export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLError {
-  const told = explain(error, scope, "operation");
-  const http = { status: statusOf(told.code), headers: headersOf(told) };
-  const refusal = build(null, told.message, toExtensions(told, scope.requestId), http);
+  const reported = explain(error, scope, "operation");
+  const http = { status: statusOf(reported.code), headers: headersOf(reported) };
+  const refusal = build(null, reported.message, toExtensions(reported, scope.requestId), http);
   publicErrors.add(refusal);
   return refusal;
 }

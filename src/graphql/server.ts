@@ -331,16 +331,21 @@ function sendPreflight(exchange: Exchange, methods = METHODS): void {
 /** A refusal before there is a GraphQL request: the answer contains only the error, so its status is the error's. */
 function sendFailure(exchange: Exchange, error: unknown): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
-  const told = explain(error, exchange);
+  const reported = explain(error, exchange);
   if (exchange.res.headersSent) {
     exchange.res.destroy();
     return;
   }
-  sendOneError(exchange, statusOf(told.code), told, headersOf(told));
+  sendOneError(exchange, statusOf(reported.code), reported, headersOf(reported));
 }
 
-function sendOneError(exchange: Exchange, status: number, told: Pick<AppError, "code" | "message">, headers: OutgoingHttpHeaders): void {
-  const errors = [{ message: told.message, extensions: toExtensions(told, exchange.requestId) }];
+function sendOneError(
+  exchange: Exchange,
+  status: number,
+  reported: Pick<AppError, "code" | "message">,
+  headers: OutgoingHttpHeaders,
+): void {
+  const errors = [{ message: reported.message, extensions: toExtensions(reported, exchange.requestId) }];
   const all = { ...headers, "Content-Type": "application/json; charset=utf-8" };
   sendRefusal(exchange, status, all, Buffer.from(JSON.stringify({ errors })));
 }

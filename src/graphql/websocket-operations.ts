@@ -76,11 +76,11 @@ export class SocketOperations {
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
     } catch (error) {
-      const told = toPublicError(error, source);
+      const reported = toPublicError(error, source);
       if (this.#running.get(payload) === operation) this.finish(payload);
-      else this.tell(operation);
+      else this.reportEnd(operation);
       if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused(error);
-      return [told];
+      return [reported];
     }
   }
 
@@ -111,7 +111,7 @@ export class SocketOperations {
   /** Called when an operation ends, in any way. */
   finish(payload: SubscribePayload): void {
     const operation = this.#running.get(payload);
-    if (operation) this.tell(operation);
+    if (operation) this.reportEnd(operation);
     this.#running.delete(payload);
     if (this.#running.size === 0) this.#onStopped?.();
   }
@@ -136,21 +136,21 @@ export class SocketOperations {
   cancelAll(): void {
     for (const operation of this.#running.values()) {
       operation.leaving.abort();
-      this.tell(operation);
+      this.reportEnd(operation);
     }
     this.#running.clear();
   }
 
-  private tell({ note, leaving }: Operation): void {
+  private reportEnd({ note, leaving }: Operation): void {
     this.face.onOver(note, { method: "WEBSOCKET", status: statusOfNote(note), isLeft: leaving.signal.aborted });
   }
 }
 
 /** An error as it is sent, without its HTTP extensions. */
 export function toMessageError(error: GraphQLError | GraphQLFormattedError): GraphQLFormattedError {
-  const { extensions = {}, ...told } = error instanceof GraphQLError ? error.toJSON() : error;
+  const { extensions = {}, ...fields } = error instanceof GraphQLError ? error.toJSON() : error;
   const { http: _, ...rest } = extensions;
-  return { ...told, extensions: rest };
+  return { ...fields, extensions: rest };
 }
 
 async function settle(run: () => Result | Promise<Result>, context: GraphQLContext): Promise<Result> {

@@ -24,8 +24,8 @@ export function createFetcher(schemaUrl: string | null): Fetcher {
   });
   return (params, options) => {
     if (schemaUrl !== null && params.operationName === INTROSPECTION) return fetch(schemaUrl).then((response) => response.json());
-    const { operation, ...asked } = withOperation(params);
-    return operation?.operation === "subscription" ? subscribe(asked, options) : askOverHttp(asked, options);
+    const { operation, ...prepared } = withOperation(params);
+    return operation?.operation === "subscription" ? subscribe(prepared, options) : askOverHttp(prepared, options);
   };
 }
 

@@ -52,19 +52,19 @@ interface Answered {
 function withPublicErrors<Answer extends Answered>(answer: Answer, scope: PublicErrorScope): Answer {
   const { errors, incremental } = answer;
   if (errors === undefined && incremental === undefined) return answer;
-  const told = errors && toPublicErrors(errors, scope);
+  const publicErrors = errors && toPublicErrors(errors, scope);
   return {
     ...answer,
-    ...(told && { errors: told, stringify: (written: ExecutionResult) => stringify(written, told) }),
+    ...(publicErrors && { errors: publicErrors, stringify: (written: ExecutionResult) => stringify(written, publicErrors) }),
     ...(incremental && { incremental: incremental.map((part) => withPublicErrors(part, scope)) }),
   };
 }
 
 /** Yoga copies each error with its nodes, which loses their places. */
-function stringify(written: ExecutionResult, told: readonly GraphQLError[]): string {
+function stringify(written: ExecutionResult, publicErrors: readonly GraphQLError[]): string {
   const errors = written.errors?.map((error, index) => {
     const { message, ...more } = error.toJSON();
-    const locations = told[index]?.locations;
+    const locations = publicErrors[index]?.locations;
     return { message, ...(locations && { locations }), ...more };
   });
   return JSON.stringify({ ...written, errors });

@@ -96,10 +96,10 @@ function runPrepared<Input extends object, Result>(
 
 /** The first of several parts has it. */
 function addCostOnce(requested: number | null): AddCost {
-  let isTold = requested === null;
+  let isAdded = requested === null;
   return (result, setResult) => {
-    if (isTold) return;
-    isTold = true;
+    if (isAdded) return;
+    isAdded = true;
     const { extensions } = result as ExecutionResult;
     setResult({ ...result, extensions: { ...extensions, cost: { requested, maximum: GRAPHQL_COST_MAX } } });
   };
@@ -117,8 +117,8 @@ function prepare({ schema, document, operationName, variableValues }: Args, mayB
   if (cost > GRAPHQL_COST_MAX) return { cost, errors: [tooDear(`costs ${cost}`)] };
   const isInParts = mayBeInParts && !isAboutSchema;
   if (isInParts && parts > GRAPHQL_PARTS_MAX) return { cost, errors: [tooManyParts(parts)] };
-  const asked = isInParts ? document : withoutDirectives(document);
-  const prepared = { document: runnable(asked, operationName), variableValues: wrapped(values) };
+  const executed = isInParts ? document : withoutDirectives(document);
+  const prepared = { document: runnable(executed, operationName), variableValues: wrapped(values) };
   return isAboutSchema ? withIntrospection(prepared, schema, cost, operationName, values) : { ...prepared, cost, introspection: null };
 }
 

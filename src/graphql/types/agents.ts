@@ -221,8 +221,8 @@ builder.mutationField("createPromptAgent", (t) =>
     resolve: async (_root, { input: { baseModelId, ...input } }, ctx, info) => {
       const { agents } = ctx.services;
       requireKeyManager(ctx);
-      const asked = { ...input, baseModel: readId(baseModelId, "Model", "baseModelId") };
-      const { id } = await agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, asked));
+      const request = { ...input, baseModel: readId(baseModelId, "Model", "baseModelId") };
+      const { id } = await agents.create(ctx, parsePermitted(ctx, requireKeyManager, createPromptAgentInput, request));
       return { agent: await agents.getSelected(ctx, id, selectionOf(ctx, info, ["agent"])) };
     },
   }),
@@ -252,8 +252,8 @@ builder.mutationField("createCodeAgent", (t) =>
     args: { input: t.arg({ type: CreateCodeAgentInput, required: true, description: "The agent to create." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { agents } = ctx.services;
-      const asked = parsePermitted(ctx, requireKeyManager, createCodeAgentInput, { ...input, type: "code_agent" });
-      const { id } = await agents.create(ctx, asked);
+      const request = parsePermitted(ctx, requireKeyManager, createCodeAgentInput, { ...input, type: "code_agent" });
+      const { id } = await agents.create(ctx, request);
       return { agent: await agents.getSelected(ctx, id, selectionOf(ctx, info, ["agent"])) };
     },
   }),
@@ -291,8 +291,8 @@ builder.mutationField("updateAgent", (t) =>
       const { agents } = ctx.services;
       requireKeyManager(ctx);
       const baseModel = baseModelId && readId(baseModelId, "Model", "baseModelId");
-      const asked = { ...changes, ...(baseModel !== undefined && { baseModel }) };
-      const changed = await agents.update(ctx, readAgentId(id), parsePermitted(ctx, requireKeyManager, updateAgentInput, asked));
+      const request = { ...changes, ...(baseModel !== undefined && { baseModel }) };
+      const changed = await agents.update(ctx, readAgentId(id), parsePermitted(ctx, requireKeyManager, updateAgentInput, request));
       return { agent: await agents.getSelected(ctx, changed.id, selectionOf(ctx, info, ["agent"])) };
     },
   }),

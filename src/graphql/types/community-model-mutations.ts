@@ -115,8 +115,8 @@ builder.mutationField("createCommunityModel", (t) =>
     args: { input: t.arg({ type: CreateCommunityModelInput, required: true, description: "The model to register." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { communityModels } = ctx.services;
-      const asked = parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(ctx, input));
-      const { id } = await communityModels.create(ctx, asked);
+      const request = parsePermitted(ctx, requireKeyManager, createCommunityModelInput, inServiceWords(ctx, input));
+      const { id } = await communityModels.create(ctx, request);
       return { communityModel: await communityModels.getSelected(ctx, id, selectionOf(ctx, info, ["communityModel"])) };
     },
   }),
@@ -163,8 +163,8 @@ builder.mutationField("createEndpointAgent", (t) =>
     args: { input: t.arg({ type: CreateEndpointAgentInput, required: true, description: "The agent to register." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { communityModels } = ctx.services;
-      const asked = parsePermitted(ctx, requireKeyManager, createEndpointAgentInput, input);
-      const { id } = await communityModels.createEndpointAgent(ctx, asked);
+      const request = parsePermitted(ctx, requireKeyManager, createEndpointAgentInput, input);
+      const { id } = await communityModels.createEndpointAgent(ctx, request);
       return { agent: await communityModels.getSelected(ctx, id, selectionOf(ctx, info, ["agent"])) };
     },
   }),
@@ -216,8 +216,8 @@ builder.mutationField("updateCommunityModel", (t) =>
     args: { input: t.arg({ type: UpdateCommunityModelInput, required: true, description: "The model and its changes." }) },
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { communityModels } = ctx.services;
-      const asked = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(ctx, changes));
-      const changed = await communityModels.update(ctx, readModelId(id), asked);
+      const request = parsePermitted(ctx, requireKeyManager, updateCommunityModelInput, inServiceWords(ctx, changes));
+      const changed = await communityModels.update(ctx, readModelId(id), request);
       return { communityModel: await communityModels.getSelected(ctx, changed.id, selectionOf(ctx, info, ["communityModel"])) };
     },
   }),
@@ -293,8 +293,11 @@ builder.mutationField("testCommunityModel", (t) =>
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: TestCommunityModelInput, required: true, description: "The upstream to test." }) },
     resolve: async (_root, { input }, ctx) => {
-      const asked = { ...input, ...(input.id != null && { id: readModelId(input.id) }) };
-      const test = await ctx.services.communityModelProbe.test(ctx, parsePermitted(ctx, requireKeyManager, testCommunityModelInput, asked));
+      const request = { ...input, ...(input.id != null && { id: readModelId(input.id) }) };
+      const test = await ctx.services.communityModelProbe.test(
+        ctx,
+        parsePermitted(ctx, requireKeyManager, testCommunityModelInput, request),
+      );
       return { test };
     },
   }),

@@ -266,8 +266,8 @@ const usageOfKey = edgesBatchedBy<ListArgs, Page<SelectedUsage>>((ctx, ids, args
   ctx.services.usage.listsOfKeys(ctx, ids, toQuery(args), select),
 );
 
-const summaryOfKey = edgesBatchedBy<readonly [SummaryArgs, UsageHistograms], UsageGroupRow[]>((ctx, ids, asked) =>
-  ctx.services.usageSummaries.summariesOfKeys(ctx, ids, toSummaryQuery(...asked)),
+const summaryOfKey = edgesBatchedBy<readonly [SummaryArgs, UsageHistograms], UsageGroupRow[]>((ctx, ids, args) =>
+  ctx.services.usageSummaries.summariesOfKeys(ctx, ids, toSummaryQuery(...args)),
 );
 
 builder.prismaObjectField(ApiKey, "usage", (t) =>
