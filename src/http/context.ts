@@ -77,9 +77,9 @@ export class HttpRequestContext implements RequestContext {
  * because ids are logged.
  */
 export function requestIdOf({ headers }: Pick<IncomingMessage, "headers">): string {
-  const asked = headers["x-request-id"];
-  if (typeof asked !== "string" || !REQUEST_ID_PATTERN.test(asked)) return randomUUID();
-  return isWellFormedApiKey(asked) || isRunToken(asked) ? randomUUID() : asked;
+  const stated = headers["x-request-id"];
+  if (typeof stated !== "string" || !REQUEST_ID_PATTERN.test(stated)) return randomUUID();
+  return isWellFormedApiKey(stated) || isRunToken(stated) ? randomUUID() : stated;
 }
 
 const WHOLE_NUMBER = /^\d{1,9}$/;

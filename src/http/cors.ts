@@ -15,20 +15,20 @@ const REFLECTED_HEADERS_MAX = 40;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
 
 /** Headers of a preflight answer: `asked` is its Access-Control-Request-Headers. */
-export function preflightHeaders(methods: readonly string[], asked: string | undefined): OutgoingHttpHeaders {
+export function preflightHeaders(methods: readonly string[], requested: string | undefined): OutgoingHttpHeaders {
   const allow = methods.join(", ");
   return {
     Allow: allow,
     "Access-Control-Allow-Methods": allow,
-    "Access-Control-Allow-Headers": allowedHeaders(asked),
+    "Access-Control-Allow-Headers": allowedHeaders(requested),
     "Access-Control-Max-Age": String(PREFLIGHT_MAX_AGE_SECONDS),
     Vary: "Access-Control-Request-Headers",
   };
 }
 
 /** Reflects requested header names, because SDKs send telemetry headers of changing names. */
-function allowedHeaders(asked: string | undefined): string {
-  const names = (asked ?? "")
+function allowedHeaders(requested: string | undefined): string {
+  const names = (requested ?? "")
     .split(",")
     .map((name) => name.trim())
     .filter((name) => HEADER_NAME.test(name));

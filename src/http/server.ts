@@ -61,7 +61,7 @@ export function endConnectionsWithAnswers(http: Server): void {
 }
 
 /** Whether a request's Connection header names Upgrade: clients offer HTTP/2 so, and expect a normal answer without it (RFC 9110, 7.8). */
-const ASKED = Symbol("upgrade");
+const UPGRADE = Symbol("upgrade");
 
 /**
  * For the options of `http.createServer`. The server listens before Express is loaded: call `adopt` once with its application before the
@@ -71,14 +71,14 @@ export function createMessageClasses(): MessageClasses & { adopt(app: Express): 
   class AppRequest extends IncomingMessage {
     /** Node's own flag, read after the headers: a request with an unsupported upgrade is handled as a normal one. */
     get upgrade(): boolean {
-      return this[ASKED] === true && this.headers.upgrade?.toLowerCase() === "websocket";
+      return this[UPGRADE] === true && this.headers.upgrade?.toLowerCase() === "websocket";
     }
 
-    set upgrade(asked: boolean) {
-      this[ASKED] = asked;
+    set upgrade(isRequested: boolean) {
+      this[UPGRADE] = isRequested;
     }
 
-    declare private [ASKED]: boolean | undefined;
+    declare private [UPGRADE]: boolean | undefined;
   }
   class AppResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {}
   return {

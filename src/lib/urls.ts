@@ -24,8 +24,8 @@ export function parseBaseUrl(text: string): string | null {
 
 /** `host` is in lower case, with its port unless that is the scheme's default; without a port it matches any. */
 export function isAtHost({ host: stated }: Pick<IncomingHttpHeaders, "host">, host: string): boolean {
-  const asked = stated?.toLowerCase();
-  return asked === host || (!host.includes(":") && asked?.replace(/:\d+$/, "") === host);
+  const requestedHost = stated?.toLowerCase();
+  return requestedHost === host || (!host.includes(":") && requestedHost?.replace(/:\d+$/, "") === host);
 }
 
 /** As a bare address and in a URL's form, in lower case. */

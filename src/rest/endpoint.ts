@@ -112,9 +112,9 @@ export function createEndpoint(
         const { parameters } = exchange.query;
         allowance = bodies.allow(caller, clientAddress);
         const bounding = isBounded ? ctx : null;
-        const asked = withoutBound(bounding, parameters);
-        if (isBounded) assertNoWishes(asked);
-        const parsedQuery = parseOptional(query, asked);
+        const withoutCap = withoutBound(bounding, parameters);
+        if (isBounded) assertNoWishes(withoutCap);
+        const parsedQuery = parseOptional(query, withoutCap);
         const sent =
           form && (!body || isForm(exchange.req.headers["content-type"]))
             ? await readFormInput(exchange, form, allowance, bounding)

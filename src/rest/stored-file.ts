@@ -7,7 +7,7 @@ import type { Exchange } from "../http/exchange.js";
 import { drained } from "../lib/back-pressure.js";
 import { selectRange } from "../lib/byte-range.js";
 import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
-import type { AskedAnswer } from "../services/generation/content-cache/content-cache.js";
+import type { PreparedAnswer } from "../services/generation/content-cache/content-cache.js";
 import { CACHE_CONTROL, cachedHeaders } from "./headers.js";
 
 /** A file whose bytes never change under its ETag. */
@@ -70,16 +70,16 @@ async function sendStream({ res }: Exchange, bytes: Readable): Promise<void> {
 // content cache) are sent whole, so that no client pays range by range.
 
 /** Answers GET, and HEAD, which generates nothing: for answers that are not stored it has only the headers known beforehand. */
-export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Promise<void> {
+export async function sendGenerated(exchange: Exchange, prepared: PreparedAnswer): Promise<void> {
   const { method, headers } = exchange.req;
-  const kept = method === "HEAD" || headers.range !== undefined ? await asked.find() : null;
+  const kept = method === "HEAD" || headers.range !== undefined ? await prepared.find() : null;
   if (kept) {
     const { version, sizeBytes, open, contentType, receipt } = kept;
     const file = { etag: `"${version}"`, sizeBytes, open };
     return sendStoredFile(exchange, file, { ...cachedHeaders({ receipt, isHit: true }), "Content-Type": contentType });
   }
-  if (method === "HEAD") return sendExpected(exchange, asked);
-  const { file, receipt, isHit, version } = await asked.get();
+  if (method === "HEAD") return sendExpected(exchange, prepared);
+  const { file, receipt, isHit, version } = await prepared.get();
   const { bytes, contentType } = file;
   if (version === null) {
     exchange.setHeaders({ ...cachedHeaders({ receipt, isHit }), "Accept-Ranges": "none" });
@@ -90,7 +90,7 @@ export async function sendGenerated(exchange: Exchange, asked: AskedAnswer): Pro
   await sendStoredFile(exchange, stored, { ...cachedHeaders({ receipt, isHit }), "Content-Type": contentType });
 }
 
-function sendExpected(exchange: Exchange, { contentType, isKeepable }: AskedAnswer): void {
+function sendExpected(exchange: Exchange, { contentType, isKeepable }: PreparedAnswer): void {
   const ranges = isKeepable ? "bytes" : "none";
   exchange.writeHead(200, { "Content-Type": contentType, "Cache-Control": CACHE_CONTROL, "Accept-Ranges": ranges });
   exchange.res.end();

@@ -413,7 +413,7 @@ describe("a budget beyond the balance", () => {
     const refused = await decide(before, "approve", { cookie });
 
     expect(page.text).toContain("Your account has no credits.");
-    expect(page.text).toMatch(/Your free credits return on \d+ \w+ \d{4}, 00:00 UTC\. For more credits ask whoever runs this gateway\./);
+    expect(page.text).toMatch(/Your free credits return on \d+ \w+ \d{4}, 00:00 UTC\. Ask the operator of this gateway for more credits\./);
     expect(formTo(page, "/authorize").buttons).toEqual([{ name: "decision", value: "deny" }]);
     expectRefusalPage(refused, 402, /Your account has no credits/);
     expect((await decide(page, "deny", { cookie })).location).toBe(`${REDIRECT}#error=access_denied`);

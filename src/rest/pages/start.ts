@@ -30,7 +30,7 @@ ${isSignUpOpen ? "" : html`<p class="soft">The operator of this gateway creates 
 <h2>Begin</h2>
 <p>Give an OpenAI client this as its base URL, and an API key of your account:</p>
 <pre><code>${baseUrl}/v1</code></pre>
-<p>Which models there are is told without a key:</p>
+<p>The list of models needs no key:</p>
 <pre><code>curl ${baseUrl}/v1/models</code></pre>
 <h2>Read on</h2>
 ${gatewayLinks(gateway)}`;

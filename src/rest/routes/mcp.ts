@@ -66,9 +66,9 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
   server.fallbackRequestHandler = async ({ method, id, params }, { _meta, sendNotification }) => {
     if (method === "tools/list") return { tools: mcp.listTools(ctx) };
     if (method !== "tools/call") throw new McpError(ErrorCode.MethodNotFound, "Method not found");
-    const { data: asked } = callParams.safeParse(params);
-    if (!asked) throw new McpError(ErrorCode.InvalidParams, "A tool call needs a name, and its arguments as an object.");
-    if (!mcp.hasTool(asked.name)) throw new McpError(ErrorCode.InvalidParams, `There is no tool ${JSON.stringify(asked.name)}.`);
+    const { data: toolCall } = callParams.safeParse(params);
+    if (!toolCall) throw new McpError(ErrorCode.InvalidParams, "A tool call needs a name, and its arguments as an object.");
+    if (!mcp.hasTool(toolCall.name)) throw new McpError(ErrorCode.InvalidParams, `There is no tool ${JSON.stringify(toolCall.name)}.`);
     const sessionId = sessionIdOf(exchange);
     const progressToken = _meta?.progressToken;
     const report = (progress: Progress) => {
@@ -77,7 +77,11 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
       );
     };
     try {
-      const call = { name: asked.name, arguments: asked.arguments ?? {}, id: sessionId === null ? null : { sessionId, requestId: id } };
+      const call = {
+        name: toolCall.name,
+        arguments: toolCall.arguments ?? {},
+        id: sessionId === null ? null : { sessionId, requestId: id },
+      };
       return { ...(await mcp.callTool(ctx, call, progressToken !== undefined && isStreamed ? report : null)) };
     } catch (error) {
       // A client that cancelled its call expects no answer; a stream can end without one.
