@@ -278,14 +278,14 @@ describe("the cause of an upstream's refusal", () => {
 
     expectEnvelope(answer, 502, "UPSTREAM_ERROR");
     expect(answer.json()).toMatchObject({ error: { details: { upstreamStatus: status } } });
-    expect(answer.text).toContain("which is not your key: whoever runs the model has to put it right");
+    expect(answer.text).toContain("which is not your key: the operator of the model has to correct it");
     expect(answer.text).not.toContain("acme-secret-key");
     // The operator's log has one line, however often it happens.
     app.upstream.replyNext(errorReply(status), errorReply(status));
     await client.post("/v1/chat/completions", { model: "acme/chat", messages });
     expectEnvelope(await client.post("/v1/embeddings", { model: "acme/embedding", input: "Hi" }), 502, "UPSTREAM_ERROR");
     const told = app.logs.filter((line) => line.event === "upstream-credential-refused" && line.status === status);
-    expect(told).toMatchObject([{ level: 40, upstream: "acme", model: "acme/chat", untold: 0 }]);
+    expect(told).toMatchObject([{ level: 40, upstream: "acme", model: "acme/chat", suppressed: 0 }]);
     expect(JSON.stringify(told)).not.toContain("acme-secret-key");
   });
 

@@ -21,7 +21,7 @@ const NAMESPACE = "repository";
 const TARGET = "deno2";
 
 const waiting = new Map<number, (answer: BundleAnswer) => void>();
-let asked = 0;
+let questions = 0;
 
 process.on("message", (answer: BundleAnswer) => {
   waiting.get(answer.id)?.(answer);
@@ -73,8 +73,8 @@ async function load(path: string): Promise<OnLoadResult> {
 }
 
 function ask(create: (id: number) => BundleQuestion): Promise<BundleAnswer> {
-  asked += 1;
-  const question = create(asked);
+  questions += 1;
+  const question = create(questions);
   return new Promise((resolve) => {
     waiting.set(question.id, resolve);
     process.send?.({ question } satisfies BundleMessage);

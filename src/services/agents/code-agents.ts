@@ -125,8 +125,8 @@ export class CodeAgents implements AgentProviders {
     const provider = new ResponsesChatProvider(client);
     // An agent knows itself by the name that it was called by.
     return {
-      complete: (asked) => provider.complete({ ...asked, upstreamModel: model.id }),
-      stream: (asked) => provider.stream({ ...asked, upstreamModel: model.id }),
+      complete: (request) => provider.complete({ ...request, upstreamModel: model.id }),
+      stream: (request) => provider.stream({ ...request, upstreamModel: model.id }),
     };
   }
 
@@ -153,7 +153,7 @@ export class CodeAgents implements AgentProviders {
 function pairsOf(headers: readonly string[]): (readonly [string, string])[] {
   return headers.flatMap((name, index) => {
     const value = headers[index + 1];
-    const isTold = index % 2 === 0 && (name === "accept" || name === "content-type");
-    return isTold && value !== undefined ? [[name, value] as const] : [];
+    const isPassedOn = index % 2 === 0 && (name === "accept" || name === "content-type");
+    return isPassedOn && value !== undefined ? [[name, value] as const] : [];
   });
 }

@@ -103,8 +103,8 @@ function refuseToPerson(limit: Limit, why: string): AppError {
 }
 
 /** Drops `keys` unless a session asks; a publishable key never holds it (docs/spec/keys.md#permissions). */
-export function grantablePermissions(asked: readonly AccountPermission[], caller: Caller): AccountPermission[] {
-  const granted = new Set(asked);
+export function grantablePermissions(requested: readonly AccountPermission[], caller: Caller): AccountPermission[] {
+  const granted = new Set(requested);
   if (caller.kind !== "session") granted.delete("keys");
   return [...granted];
 }

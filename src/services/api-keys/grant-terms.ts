@@ -79,8 +79,13 @@ export type TermsQuery = z.output<z.ZodObject<typeof termsQuery>>;
 export type FindModel = (name: string) => Model;
 
 /** Computes the requested terms, with defaults for absent ones. Throws BAD_REQUEST for an unknown model. */
-export function toRequestedTerms(findModel: FindModel, asked: TermsQuery): GrantTerms {
-  const { models = [], budget: creditBudget = GRANT_BUDGET_DEFAULT, expiry: expiresInDays = GRANT_DAYS_DEFAULT, permissions = [] } = asked;
+export function toRequestedTerms(findModel: FindModel, requested: TermsQuery): GrantTerms {
+  const {
+    models = [],
+    budget: creditBudget = GRANT_BUDGET_DEFAULT,
+    expiry: expiresInDays = GRANT_DAYS_DEFAULT,
+    permissions = [],
+  } = requested;
   return { models: models.length === 0 ? null : toModelIds(findModel, models), creditBudget, expiresInDays, permissions };
 }
 
@@ -125,26 +130,30 @@ export function grantableBudget({ creditBudget }: GrantTerms, balance: bigint): 
  * Narrows the request to the choice of an account with that balance. Throws BAD_REQUEST, naming the field, for a choice wider than the
  * request or a budget beyond the balance, and INSUFFICIENT_BALANCE when the balance is empty.
  */
-export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: GrantChoice, balance: bigint): GrantTerms {
+export function narrowTerms(findModel: FindModel, requested: GrantTerms, choice: GrantChoice, balance: bigint): GrantTerms {
   if (balance <= 0n) throw insufficientBalance("Your account has no credits, so none can be granted.");
-  const { creditBudget = grantableBudget(asked, balance), expiresInDays = asked.expiresInDays, permissions = asked.permissions } = choice;
-  if (creditBudget > asked.creditBudget) {
+  const {
+    creditBudget = grantableBudget(requested, balance),
+    expiresInDays = requested.expiresInDays,
+    permissions = requested.permissions,
+  } = choice;
+  if (creditBudget > requested.creditBudget) {
     throw invalidInput(
-      `The budget can be at most the ${formatNanocredits(asked.creditBudget)} credits that were asked for.`,
+      `The budget can be at most the ${formatNanocredits(requested.creditBudget)} credits that were asked for.`,
       "creditBudget",
     );
   }
   if (creditBudget > balance) {
     throw invalidInput(`The budget can be at most the ${formatNanocredits(balance)} credits that your account has.`, "creditBudget");
   }
-  if (expiresInDays > asked.expiresInDays) {
-    throw invalidInput(`Access can last for at most the ${asked.expiresInDays} days that were asked for.`, "expiresInDays");
+  if (expiresInDays > requested.expiresInDays) {
+    throw invalidInput(`Access can last for at most the ${requested.expiresInDays} days that were asked for.`, "expiresInDays");
   }
-  if (permissions.some((name) => !asked.permissions.includes(name))) {
+  if (permissions.some((name) => !requested.permissions.includes(name))) {
     throw invalidInput("A permission that was not asked for cannot be granted.", "permissions");
   }
   return {
-    models: narrowModels(findModel, asked.models, choice.models),
+    models: narrowModels(findModel, requested.models, choice.models),
     creditBudget,
     expiresInDays,
     permissions: [...new Set(permissions)],
@@ -153,17 +162,17 @@ export function narrowTerms(findModel: FindModel, asked: GrantTerms, choice: Gra
 
 function narrowModels(
   findModel: FindModel,
-  asked: GrantTerms["models"],
+  requested: GrantTerms["models"],
   chosen: readonly string[] | null | undefined,
 ): GrantTerms["models"] {
-  if (chosen === undefined) return asked;
+  if (chosen === undefined) return requested;
   if (chosen === null) {
-    if (asked !== null) throw invalidInput("Only models that were asked for can be granted.", "models");
+    if (requested !== null) throw invalidInput("Only models that were asked for can be granted.", "models");
     return null;
   }
   if (chosen.length === 0) throw invalidInput("Choose at least one model, or deny.", "models");
   const ids = toModelIds(findModel, chosen);
-  if (asked !== null && ids.some((id) => !asked.includes(id)))
+  if (requested !== null && ids.some((id) => !requested.includes(id)))
     throw invalidInput("Only models that were asked for can be granted.", "models");
   return ids;
 }

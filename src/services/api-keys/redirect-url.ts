@@ -65,9 +65,9 @@ export function readRedirectUrl(text: string): RedirectUrl | string {
 }
 
 /** Whether the app registered this address. It must be equal, except for the port on a loopback address (RFC 8252 7.3). */
-export function isRegistered(registered: readonly string[], asked: RedirectUrl): boolean {
-  const key = asked.isLoopback ? withoutPort : (text: string) => text;
-  return registered.some((text) => key(text) === key(asked.text));
+export function isRegistered(registered: readonly string[], requested: RedirectUrl): boolean {
+  const key = requested.isLoopback ? withoutPort : (text: string) => text;
+  return registered.some((text) => key(text) === key(requested.text));
 }
 
 /** Removes the port of a loopback address. */

@@ -16,7 +16,7 @@ export class LocalModels {
   private readonly controller = new AbortController();
   private models: readonly LocalModel[] = [];
   private isAnswering: boolean | null = null;
-  private readonly asks: Repeated;
+  private readonly polls: Repeated;
 
   constructor(
     private readonly baseUrl: string,
@@ -25,12 +25,12 @@ export class LocalModels {
     private readonly refreshMs = LOCAL_REFRESH_MS,
   ) {
     this.server = new LocalModelServer(serverUrlOf(baseUrl));
-    this.asks = new Repeated(() => this.ask(), log, "the local model server could not be asked");
+    this.polls = new Repeated(() => this.poll(), log, "the local model server could not be asked");
   }
 
   /** Resolves after the first answer, or after the longest wait of a start. */
   async start(): Promise<void> {
-    this.asks.every(this.refreshMs);
+    this.polls.every(this.refreshMs);
     let waited: NodeJS.Timeout | undefined;
     const enough = new Promise<void>((resolve) => {
       waited = setTimeout(resolve, LOCAL_START_WAIT_MS);
@@ -41,16 +41,16 @@ export class LocalModels {
 
   /** Polls now, unless a poll is under way. Never rejects. */
   refresh(): Promise<void> {
-    return this.asks.now();
+    return this.polls.now();
   }
 
   async stop(): Promise<void> {
     this.controller.abort(new Error("The service is stopping."));
-    await this.asks.close();
+    await this.polls.close();
     await this.server.close();
   }
 
-  private async ask(): Promise<void> {
+  private async poll(): Promise<void> {
     try {
       const models = await this.server.list(this.controller.signal);
       if (this.isAnswering !== true) this.log.info({ baseUrl: this.baseUrl, models: models.length }, "the local model server answers");

@@ -96,8 +96,8 @@ function findFields(model: Model, fields: RequestFields, found: Found[]): void {
     if (value === undefined || value === null) continue;
     assertOwnName(param);
     if (priceable.includes(param)) {
-      const asked = param === "quality" && typeof value === "string" ? qualityFor(model, value) : value;
-      if (isPricedByValue(model, param, asked)) found.push({ name: param, param, value: asked });
+      const stated = param === "quality" && typeof value === "string" ? qualityFor(model, value) : value;
+      if (isPricedByValue(model, param, stated)) found.push({ name: param, param, value: stated });
       continue;
     }
     const canonical = canonicalName(param);
@@ -203,7 +203,7 @@ function findOptions({ passFields }: Model, path: string, all: unknown, found: F
 /** A cache of five minutes costs a cache write; one of an hour costs more. Throws for an hour without a price. */
 function requestsHourCache(model: Model, fields: RequestFields): boolean {
   if (!namesCacheControl(fields, 0)) return false;
-  let isAsked = false;
+  let isStated = false;
   for (const { ttl, path } of findCacheTimes(fields, [])) {
     if (ttl === undefined || ttl === null || ttl === SHORT_CACHE) continue;
     const isPriced = ttl === HOUR_CACHE && model.prices.promptCacheWriteHourPrice !== undefined;
@@ -214,9 +214,9 @@ function requestsHourCache(model: Model, fields: RequestFields): boolean {
         path.join("."),
       );
     }
-    isAsked = true;
+    isStated = true;
   }
-  return isAsked;
+  return isStated;
 }
 
 /** A cheap check first, as almost no request has one. */

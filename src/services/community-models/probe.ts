@@ -42,7 +42,7 @@ async function callCheaply(
   signal: AbortSignal,
 ): Promise<void> {
   const call = { upstreamModel, signal, extra: {} };
-  const nothingAsked = { size: null, seed: null, negativePrompt: null, images: [] };
+  const noOptions = { size: null, seed: null, negativePrompt: null, images: [] };
   switch (modality) {
     case "text": {
       const body = { messages: [{ role: "user", content: "ping" }], max_tokens: api === "responses" ? RESPONSES_TOKENS_MIN : 1 };
@@ -59,19 +59,19 @@ async function callCheaply(
     }
     case "transcription": {
       const audio = { bytes: silence(), contentType: "audio/wav", name: "audio.wav" };
-      const asked = { language: null, prompt: null, temperature: null, wantsSegments: false, wantsWords: false };
-      await offered.transcription?.transcribe({ ...call, ...asked, audio });
+      const options = { language: null, prompt: null, temperature: null, wantsSegments: false, wantsWords: false };
+      await offered.transcription?.transcribe({ ...call, ...options, audio });
       return;
     }
     // An empty prompt cannot produce an image.
     case "image": {
-      const asked = { prompt: "", count: 1, quality: null, isTransparent: false, format: null, reasoning: null, mask: null };
-      await offered.image?.generate({ ...call, ...nothingAsked, ...asked });
+      const options = { prompt: "", count: 1, quality: null, isTransparent: false, format: null, reasoning: null, mask: null };
+      await offered.image?.generate({ ...call, ...noOptions, ...options });
       return;
     }
     case "video": {
-      const asked = { prompt: "", aspectRatio: null, seconds: null, hasAudio: false, onProgress: () => undefined };
-      await offered.video?.generate({ ...call, ...nothingAsked, ...asked });
+      const options = { prompt: "", aspectRatio: null, seconds: null, hasAudio: false, onProgress: () => undefined };
+      await offered.video?.generate({ ...call, ...noOptions, ...options });
       return;
     }
     default:

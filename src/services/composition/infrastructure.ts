@@ -167,7 +167,7 @@ export async function openInfrastructure(
   const trustedDocuments = await readTrustedDocuments(settings.persistedDocuments);
   const localUrl = settings.vendors.ollama?.baseUrl;
   const localModels = localUrl ? new LocalModels(localUrl, catalog, log) : null;
-  const localModelsAsked = localModels?.start();
+  const localModelsListed = localModels?.start();
   const { worker } = settings;
   const dataDir = await (worker ? openWorkerDir(settings.dataDir, worker.number) : openDataDir(settings.dataDir));
   const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
@@ -256,7 +256,7 @@ export async function openInfrastructure(
     recover: async () => {
       await settler.replaySpool();
       await Promise.all([communityModels.load(), modelHealth.load()]);
-      await localModelsAsked;
+      await localModelsListed;
       await recovery.start();
     },
     close: async () => {

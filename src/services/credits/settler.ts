@@ -65,9 +65,9 @@ export class Settler {
 
   constructor(private readonly deps: SettlerDependencies) {
     this.contended = new ContendedHolds((holds) => this.enqueue(holds), deps.contendedHoldWaitMs);
-    const tell = { ...deps, onCommitted: (operation: LedgerOperation, outcome: LedgerOutcome) => this.committed(operation, outcome) };
-    this.refused = new RefusedSettlements(tell);
-    this.deferred = new DeferredOperations({ ...tell, refused: this.refused }, (isAway) => {
+    const shared = { ...deps, onCommitted: (operation: LedgerOperation, outcome: LedgerOutcome) => this.committed(operation, outcome) };
+    this.refused = new RefusedSettlements(shared);
+    this.deferred = new DeferredOperations({ ...shared, refused: this.refused }, (isAway) => {
       if (isAway) this.stayAway();
       else if (this.isAway) this.markAvailable();
     });

@@ -58,7 +58,7 @@ const CALLER_FAULTS: ReadonlyMap<number, ErrorCode> = new Map([
 const TIMEOUT_STATUSES = new Set([408, 524]);
 const CREDENTIAL_STATUSES = new Set([401, 402, 403]);
 const REFUSED_CREDENTIAL =
-  "The upstream refused the credential of the model, which is not your key: whoever runs the model has to put it right";
+  "The upstream refused the credential of the model, which is not your key: the operator of the model has to correct it";
 const FALLBACK_STATUSES = new Set([401, 402, 403, 404, 408, 409, 429]);
 
 export function isCallersFault({ kind, status }: ProviderError): boolean {
@@ -190,9 +190,9 @@ export class RefusedCredentials {
 
   note({ id, upstreamId, isCommunity }: Pick<Model, "id" | "upstreamId" | "isCommunity">, error: unknown): void {
     if (isCommunity || !isCredentialRefused(error)) return;
-    const untold = this.limit.admit(`${upstreamId} ${error.status}`);
-    if (untold === null) return;
+    const suppressed = this.limit.admit(`${upstreamId} ${error.status}`);
+    if (suppressed === null) return;
     const line = { event: "upstream-credential-refused", upstream: upstreamId, status: error.status, model: id };
-    this.log.warn({ ...line, untold }, "an upstream refuses the credential that it is called with");
+    this.log.warn({ ...line, suppressed }, "an upstream refuses the credential that it is called with");
   }
 }

@@ -81,9 +81,9 @@ export class McpGateway {
    */
   assertOrigin(origin: string | undefined): void {
     if (origin === undefined) return;
-    const asked = URL.canParse(origin) ? new URL(origin) : null;
-    const isOwn = asked !== null && this.options.ownUrls().some((url) => new URL(url).origin === asked.origin);
-    if (!isOwn && !(asked && isLoopbackHostname(asked.hostname))) throw permissionDenied("Pages of this origin may not use /mcp.");
+    const page = URL.canParse(origin) ? new URL(origin) : null;
+    const isOwn = page !== null && this.options.ownUrls().some((url) => new URL(url).origin === page.origin);
+    if (!isOwn && !(page && isLoopbackHostname(page.hostname))) throw permissionDenied("Pages of this origin may not use /mcp.");
   }
 }
 

@@ -151,10 +151,10 @@ export class GatewayStatus {
     const { platform } = this.deps;
     const rows = platform.settler.isUnavailable ? [] : await this.liveProcesses();
     const heard = new Map(rows.map((row) => [row.id, row]));
-    const untold = rows.filter(({ id }) => !reported.some(({ processId }) => processId === id));
+    const silent = rows.filter(({ id }) => !reported.some(({ processId }) => processId === id));
     return [
       ...reported.map((status) => ({ ...status, heardAt: heard.get(status.processId)?.heartbeat_at ?? null, status })),
-      ...untold.map(({ id, started_at, heartbeat_at }) => ({ processId: id, startedAt: started_at, heardAt: heartbeat_at, status: null })),
+      ...silent.map(({ id, started_at, heartbeat_at }) => ({ processId: id, startedAt: started_at, heardAt: heartbeat_at, status: null })),
     ].sort((one, other) => Number(one.startedAt) - Number(other.startedAt));
   }
 

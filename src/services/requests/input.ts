@@ -115,14 +115,14 @@ function quickest<Output>(schema: z.ZodType<Output>): z.ZodType<Output> {
 function toInputError(error: z.ZodError, input: unknown): AppError {
   const issues = withoutConsequences(error.issues);
   const findings = issues.flatMap((issue) => toFindings(issue, [], input));
-  const untold = issues.reduce(
+  const further = issues.reduce(
     (sum, issue) => sum + (issue.code === "unrecognized_keys" ? Math.max(0, issue.keys.length - FINDINGS_MAX) : 0),
     0,
   );
   const messages = byField(findings);
   const param = [...messages.keys()].find((path) => path !== "");
   const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
-  return new AppError("BAD_REQUEST", toSentence(messages, untold), {
+  return new AppError("BAD_REQUEST", toSentence(messages, further), {
     ...(param !== undefined && { param }),
     details: { fieldErrors, formErrors },
   });
@@ -146,14 +146,14 @@ function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly str
 }
 
 /**
- * "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". `untold`: number of further
- * fields.
+ * "name: is required", or "2 fields are wrong: name: is required; type: must be one of secret or publishable". `further`: fields that
+ * `messages` lacks.
  */
-function toSentence(messages: ReadonlyMap<string, readonly string[]>, untold: number): string {
+function toSentence(messages: ReadonlyMap<string, readonly string[]>, further: number): string {
   const said = [...messages]
     .slice(0, FIELDS_SAID_MAX)
     .map(([path, about]) => (path === "" ? "" : `${shortened(path)}: `) + about.join(", "));
-  const count = messages.size + untold;
+  const count = messages.size + further;
   if (count === 1) return said.join("");
   const others = count - said.length;
   return `${count} fields are wrong: ${said.join("; ")}${others > 0 ? `; and ${others} more` : ""}`;

@@ -47,10 +47,10 @@ export function servable(candidates: readonly Model[], applied: readonly SafetyF
 }
 
 /** The caller; an agent run continues with the features of its own generation. */
-type Asking = Pick<KeyCaller | SessionCaller, "run">;
+type Requester = Pick<KeyCaller | SessionCaller, "run">;
 
 /** True when there is anything to check; takes no time. */
-export function isChecked({ run }: Asking, model: Model, safe: SafeInput): boolean {
+export function isChecked({ run }: Requester, model: Model, safe: SafeInput): boolean {
   return model.requiredSafetyFeatures.length > 0 || toSafeText(safe) !== null || (run?.safetyFeatures?.length ?? 0) > 0;
 }
 
@@ -58,7 +58,7 @@ export function isChecked({ run }: Asking, model: Model, safe: SafeInput): boole
  * The features that the model requires, in its order, then those of the agent run, then the request's. Throws BAD_REQUEST for an unknown
  * name.
  */
-export function featuresOf({ run }: Asking, model: Model, safe: SafeInput): readonly SafetyFeature[] {
+export function featuresOf({ run }: Requester, model: Model, safe: SafeInput): readonly SafetyFeature[] {
   const ofAgent = run?.safetyFeatures ? SAFETY_FEATURES.filter((feature) => run.safetyFeatures?.includes(feature)) : [];
   return [...new Set([...model.requiredSafetyFeatures, ...ofAgent, ...addedFeatures(toSafeText(safe))])];
 }

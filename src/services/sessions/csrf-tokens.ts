@@ -136,7 +136,7 @@ export class SessionCookie {
 
   private isOwnOrigin(origin: string, host: string | undefined): boolean {
     if (!URL.canParse(origin)) return false;
-    const asked = new URL(origin);
-    return asked.host === host?.toLowerCase() || this.ownUrls().some((own) => new URL(own).origin === asked.origin);
+    const page = new URL(origin);
+    return page.host === host?.toLowerCase() || this.ownUrls().some((own) => new URL(own).origin === page.origin);
   }
 }

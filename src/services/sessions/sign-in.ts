@@ -238,7 +238,7 @@ function refuse(error: unknown): never {
 
 /** One message for the page, GraphQL and GitHub. */
 export function signUpClosed(): AppError {
-  return permissionDenied("Sign-up is closed here. Ask whoever runs this gateway for an account.");
+  return permissionDenied("Sign-up is closed here. Ask the operator of this gateway for an account.");
 }
 
 function emailTaken(): Error {

@@ -71,8 +71,8 @@ export class LowBalanceWatch {
   }
 
   private async announceFall(notice: LowBalanceNotice): Promise<void> {
-    const { isTold, queued } = await this.mark(notice);
-    if (!isTold) return;
+    const { isMarked, queued } = await this.mark(notice);
+    if (!isMarked) return;
     const { accountId, balance, threshold, since } = notice;
     const amounts = { balance: String(balance), threshold: String(threshold) };
     this.deps.events.publish("balance-low", { accountId, ...amounts, since: since.toISOString() });
@@ -80,23 +80,23 @@ export class LowBalanceWatch {
   }
 
   /** Only one process finds it unmarked. */
-  private async mark(notice: LowBalanceNotice): Promise<{ isTold: boolean; queued: number }> {
+  private async mark(notice: LowBalanceNotice): Promise<{ isMarked: boolean; queued: number }> {
     const message = lowBalanceMessage(notice);
     const body = JSON.stringify(toBody(message));
     const now = this.deps.clock.now().toISOString();
-    const [marked] = await this.deps.database.prisma.$queryRaw<{ isTold: boolean; queued: number }[]>`
-      WITH told AS (
+    const [marked] = await this.deps.database.prisma.$queryRaw<{ isMarked: boolean; queued: number }[]>`
+      WITH marked AS (
         UPDATE account SET is_low_balance_told = true
         WHERE id = ${notice.accountId}::uuid AND NOT is_low_balance_told AND low_balance_since = ${notice.since.toISOString()}::timestamptz
         RETURNING id
       ), queued AS (
         INSERT INTO webhook_delivery (id, endpoint_id, event, event_key, payload, next_attempt_at, created_at)
         SELECT gen_random_uuid(), e.id, ${message.event}, ${message.key}, ${body}::jsonb, ${now}::timestamptz, ${now}::timestamptz
-        FROM told JOIN webhook_endpoint e ON e.account_id = told.id AND e.is_enabled AND ${message.event} = ANY (e.events)
+        FROM marked JOIN webhook_endpoint e ON e.account_id = marked.id AND e.is_enabled AND ${message.event} = ANY (e.events)
         ON CONFLICT (endpoint_id, event, event_key) DO NOTHING
         RETURNING 1
       )
-      SELECT EXISTS (SELECT 1 FROM told) AS "isTold", (SELECT count(*)::int FROM queued) AS queued`;
-    return marked ?? { isTold: false, queued: 0 };
+      SELECT EXISTS (SELECT 1 FROM marked) AS "isMarked", (SELECT count(*)::int FROM queued) AS queued`;
+    return marked ?? { isMarked: false, queued: 0 };
   }
 }

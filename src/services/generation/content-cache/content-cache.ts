@@ -121,7 +121,7 @@ export interface KeptAnswer {
   readonly version: string;
 }
 
-export interface AskedAnswer {
+export interface PreparedAnswer {
   readonly contentType: GeneratedType;
   /** False: each request gets a new answer. */
   readonly isKeepable: boolean;
@@ -191,7 +191,7 @@ export class ContentCache {
     query: CacheQuery,
     contentType: GeneratedType,
     produce: (ctx: RequestContext) => Promise<CacheableAnswer>,
-  ): AskedAnswer {
+  ): PreparedAnswer {
     const isKeepable = !query.noCache && query.parameters.seed !== RANDOM_SEED;
     return {
       contentType,

@@ -5,7 +5,7 @@ import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
-import type { AskedAnswer, CacheableAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
+import type { CacheableAnswer, CacheQuery, ContentCache, PreparedAnswer } from "../content-cache/content-cache.js";
 import type { Music } from "./music.js";
 import { type AudioQuery, audioPath, chooseVoice, musicInput, type Speech, speechInput } from "./speech.js";
 
@@ -23,7 +23,7 @@ type Prepared = Pick<CacheQuery, "operation" | "model" | "parameters"> & {
 export class AudioGeneration {
   constructor(private readonly deps: AudioDependencies) {}
 
-  ask(ctx: RequestContext, text: string, query: AudioQuery): AskedAnswer {
+  ask(ctx: RequestContext, text: string, query: AudioQuery): PreparedAnswer {
     const { operation, model, parameters, create } = this.prepare(ctx, text, query);
     const contentType = SPEECH_CONTENT_TYPES[query.response_format ?? "mp3"];
     return this.deps.contentCache.ask(ctx, { operation, model, parameters, noCache: query["no-cache"] }, contentType, create);

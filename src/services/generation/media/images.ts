@@ -21,7 +21,7 @@ import { qualityFor, type RequestFields } from "../../catalog/request-rates.js";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { MediaQuotas } from "../../files/media-quotas.js";
 import type { ChatCompletions } from "../chat/chat.js";
-import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
+import type { ContentCache, PreparedAnswer } from "../content-cache/content-cache.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
@@ -106,7 +106,7 @@ export class Images {
   }
 
   /** GET /image/{prompt}: from the content cache, or generated; with a video model a video. */
-  ask(ctx: RequestContext, prompt: string, query: ImageQuery): AskedAnswer {
+  ask(ctx: RequestContext, prompt: string, query: ImageQuery): PreparedAnswer {
     const { catalog, contentCache, videos } = this.deps;
     const noCache = query["no-cache"];
     const caller = requireCaller(ctx);
@@ -226,8 +226,8 @@ export class Images {
 }
 
 /** Without a bound nothing is measured, so that base64 stays undecoded. */
-function isPublished({ isPublished: isAsked, inlineBytesMax }: ImageRequest, images: readonly GeneratedImage[]): boolean {
-  if (isAsked || inlineBytesMax === undefined || inlineBytesMax === Number.POSITIVE_INFINITY) return isAsked;
+function isPublished({ isPublished: isRequested, inlineBytesMax }: ImageRequest, images: readonly GeneratedImage[]): boolean {
+  if (isRequested || inlineBytesMax === undefined || inlineBytesMax === Number.POSITIVE_INFINITY) return isRequested;
   return images.reduce((sum, { file }) => sum + file.bytes.byteLength, 0) > inlineBytesMax;
 }
 

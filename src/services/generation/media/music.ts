@@ -52,12 +52,12 @@ export class Music {
   }
 
   private prepare(ctx: RequestContext, input: MusicInput, notes: readonly string[]): PreparedGeneration<MusicAnswer> {
-    const { model: name, prompt, duration, response_format, seed: asked, safe, ...extra } = input;
+    const { model: name, prompt, duration, response_format, seed: statedSeed, safe, ...extra } = input;
     const { generations, upstreams, inspector } = this.deps;
     const expectedMs = Math.round((duration ?? MUSIC_SECONDS_DEFAULT) * 1000);
     const plan = generations.plan(ctx, "music", name, extra, () => ({ ...NO_USAGE, outputAudioMilliseconds: expectedMs }));
     const format = response_format ?? "mp3";
-    const seed = asked === -1 ? randomInt(RANDOM_SEED_BELOW) : (asked ?? null);
+    const seed = statedSeed === -1 ? randomInt(RANDOM_SEED_BELOW) : (statedSeed ?? null);
     const work: GenerationWork<MusicAnswer> = {
       words: { texts: [prompt], extra },
       safe,

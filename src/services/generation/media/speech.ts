@@ -108,11 +108,11 @@ export const audioQuery = z.strictObject({
 export type AudioQuery = z.output<typeof audioQuery>;
 
 /** A model with listed voices has only those. Throws BAD_REQUEST listing them. */
-export function chooseVoice(model: Model, asked: string | null | undefined): string {
+export function chooseVoice(model: Model, requested: string | null | undefined): string {
   const voices = model.voices.length > 0 ? model.voices : VOICES;
-  if (asked == null) return voices.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (voices[0] ?? DEFAULT_VOICE);
-  if (voices.includes(asked)) return asked;
-  const quoted = JSON.stringify(asked.length > QUOTED_CHARS_MAX ? `${asked.slice(0, QUOTED_CHARS_MAX)}…` : asked);
+  if (requested == null) return voices.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (voices[0] ?? DEFAULT_VOICE);
+  if (voices.includes(requested)) return requested;
+  const quoted = JSON.stringify(requested.length > QUOTED_CHARS_MAX ? `${requested.slice(0, QUOTED_CHARS_MAX)}…` : requested);
   throw invalidInput(`${model.id} has no voice ${quoted}. Its voices are: ${voices.join(", ")}.`, "voice");
 }
 
@@ -185,12 +185,12 @@ export class Speech {
   }
 
   private prepare(ctx: RequestContext, input: SpeechInput, generationId?: string): PreparedSpeech {
-    const { model: name, input: text, voice: asked, response_format: format, speed, instructions, safe } = input;
+    const { model: name, input: text, voice: requested, response_format: format, speed, instructions, safe } = input;
     const extra = withoutFields(input, READ_FIELDS);
     const { generations, upstreams } = this.deps;
     const expected = { ...NO_USAGE, characters: countCharacters(text) };
     const plan = generations.plan(ctx, "speech", name, extra, () => expected, generationId);
-    const voice = chooseVoice(plan.model, asked);
+    const voice = chooseVoice(plan.model, requested);
     return {
       plan,
       work: {

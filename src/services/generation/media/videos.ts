@@ -17,7 +17,7 @@ import type { BillableQuantities } from "../../catalog/pricing.js";
 import type { RequestFields } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import type { ChatCompletions } from "../chat/chat.js";
-import type { AskedAnswer, ContentCache } from "../content-cache/content-cache.js";
+import type { ContentCache, PreparedAnswer } from "../content-cache/content-cache.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
@@ -77,7 +77,7 @@ export class Videos {
   constructor(private readonly deps: VideosDependencies) {}
 
   /** GET /video/{prompt}, and GET /image/{prompt} with a video model: from the content cache, or generated. */
-  ask(ctx: RequestContext, request: VideoQueryRequest): AskedAnswer {
+  ask(ctx: RequestContext, request: VideoQueryRequest): PreparedAnswer {
     const { catalog, contentCache } = this.deps;
     const { input, ignored, noCache } = request;
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "video");

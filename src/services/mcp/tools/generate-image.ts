@@ -34,8 +34,8 @@ export function createImageTool(images: Pick<Images, "generate">): GatewayTool<z
     isReadOnly: false,
     call: async (ctx, { delivery, ...options }) => {
       const response_format = delivery === "url" ? "url" : "b64_json";
-      const asked = parseInput(imageGenerationInput, { ...options, response_format });
-      const { images: made, receipt } = await images.generate(ctx, asked, MCP_INLINE_BYTES_MAX);
+      const request = parseInput(imageGenerationInput, { ...options, response_format });
+      const { images: made, receipt } = await images.generate(ctx, request, MCP_INLINE_BYTES_MAX);
       const revised = made.flatMap(({ revisedPrompt }) => (revisedPrompt === null ? [] : shorten(revisedPrompt)));
       const about = { ...toReceiptJson(receipt), ...(revised.length > 0 && { revised_prompts: revised }) };
       const urls = made.flatMap(({ url }) => url ?? []);

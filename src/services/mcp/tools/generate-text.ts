@@ -34,8 +34,8 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
     call: async (ctx, { prompt, system, json, ...options }, report) => {
       const messages = [...(system === undefined ? [] : [{ role: "system", content: system }]), { role: "user", content: prompt }];
       const format = json ? { response_format: { type: "json_object" } } : {};
-      const asked = chatCompletionInput.parse({ ...options, ...format, messages });
-      const { text, receipt } = await (report === null ? texts.create(ctx, asked) : follow(texts, ctx, asked, report));
+      const request = chatCompletionInput.parse({ ...options, ...format, messages });
+      const { text, receipt } = await (report === null ? texts.create(ctx, request) : follow(texts, ctx, request, report));
       const isRepeated = Buffer.byteLength(JSON.stringify(text)) <= MCP_REPEATED_TEXT_BYTES_MAX;
       const structuredContent = { ...(isRepeated && { text }), ...(receipt && toReceiptJson(receipt)) };
       return { isError: false, content: [textBlock(text)], structuredContent };
@@ -47,10 +47,10 @@ export function createTextTool(texts: Texts): GatewayTool<z.output<typeof input>
 async function follow(
   texts: Texts,
   ctx: RequestContext,
-  asked: ChatCompletionInput,
+  request: ChatCompletionInput,
   report: Report,
 ): Promise<{ readonly text: string; readonly receipt: Receipt | null }> {
-  const stream = texts.stream(ctx, asked);
+  const stream = texts.stream(ctx, request);
   const leave = () => void stream.events.return?.().then(ignore, ignore);
   ctx.signal.addEventListener("abort", leave, { once: true });
   if (ctx.signal.aborted) leave();
