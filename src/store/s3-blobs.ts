@@ -159,7 +159,7 @@ class S3Blobs implements BlobStore {
     const collected = (async () => {
       for await (const chunk of body) chunks.push(chunk);
     })();
-    await this.asked(collected);
+    await this.withCallersErrors(collected);
     return Buffer.concat(chunks);
   }
 
@@ -272,10 +272,10 @@ class S3Blobs implements BlobStore {
   }
 
   private ask<Result>(send: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    return this.asked(this.silence.call(send, S3_SILENT_ATTEMPTS));
+    return this.withCallersErrors(this.silence.call(send, S3_SILENT_ATTEMPTS));
   }
 
-  private asked<Result>(work: Promise<Result>): Promise<Result> {
+  private withCallersErrors<Result>(work: Promise<Result>): Promise<Result> {
     return work.catch((error: unknown) => Promise.reject(toCallersError(error)));
   }
 }

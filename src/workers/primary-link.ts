@@ -28,7 +28,7 @@ export class PrimaryLink implements WorkerLink {
   private accept: ((socket: Socket) => void) | null = null;
   private readonly givers = new Map<string, (body: unknown) => Promise<unknown>>();
   private readonly counting = new Map<number, (waitMs: number) => void>();
-  private readonly asking = new Map<number, (answers: readonly unknown[]) => void>();
+  private readonly pendingQuestions = new Map<number, (answers: readonly unknown[]) => void>();
   private nextId = 1;
   private open = 0;
   private openTimer: NodeJS.Timeout | null = null;
@@ -49,7 +49,7 @@ export class PrimaryLink implements WorkerLink {
     process.once("disconnect", () => {
       // Counters may forget, so pending calls are let through.
       for (const resolve of this.counting.values()) resolve(0);
-      for (const resolve of this.asking.values()) resolve([]);
+      for (const resolve of this.pendingQuestions.values()) resolve([]);
       orders.onLost();
     });
   }
@@ -92,7 +92,7 @@ export class PrimaryLink implements WorkerLink {
   }
 
   askAll(question: string, body: unknown, timeoutMs: number): Promise<readonly unknown[]> {
-    return this.request(this.asking, [], (id) => ({ kind: "ask", id, question, body, timeoutMs }));
+    return this.request(this.pendingQuestions, [], (id) => ({ kind: "ask", id, question, body, timeoutMs }));
   }
 
   private count(request: CounterRequest): Promise<number> {
@@ -136,7 +136,7 @@ export class PrimaryLink implements WorkerLink {
         this.counting.get(message.id)?.(message.waitMs);
         break;
       case "answers":
-        this.asking.get(message.id)?.(message.answers);
+        this.pendingQuestions.get(message.id)?.(message.answers);
         break;
       case "question":
         void this.reply(message.id, message.question, message.body);

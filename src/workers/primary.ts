@@ -210,7 +210,7 @@ class Primary {
 
   private announce(): void {
     const standing = { ready: this.serving().length, restarts: this.restarts, isLeaving: this.isStopping };
-    for (const worker of this.serving()) worker.tell(standing);
+    for (const worker of this.serving()) worker.announce(standing);
   }
 
   private async bury(seat: Seat, worker: WorkerProcess, { code, signal, servedMs, error }: WorkerEnd): Promise<void> {
@@ -274,12 +274,12 @@ class Primary {
 
   private async askAll({ question, body, timeoutMs }: Extract<ToPrimary, { kind: "ask" }>): Promise<unknown[]> {
     const isMetrics = question === METRICS_QUESTION;
-    const asked = await Promise.all(
+    const polled = await Promise.all(
       this.answering().map(async (worker) => ({ worker, answer: await worker.ask(question, body, timeoutMs) })),
     );
-    if (!isMetrics) return asked.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
+    if (!isMetrics) return polled.flatMap(({ answer }) => (answer === undefined ? [] : [answer]));
     // Uses the last answer of a worker that is too busy, so that sums do not fall. Workers that ended meanwhile are in `ended`.
-    const answers = asked.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));
+    const answers = polled.flatMap(({ worker }) => (this.running.has(worker) ? [worker.lastAnswers.get(question) ?? []] : []));
     return [...answers, await this.ended];
   }
 

@@ -47,7 +47,7 @@ export class WorkerProcess {
   readonly closed: Promise<void>;
   private readonly child: ChildProcess;
   private readonly handed = new Map<number, Socket>();
-  private readonly asked = new Map<number, (answer: unknown) => void>();
+  private readonly pendingQuestions = new Map<number, (answer: unknown) => void>();
   private open = 0;
   private nextId = 1;
   private readyAt: number | null = null;
@@ -104,7 +104,7 @@ export class WorkerProcess {
     this.send({ kind: "connection", id }, socket);
   }
 
-  tell(standing: Standing): void {
+  announce(standing: Standing): void {
     this.send({ kind: "standing", standing });
   }
 
@@ -118,12 +118,12 @@ export class WorkerProcess {
     return new Promise((resolve) => {
       const settle = (answer: unknown) => {
         clearTimeout(timer);
-        this.asked.delete(id);
+        this.pendingQuestions.delete(id);
         if (answer !== undefined) this.lastAnswers.set(question, answer);
         resolve(answer);
       };
       const timer = setTimeout(settle, timeoutMs, undefined);
-      this.asked.set(id, settle);
+      this.pendingQuestions.set(id, settle);
       this.send({ kind: "question", id, question, body });
     });
   }
@@ -192,7 +192,7 @@ export class WorkerProcess {
         this.open = message.open;
         break;
       case "answer":
-        this.asked.get(message.id)?.(message.answer);
+        this.pendingQuestions.get(message.id)?.(message.answer);
         break;
       default:
         this.events.onRequest(message);
@@ -242,7 +242,7 @@ export class WorkerProcess {
     const sockets = [...this.handed.values()];
     this.handed.clear();
     for (const socket of sockets) this.events.onReturned(socket);
-    for (const settle of [...this.asked.values()]) settle(undefined);
+    for (const settle of [...this.pendingQuestions.values()]) settle(undefined);
   }
 
   /** A line cut off by the worker's death is dropped. */

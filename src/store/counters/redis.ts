@@ -81,7 +81,7 @@ return string.format('%.0f', wait)
 `;
 
 interface CountersRedis extends Redis {
-  sluiceTake(bucketKey: string, holdsKey: string, ...asked: readonly string[]): Promise<string>;
+  sluiceTake(bucketKey: string, holdsKey: string, ...args: readonly string[]): Promise<string>;
 }
 
 export class RedisCounters implements Counters {

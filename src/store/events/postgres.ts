@@ -83,7 +83,7 @@ class PostgresTransport implements EventTransport {
     this.attempts += 1;
     const session = new Session(this.database.openSession(), {
       onMessage: (text) => this.listener.onMessage(text),
-      onAlive: (askedAt) => this.listener.onAlive(askedAt),
+      onAlive: (sentAt) => this.listener.onAlive(sentAt),
       onLost: (error) => this.lose(session, error),
     });
     try {
@@ -112,7 +112,7 @@ class PostgresTransport implements EventTransport {
 
 interface SessionListener {
   onMessage(text: string): void;
-  onAlive(askedAt: number): void;
+  onAlive(sentAt: number): void;
   /** Called once, and not after `end`. */
   onLost(error: unknown): void;
 }
@@ -147,9 +147,9 @@ class Session {
   private async ask(): Promise<void> {
     if (this.isAsking) return;
     this.isAsking = true;
-    const askedAt = performance.now();
+    const sentAt = performance.now();
     await this.query("SELECT 1").then(
-      () => this.listener.onAlive(askedAt),
+      () => this.listener.onAlive(sentAt),
       () => undefined,
     );
     this.isAsking = false;

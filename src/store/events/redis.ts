@@ -90,11 +90,11 @@ class RedisTransport implements EventTransport {
   private ping(): void {
     for (const client of [this.publisher, this.subscriber]) {
       if (client.status !== "ready" || this.pinged.has(client)) continue;
-      const askedAt = performance.now();
+      const sentAt = performance.now();
       this.pinged.add(client);
       client
         .ping()
-        .then(() => client === this.subscriber && this.isUp && this.listener.onAlive(askedAt))
+        .then(() => client === this.subscriber && this.isUp && this.listener.onAlive(sentAt))
         .catch(() => undefined)
         .finally(() => this.pinged.delete(client));
     }

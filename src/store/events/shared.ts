@@ -69,8 +69,8 @@ class SharedEvents implements Events {
     this.transport = openTransport({
       onUp: () => this.onUp(),
       onDown: (error) => this.onDown(error),
-      onAlive: (askedAt) => {
-        this.heardUpTo = askedAt;
+      onAlive: (sentAt) => {
+        this.heardUpTo = sentAt;
       },
       onMessage: (text) => this.onMessage(text),
     });

@@ -12,7 +12,7 @@ export interface TransportListener {
   /** The connection ended, or an attempt failed. */
   onDown(error: unknown): void;
   /** The server has just answered: everything sent before `askedAt`, of `performance.now()`, was received. */
-  onAlive(askedAt: number): void;
+  onAlive(sentAt: number): void;
   /** A message of any process, this one included. */
   onMessage(text: string): void;
 }
