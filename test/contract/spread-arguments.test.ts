@@ -7,7 +7,7 @@ import { findSpreadArguments, spreadsIn } from "../support/spread-arguments.js";
 
 /** Lists that are bounded, each with what bounds it. */
 const BOUNDED: Readonly<Record<string, string>> = {
-  "src/graphql/types/usage-lists.ts: toSummaryQuery(...asked)": "a tuple: the arguments of the field",
+  "src/graphql/types/usage-lists.ts: toSummaryQuery(...args)": "a tuple: the arguments of the field",
   "src/services/accounts/accounts.ts: toBalance(...(await this.loadMoney(caller.accountId)))": "a tuple",
   "src/services/accounts/accounts.ts: toBalance(...(await this.loadMoney(accountId)))": "a tuple",
   "src/store/counters/redis.ts: this.redis.sluiceTake(...amounts)": "a tuple of three",
