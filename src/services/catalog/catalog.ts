@@ -4,7 +4,7 @@ import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
 import type { Page, PageRequest, RankedPosition } from "../../lib/pagination.js";
-import { findSandboxPackages } from "../../providers/sandbox/media/installed.js";
+import { findSandboxPackages, type SandboxPackages } from "../../providers/sandbox/media/installed.js";
 import { parseInput } from "../requests/input.js";
 import { loadBundledSource, type VendorsSettings } from "./bundled.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
@@ -99,15 +99,15 @@ export interface CatalogSettings {
   readonly isForThisMachineOnly?: boolean | undefined;
 }
 
-/** Reads every source but the local server's models, which follow later. Rejects with a ModelsFileError naming each bad field. */
-export async function loadCatalog(settings: CatalogSettings, clock: Clock): Promise<Catalog> {
+/** Reads every source; the local server's models follow later. Rejects with a ModelsFileError naming each bad field. */
+export async function loadCatalog(
+  settings: CatalogSettings,
+  clock: Clock,
+  packages: SandboxPackages | null = settings.hasSandboxModels ? findSandboxPackages() : null,
+): Promise<Catalog> {
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
-  const builtIn = [
-    bundled,
-    ...(localUrl ? [toLocalSource(localUrl, [])] : []),
-    ...(settings.hasSandboxModels ? [sandboxSource(findSandboxPackages())] : []),
-  ];
+  const builtIn = [bundled, ...(localUrl ? [toLocalSource(localUrl, [])] : []), ...(packages ? [sandboxSource(packages)] : [])];
   if (settings.modelsFile === null) return new Catalog(builtIn, settings.isForThisMachineOnly);
   const builtInUpstreams = builtIn.flatMap((source) => source.upstreams.map((upstream) => upstream.id));
   const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);

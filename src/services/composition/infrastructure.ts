@@ -160,8 +160,9 @@ export async function openInfrastructure(
   metrics: Metrics,
 ): Promise<Infrastructure> {
   // An invalid catalog must stop the start before anything is changed.
-  const catalog = await loadCatalog(settings, clock);
-  const missing = settings.hasSandboxModels ? missingSandboxModels(findSandboxPackages()) : [];
+  const packages = settings.hasSandboxModels ? findSandboxPackages() : null;
+  const catalog = await loadCatalog(settings, clock, packages);
+  const missing = packages ? missingSandboxModels(packages) : [];
   if (missing.length > 0)
     log.warn({ models: missing }, "some sandbox models are missing: their packages (packages/sandbox) are not installed");
   const trustedDocuments = await readTrustedDocuments(settings.persistedDocuments);

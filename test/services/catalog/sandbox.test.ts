@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/lib/clock.js";
 import { findSandboxPackages } from "../../../src/providers/sandbox/media/installed.js";
+import { loadCatalog } from "../../../src/services/catalog/catalog.js";
 import { missingSandboxModels, SANDBOX_SOURCE, sandboxSource } from "../../../src/services/catalog/sandbox.js";
 
 const idsOf = (packages: { readonly hasMedia: boolean; readonly hasVoice: boolean }) => sandboxSource(packages).models.map(({ id }) => id);
@@ -15,6 +17,14 @@ describe("the sandbox's models", () => {
     expect(missingSandboxModels({ hasMedia: true, hasVoice: false })).toEqual(["sandbox/speech", "sandbox/speech-paid"]);
     expect(idsOf({ hasMedia: true, hasVoice: false })).toContain("sandbox/music");
     expect(idsOf({ hasMedia: true, hasVoice: false })).not.toContain("sandbox/speech");
+  });
+
+  it("are those of the packages that a start has found", async () => {
+    const settings = { modelsFile: null, hasSandboxModels: true, vendors: {}, readEnv: () => null };
+    const catalog = await loadCatalog(settings, systemClock, { hasMedia: true, hasVoice: false });
+
+    expect(catalog.find("sandbox/music")?.id).toBe("sandbox/music");
+    expect(catalog.find("sandbox/speech")).toBeNull();
   });
 
   it("answer text, vectors and moderations without the package of media", () => {
