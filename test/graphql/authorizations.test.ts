@@ -72,6 +72,8 @@ it("is stored, shown again, narrowed, and approved once", async () => {
     restId: expect.any(String),
     redirectHost: "app.example",
     isRedirectRegistered: true,
+    resource: null,
+    client: null,
     expiresAt: expect.stringMatching(/Z$/),
     decidedAt: null,
     app: { id: toGlobalId("App", appKeyId), restId: appKeyId, name: "Sketchpad", owner: { handle: "owner", githubUsername: null } },
@@ -262,10 +264,38 @@ it("leaves a key that is listed with its origin and its app, which has registere
       owner: { handle: "owner", githubUsername: null },
     },
     redirectUrls: [],
+    resource: null,
   });
   const change = (redirectUrls: readonly string[]) =>
     execute(owner, ChangeAppDocument, { input: { id: created.apiKey.restId, redirectUrls } });
   const moved = ok(await change(["https://app.example/new"])).updateApiKey;
   expect(moved).toEqual({ apiKey: { redirectUrls: ["https://app.example/new"] } });
   expect(codes(await change(["data:x"]))).toEqual(["BAD_REQUEST"]);
+});
+
+describe("of a client that has registered itself", () => {
+  it("shows the client's name and resource, and is bound to both", async () => {
+    const response = await fetch(`${app.baseUrl}/api/oauth/register`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ client_name: "Sketchpad", redirect_uris: [REDIRECT] }),
+    });
+    const { client_id: appKey } = (await response.json()) as { client_id: string };
+    const { issuer } = app.services.authorizations;
+    const codeVerifier = randomBytes(32).toString("base64url");
+    const codeChallenge = createHash("sha256").update(codeVerifier).digest("base64url");
+
+    const request = await ask({ appKey, codeChallenge, resource: issuer });
+    const { redirectTo } = ok(await approve(person, { id: request.id })).approveAuthorization;
+    const code = new URL(redirectTo).searchParams.get("code") ?? "";
+    const exchange = (input: { appKey?: string; resource?: string }) =>
+      execute(nobody, ExchangeAuthorizationCodeDocument, { input: { code, redirectUrl: REDIRECT, codeVerifier, ...input } });
+
+    expect(request).toMatchObject({ app: null, client: { name: "Sketchpad", documentHost: null }, resource: issuer });
+    expect(codes(await exchange({}))).toEqual(["BAD_REQUEST"]);
+    expect(codes(await exchange({ appKey, resource: "https://other.example/mcp" }))).toEqual(["BAD_REQUEST"]);
+    ok(await exchange({ appKey, resource: `${issuer}/mcp` }));
+    const { me } = ok(await execute(browser(person), MyNewestApiKeyDocument));
+    expect(me.apiKeys?.edges[0]?.node).toMatchObject({ name: "Sketchpad", origin: "REDIRECT_FLOW", app: null, resource: `${issuer}/mcp` });
+  });
 });

@@ -69,6 +69,7 @@ for (const prefix of ["/account", "/api/account"]) {
         parentId: expect.stringMatching(/^[0-9a-f-]{36}$/),
         origin: "created",
         app: null,
+        resource: null,
         redirectUrls: [],
       });
     });

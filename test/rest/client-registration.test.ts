@@ -3,6 +3,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   CLIENT_DOCUMENT_BYTES_MAX,
+  CLIENT_DOCUMENT_FAILURE_CACHE_MS,
+  CLIENT_DOCUMENTS_BURST,
   CLIENT_ID_CHARS_MAX,
   CLIENT_NAME_CHARS_MAX,
   CLIENT_REDIRECT_URLS_CHARS_MAX,
@@ -388,6 +390,38 @@ describe("a client whose id is the address of a document", () => {
     expect(elsewhere.text).toContain("it could not be read");
   });
 
+  it("that could not be read is not asked for again at once", async () => {
+    const client_id = document("nothing");
+    const asked = () => app.upstream.requests.filter(({ path }) => client_id.endsWith(path)).length;
+    await consent(challengeFor({ client_id, redirect_uri: LOOPBACK }));
+    await consent(challengeFor({ client_id, redirect_uri: LOOPBACK }));
+    expect(asked()).toBe(1);
+
+    clock.advance(CLIENT_DOCUMENT_FAILURE_CACHE_MS / 1000);
+    app.upstream.replyNext(json(about({})(client_id)));
+
+    expect((await consent(challengeFor({ client_id, redirect_uri: LOOPBACK }))).status).toBe(200);
+    expect((await consent(challengeFor({ client_id, redirect_uri: LOOPBACK }))).status).toBe(200);
+    expect(asked()).toBe(2);
+  });
+
+  it("is looked up for an address a limited number of times", async () => {
+    const address = nextAddress();
+    const lookUp = (place: number) => {
+      const { query } = challengeFor({ client_id: `http://localhost:9/limited/${place}`, redirect_uri: LOOPBACK });
+      return openPage(app.baseUrl, `/authorize?${new URLSearchParams(query)}`, {
+        cookie: person.cookie,
+        headers: { "X-Forwarded-For": address },
+      });
+    };
+    const statuses: number[] = [];
+    for (let place = 0; place <= CLIENT_DOCUMENTS_BURST; place += 1) statuses.push((await lookUp(place)).status);
+
+    expect(statuses).toEqual([...Array.from({ length: CLIENT_DOCUMENTS_BURST }, () => 200), 429]);
+    // Known ones are still shown.
+    expect((await lookUp(0)).status).toBe(200);
+  });
+
   it("is not offered where the operator has switched documents off", async () => {
     const off = await createTestApp({ config: { readsClientDocuments: false } });
     try {
@@ -453,6 +487,39 @@ describe("a resource", () => {
       expect(page.text).toContain(`The resource must be ${base}/mcp or ${base}.`);
     },
   );
+
+  it("that is named twice is refused", async () => {
+    const { query } = challengeFor({ redirect_uri: LOOPBACK });
+    const twice = `${new URLSearchParams(query)}&resource=${base}/mcp&resource=${base}`;
+
+    expect((await openPage(app.baseUrl, `/authorize?${twice}`, { cookie: person.cookie })).status).toBe(400);
+    const response = await fetch(`${app.baseUrl}/api/oauth/token`, {
+      method: "POST",
+      body: new URLSearchParams(
+        `grant_type=authorization_code&code=x&redirect_uri=${LOOPBACK}&code_verifier=${"v".repeat(43)}&resource=a&resource=b`,
+      ),
+    });
+    expect([response.status, await response.json()]).toMatchObject([400, { error: "invalid_request" }]);
+  });
+
+  it("is unbound in requests and codes of an older process", async () => {
+    const asking = challengeFor({ redirect_uri: LOOPBACK, resource: `${base}/mcp` });
+    const page = await consent(asking);
+    const { prisma } = app.database;
+    await prisma.$executeRaw`UPDATE authorization_request SET request = request - 'client' - 'resource'`;
+    const { location } = await submitForm(app.baseUrl, formTo(page, "/authorize"), {
+      cookie: person.cookie,
+      button: ["decision", "approve"],
+    });
+    await prisma.$executeRaw`UPDATE authorization_code SET "grant" = "grant" - 'clientId' - 'resource' WHERE used_at IS NULL`;
+    const code = new URL(location ?? "about:blank").searchParams.get("code") ?? "";
+
+    const { status, body } = await exchange({ code, redirect_uri: LOOPBACK, code_verifier: asking.verifier });
+
+    expect(status).toBe(200);
+    expect(await resourceOf(app, String(body.access_token))).toBeNull();
+    expect((await askMcp(String(body.access_token))).status).toBe(200);
+  });
 
   it("of another server keeps its key out of /mcp, and nothing else", async () => {
     const { id, key } = await createKey(app, { name: "moved" });

@@ -155,6 +155,7 @@ const RedeemDeviceCodeInput = builder.inputType("RedeemDeviceCodeInput", {
   fields: (t) => ({
     deviceCode: t.string({ required: true, description: "The device code from `createDeviceAuthorization`." }),
     clientId: t.string({ description: "The app key. When sent, it must be the one that the device code was requested with." }),
+    resource: t.string({ description: "The address that the key is for: this gateway's `/mcp`, or its base." }),
   }),
 });
 

@@ -27,8 +27,7 @@ export class ProtectedResources {
 
   /** Address of the metadata of `/mcp`, which a 401 of it names (RFC 9728 5.1). */
   get mcpMetadataUrl(): string {
-    const { origin, pathname } = new URL(this.mcp);
-    return `${origin}${RESOURCE_METADATA_PATH}${pathname}`;
+    return this.base + RESOURCE_METADATA_PATH + MCP_PATH;
   }
 
   /** The metadata of `/mcp`. */
