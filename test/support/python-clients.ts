@@ -10,6 +10,7 @@ export const MCP_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/mcp_client.p
 /** What to say when a search below answers null. */
 export const OPENAI_PYTHON_ABSENT = "run .ci/python-clients, or pip install openai";
 export const MCP_PYTHON_ABSENT = "run .ci/python-clients, or pip install mcp";
+export const GENERATOR_PYTHON_ABSENT = "run .ci/python-clients, or pip install openapi-python-client";
 
 /** A Python that can import OpenAI's client; null when there is none. */
 export function findOpenAiPython(): Promise<string | null> {
@@ -19,6 +20,11 @@ export function findOpenAiPython(): Promise<string | null> {
 /** A Python that can import the official SDK of MCP in the version that its program is written for; null when there is none. */
 export function findMcpPython(): Promise<string | null> {
   return findPython("import httpx2, mcp; mcp.Client; import mcp.client.streamable_http");
+}
+
+/** A Python that can run the generator of clients; null when there is none. */
+export function findGeneratorPython(): Promise<string | null> {
+  return findPython("import openapi_python_client.cli");
 }
 
 async function findPython(program: string): Promise<string | null> {

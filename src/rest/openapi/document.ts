@@ -4,8 +4,9 @@
  */
 import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
+import { isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { CREDITS_MAX } from "../../limits.js";
+import { CREDITS_MAX, REQUEST_ID_PATTERN } from "../../limits.js";
 import { MAX_COST_DESCRIPTION, MAX_COST_FIELD, MAX_COST_HEADER } from "../../services/credits/max-cost.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/idempotency/limits.js";
 import { toTemplate } from "../route.js";
@@ -21,11 +22,13 @@ const API_VERSION = "0.3.0";
 /** Of the most credits that there may be. */
 const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
 const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "421", "429", "500", "502", "503", "504"];
+const COMPONENTS = "#/components/schemas/";
 /** Preflight requests and the HEAD twins of GET are not listed. */
 const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
 
 export interface OpenApiDocument extends Json {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
+  readonly components: Json & { readonly schemas: Json };
 }
 
 /** A contract with the description of an operation. */
@@ -41,7 +44,7 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
     });
     if (contract.answer.json) schemas.add(contract.answer.json);
   }
-  return {
+  return withNamedParts({
     openapi: "3.1.0",
     info: {
       title: "Sluice",
@@ -63,7 +66,7 @@ export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApi
         query: { type: "apiKey", in: "query", name: "key", description: "An API key. The header takes precedence when both are sent." },
       },
     },
-  };
+  });
 }
 
 /** Throws for two schemas of one name. */
@@ -85,6 +88,32 @@ class NamedSchemas {
   }
 }
 
+/**
+ * Moves parts with an `id` of their own, such as a union that inputs share, to the named schemas: generators of clients then make one type
+ * of each. Throws for a name that an answer has.
+ */
+function withNamedParts(document: OpenApiDocument): OpenApiDocument {
+  const taken = document.components.schemas;
+  const parts: Json = {};
+  const move = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(move);
+    if (!isRecord(value)) return value;
+    const { $defs = {}, ...own } = value;
+    for (const [name, part] of Object.entries($defs as Json)) {
+      if (Object.hasOwn(taken, name)) throw new Error(`An answer and a part of an input are named ${name}.`);
+      setOwnValue(parts, name, move(part));
+    }
+    const moved = Object.entries(own).map(([name, each]) => [name, name === "$ref" ? toComponent(each) : move(each)]);
+    return Object.fromEntries(moved);
+  };
+  const { components, ...moved } = move(document) as OpenApiDocument;
+  return { ...moved, components: { ...components, schemas: { ...components.schemas, [MAX_COST_NAME]: MAX_COST_SCHEMA, ...parts } } };
+}
+
+function toComponent(reference: unknown): unknown {
+  return typeof reference === "string" ? reference.replace("#/$defs/", COMPONENTS) : reference;
+}
+
 interface ListedOperation {
   readonly method: string;
   /** OpenAPI's form: `/text/{prompt}`. */
@@ -104,11 +133,12 @@ export function operationsOf(routes: readonly RecordedRoute[]): ListedOperation[
 }
 
 function toOperation(method: string, path: string, contract: Listed): Json {
-  const { id, tag, summary, description, answer, example = {}, errors = [], isPublic, isGeneration, isPage, isOAuth } = contract;
+  const { id, tag, summary, description, answer, example = {}, errors = [], isPublic, readsKey, isGeneration, isPage, isOAuth } = contract;
   const parameters = [
     ...(contract.params ? toParameters("path", contract.params) : []),
     ...queryParameters(contract),
     ...(isGeneration ? [IDEMPOTENCY_KEY] : []),
+    ...(isOAuth ? [REQUEST_ID] : []),
     ...(isBounded(contract) ? [MAX_COST] : []),
   ].map((parameter) => withExample(parameter, example));
   const body = requestBody(contract, example);
@@ -119,7 +149,7 @@ function toOperation(method: string, path: string, contract: Listed): Json {
     ...(description !== undefined && { description }),
     tags: [tag],
     // Open without a key, but a key that is sent must be valid.
-    ...(isPublic && answer.status !== 101 && { security: isOAuth || isPage ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
+    ...(isPublic && answer.status !== 101 && { security: readsKey === false ? [{}] : [{}, { bearer: [] }, { query: [] }] }),
     ...(parameters.length > 0 && { parameters }),
     ...(body !== null && { requestBody: body }),
     responses: {
@@ -143,6 +173,15 @@ const IDEMPOTENCY_KEY = {
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
 };
 
+/** Every route takes it. openapi-python-client (0.29) makes code that cannot be imported from two bodies without an optional parameter. */
+const REQUEST_ID = {
+  name: "X-Request-Id",
+  in: "header",
+  required: false,
+  description: "The client's ID of the request, which the answer repeats. Default: generated.",
+  schema: { type: "string", pattern: REQUEST_ID_PATTERN.source },
+};
+
 const MAX_COST_PATTERN = `^\\d{1,${CREDITS_DIGITS_MAX}}(?:\\.\\d{1,9})?$`;
 const MAX_COST = {
   name: MAX_COST_HEADER,
@@ -158,9 +197,16 @@ const MAX_COST_QUERY = {
   description: "The highest charge in credits, like the header `X-Max-Cost`.",
   schema: { type: "string", pattern: MAX_COST_PATTERN },
 };
+const MAX_COST_NAME = "MaxCost";
+const MAX_COST_SCHEMA = {
+  anyOf: [
+    { type: "number", minimum: 0, maximum: CREDITS_MAX },
+    { type: "string", pattern: MAX_COST_PATTERN },
+  ],
+};
 const MAX_COST_PROPERTY = {
   description: MAX_COST_DESCRIPTION,
-  anyOf: [{ type: "number", minimum: 0, maximum: CREDITS_MAX }, { type: "string", pattern: MAX_COST_PATTERN }, { type: "null" }],
+  anyOf: [{ $ref: `${COMPONENTS}${MAX_COST_NAME}` }, { type: "null" }],
 };
 
 /** The body schema with the field that the endpoint itself reads. */
@@ -282,7 +328,7 @@ function jsonContent(description: string, answer: NamedSchema): Json {
 }
 
 function reference({ name }: NamedSchema): Json {
-  return { $ref: `#/components/schemas/${name}` };
+  return { $ref: COMPONENTS + name };
 }
 
 /**
@@ -295,7 +341,7 @@ function toSchema(schema: z.ZodType, io: "input" | "output"): Json {
 
 /** Dates are sent as text. Adds the unit of a number, which error messages also state (lib/issue-words.ts). */
 function describe({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }): void {
-  if (zodSchema._zod.def.type === "date") jsonSchema.type = "string";
+  if (zodSchema._zod.def.type === "date") Object.assign(jsonSchema, { type: "string", format: "date-time" });
   const unit = unitOf(zodSchema);
   if (unit !== undefined) jsonSchema.description ??= `In ${unit}.`;
 }

@@ -6,6 +6,8 @@ export const credits = z.number().describe("An amount in credits. One credit is 
 export const seconds = z.int().describe("A Unix time in seconds.");
 export const nullableText = z.string().nullable();
 export const amount = z.int().min(0);
+/** ISO 8601. */
+export const timeText = z.string().meta({ format: "date-time" });
 /** A date of the handler's, ISO 8601 in the answer. */
 export const time = z.date();
 export const calledModel = z.string().describe("The ID of the requested model. `X-Model-Used` has the model that answered.");
@@ -44,7 +46,7 @@ export const error = json(
       type: z.string(),
       param: nullableText,
       requestId: z.string(),
-      timestamp: z.string(),
+      timestamp: timeText,
       details: z.looseObject({}).optional(),
     }),
   }),

@@ -25,19 +25,23 @@ const details = {
 const agent = json(
   "Agent",
   z.discriminatedUnion("type", [
-    z.object({
-      ...details,
-      type: z.literal("prompt_agent"),
-      systemPrompt: z.string(),
-      baseModel: z.string(),
-      mcpServers: z.array(z.enum(MCP_SERVER_IDS)),
-    }),
-    z.object({
-      ...details,
-      type: z.literal("code_agent"),
-      repository: z.string(),
-      deployedCommitSha: z.string().describe("40 lowercase hexadecimal characters."),
-    }),
+    z
+      .object({
+        ...details,
+        type: z.literal("prompt_agent"),
+        systemPrompt: z.string(),
+        baseModel: z.string(),
+        mcpServers: z.array(z.enum(MCP_SERVER_IDS)),
+      })
+      .meta({ id: "PromptAgent" }),
+    z
+      .object({
+        ...details,
+        type: z.literal("code_agent"),
+        repository: z.string(),
+        deployedCommitSha: z.string().describe("40 lowercase hexadecimal characters."),
+      })
+      .meta({ id: "CodeAgent" }),
   ]),
 );
 

@@ -26,6 +26,9 @@ import type { Route } from "../route.js";
 import { sendGenerated } from "../stored-file.js";
 import { sendSpeechEvents } from "../streaming.js";
 
+/** By `response_format`, the default first. */
+const AUDIO_TYPES = ["audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm"] as const;
+
 /** GET /audio/{text}: speech or music, depending on the model (docs/spec/audio.md#get-audio). */
 export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick<Services, "audio">): void {
   route("/audio/*text", {
@@ -33,7 +36,7 @@ export function addAudioRoutes(route: Route, endpoint: Endpoint, { audio }: Pick
       id: "getAudio",
       tag: "Audio",
       summary: "Generates speech from text, or music with a music model.",
-      answer: sent("audio/mpeg"),
+      answer: sent(...AUDIO_TYPES),
       example: { parameters: { text: "Hello!", model: "sandbox/speech" } },
       isForAgents: true,
       isBounded: true,
@@ -51,7 +54,7 @@ export function addSpeechRoutes(route: Route, endpoint: Endpoint, { speech }: Pi
       id: "createSpeech",
       tag: "Audio",
       summary: "Generates speech, in OpenAI's wire format.",
-      answer: sent("audio/mpeg", "audio/ogg", "audio/aac", "audio/flac", "audio/wav", "audio/pcm", EVENT_STREAM),
+      answer: sent(...AUDIO_TYPES, EVENT_STREAM),
       example: { body: { model: "sandbox/speech", input: "Hello!", voice: "alloy", response_format: "mp3" } },
       isForAgents: true,
       isGeneration: true,

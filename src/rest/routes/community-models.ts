@@ -46,6 +46,7 @@ const common = {
       imagePricing: imagePricing.optional(),
       ...changedPrices,
     })
+    .meta({ id: "PendingChange" })
     .nullable()
     .describe("The scheduled change of the model."),
   createdAt: time,
@@ -68,23 +69,29 @@ const proxy = {
 const communityModel = json(
   "CommunityModel",
   z.union([
-    z.looseObject({ ...proxy, modality: z.literal("text"), api, url: z.string().describe("The exact URL of the endpoint.") }),
-    z.looseObject({
-      ...proxy,
-      modality: z.enum(["image", "video", "transcription", "speech", "embedding"]),
-      baseUrl: z.string().describe("The base URL of the media API, or the endpoint."),
-    }),
-    z.looseObject({
-      ...common,
-      type: z.literal("endpoint_agent"),
-      inputModalities: z.array(z.string()),
-      outputModalities: z.array(z.string()),
-      api,
-      url: z.string(),
-      upstreamModel: z.string(),
-      perUserRpm,
-    }),
-    z.looseObject({ ...common, type: z.enum(["prompt_agent", "code_agent"]) }),
+    z
+      .looseObject({ ...proxy, modality: z.literal("text"), api, url: z.string().describe("The exact URL of the endpoint.") })
+      .meta({ id: "CommunityTextModel" }),
+    z
+      .looseObject({
+        ...proxy,
+        modality: z.enum(["image", "video", "transcription", "speech", "embedding"]),
+        baseUrl: z.string().describe("The base URL of the media API, or the endpoint."),
+      })
+      .meta({ id: "CommunityMediaModel" }),
+    z
+      .looseObject({
+        ...common,
+        type: z.literal("endpoint_agent"),
+        inputModalities: z.array(z.string()),
+        outputModalities: z.array(z.string()),
+        api,
+        url: z.string(),
+        upstreamModel: z.string(),
+        perUserRpm,
+      })
+      .meta({ id: "EndpointAgent" }),
+    z.looseObject({ ...common, type: z.enum(["prompt_agent", "code_agent"]) }).meta({ id: "AgentModel" }),
   ]),
 );
 

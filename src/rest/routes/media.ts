@@ -48,14 +48,18 @@ const metadata = {
 const mediaUpload = json(
   "MediaUpload",
   z.union([
-    z.looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() }),
-    z.looseObject({
-      id: z.string(),
-      uploadUrl: z.string(),
-      method: z.literal("PUT"),
-      headers: z.record(z.string(), z.string()),
-      expiresAt: time,
-    }),
+    z
+      .looseObject({ id: z.string(), url: z.string(), contentType: z.string(), size: amount, duplicate: z.boolean() })
+      .meta({ id: "StoredMedia" }),
+    z
+      .looseObject({
+        id: z.string(),
+        uploadUrl: z.string(),
+        method: z.literal("PUT"),
+        headers: z.record(z.string(), z.string()),
+        expiresAt: time,
+      })
+      .meta({ id: "DirectUpload" }),
   ]),
 );
 

@@ -26,7 +26,7 @@ import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-f
 import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import type { Operation } from "../openapi/contract.js";
-import { amount, credits, nullableText, pathId, time } from "../openapi/schemas.js";
+import { amount, credits, nullableText, pathId, time, timeText } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 
 /** Sorts before every id, so that a page after it starts by time alone. */
@@ -82,7 +82,7 @@ const usageDailyQuery = z.object({
 
 const usageRow = z.looseObject({
   id: z.string(),
-  timestamp: z.string(),
+  timestamp: timeText,
   type: z.string(),
   model: z.string(),
   api_key_id: nullableText,

@@ -14,7 +14,7 @@ import {
 } from "../../services/webhooks/webhooks.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
-import { cursorText, nullableText, pathId, time } from "../openapi/schemas.js";
+import { cursorText, nullableText, pathId, time, timeText } from "../openapi/schemas.js";
 import { queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
@@ -54,7 +54,7 @@ const webhookDelivery = json(
     nextAttemptAt: time.nullable(),
     lastStatus: z.int().nullable(),
     lastError: nullableText,
-    message: z.object({ type: z.string(), timestamp: z.string(), data: z.looseObject({}) }).describe("The body of the message."),
+    message: z.object({ type: z.string(), timestamp: timeText, data: z.looseObject({}) }).describe("The body of the message."),
     createdAt: time,
     finishedAt: time.nullable(),
   }),

@@ -15,7 +15,9 @@ export const resourceText = z.string().max(RESOURCE_CHARS_MAX);
 const stateText = z
   .string()
   .max(STATE_CHARS_MAX)
-  .regex(/^\P{Cc}*$/u, "must not hold control characters");
+  .regex(/^\P{Cc}*$/u, "must not hold control characters")
+  // Described without a property of Unicode, which many languages' patterns lack.
+  .meta({ pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]*$" });
 
 export const pkceText = z.string().regex(PKCE_TEXT, "must have 43 to 128 letters, digits and -._~");
 

@@ -219,6 +219,8 @@ function since(at: number): number {
 
 // The target of a probe: an upstream as for registration, or one of the account's models (docs/spec/community-models.md#probe).
 
+/** As an object, because common generators of clients cannot read a schema that is `false`. */
+const ABSENT = { not: {} };
 const DESCRIBING = ["modality", "api", "url", "baseUrl", "bearerToken", "upstreamModel"] as const;
 
 /**
@@ -252,10 +254,10 @@ export const testCommunityModelInput = z
   .meta({
     oneOf: [
       { required: ["id"], maxProperties: 1 },
-      { required: ["api", "url", "upstreamModel"], properties: { modality: { const: "text" }, id: false, baseUrl: false } },
+      { required: ["api", "url", "upstreamModel"], properties: { modality: { const: "text" }, id: ABSENT, baseUrl: ABSENT } },
       {
         required: ["modality", "baseUrl", "upstreamModel"],
-        properties: { modality: { not: { const: "text" } }, id: false, api: false, url: false },
+        properties: { modality: { not: { const: "text" } }, id: ABSENT, api: ABSENT, url: ABSENT },
       },
     ],
   });

@@ -25,10 +25,11 @@ export const safeInput = z
         z
           .string()
           .max(100)
-          .meta({ enum: [...SAFETY_FEATURES] }),
+          .meta({ id: "SafetyFeature", enum: [...SAFETY_FEATURES] }),
       )
       .max(100),
   ])
+  .meta({ id: "SafetyChecks" })
   .nullish();
 export type SafeInput = z.output<typeof safeInput>;
 
