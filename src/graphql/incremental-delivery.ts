@@ -14,7 +14,7 @@ import {
 } from "graphql";
 import type { GraphQLContext } from "./context.js";
 import { IDEMPOTENCY_HEADER } from "./plugins/use-idempotency.js";
-import { names } from "./plugins/use-request-rules.js";
+import { names, namesParts } from "./plugins/use-request-rules.js";
 
 const condition = (description: string) => ({ type: new GraphQLNonNull(GraphQLBoolean), defaultValue: true, description });
 const label = { type: GraphQLString, description: "A name that is unique in the document. Every part of the answer repeats it." };
@@ -45,7 +45,7 @@ const INCREMENTAL: ReadonlySet<string> = new Set(INCREMENTAL_DIRECTIVES.map(({ n
 /** On a WebSocket there is no request. An answer that may be replayed is stored whole. */
 export function readsParts({ request }: GraphQLContext & { readonly request?: Request }): boolean {
   if (!request) return true;
-  return !request.headers.has(IDEMPOTENCY_HEADER) && (names(request, "multipart/mixed") || names(request, "text/event-stream"));
+  return !request.headers.has(IDEMPOTENCY_HEADER) && (namesParts(request) || names(request, "text/event-stream"));
 }
 
 /** Yoga caches documents, so each is searched once. */

@@ -27,6 +27,8 @@ interface Template {
 }
 
 const CHAT = "POST /v1/chat/completions";
+const REALTIME_KEY =
+  "Give browsers a publishable key with a budget and few models (POST /account/keys), as the subprotocol openai-insecure-api-key.<key> of GET /v1/realtime.";
 /** Routes of OpenAI's API and others: the path below /v1, and the alternative here. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["completions", `${CHAT} answers a prompt as a message of the role user.`],
@@ -50,6 +52,23 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["generate", `${CHAT} takes a prompt as a message of the role user.`],
   ["tags", "GET /v1/models lists the models."],
   ["embed", "POST /v1/embeddings makes vectors of texts."],
+  ["responses/compact", "POST /v1/responses answers a conversation that is sent whole in input: shorten it by a request of its own."],
+  ["responses/input_tokens", "POST /v1/responses reports input tokens in usage; max_cost bounds what a request may cost."],
+  ["realtime/calls", "GET /v1/realtime opens a conversation as a WebSocket; there is no WebRTC or SIP."],
+  ["realtime/client_secrets", REALTIME_KEY],
+  ["realtime/sessions", REALTIME_KEY],
+  ["realtime/transcription_sessions", "POST /v1/audio/transcriptions writes down what is said, and GET /v1/realtime what is said in it."],
+  ["realtime/translations", "GET /v1/realtime opens a conversation, which can translate by its instructions."],
+]);
+/** Operations of Gemini's format, `models/<model>:<operation>` in lower case. */
+const OF_GEMINI: ReadonlyMap<string, string> = new Map([
+  ["generatecontent", `${CHAT} takes the same conversation in OpenAI's format.`],
+  ["streamgeneratecontent", `${CHAT} with "stream": true takes the same conversation in OpenAI's format.`],
+  ["counttokens", `${CHAT} reports the tokens in usage.`],
+  ["embedcontent", "POST /v1/embeddings makes vectors of texts."],
+  ["batchembedcontents", "POST /v1/embeddings makes vectors of texts."],
+  ["predict", "POST /v1/images/generations makes pictures."],
+  ["predictlongrunning", "POST /v1/videos makes videos."],
 ]);
 
 export class UnknownRoutes {
@@ -69,6 +88,8 @@ export class UnknownRoutes {
     this.templates ??= this.routes.map(readTemplate);
     const below = belowBase(segments);
     if (below.length === 0) return `The routes are below it: ${CHAT}, GET /v1/models and others.`;
+    const gemini = geminiHint(below);
+    if (gemini) return gemini;
     const underBase = this.find(method, ["v1", ...below]);
     if (underBase) return isBase(segments, below) ? `Did you mean ${underBase}?` : this.withBase(underBase);
     const same = this.find(method, below);
@@ -83,6 +104,8 @@ export class UnknownRoutes {
   methodHint(method: string, path: string): string {
     const segments = path.length > PATH_CHARS_MAX ? [] : path.split("/", SEGMENTS_MAX + 1).filter(Boolean);
     const below = belowBase(segments);
+    const gemini = geminiHint(below);
+    if (gemini) return gemini;
     if (isBase(segments, below)) return "";
     this.templates ??= this.routes.map(readTemplate);
     const meant = this.templates.find((template) => template.methods.includes(method) && fits(template, ["v1", ...below]));
@@ -131,6 +154,13 @@ function notOfferedOf(below: readonly string[]): string | null {
   const [first = "", second = ""] = below;
   const instead = NOT_OFFERED.get(`${first}/${second}`) ?? (first === "chat" && second !== "" ? undefined : NOT_OFFERED.get(first));
   return instead ? `This gateway does not offer it. ${instead}` : null;
+}
+
+/** Null for other paths. */
+function geminiHint(below: readonly string[]): string | null {
+  const last = below.at(-1) ?? "";
+  const instead = below[0] === "models" ? OF_GEMINI.get(last.slice(last.lastIndexOf(":") + 1).toLowerCase()) : undefined;
+  return instead && last.includes(":") ? `This gateway does not offer it. ${instead}` : null;
 }
 
 function readTemplate({ path, methods }: ServedRoute): Template {

@@ -12,6 +12,7 @@ import { createOpenApiDocument, operationsOf } from "../../src/rest/openapi/docu
 import { recordRoutes } from "../../src/rest/router.js";
 import { takeMaxCost } from "../../src/services/credits/max-cost.js";
 import { parseInput } from "../../src/services/requests/input.js";
+import { inlineSchemas } from "../support/inlined-schemas.js";
 import { changesOf } from "../support/wrong-inputs.js";
 
 type Json = Record<string, unknown>;
@@ -28,7 +29,7 @@ interface Taken {
 }
 
 const routes = recordRoutes();
-const document = createOpenApiDocument(routes);
+const document = inlineSchemas(createOpenApiDocument(routes));
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
 

@@ -18,6 +18,7 @@ import { createOpenApiDocument, operationsOf } from "../../src/rest/openapi/docu
 import { recordRoutes } from "../../src/rest/router.js";
 import { type Client, createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { inlineSchemas } from "../support/inlined-schemas.js";
 import { type Person, signedIn, signUp } from "../support/sign-in.js";
 import { type ArgumentPlace, EnumName, FILE, placesOfArguments, placesOfSchema } from "./support/text-places.js";
 
@@ -55,7 +56,7 @@ interface Described {
 }
 
 const routes = recordRoutes();
-const document = createOpenApiDocument(routes);
+const document = inlineSchemas(createOpenApiDocument(routes));
 const operations = operationsOf(routes).map(({ method, path, contract: { example = {} } }) => {
   const { parameters = [], requestBody } = (document.paths[path]?.[method.toLowerCase()] ?? {}) as Described;
   return {

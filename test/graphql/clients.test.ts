@@ -66,6 +66,31 @@ describe("an answer in parts", () => {
     expect(whole.data).toMatchObject({ me: { id: expect.any(String), balance } });
   });
 
+  it.each([
+    ["deferSpec=20220824", true],
+    ['deferSpec="20220824"', true],
+    ["incrementalSpec=v0.2", false],
+    ["deferSpec=20300101", false],
+  ])("in multipart/mixed;%s is sent in parts: %s", async (format, isInParts) => {
+    const accept = `multipart/mixed;${format},application/graphql-response+json,application/json;q=0.9`;
+
+    const response = await post(app, { query: DEFERRED }, { accept });
+
+    if (isInParts) {
+      expect((await partsOf(response))[0]?.hasNext).toBe(true);
+      return;
+    }
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ data: { me: { balance: { available: expect.any(String) } } } });
+  });
+
+  it("is whole for a client that takes other parts alone", async () => {
+    const response = await post(app, { query: DEFERRED }, { accept: "multipart/mixed;incrementalSpec=v0.2" });
+
+    const [only] = await partsOf(response);
+    expect(only).toMatchObject({ data: { me: { balance: { available: expect.any(String) } } } });
+  });
+
   it("comes item by item of a list", async () => {
     const query = "{ me { apiKeys(first: 5) { edges @stream(initialCount: 0) { node { name } } } } }";
 

@@ -120,11 +120,26 @@ describe("an unknown path", () => {
     ["POST", "/v1/batches", "one by one"],
     ["POST", "/v1/messages", "POST /v1/chat/completions"],
     ["POST", "/api/chat", "POST /v1/chat/completions"],
+    ["POST", "/v1/responses/compact", "POST /v1/responses"],
+    ["POST", "/v1/responses/input_tokens", "POST /v1/responses"],
+    ["POST", "/v1/realtime/calls", "GET /v1/realtime"],
+    ["POST", "/v1/realtime/client_secrets", "openai-insecure-api-key"],
+    ["POST", "/v1beta/models/x:generateContent", "POST /v1/chat/completions"],
+    ["POST", "/v1beta/models/x:streamGenerateContent", '"stream": true'],
+    ["POST", "/v1beta/models/x:embedContent", "POST /v1/embeddings"],
+    ["POST", "/v1beta/models/imagen:predict", "POST /v1/images/generations"],
   ])("suggests the gateway's alternative to %s %s", async (method, path, instead) => {
     const message = await messageOf(method, path);
 
     expect(message).toMatch(/^No such path\. This gateway does not offer it\. /);
     expect(message).toContain(instead);
+  });
+
+  it("suggests the gateway's alternative to Gemini's path below a path that answers other methods", async () => {
+    const answer = await client.post("/v1/models/x:generateContent", {});
+
+    expectEnvelope(answer, 405, "METHOD_NOT_ALLOWED");
+    expect(answer.text).toContain("This gateway does not offer it. POST /v1/chat/completions");
   });
 
   it.each([

@@ -2,6 +2,7 @@
 import OpenAI, { toFile } from "openai";
 import sharp from "sharp";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { IMAGE_INPUTS_MAX } from "../../src/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -550,6 +551,31 @@ describe("POST /v1/images/edits", () => {
     expect(fetched?.headers).toMatchObject({ accept: "image/*", "accept-encoding": "identity" });
   });
 
+  it("takes OpenAI's JSON form of images and mask", async () => {
+    const data = `data:image/png;base64,${png.toString("base64")}`;
+    files.replyNext(raw(png, { headers: { "content-type": "image/png" } }));
+    app.upstream.replyNext(json(imagesObject([png])));
+
+    const answer = await client.post("/v1/images/edits", {
+      prompt: "Add a hat",
+      images: [{ image_url: fileUrl }, { image_url: data }],
+      mask: { image_url: data },
+    });
+
+    expect(answer.headers.get("x-cost")).toBe("0.04");
+    const form = await lastForm();
+    expect([form.getAll("image[]").length, form.has("mask"), form.has("images")]).toEqual([2, true, false]);
+  });
+
+  it("takes as many images in either form", async () => {
+    const data = `data:image/png;base64,${png.toString("base64")}`;
+    const images = Array.from({ length: IMAGE_INPUTS_MAX }, () => ({ image_url: data }));
+    app.upstream.replyNext(json(imagesObject([png])));
+
+    expect((await client.post("/v1/images/edits", { prompt: "a", images })).status).toBe(200);
+    await expectRefused(client.post("/v1/images/edits", { prompt: "a", images: [...images, { image_url: data }] }), "images");
+  });
+
   it("takes a URL in a form, with numbers and booleans as texts", async () => {
     files.replyNext(raw(png));
     app.upstream.replyNext(json(imagesObject([png, png])));
@@ -574,6 +600,12 @@ describe("POST /v1/images/edits", () => {
   const refusedBodies: readonly (readonly [body: object, param: string])[] = [
     [{ prompt: "a" }, "image"],
     [{ prompt: "a", image: [] }, "image"],
+    [{ prompt: "a", images: [] }, "images"],
+    [{ prompt: "a", images: [{}] }, "images.0.image_url"],
+    [{ prompt: "a", images: [{ file_id: "file-1" }] }, "images.0.file_id"],
+    [{ prompt: "a", images: [{ image_url: "https://169.254.169.254/latest" }] }, "image"],
+    [{ prompt: "a", images: [{ image_url: "http://localhost/a.png" }], image: "http://localhost/a.png" }, "images"],
+    [{ prompt: "a", image: "http://localhost/a.png", mask: { file_id: "file-1" } }, "mask"],
     [{ image: "http://localhost/a.png" }, "prompt"],
     [{ prompt: "a", image: "https://169.254.169.254/latest" }, "image"],
     [{ prompt: "a", image: "http://localhost/a.png", mask: "file:///etc/passwd" }, "mask"],

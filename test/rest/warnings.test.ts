@@ -7,7 +7,7 @@ import type { Modality } from "../../src/services/catalog/modality.js";
 import { chatCompletionInput } from "../../src/services/generation/chat/plan.js";
 import { responseInput } from "../../src/services/generation/chat/responses.js";
 import { embeddingsInput } from "../../src/services/generation/embeddings.js";
-import { imageEditForm, imageEditInput, imageGenerationInput } from "../../src/services/generation/media/images-input.js";
+import { imageEditBody, imageEditForm, imageGenerationInput } from "../../src/services/generation/media/images-input.js";
 import { musicInput, speechInput } from "../../src/services/generation/media/speech.js";
 import { transcriptionForm, transcriptionInput } from "../../src/services/generation/media/transcriptions.js";
 import { videoBody } from "../../src/services/generation/media/videos-body.js";
@@ -143,7 +143,7 @@ it("knows every field of every schema", () => {
     [FIELD_NAMES.text, chatCompletionInput],
     [RESPONSE_NAMES, responseInput],
     [FIELD_NAMES.embedding, embeddingsInput],
-    ...[imageGenerationInput, imageEditInput, imageEditForm].map(
+    ...[imageGenerationInput, imageEditBody, imageEditForm].map(
       (schema) => [FIELD_NAMES.image, schema] as [typeof RESPONSE_NAMES, z.ZodObject],
     ),
     [FIELD_NAMES.video, videoBody],
@@ -159,7 +159,7 @@ it("knows every field of every schema", () => {
 it.each<[Modality, z.ZodObject[]]>([
   ["text", [chatCompletionInput]],
   ["embedding", [embeddingsInput]],
-  ["image", [imageGenerationInput, imageEditInput, imageEditForm]],
+  ["image", [imageGenerationInput, imageEditBody, imageEditForm]],
   ["video", [videoBody]],
   ["speech", [speechInput]],
   ["music", [musicInput]],

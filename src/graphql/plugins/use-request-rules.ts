@@ -88,11 +88,34 @@ export function names(request: Pick<Request, "headers">, type: string): boolean 
   return rangesOf(request).includes(type);
 }
 
-function rangesOf({ headers }: Pick<Request, "headers">): string[] {
-  const ranges = (headers.get("accept") || "*/*").toLowerCase().split(",");
-  return ranges.flatMap((range) => {
-    const [type = "", ...parameters] = range.split(";").map((part) => part.trim());
+/** The format of parts in multipart/mixed, as Apollo Client names it. */
+const PARTS_FORMAT = "deferspec=20220824";
+const FORMAT_NAME = /^(?:defer|incremental|subscription)spec=/;
+
+/** Whether the client explicitly requests multipart/mixed, and no format of its parts that is not ours: such an answer is whole. */
+export function namesParts(request: Pick<Request, "headers">): boolean {
+  return mediaRangesOf(request).some(({ type, parameters }) => {
+    const formats = parameters.map((parameter) => parameter.replaceAll('"', "")).filter((parameter) => FORMAT_NAME.test(parameter));
+    return type === "multipart/mixed" && formats.every((format) => format === PARTS_FORMAT);
+  });
+}
+
+function rangesOf(request: Pick<Request, "headers">): string[] {
+  return mediaRangesOf(request).flatMap(({ type, parameters }) => {
     return parameters.every((parameter) => !parameter.startsWith("charset=") || parameter === "charset=utf-8") ? [type] : [];
+  });
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: readonly string[];
+}
+
+function mediaRangesOf({ headers }: Pick<Request, "headers">): readonly MediaRange[] {
+  const ranges = (headers.get("accept") || "*/*").toLowerCase().split(",");
+  return ranges.map((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim());
+    return { type, parameters };
   });
 }
 

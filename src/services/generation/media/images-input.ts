@@ -92,9 +92,28 @@ const editFields = {
   mask: imageUrl.nullish(),
 } as const;
 
-export const imageEditInput = z
-  .looseObject({ ...editFields, image: imageUrlsOf(imageUrlList.min(1)) })
-  .refine(mustShowThrough, jpegIsOpaque);
+/** OpenAI's form of an image in JSON. Unspecified: files that are stored with the vendor are refused. */
+const imageReference = z
+  .object({ image_url: imageUrl, file_id: z.null("must be left out: send the image as image_url, an https or data: URL").optional() })
+  .meta({ id: "ImageReference" });
+
+/** The fields of the JSON body. */
+export const imageEditBody = z.looseObject({
+  ...editFields,
+  image: imageUrlsOf(imageUrlList.min(1)).nullish(),
+  images: z.array(imageReference).min(1).max(IMAGE_INPUTS_MAX).nullish().describe("OpenAI's form of `image`."),
+  mask: z.union([imageUrl, imageReference], "expected a URL, or an object with image_url").nullish(),
+});
+
+export const imageEditInput = imageEditBody
+  .refine(mustShowThrough, jpegIsOpaque)
+  .transform(({ images, image, mask, ...others }, issues) => {
+    const named = image ?? images?.map(({ image_url }) => image_url);
+    const refuse = (path: string, message: string) => issues.addIssue({ code: "custom", path: [path], message });
+    if (image && images) refuse("images", "may not be sent beside image");
+    if (!named) refuse("image", "is required");
+    return { ...others, image: named ?? [], mask: typeof mask === "object" ? (mask?.image_url ?? null) : mask };
+  });
 
 /** The same as a form, whose fields are texts; images may be files. */
 export const imageEditForm = z
@@ -114,7 +133,7 @@ export const imageEditForm = z
 export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
 /** A job makes one image, fetched as its result. */
 export type ImageJobInput = ImageGenerationInput & { readonly n?: never; readonly response_format?: never };
-export type ImageEditInput = z.output<typeof imageEditInput>;
+export type ImageEditInput = z.output<typeof imageEditForm>;
 
 const side = queryInteger(imageSide);
 
