@@ -605,7 +605,7 @@ describe("POST /v1/images/edits", () => {
     [{ prompt: "a", images: [{ file_id: "file-1" }] }, "images.0.file_id"],
     [{ prompt: "a", images: [{ image_url: "https://169.254.169.254/latest" }] }, "image"],
     [{ prompt: "a", images: [{ image_url: "http://localhost/a.png" }], image: "http://localhost/a.png" }, "images"],
-    [{ prompt: "a", image: "http://localhost/a.png", mask: { file_id: "file-1" } }, "mask"],
+    [{ prompt: "a", image: "http://localhost/a.png", mask: { file_id: "file-1" } }, "mask.file_id"],
     [{ image: "http://localhost/a.png" }, "prompt"],
     [{ prompt: "a", image: "https://169.254.169.254/latest" }, "image"],
     [{ prompt: "a", image: "http://localhost/a.png", mask: "file:///etc/passwd" }, "mask"],

@@ -94,7 +94,7 @@ const editFields = {
 
 /** OpenAI's form of an image in JSON. Unspecified: files that are stored with the vendor are refused. */
 const imageReference = z
-  .object({ image_url: imageUrl, file_id: z.null("must be left out: send the image as image_url, an https or data: URL").optional() })
+  .object({ file_id: z.null("must be left out: send the image as image_url, an https or data: URL").optional(), image_url: imageUrl })
   .meta({ id: "ImageReference" });
 
 /** The fields of the JSON body. */
