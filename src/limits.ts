@@ -305,6 +305,12 @@ export const REALTIME_REPORT_MS = 30_000;
 /** Realtime, unspecified: concurrent sessions of one key, and of one address. */
 export const REALTIME_SESSIONS_PER_KEY_MAX = 50;
 export const REALTIME_SESSIONS_PER_ADDRESS_MAX = 50;
+/** Lifetime of a client secret, in seconds. Source: OpenAI's `expires_after`. */
+export const REALTIME_SECRET_SECONDS_MIN = 10;
+export const REALTIME_SECRET_SECONDS_MAX = 7_200;
+export const REALTIME_SECRET_SECONDS_DEFAULT = 600;
+/** Unspecified: settings in a client secret, as JSON. Node takes 16 KiB of headers, in which the secret is sent. */
+export const REALTIME_SECRET_SESSION_BYTES_MAX = 6 * 1024;
 /** Realtime, unspecified: interval of checking idle time and storing the meter. */
 export const REALTIME_TICK_MS = 1_000;
 /** Realtime: interval of metering a response under way. */

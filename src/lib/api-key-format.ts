@@ -19,6 +19,9 @@ const FOREIGN_SECTION = /^[sp]k_[0-9A-Za-z]{1,10}_/;
 const PLACEHOLDER = /^[$%<{]/;
 const QUOTED = /^["'`\u2018\u2019\u201c\u201d]/;
 
+/** Prefix of a realtime session's client secret. */
+export const CLIENT_SECRET_PREFIX = "ek_";
+
 /** Prefix of an agent's run token. */
 export const RUN_TOKEN_PREFIX = "ag_";
 
@@ -56,6 +59,7 @@ export function faultOfApiKey(text: string): string | null {
   if (isWellFormedApiKey(text)) return null;
   if (QUOTED.test(text)) return "stands in quotation marks: send it without them";
   if (PLACEHOLDER.test(text)) return "is the name of a variable that was not filled in";
+  if (text.startsWith(CLIENT_SECRET_PREFIX)) return "is a client secret, which opens sessions at /v1/realtime and nothing else";
   const prefix = text.slice(0, 2);
   if ((prefix !== "sk" && prefix !== "pk") || text[2] !== "_" || FOREIGN_SECTION.test(text)) {
     return "looks like a key of another service: Sluice keys begin with sk_ (publishable ones with pk_)";

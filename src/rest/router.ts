@@ -134,7 +134,7 @@ function createRouter(
   }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
-  addRealtimeRoutes(route, endpoint);
+  addRealtimeRoutes(route, endpoint, services);
   addEmbeddingRoutes(route, endpoint, services);
   addModerationRoutes(route, endpoint, services);
   // Before the prompts: /text/models is a list.

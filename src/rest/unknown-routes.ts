@@ -27,8 +27,6 @@ interface Template {
 }
 
 const CHAT = "POST /v1/chat/completions";
-const REALTIME_KEY =
-  "Give browsers a publishable key with a budget and few models (POST /account/keys), as the subprotocol openai-insecure-api-key.<key> of GET /v1/realtime.";
 /** Routes of OpenAI's API and others: the path below /v1, and the alternative here. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["completions", `${CHAT} answers a prompt as a message of the role user.`],
@@ -55,8 +53,7 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["responses/compact", "POST /v1/responses answers a conversation that is sent whole in input: shorten it by a request of its own."],
   ["responses/input_tokens", "POST /v1/responses reports input tokens in usage; max_cost bounds what a request may cost."],
   ["realtime/calls", "GET /v1/realtime opens a conversation as a WebSocket; there is no WebRTC or SIP."],
-  ["realtime/client_secrets", REALTIME_KEY],
-  ["realtime/sessions", REALTIME_KEY],
+  ["realtime/sessions", "POST /v1/realtime/client_secrets makes a short-lived credential for a browser."],
   ["realtime/transcription_sessions", "POST /v1/audio/transcriptions writes down what is said, and GET /v1/realtime what is said in it."],
   ["realtime/translations", "GET /v1/realtime opens a conversation, which can translate by its instructions."],
 ]);

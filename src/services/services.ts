@@ -78,6 +78,7 @@ import { Transcriptions } from "./generation/media/transcriptions.js";
 import { Videos } from "./generation/media/videos.js";
 import { Moderations } from "./generation/moderations.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
+import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import type { Upstreams } from "./generation/upstreams.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
@@ -350,6 +351,12 @@ export function createServices(
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
     moderations: new Moderations(generations, upstreams),
     music,
+    realtimeClientSecrets: new RealtimeClientSecrets({
+      box: new SecretBox(deriveSecret("realtime client secrets")),
+      apiKeys: keyCache,
+      catalog,
+      clock,
+    }),
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     responses: new Responses(chat, catalog),
     sessions,

@@ -32,15 +32,17 @@ import {
   REALTIME_WAITING_BYTES_MAX,
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
-import { watchKey } from "../../services/access/revocation-watch.js";
+import { type WatchedKeys, watchKey } from "../../services/access/revocation-watch.js";
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
 import { MODEL_TEXT, SAFE_TEXT } from "../../services/generation/query-texts.js";
+import { createClientSecretInput, isClientSecret } from "../../services/generation/realtime/client-secrets.js";
 import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { generationHeaders } from "../headers.js";
-import { UPGRADE } from "../openapi/answer.js";
+import { json, UPGRADE } from "../openapi/answer.js";
+import { seconds } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 
 export const REALTIME_PATH = "/v1/realtime";
@@ -59,7 +61,27 @@ const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
 const BETA_PROTOCOL = "openai-beta.realtime-v1";
 
 /** Answers plain requests. */
-export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
+export function addRealtimeRoutes(
+  route: Route,
+  endpoint: Endpoint,
+  { realtimeClientSecrets }: Pick<Services, "realtimeClientSecrets">,
+): void {
+  route(`${REALTIME_PATH}/client_secrets`, {
+    POST: endpoint({
+      id: "createRealtimeClientSecret",
+      tag: "Audio",
+      summary: "Makes a short-lived credential with which a browser opens realtime sessions.",
+      description:
+        "Needs an API key, whose models, budget and limits hold for the sessions. The secret ends with the key. Send it to `GET /v1/realtime` as the bearer token, or as the subprotocol `openai-insecure-api-key.<secret>`. It opens any number of sessions until it expires; sessions that are open then go on.",
+      answer: clientSecret,
+      example: { body: { session: { type: "realtime", model: "sandbox/realtime" } } },
+      body: createClientSecretInput,
+      handler: (ctx, { body }) => {
+        const { value, expiresAt, model, settings } = realtimeClientSecrets.create(ctx, body);
+        return { value, expires_at: expiresAt, session: { ...settings, type: "realtime" as const, object: "realtime.session", model } };
+      },
+    }),
+  });
   route(REALTIME_PATH, {
     GET: endpoint({
       id: "openRealtime",
@@ -79,6 +101,15 @@ export function addRealtimeRoutes(route: Route, endpoint: Endpoint): void {
   });
 }
 
+const clientSecret = json(
+  "RealtimeClientSecret",
+  z.object({
+    value: z.string().describe("The secret, `ek_...`."),
+    expires_at: seconds,
+    session: z.looseObject({ type: z.literal("realtime"), model: z.string().nullable() }).describe("The settings of its sessions."),
+  }),
+);
+
 export interface RealtimeFace {
   readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Ends every session and resolves when all are charged. */
@@ -88,7 +119,7 @@ export interface RealtimeFace {
 }
 
 export interface RealtimeFaceOptions {
-  readonly services: Pick<Services, "access" | "apiKeys" | "realtime">;
+  readonly services: Pick<Services, "access" | "apiKeys" | "realtime" | "realtimeClientSecrets">;
   readonly log: Logger;
   readonly trustProxyHops: number;
   readonly keepAlive: KeepAlive;
@@ -105,6 +136,8 @@ interface Admitted {
   readonly ctx: RequestContext;
   readonly key: string;
   readonly caller: KeyCaller;
+  /** An event that the session begins with; null: none. */
+  readonly first: string | null;
 }
 
 type UpgradeSource = ContextSource & { readonly req: IncomingMessage };
@@ -182,13 +215,15 @@ class Face implements RealtimeFace {
 
   /** Authenticates, counts and holds, and connects to the upstream. */
   private async admit(source: UpgradeSource, undo: (() => void)[]): Promise<Admitted> {
-    const { access, realtime } = this.options.services;
+    const { access, realtime, realtimeClientSecrets } = this.options.services;
     const { req } = source;
     assertHandshake(req);
     const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
     const protocols = protocolsOf(req);
     const { key, query } = await readCounted(access, clientAddress, () => readAddress(req, protocols));
-    const ctx = new HttpRequestContext(await access.authenticate(key, clientAddress), source, clientAddress);
+    const secret =
+      key !== null && isClientSecret(key) ? await access.authenticateBy(() => realtimeClientSecrets.open(key), clientAddress) : null;
+    const ctx = new HttpRequestContext(secret?.caller ?? (await access.authenticate(key, clientAddress)), source, clientAddress);
     const caller = requireCaller(ctx);
     if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
@@ -203,11 +238,12 @@ class Face implements RealtimeFace {
     const { model, safe, max_cost: maxCost } = query.parameters;
     if (maxCost !== undefined) ctx.maxCost = smallerCost(ctx.maxCost, readMaxCost(maxCost, MAX_COST_FIELD));
     const session = await realtime.open(ctx, {
-      model: model || undefined,
+      model: secret ? realtimeClientSecrets.modelOf(secret, model || undefined) : model || undefined,
       safe: safe ?? null,
       isBeta: protocols.includes(BETA_PROTOCOL) || /realtime=v1/.test(String(req.headers["openai-beta"] ?? "")),
     });
-    return { session, ctx, key, caller };
+    const first = secret?.settings ? JSON.stringify({ type: "session.update", session: { type: "realtime", ...secret.settings } }) : null;
+    return { session, ctx, key, caller, first };
   }
 
   /** Null when the client disconnected or its handshake is malformed, which `ws` answers itself; the session is then charged nothing. */
@@ -227,8 +263,16 @@ class Face implements RealtimeFace {
   }
 
   /** Resolves when the session is over and charged. */
-  private async run(client: WebSocket, connection: Socket, { session, ctx, key, caller }: Admitted): Promise<void> {
-    const stopWatching = watchKey(this.options.services.apiKeys, key, caller.apiKeyId, (error) => session.close(error));
+  private async run(client: WebSocket, connection: Socket, { session, ctx, key, caller, first }: Admitted): Promise<void> {
+    const { apiKeys } = this.options.services;
+    // The session outlives a client secret, but not its key.
+    const watched: WatchedKeys = isClientSecret(key)
+      ? {
+          authenticate: () => apiKeys.findCaller(caller.apiKeyId),
+          onChanged: (id, listener) => apiKeys.onChanged(id, listener),
+        }
+      : apiKeys;
+    const stopWatching = watchKey(watched, key, caller.apiKeyId, (error) => session.close(error));
     const goAway = () => {
       client.close(CLOSE_CODES.goingAway, "Going away");
       session.close();
@@ -236,7 +280,7 @@ class Face implements RealtimeFace {
     this.closing.signal.addEventListener("abort", goAway, { once: true });
     if (this.closing.signal.aborted) goAway();
     try {
-      await relay(client, connection, session, ctx, this.options.keepAlive);
+      await relay(client, connection, session, ctx, this.options.keepAlive, first);
     } finally {
       stopWatching();
       this.closing.signal.removeEventListener("abort", goAway);
@@ -281,12 +325,13 @@ export async function relay(
   session: RealtimeSession,
   ctx: RequestContext,
   liveness: KeepAlive,
+  first: string | null = null,
 ): Promise<void> {
   // `ws` closes the socket itself: a frame is too large or malformed, or the connection broke.
   socket.on("error", () => undefined);
   socket.on("close", () => session.leave());
   if (socket.readyState !== socket.OPEN) session.leave();
-  passOn(socket, session, ctx);
+  passOn(socket, session, ctx, first);
   const stopPinging = keepAlive(socket, connection, liveness, () => socket.terminate());
   try {
     for await (const text of session.events) {
@@ -303,22 +348,23 @@ export async function relay(
 }
 
 /** Passes the client's events on in order. Pauses reading while too many wait for the upstream. */
-function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext): void {
+function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext, first: string | null): void {
   // A refused event does not make the session a failed one.
   const { requestId, log, signal } = ctx;
   let waiting = 0;
-  let last = Promise.resolve();
+  const send = (text: string) =>
+    session.send(text).catch(async (error: unknown) => {
+      const failure = explain(error, { requestId, log, signal }, "realtime event");
+      await deliver(socket, toErrorEvent(failure, requestId, text));
+    });
+  let last: Promise<unknown> = first === null ? Promise.resolve() : send(first);
   socket.on("message", (data, isBinary) => {
     if (isBinary) return socket.close(CLOSE_CODES.unsupportedData, "Events are text");
     const text = String(data);
     waiting += text.length;
     if (waiting > REALTIME_WAITING_BYTES_MAX) socket.pause();
     last = last
-      .then(() => session.send(text))
-      .catch(async (error: unknown) => {
-        const failure = explain(error, { requestId, log, signal }, "realtime event");
-        await deliver(socket, toErrorEvent(failure, requestId, text));
-      })
+      .then(() => send(text))
       .then(() => {
         waiting -= text.length;
         if (waiting <= REALTIME_WAITING_BYTES_MAX && socket.isPaused) socket.resume();

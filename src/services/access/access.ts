@@ -71,6 +71,11 @@ export class Access {
     }
   }
 
+  /** Finds a caller by another credential. Rejects as `find` does, and with RATE_LIMITED after too many that are bad. */
+  async authenticateBy<Found>(find: () => Promise<Found>, clientAddress: string): Promise<Found> {
+    return find().catch((error: unknown) => this.refuse(error, clientAddress));
+  }
+
   /** The token to look the caller up again after the request. Null without a cookie that counts. */
   sessionTokenOf(request: BrowserRequest): string | null {
     return this.cookie.tokenOf(request);

@@ -106,6 +106,11 @@ export class ApiKeys {
     this.rows = new ApiKeyRows(catalog);
   }
 
+  /** Finds the caller of a key by its ID. Rejects as `authenticate` does. */
+  findCaller(apiKeyId: string): KeyCaller | Promise<KeyCaller> {
+    return this.keyCache.findById(apiKeyId);
+  }
+
   /** See ApiKeyCache.authenticate. */
   authenticate(key: string | null): Caller | Promise<Caller> {
     return this.keyCache.authenticate(key);
