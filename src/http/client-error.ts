@@ -17,11 +17,15 @@ const MESSAGES: Readonly<Record<string, string>> = {
 /** Node's record of the answer under way on a connection. */
 interface AnsweringSocket extends Duplex {
   readonly _httpMessage?: { readonly headersSent?: boolean } | null;
+  readonly bytesRead?: number;
 }
 
 /** For an HTTP server's `clientError` event. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: AnsweringSocket): void {
-  if (!socket.writable || error.code === "ECONNRESET" || socket._httpMessage?.headersSent) {
+  // A browser opens connections ahead. One that is unused until its time is up is closed without a word: an answer could cross the first
+  // request on it, and would be taken for that request's.
+  const isUnused = error.code === "ERR_HTTP_REQUEST_TIMEOUT" && socket.bytesRead === 0;
+  if (isUnused || !socket.writable || error.code === "ECONNRESET" || socket._httpMessage?.headersSent) {
     socket.destroy();
     return;
   }

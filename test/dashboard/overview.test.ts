@@ -76,7 +76,7 @@ describe.skipIf(NO_BROWSER)("overview page", () => {
     await row.getByRole("link").click();
     await page.getByRole("heading", { level: 1, name: "Request to acme/chat" }).waitFor();
     await page.getByText(/^Hold before the request: [\d.]+ credits/).waitFor();
-    await page.getByRole("row", { name: /^Gateway [\d.]+ ms/ }).waitFor();
+    await page.getByRole("row", { name: /^Gateway [\d.,]+ ms/ }).waitFor();
     await screenshot(page, "receipt-live");
     expect(visit.browserErrors).toEqual([]);
   });
