@@ -24,10 +24,14 @@ export interface ProviderErrorOptions {
   /** The upstream's name of the wrong parameter. */
   readonly upstreamParam?: string;
   readonly upstreamCode?: UpstreamCode;
+  /** Fields that the upstream refused for themselves, of those that may be left out (openai-chat/refused-fields.ts). */
+  readonly refusedFields?: readonly string[];
   /** The upstream's retry time: 1 second to a day. */
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
+
+const NO_FIELDS: readonly string[] = [];
 
 /**
  * Callers see `message`, except for the kind `status`: one sentence in our words, without text of the upstream. Further details are in
@@ -40,6 +44,7 @@ export class ProviderError extends Error {
   readonly upstreamMessage: string | undefined;
   readonly upstreamParam: string | undefined;
   readonly upstreamCode: UpstreamCode | undefined;
+  readonly refusedFields: readonly string[];
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -53,6 +58,7 @@ export class ProviderError extends Error {
     this.upstreamMessage = options.upstreamMessage;
     this.upstreamParam = options.upstreamParam;
     this.upstreamCode = options.upstreamCode;
+    this.refusedFields = options.refusedFields ?? NO_FIELDS;
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

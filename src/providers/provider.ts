@@ -4,6 +4,7 @@
  */
 
 import type { PulledIterator } from "../fast/pull.js";
+import type { OutputCapField, StatedDialect } from "../formats/openai-chat/dialect.js";
 import type { ChatBody, ChatCompletion } from "../formats/openai-chat/schema.js";
 import type { ChatChunkBatch } from "../formats/openai-chat/stream.js";
 import { withFields } from "../lib/own-values.js";
@@ -46,6 +47,8 @@ export interface ChatCall {
   readonly body: ChatBody;
   /** The gateway's own limit on each choice, in tokens, for a request without one; null: not needed. */
   readonly outputTokensMax?: number | null | undefined;
+  /** What the operator states about the model's dialect. */
+  readonly dialect?: StatedDialect | null | undefined;
   /** Aborted when the client disconnects or the total time is up: the upstream's connection is closed at once. */
   readonly signal: CallEnd;
 }
@@ -54,9 +57,6 @@ export interface ChatCall {
 export function boundedBody({ body, outputTokensMax }: ChatCall, field: OutputCapField = "max_completion_tokens"): ChatBody {
   return outputTokensMax == null ? body : withFields(body, { [field]: outputTokensMax });
 }
-
-/** The older name, which all other servers accept, and the one that OpenAI's reasoning models require. */
-export type OutputCapField = "max_tokens" | "max_completion_tokens";
 
 export interface ChatAnswer {
   /** The JSON document of a `chat.completion` as received. */

@@ -324,6 +324,7 @@ export function createServices(
     developmentBroker,
     deviceAuthorizations,
     gatewayStatus: new GatewayStatus({
+      learnedFields: infrastructure.learnedFields,
       ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },
       workers: settings.worker,
     }),

@@ -5,6 +5,6 @@ import type { ChatProvider } from "../../src/providers/provider.js";
 
 export function createOpenAiChatProvider(upstream: OpenAiUpstream): ChatProvider & { close(): Promise<void> } {
   const client = new OpenAiClient(upstream);
-  const chat = new OpenAiChatProvider(client, upstream.quirks);
+  const chat = new OpenAiChatProvider(client);
   return { complete: (call) => chat.complete(call), stream: (call) => chat.stream(call), close: () => client.close() };
 }

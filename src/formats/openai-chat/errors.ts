@@ -2,6 +2,7 @@
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { ProviderError, type ProviderErrorOptions, toUpstreamCode } from "../upstream-error.js";
+import { isRefusal, refusedFieldsIn } from "./refused-fields.js";
 
 /** Longer messages are cut; above any real one. */
 const MESSAGE_CHARS_MAX = 1_000;
@@ -59,9 +60,13 @@ export interface ErrorHeaders {
 export function toStatusError(status: number, headers: ErrorHeaders, body: string, secrets: Secrets): ProviderError {
   const contentType = headers["content-type"]?.trim().toLowerCase() ?? "";
   const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
+  const parsed = parseBody(contentType, body);
+  const description = describe(parsed, status, secrets);
+  const { upstreamMessage, upstreamParam } = description;
   return new ProviderError("status", `The upstream answered ${status}.`, {
     status,
-    ...describe(parseBody(contentType, body), status, secrets),
+    ...description,
+    ...(isRefusal(status) && { refusedFields: refusedFieldsIn(parsed, upstreamMessage, upstreamParam) }),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   });
 }

@@ -6,7 +6,9 @@ import {
   type GatewayShown,
   MODELS_SHOWN_MAX,
   PROCESSES_SHOWN_MAX,
+  REFUSED_FIELDS_SHOWN_MAX,
   type SetAside as SetAsideShown,
+  type RefusedField as RefusedFieldShown,
   type ShownModelCalls,
   type SpoolStatus,
 } from "../../services/metrics/gateway-status.js";
@@ -152,6 +154,27 @@ const ModelCalls = builder.objectRef<ShownModelCalls>("ModelCalls").implement({
   }),
 });
 
+const RefusedField = builder.objectRef<RefusedFieldShown>("RefusedField").implement({
+  description:
+    "A field of a request that an upstream refused. The request was sent again without it, and later requests of the model do not have it.",
+  fields: (t) => ({
+    upstreamId: t.exposeID("upstreamId", {
+      nullable: true,
+      description: "The name of the upstream in the configuration. Null for models that an account registered.",
+    }),
+    upstreamModel: t.exposeString("upstreamModel", {
+      nullable: true,
+      description: "The upstream's name of the model. Null for models that an account registered.",
+    }),
+    field: t.exposeString("field", {
+      description:
+        "The name of the field, also where messages hold it. `developer` is the role of that name, `missing reasoning_content` stands for thoughts that the upstream requires with earlier tool calls.",
+    }),
+    learnedAt: t.expose("learnedAt", { type: "DateTime", description: "When the upstream refused the field." }),
+    expiresAt: t.expose("expiresAt", { type: "DateTime", description: "When the upstream is sent the field again." }),
+  }),
+});
+
 const Gateway = builder.objectRef<GatewayShown>("Gateway").implement({
   description:
     "The state of the gateway. Figures that processes keep in memory cover the gateway that answers, with all of its workers. Holds, leases and the list of processes cover all gateways on the database.",
@@ -193,6 +216,12 @@ const Gateway = builder.objectRef<GatewayShown>("Gateway").implement({
       description: `Recently called models, most failures first, at most ${MODELS_SHOWN_MAX}.`,
       complexity: { field: 1, multiplier: MODELS_SHOWN_MAX / 10 },
       resolve: ({ models }) => [...models],
+    }),
+    refusedFields: t.field({
+      type: [RefusedField],
+      description: `Fields that upstreams refused and are not sent for now, newest first, at most ${REFUSED_FIELDS_SHOWN_MAX}.`,
+      complexity: { field: 1, multiplier: REFUSED_FIELDS_SHOWN_MAX / 10 },
+      resolve: ({ refusedFields }) => [...refusedFields],
     }),
   }),
 });

@@ -1,69 +1,58 @@
 /**
- * Chat over OpenAI's wire format, passed through: the request is sent with the model's name replaced, and the answer's bytes are returned
- * unchanged.
+ * Chat over OpenAI's wire format, passed through: the request is sent in the upstream's dialect with the model's name replaced, and the
+ * answer's bytes are returned unchanged.
  */
 
 import { assertNotFailed } from "../../formats/openai-chat/errors.js";
 import { toOwnCompletion } from "../../formats/openai-chat/own-form.js";
-import type { ChatBody, ChatCompletion } from "../../formats/openai-chat/schema.js";
+import type { ChatCompletion } from "../../formats/openai-chat/schema.js";
 import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
 import { areChoices, ChatChunkEvents, toChunks } from "../../formats/openai-chat/stream.js";
 import { toUsage } from "../../formats/openai-chat/usage.js";
 import { usageIn } from "../../formats/openai-chat/usage-dialects.js";
+import { WarnedEvents, withWarnings } from "../../formats/openai-chat/warned-events.js";
 import { ProviderError } from "../../formats/upstream-error.js";
-import { isRecord } from "../../lib/json.js";
-import { withFields } from "../../lib/own-values.js";
-import { boundedBody, type ChatAnswer, type ChatBatches, type ChatCall, type ChatProvider } from "../provider.js";
-import { contentTypeOf, isEventStream, isJson, type OpenAiClient, type OpenAiQuirks, refuse } from "./client.js";
+import type { ChatAnswer, ChatBatches, ChatCall, ChatProvider } from "../provider.js";
+import { ChatRequests } from "./chat-request.js";
+import { contentTypeOf, isEventStream, isJson, type OpenAiClient, refuse } from "./client.js";
 import { ChatEventStream } from "./event-stream.js";
 
 export class OpenAiChatProvider implements ChatProvider {
+  private readonly requests: ChatRequests;
+
   constructor(
     private readonly client: OpenAiClient,
-    private readonly quirks: OpenAiQuirks = {},
     /** Empty for an exact address. */
     private readonly path = "/chat/completions",
-  ) {}
+  ) {
+    this.requests = new ChatRequests(client.dialect, client.learned);
+  }
 
   async complete(call: ChatCall): Promise<ChatAnswer> {
-    const sent = withFields(this.bodyOf(call), { model: call.upstreamModel, stream: false, stream_options: undefined });
     const { path, client } = this;
-    const response = await client.sendWhole({ path, json: sent, signal: call.signal });
+    const ask = (json: object) => client.sendWhole({ path, json, signal: call.signal });
+    const { answer: response, warnings } = await this.requests.send(call, false, ask);
     const bytes = response.atHand(client.answerBytesMax) ?? (await response.readAll(client.answerBytesMax));
     const received = this.parseCompletion(bytes);
     const completion = toOwnCompletion(received);
     const usage = toUsage(usageIn(completion), client.onUnknownUsage);
-    return { bytes: completion === received ? bytes : Buffer.from(JSON.stringify(completion)), completion, usage };
+    const sent = completion === received ? bytes : Buffer.from(JSON.stringify(completion));
+    return warnings.length === 0 ? { bytes: sent, completion, usage } : { bytes: sent, completion, usage, warnings };
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
-    const { client } = this;
-    const response = await client.send({
-      path: this.path,
-      accept: "text/event-stream",
-      json: this.toStreamedBody(call),
-      signal: call.signal,
-      isStreamed: true,
-    });
+    const { path, client } = this;
+    const ask = (json: object) => client.send({ path, accept: "text/event-stream", json, signal: call.signal, isStreamed: true });
+    const { answer: response, warnings } = await this.requests.send(call, true, ask);
     // An upstream without a content type is assumed to answer with the requested one.
     if (isEventStream(response) || contentTypeOf(response) === "") {
-      return new ChatEventStream(response, client.streamBytesMax, new ChatChunkEvents(client.secrets, client.onUnknownUsage));
+      const events = new ChatChunkEvents(client.secrets, client.onUnknownUsage);
+      return new ChatEventStream(response, client.streamBytesMax, warnings.length === 0 ? events : new WarnedEvents(events, warnings));
     }
     if (!isJson(response)) throw refuse(response, "The upstream answered a stream request with neither a stream nor JSON.");
     const completion = this.parseCompletion(await response.readAll(client.answerBytesMax));
-    return once(toChunks(toOwnCompletion(completion), client.onUnknownUsage));
-  }
-
-  private toStreamedBody(call: ChatCall): Record<string, unknown> {
-    const body = this.bodyOf(call);
-    return withFields(body, {
-      ...{ model: call.upstreamModel, stream: true },
-      stream_options: this.quirks.refusesStreamOptions ? undefined : withUsageReport(body.stream_options),
-    });
-  }
-
-  private bodyOf(call: ChatCall): ChatBody {
-    return boundedBody(call, this.quirks.outputCapField ?? this.client.outputCapField);
+    const [first, ...others] = toChunks(toOwnCompletion(completion), client.onUnknownUsage);
+    return once(first ? [warnings.length === 0 ? first : withWarnings(first, warnings), ...others] : []);
   }
 
   private parseCompletion(bytes: Buffer): ChatCompletion {
@@ -73,13 +62,6 @@ export class OpenAiChatProvider implements ChatProvider {
     return completion as ChatCompletion;
   }
 }
-
-/** Adds the stream options that request usage. */
-function withUsageReport(options: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(options) ? withFields(options, USAGE_REPORT) : USAGE_REPORT;
-}
-
-const USAGE_REPORT = { include_usage: true } as const;
 
 async function* once(batch: ChatChunkBatch): AsyncGenerator<ChatChunkBatch> {
   yield batch;

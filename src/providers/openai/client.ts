@@ -1,6 +1,8 @@
 /** The common part of calls over OpenAI's wire format: address, headers, pool and errors. No header of the client is sent upstream. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ChatDialect } from "../../formats/openai-chat/dialect.js";
 import { hasChoices, hasErrorContent, redactSecrets, toEmbeddedError, toStatusError } from "../../formats/openai-chat/errors.js";
+import { dialectOf } from "../../formats/openai-chat/known-dialects.js";
 import type { OnUnknownNames } from "../../formats/openai-chat/usage.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { parseObject } from "../../formats/upstream-json.js";
@@ -11,7 +13,8 @@ import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
 import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
-import type { CallEnd, OutputCapField, UpstreamTimeouts } from "../provider.js";
+import type { CallEnd, UpstreamTimeouts } from "../provider.js";
+import { LearnedFields, type UpstreamFields } from "./learned-fields.js";
 
 export interface OpenAiUpstream {
   /** Everything before `/chat/completions`; a query is kept and goes with every request. */
@@ -23,7 +26,10 @@ export interface OpenAiUpstream {
   /** Further headers for every request; they override ours. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts: UpstreamTimeouts;
-  readonly quirks?: OpenAiQuirks;
+  /** Absent: that of its host. */
+  readonly dialect?: ChatDialect | undefined;
+  /** What the upstream has refused; absent: remembered by the client alone. */
+  readonly learned?: UpstreamFields | undefined;
   /** Makes connections; absent: to the base URL's host. */
   readonly connect?: Connect;
   /** Absent: the bounds of an operator's upstream. */
@@ -47,14 +53,6 @@ export type FetchFile = (
   options: { readonly bytesMax: number; readonly accept: string; readonly signal: AbortSignal },
 ) => Promise<{ readonly bytes: Uint8Array; readonly contentType: string }>;
 
-/** Deviations of an upstream from the format. */
-export interface OpenAiQuirks {
-  /** It refuses `stream_options`: streams request no usage. */
-  readonly refusesStreamOptions?: boolean;
-  /** Its field for the answer's token limit, where the host does not determine it. */
-  readonly outputCapField?: OutputCapField;
-}
-
 export interface OpenAiRequest {
   /** GET unless there is a body. */
   readonly method?: "GET" | "POST" | "DELETE";
@@ -76,8 +74,6 @@ export interface OpenAiRequest {
 /** Accepts JSON by default. */
 type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> & Partial<Pick<OpenAiRequest, "accept">>;
 
-/** Hosts with models that refuse `max_tokens`. */
-const NEWER_CAP_HOSTS = ["openai.com", "openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"];
 /** Bodies of this length take so long to serialize that the event loop turns before they are sent. */
 const TURN_BODY_LENGTH = 64 * 1024;
 /** Bytes read of an error's body. */
@@ -88,8 +84,8 @@ export class OpenAiClient {
   readonly secrets: readonly string[];
   readonly answerBytesMax: number;
   readonly streamBytesMax: number;
-  /** The host's field for the answer's token limit. */
-  readonly outputCapField: OutputCapField;
+  readonly dialect: ChatDialect;
+  readonly learned: UpstreamFields;
   /** Receives unknown names in usage reports. */
   readonly onUnknownUsage: OnUnknownNames;
   private readonly pool: UpstreamPool;
@@ -114,14 +110,14 @@ export class OpenAiClient {
     this.pool = pool ?? createUpstreamPool(baseUrl, upstream.timeouts, upstream.connect, bounds?.pool);
     this.pathname = isExact ? url.pathname : withoutTrailing(url.pathname, "/");
     this.search = url.search;
-    this.outputCapField = NEWER_CAP_HOSTS.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`))
-      ? "max_completion_tokens"
-      : "max_tokens";
+    this.dialect = upstream.dialect ?? dialectOf(url.hostname);
+    this.learned = upstream.learned ?? new LearnedFields().at({ id: "", isRegistered: false });
   }
 
   /** A client of the same upstream and pool with additional headers. */
   withHeaders(headers: Readonly<Record<string, string>>): OpenAiClient {
-    return new OpenAiClient({ ...this.upstream, headers: { ...this.upstream.headers, ...headers } }, this.pool);
+    const { upstream, learned, pool } = this;
+    return new OpenAiClient({ ...upstream, learned, headers: { ...upstream.headers, ...headers } }, pool);
   }
 
   /** Resolves with a 2xx answer; rejects with the error of another status. */

@@ -39,7 +39,7 @@ export function toEndpointAbilities(
 ): Omit<Provider, "close"> {
   switch (modality) {
     case "text":
-      return { chat: api === "responses" ? new ResponsesChatProvider(client) : new OpenAiChatProvider(client, {}, "") };
+      return { chat: api === "responses" ? new ResponsesChatProvider(client) : new OpenAiChatProvider(client, "") };
     case "image":
       return { image: new OpenAiImageProvider(client, fetchFile) };
     case "video":

@@ -19,7 +19,7 @@ export function createOpenAiProvider(upstream: OpenAiUpstream): Provider {
 export function toOpenAiAbilities(client: OpenAiClient): Omit<Provider, "close"> {
   const { upstream } = client;
   return {
-    chat: new OpenAiChatProvider(client, upstream.quirks),
+    chat: new OpenAiChatProvider(client),
     image: new OpenAiImageProvider(client, upstream.fetchFile),
     video: new OpenAiVideoProvider(client),
     embedding: new OpenAiEmbeddingProvider(client),

@@ -1,5 +1,6 @@
 /** A model of the catalog and its upstream (docs/spec/models.md#entries). Immutable: a change makes a new object. */
 
+import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
 import type { BundledVendor } from "./bundled-vendors.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
@@ -36,6 +37,8 @@ export interface Upstream {
   readonly isTrusted: boolean;
   /** Of the bundled catalog. */
   readonly vendor?: BundledVendor | undefined;
+  /** As the operator states it, for the wire format `openai`. */
+  readonly dialect?: StatedDialect | undefined;
   /** With the wire format `openai-endpoint`: the kind of endpoint. */
   readonly endpoint?: { readonly modality: Modality; readonly api: UpstreamApi | null } | undefined;
 }
@@ -61,6 +64,8 @@ export interface Model {
   readonly pricedFields: PricedFields;
   /** Further fields that its upstream gets at the model's own price. */
   readonly passFields: ReadonlySet<string>;
+  /** As the operator states it for this model; null: that of its upstream. */
+  readonly dialect: StatedDialect | null;
   /** The bundled catalog's vendor that serves it, which only gets known fields; null: another upstream. */
   readonly vendor: BundledVendor | null;
   readonly imagePricing: ImagePricing;
@@ -123,6 +128,7 @@ export interface ModelDefinition {
   readonly longContext?: readonly LongContextPrices[] | undefined;
   readonly pricedFields?: PricedFields | undefined;
   readonly passFields?: ReadonlySet<string> | undefined;
+  readonly dialect?: StatedDialect | undefined;
   readonly brandUrl?: string | null | undefined;
   readonly description?: string | null | undefined;
   readonly inputModalities?: readonly ContentKind[] | undefined;
@@ -193,6 +199,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     longContext,
     pricedFields,
     passFields: definition.passFields ?? NONE_PASSED,
+    dialect: definition.dialect ?? null,
     vendor: standing.vendor,
     imagePricing,
     rates,

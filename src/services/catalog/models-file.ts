@@ -10,6 +10,7 @@ import { parseBaseUrl } from "../../lib/urls.js";
 import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX } from "../../limits.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
+import { dialectEntry } from "./dialect-entry.js";
 import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
 import {
@@ -66,6 +67,7 @@ const upstreamEntry = z.strictObject({
   ),
   baseUrl,
   apiKey: z.string().min(1).nullish(),
+  dialect: dialectEntry.optional(),
 });
 
 const modelEntry = z.strictObject({
@@ -89,6 +91,7 @@ const modelEntry = z.strictObject({
   longContext: longContext.optional(),
   pricedFields: pricedFields.optional(),
   passFields: passFields.optional(),
+  dialect: dialectEntry.optional(),
   paidOnly: z.boolean().optional(),
   perUserRpm: z.number().positive().nullish(),
   requiredSafetyFeatures: unique(z.enum(SAFETY_FEATURES)).optional(),
@@ -113,6 +116,7 @@ export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpst
   const upstreams = parsed.data.upstreams.map((entry, index) => toUpstream(entry, index, readEnv, problems));
   const models = parsed.data.models.map(toDefinition);
   checkUpstreams(parsed.data, builtInUpstreams, problems);
+  checkDialects(parsed.data, problems);
   checkNames(parsed.data, problems);
   checkDefaults(parsed.data, problems);
   for (const [index, model] of parsed.data.models.entries()) checkPrices(model, index, problems);
@@ -145,8 +149,8 @@ function toPath(path: readonly PropertyKey[]): string {
 }
 
 function toUpstream(entry: ModelsFile["upstreams"][number], index: number, readEnv: ReadEnv, problems: string[]): Upstream {
-  const { id, wireFormat } = entry;
-  return { id, wireFormat, baseUrl: entry.baseUrl, apiKey: resolveSecret(entry.apiKey ?? null, index, readEnv, problems), isTrusted: true };
+  const { id, wireFormat, baseUrl, dialect } = entry;
+  return { id, wireFormat, baseUrl, apiKey: resolveSecret(entry.apiKey ?? null, index, readEnv, problems), isTrusted: true, dialect };
 }
 
 function resolveSecret(apiKey: string | null, index: number, readEnv: ReadEnv, problems: string[]): string | null {
@@ -180,6 +184,20 @@ function checkUpstreams(file: ModelsFile, builtIn: readonly string[], problems: 
   for (const [index, { upstream }] of file.models.entries()) {
     if (!known.has(upstream))
       problems.push(`models.${index}.upstream: there is no upstream ${upstream} (there is ${[...known].join(", ")})`);
+  }
+}
+
+/** Dialects are of chats in OpenAI's format: other wire formats have one form, other modalities none. */
+function checkDialects(file: ModelsFile, problems: string[]): void {
+  const foreign = new Set<string>();
+  for (const [index, { id, wireFormat, dialect }] of file.upstreams.entries()) {
+    if (wireFormat === "openai") continue;
+    foreign.add(id);
+    if (dialect) problems.push(`upstreams.${index}.dialect: is of the wire format openai`);
+  }
+  for (const [index, { upstream, modality, dialect }] of file.models.entries()) {
+    if (dialect && modality !== "text") problems.push(`models.${index}.dialect: is of text models`);
+    else if (dialect && foreign.has(upstream)) problems.push(`models.${index}.dialect: is of upstreams with the wire format openai`);
   }
 }
 

@@ -9,6 +9,7 @@ import { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { GitHubSettings, S3Settings, SignInPace, Tier } from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
+import { LearnedFields } from "../../providers/openai/learned-fields.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
 import { findSandboxPackages } from "../../providers/sandbox/media/installed.js";
@@ -145,6 +146,7 @@ export interface Infrastructure {
   readonly deriveSecret: DeriveSecret;
   readonly metrics: Metrics;
   readonly unknownWords: UnknownWords;
+  readonly learnedFields: LearnedFields;
   readonly spool: Pick<SettlementSpool, "sizes">;
   /** Commits settlements that the last process could not, and looks for its holds. Call before anything is generated. */
   recover(): Promise<void>;
@@ -220,7 +222,12 @@ export async function openInfrastructure(
   catalog.include(communityModels);
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const unknownWords = new UnknownWords(log, (kind) => metrics.unknownWord(kind));
-  const upstreams = new Upstreams(catalog, settings.timeouts, outbound, unknownWords);
+  const learnedFields = new LearnedFields(clock, ({ id, isRegistered }, upstreamModel, field) => {
+    metrics.fieldRefused(isRegistered ? null : id, field);
+    if (isRegistered) return;
+    log.info({ event: "upstream-field-refused", upstream: id, model: upstreamModel, field }, "an upstream refuses a field: it is no longer sent");
+  });
+  const upstreams = new Upstreams(catalog, settings.timeouts, outbound, unknownWords, learnedFields);
   const isCountedByPrimary = worker !== null && settings.redisUrl === null;
   const counters = isCountedByPrimary ? worker.counters : await openCounters({ redisUrl: settings.redisUrl, clock, log });
   const documents = await openDocuments({ redisUrl: settings.redisUrl, log });
@@ -253,6 +260,7 @@ export async function openInfrastructure(
     deriveSecret,
     metrics,
     unknownWords,
+    learnedFields,
     spool,
     recover: async () => {
       await settler.replaySpool();

@@ -2,6 +2,8 @@
 import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
+import { type ChatDialect, withStated } from "../../formats/openai-chat/dialect.js";
+import { dialectOf } from "../../formats/openai-chat/known-dialects.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { OnUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
 import { HOPS_HEADER } from "../../limits.js";
@@ -10,6 +12,7 @@ import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { unreachable } from "../../providers/http.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai/endpoint.js";
+import { LearnedFields } from "../../providers/openai/learned-fields.js";
 import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
@@ -62,6 +65,7 @@ export function connectUpstream(
   timeouts: UpstreamTimeouts,
   outbound: OutboundGuard,
   unknownWords?: UnknownWords,
+  learnedFields = new LearnedFields(),
 ): ConnectedUpstream {
   const { id, wireFormat, baseUrl, apiKey, isTrusted, endpoint } = upstream;
   const onUnknownWord: OnUnknownWord = (kind, word) => unknownWords?.note(id, kind, word);
@@ -69,18 +73,28 @@ export function connectUpstream(
   const fetchPublicFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, timeoutMs: timeouts.totalMs });
   const vendor = findVendor(wireFormat.replace(/^ai-sdk:/, ""));
   if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }));
-  if (endpoint)
-    return connectEndpoint({ url: baseUrl, ...endpoint }, { apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }, outbound);
+  const learned = learnedFields.at({ id, isRegistered: endpoint !== undefined });
+  if (endpoint) {
+    const reach = { apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord, learned };
+    return connectEndpoint({ url: baseUrl, ...endpoint }, reach, outbound);
+  }
   const fetchFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, isTrusted, timeoutMs: timeouts.totalMs });
   // Untrusted addresses are connected through the guard only, which checks each resolution.
-  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, ...(!isTrusted && { connect: outbound.connect }) };
+  const connect = isTrusted ? {} : { connect: outbound.connect };
+  const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, learned, dialect: dialectAt(upstream), ...connect };
   // The operator's own upstreams get the hops header only when it is not 0.
   return withHopCount(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }
 
+/** That of its vendor or host, with the operator's statements. */
+function dialectAt({ baseUrl, vendor, dialect: stated }: Upstream): ChatDialect {
+  const known = dialectOf(new URL(baseUrl).hostname, vendor);
+  return stated ? withStated(known, stated) : known;
+}
+
 function connectEndpoint(
   endpoint: OpenAiEndpoint,
-  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts" | "onUnknownWord"> & { readonly fetchFile: FetchFile },
+  reach: Pick<OpenAiUpstream, "apiKey" | "timeouts" | "onUnknownWord" | "learned"> & { readonly fetchFile: FetchFile },
   outbound: OutboundGuard,
 ): ConnectedUpstream {
   assertCallable(endpoint.url, outbound);
@@ -163,6 +177,7 @@ export class Upstreams {
     private readonly timeouts: UpstreamTimeouts,
     private readonly outbound: OutboundGuard,
     private readonly unknownWords?: UnknownWords,
+    private readonly learnedFields = new LearnedFields(),
   ) {}
 
   /** Sets the runtimes of agents. */
@@ -198,7 +213,7 @@ export class Upstreams {
     const known = this.own.get(id) ?? this.registered.get(id);
     if (known) return known;
     const upstream = this.catalog.upstream(id);
-    const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords);
+    const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords, this.learnedFields);
     if (upstream.endpoint) this.registered.set(id, connected);
     else this.own.set(id, connected);
     return connected;

@@ -6,6 +6,7 @@ import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import { VERSION } from "../../lib/version.js";
 import { HEARTBEAT_DEAD_MS } from "../../limits.js";
+import type { LearnedField } from "../../providers/openai/learned-fields.js";
 import type { Database } from "../../store/database.js";
 import { requireOperator } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
@@ -24,6 +25,7 @@ import {
 /** Unspecified: processes, models and errors in one answer. */
 export const PROCESSES_SHOWN_MAX = 200;
 export const MODELS_SHOWN_MAX = 100;
+export const REFUSED_FIELDS_SHOWN_MAX = 200;
 export const ERRORS_SHOWN_MAX = 2 * RECENT_ERRORS_MAX;
 
 /** The processes of a gateway that has several: see WorkerLink. */
@@ -67,6 +69,7 @@ interface ProcessReport {
   readonly settlements: SettlementCounts;
   readonly errors: readonly RecentError[];
   readonly models: readonly ModelCalls[];
+  readonly refusedFields: readonly RefusedField[];
 }
 
 /** A process that runs. */
@@ -90,6 +93,8 @@ export interface ShownModelCalls extends ModelCalls {
   readonly upstreamId: string | null;
 }
 
+export type RefusedField = LearnedField;
+
 export interface GatewayShown {
   readonly asOf: Date;
   readonly settlements: SettlementCounts;
@@ -98,6 +103,8 @@ export interface GatewayShown {
   readonly errors: readonly RecentError[];
   /** Most failures first. */
   readonly models: readonly ShownModelCalls[];
+  /** Newest first. */
+  readonly refusedFields: readonly RefusedField[];
   readonly reported: readonly ProcessStatus[];
   /** Tiers that can be assigned. */
   readonly tiers: readonly string[];
@@ -108,6 +115,7 @@ export interface GatewayStatusDependencies {
   readonly work: Pick<WatchedWork, "running" | "jobRunner">;
   readonly metrics: Pick<Metrics, "settlements" | "errors" | "modelCalls">;
   readonly catalog: Pick<Catalog, "find">;
+  readonly learnedFields: { read(): readonly RefusedField[] };
   readonly tiers: Pick<Tiers, "names">;
   readonly clock: Clock;
   /** Null for a gateway of one process. */
@@ -140,6 +148,7 @@ export class GatewayStatus {
         .sort((one, other) => Number(other.at) - Number(one.at))
         .slice(0, ERRORS_SHOWN_MAX),
       models,
+      refusedFields: addUpRefusedFields(reports.map((report) => report.refusedFields)).slice(0, REFUSED_FIELDS_SHOWN_MAX),
       reported: reports.map((report) => report.process),
       tiers: this.deps.tiers.names,
     };
@@ -191,7 +200,7 @@ export class GatewayStatus {
   }
 
   private async report(): Promise<ProcessReport> {
-    const { platform, work, metrics, workers } = this.deps;
+    const { platform, work, metrics, workers, learnedFields } = this.deps;
     const { settler, spool, processId } = platform;
     const { settlements: waitingBytes, refused: refusedBytes } = await spool.sizes();
     return {
@@ -207,6 +216,7 @@ export class GatewayStatus {
       settlements: metrics.settlements.read(),
       errors: metrics.errors.read(),
       models: metrics.modelCalls.read(),
+      refusedFields: learnedFields.read().slice(0, REFUSED_FIELDS_SHOWN_MAX),
     };
   }
 }
@@ -225,6 +235,18 @@ interface ProcessRow {
 function addUpSpools(each: readonly SpoolStatus[]): SpoolStatus {
   const sumOf = (field: keyof SpoolStatus) => each.reduce((sum, one) => sum + one[field], 0);
   return { waiting: sumOf("waiting"), refused: sumOf("refused"), waitingBytes: sumOf("waitingBytes"), refusedBytes: sumOf("refusedBytes") };
+}
+
+/** Each once, as the process that learned it last knows it: every process learns for itself. */
+function addUpRefusedFields(each: readonly (readonly RefusedField[])[]): RefusedField[] {
+  const all = each.flat().sort((one, other) => Number(other.learnedAt) - Number(one.learnedAt));
+  const known = new Set<string>();
+  return all.filter(({ upstreamId, upstreamModel, field }) => {
+    const key = JSON.stringify([upstreamId, upstreamModel, field]);
+    if (known.has(key)) return false;
+    known.add(key);
+    return true;
+  });
 }
 
 function operatorsUpstream(catalog: Pick<Catalog, "find">, modelId: string): string | null {

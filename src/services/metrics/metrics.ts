@@ -134,6 +134,11 @@ export class Metrics {
     help: "Words of upstreams' and MCP servers' answers that the gateway does not know and reads past, by what they stand for. The log has each once.",
     labels: ["kind"],
   });
+  private readonly refusedFields = new Counter({
+    name: "sluice_upstream_refused_fields_total",
+    help: "Fields that an upstream refused and is no longer sent for a day, counted when that is learned, by the upstream (community: of a registered model) and the field.",
+    labels: ["upstream", "field"],
+  });
   private readonly boundedUsages = new Counter({
     name: "sluice_usage_bounded_total",
     help: "Generations whose upstream reported more usage than is plausible, so that the bound was charged, by the model called.",
@@ -154,7 +159,7 @@ export class Metrics {
   private readonly instruments: Instrument[] = [
     ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
     ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords, this.boundedUsages],
-    ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits],
+    ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits, this.refusedFields],
   ];
   /** Labels of models whose series exist. */
   private readonly foreseen = new Set<string>();
@@ -230,6 +235,10 @@ export class Metrics {
 
   unknownWord(kind: UnknownWordKind): void {
     this.unknownWords.at(kind).value += 1;
+  }
+
+  fieldRefused(upstreamId: string | null, field: string): void {
+    this.refusedFields.at(upstreamId ?? COMMUNITY, field).value += 1;
   }
 
   usageBounded(called: Pick<Model, "id" | "isCommunity">): void {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { COMMON } from "../../../src/formats/openai-chat/dialect.js";
 import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
 import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
@@ -69,7 +70,7 @@ describe("D the request to the upstream", () => {
   });
 
   it("leaves stream options out for an upstream that refuses them", async () => {
-    const old = connect({ quirks: { refusesStreamOptions: true } });
+    const old = connect({ dialect: { ...COMMON, streamOptions: false } });
 
     await old.stream(call({ ...BODY, stream_options: { include_usage: true } }));
 

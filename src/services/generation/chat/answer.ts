@@ -71,11 +71,11 @@ const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 /** Retries with a smaller limit when an upstream refuses ours as too large, because not every catalog entry has the model's limit. */
 async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Bound<Answer>> {
   const { body, cancellation, outputTokensMax, output } = asked;
-  const { upstreamModel } = model;
+  const { upstreamModel, dialect } = model;
   let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {
-      const answer = await ask({ upstreamModel, body, signal: cancellation, outputTokensMax: bound });
+      const answer = await ask({ upstreamModel, body, signal: cancellation, outputTokensMax: bound, dialect });
       if (bound !== null && bound !== outputTokensMax) output.learnLimit(bound);
       return { answer, cap: bound };
     } catch (error) {

@@ -1,0 +1,29 @@
+/** A stream whose first chunk has warnings about the request. */
+import type { SseEvent } from "../../lib/sse.js";
+import type { ChatChunk, StreamFormat } from "./stream.js";
+
+export class WarnedEvents implements StreamFormat {
+  private isTold = false;
+
+  constructor(
+    private readonly events: StreamFormat,
+    private readonly warnings: readonly string[],
+  ) {}
+
+  get isWhole(): boolean {
+    return this.events.isWhole;
+  }
+
+  take(event: SseEvent, batch: ChatChunk[]): boolean {
+    const isLast = this.events.take(event, batch);
+    const [first] = batch;
+    if (this.isTold || !first) return isLast;
+    this.isTold = true;
+    batch[0] = withWarnings(first, this.warnings);
+    return isLast;
+  }
+}
+
+export function withWarnings({ object, bytes, usage, report, text }: ChatChunk, warnings: readonly string[]): ChatChunk {
+  return { object, bytes, usage, report, warnings, ...(text !== undefined && { text }) };
+}
