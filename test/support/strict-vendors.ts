@@ -3,8 +3,8 @@
  * Sources: the vendors' API references, and the errors that their users report.
  */
 import { isRecord } from "../../src/lib/json.js";
-import { chatChunk, chatCompletion, usageChunk, wireUsage } from "./openai-bodies.js";
 import type { RecordedRequest } from "./fake-upstream.js";
+import { chatChunk, chatCompletion, usageChunk, wireUsage } from "./openai-bodies.js";
 import { handler, type Reply } from "./upstream-replies.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -22,7 +22,7 @@ export interface StrictVendor {
   readonly textOnly?: boolean;
   /** Earlier tool calls must have thoughts in this field. */
   readonly needsThoughts?: string;
-  /** Where its own answers have thoughts. */
+  /** Where it takes its own earlier thoughts; null: nowhere. */
   readonly answers: "reasoning_content" | "reasoning" | "content" | null;
   refuse(problem: Problem): Refusal;
 }
@@ -39,10 +39,12 @@ function words(text: string): readonly string[] {
   return text.split(" ");
 }
 
-const OPENAI_STYLE = (message: (problem: Problem) => string, type = "invalid_request_error") => (problem: Problem) => ({
-  status: 400,
-  body: { error: { message: message(problem), type, param: null, code: type } },
-});
+const OPENAI_STYLE =
+  (message: (problem: Problem) => string, type = "invalid_request_error") =>
+  (problem: Problem) => ({
+    status: 400,
+    body: { error: { message: message(problem), type, param: null, code: type } },
+  });
 
 const nameOf = ({ path }: Problem) => String(path.at(-1));
 
@@ -95,7 +97,12 @@ export const STRICT_VENDORS: readonly StrictVendor[] = [
         message: {
           detail: [
             kind === "role"
-              ? { type: "union_tag_invalid", loc: ["body", ...path], msg: `Input tag '${String(value)}' found using 'role' does not match`, input: value }
+              ? {
+                  type: "union_tag_invalid",
+                  loc: ["body", ...path],
+                  msg: `Input tag '${String(value)}' found using 'role' does not match`,
+                  input: value,
+                }
               : { type: "extra_forbidden", loc: ["body", ...path], msg: "Extra inputs are not permitted", input: value },
           ],
         },
@@ -172,7 +179,10 @@ export const STRICT_VENDORS: readonly StrictVendor[] = [
     bodyFields: null,
     messageFields: null,
     answers: "reasoning_content",
-    refuse: () => ({ status: 400, body: { error: { code: "1214", message: "messages parameter is illegal, please check the documentation." } } }),
+    refuse: () => ({
+      status: 400,
+      body: { error: { code: "1214", message: "messages parameter is illegal, please check the documentation." } },
+    }),
   },
   {
     id: "cerebras",
@@ -240,7 +250,8 @@ function problemInMessage(vendor: StrictVendor, message: Loose, index: number): 
     const path = vendor.id === "mistral" ? ["messages", index, role, name] : ["messages", index, name];
     return { kind: "message field", path, value: message[name] };
   }
-  if (vendor.textOnly && Array.isArray(message.content)) return { kind: "content", path: ["messages", index, "content"], value: message.content };
+  if (vendor.textOnly && Array.isArray(message.content))
+    return { kind: "content", path: ["messages", index, "content"], value: message.content };
   const { needsThoughts } = vendor;
   if (needsThoughts && Array.isArray(message.tool_calls) && !message[needsThoughts]) {
     return { kind: "thoughts", path: ["messages", index, needsThoughts], value: undefined };
@@ -290,11 +301,9 @@ export const THOUGHT = "Ask both.";
 function delta(vendor: StrictVendor, said: string | null): Loose {
   const calls = said === null ? { tool_calls: CALLS.map((call, index) => ({ index, ...call })) } : {};
   const thought = said === null ? THOUGHT : "Now I know.";
-  if (vendor.answers === "content") {
-    const parts = [{ type: "thinking", thinking: [{ type: "text", text: thought }] }, ...(said === null ? [] : [{ type: "text", text: said }])];
-    return { role: "assistant", content: parts, ...calls };
-  }
-  return { role: "assistant", content: said, ...(vendor.answers && { [vendor.answers]: thought }), ...calls };
+  // How thoughts in parts of an answer are read is another subject.
+  const place = vendor.answers === "content" ? "reasoning_content" : vendor.answers;
+  return { role: "assistant", content: said, ...(place && { [place]: thought }), ...calls };
 }
 
 function whole(vendor: StrictVendor, said: string | null): Loose {

@@ -32,7 +32,13 @@ export const REFUSABLE = [
 export type Refusable = (typeof REFUSABLE)[number];
 
 const NAMES: ReadonlyMap<string, Refusable> = new Map(REFUSABLE.map((name) => [name, name]));
-const MESSAGE_FIELDS: ReadonlySet<Refusable> = new Set(["reasoning_content", "reasoning", "reasoning_details", "annotations", "extra_content"]);
+const MESSAGE_FIELDS: ReadonlySet<Refusable> = new Set([
+  "reasoning_content",
+  "reasoning",
+  "reasoning_details",
+  "annotations",
+  "extra_content",
+]);
 
 /** Statuses of a request that an upstream does not understand. */
 export function isRefusal(status: number | undefined): boolean {
@@ -145,7 +151,9 @@ function isHeld(name: Refusable, sent: ChatBody): boolean {
     case "missing reasoning_content":
       return messages.some((message) => Array.isArray(message.tool_calls) && reasoningIn(message as ChatDelta) === null);
     case "extra_content":
-      return messages.some((message) => message.extra_content !== undefined || callsOf(message).some((call) => call.extra_content !== undefined));
+      return messages.some(
+        (message) => message.extra_content !== undefined || callsOf(message).some((call) => call.extra_content !== undefined),
+      );
     case "response_format":
       return false;
     default: {

@@ -7,8 +7,8 @@ import {
   MODELS_SHOWN_MAX,
   PROCESSES_SHOWN_MAX,
   REFUSED_FIELDS_SHOWN_MAX,
-  type SetAside as SetAsideShown,
   type RefusedField as RefusedFieldShown,
+  type SetAside as SetAsideShown,
   type ShownModelCalls,
   type SpoolStatus,
 } from "../../services/metrics/gateway-status.js";

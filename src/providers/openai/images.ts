@@ -14,6 +14,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import type { FetchFile, OpenAiClient, OpenAiRequest } from "./client.js";
+import { refusedFieldsOf } from "./learned-fields.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 
@@ -50,6 +51,8 @@ const OPTIONS_OF_SOME: ReadonlySet<string> = new Set(FAMILIES.flatMap(({ takes }
 /** Unspecified: `medium` is the default for models with this parameter (docs/spec/images.md#quality). */
 const QUALITY_DEFAULT = "medium";
 
+const FORM_FIELD = "response_format";
+
 export class OpenAiImageProvider implements ImageProvider {
   constructor(
     private readonly client: OpenAiClient,
@@ -57,13 +60,29 @@ export class OpenAiImageProvider implements ImageProvider {
   ) {}
 
   async generate(call: ImageCall): Promise<ImageAnswer> {
-    const { warnings, ...request } = await toRequest(call);
-    const response = await this.client.sendWhole({ ...request, signal: call.signal });
+    const { response, warnings } = await this.send(call);
     const whole = await response.readAll(UPSTREAM_BODY_BYTES_MAX);
     const { rest, texts } = cutTexts(whole, "b64_json");
     const answer = this.client.readObject(rest);
     const images = await Promise.all(toItems(answer.data).map((item) => this.fromItem(item, texts, call.signal)));
     return { images, usage: toImageUsage(answer.usage, this.client.onUnknownUsage), warnings, release: () => releaseMemory(whole) };
+  }
+
+  /** An upstream that refuses the field for the answer's form is asked again without it. */
+  private async send(call: ImageCall) {
+    const { client } = this;
+    const ask = async (hasForm: boolean) => {
+      const { warnings, ...request } = await toRequest(call, hasForm);
+      return { response: await client.sendWhole({ ...request, signal: call.signal }), warnings };
+    };
+    const { upstreamModel } = call;
+    if (client.learned.has(upstreamModel, FORM_FIELD)) return ask(false);
+    try {
+      return await ask(true);
+    } catch (error) {
+      if (!refusedFieldsOf(error).includes(FORM_FIELD) || call.signal.aborted) throw error;
+      return client.learned.askAgain(upstreamModel, [FORM_FIELD], () => ask(false));
+    }
   }
 
   private async fromItem(item: unknown, texts: readonly Buffer[], signal: AbortSignal): Promise<AnsweredImage> {
@@ -97,15 +116,16 @@ interface ImageRequestBody extends Pick<OpenAiRequest, "path" | "json" | "conten
   readonly warnings: readonly string[];
 }
 
-export async function toRequest(call: ImageCall): Promise<ImageRequestBody> {
-  const { fields, warnings } = toFields(call);
+/** `hasForm`: the field for the answer's form is sent to models that may know it. */
+export async function toRequest(call: ImageCall, hasForm = true): Promise<ImageRequestBody> {
+  const { fields, warnings } = toFields(call, hasForm);
   if (call.images.length === 0) {
     return { path: "/images/generations", json: fields, warnings };
   }
   return { path: "/images/edits", ...(await toForm(fields, call.images, call.mask)), warnings };
 }
 
-function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings: string[] } {
+function toFields(call: ImageCall, hasForm: boolean): { fields: Record<string, unknown>; warnings: string[] } {
   const family = FAMILIES.find(({ models }) => models.test(call.upstreamModel));
   const warnings: string[] = [];
   const fields: Record<string, unknown> = {};
@@ -128,7 +148,7 @@ function toFields(call: ImageCall): { fields: Record<string, unknown>; warnings:
   state("reasoning", call.reasoning, call.reasoning === true);
   // The gateway converts images of other models.
   if (family?.takes.has("output_format")) state("output_format", call.format);
-  if (family === undefined || family.takesResponseFormat) fields.response_format = "b64_json";
+  if (hasForm && (family === undefined || family.takesResponseFormat)) fields[FORM_FIELD] = "b64_json";
   return { fields, warnings };
 }
 

@@ -9,8 +9,8 @@ import { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { GitHubSettings, S3Settings, SignInPace, Tier } from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
-import { LearnedFields } from "../../providers/openai/learned-fields.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
+import { LearnedFields } from "../../providers/openai/learned-fields.js";
 import type { UpstreamTimeouts } from "../../providers/provider.js";
 import { findSandboxPackages } from "../../providers/sandbox/media/installed.js";
 import { BlobUrls } from "../../store/blob-urls.js";
@@ -225,7 +225,10 @@ export async function openInfrastructure(
   const learnedFields = new LearnedFields(clock, ({ id, isRegistered }, upstreamModel, field) => {
     metrics.fieldRefused(isRegistered ? null : id, field);
     if (isRegistered) return;
-    log.info({ event: "upstream-field-refused", upstream: id, model: upstreamModel, field }, "an upstream refuses a field: it is no longer sent");
+    log.info(
+      { event: "upstream-field-refused", upstream: id, model: upstreamModel, field },
+      "an upstream refuses a field: it is no longer sent",
+    );
   });
   const upstreams = new Upstreams(catalog, settings.timeouts, outbound, unknownWords, learnedFields);
   const isCountedByPrimary = worker !== null && settings.redisUrl === null;

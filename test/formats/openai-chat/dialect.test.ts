@@ -61,12 +61,25 @@ describe("a body in a dialect", () => {
   it.each([
     ["reasoning_content", { reasoning_content: "hm" }],
     ["reasoning", { reasoning: "hm" }],
-    ["content", { content: [{ type: "thinking", thinking: [{ type: "text", text: "hm" }] }, { type: "text", text: "Yes." }] }],
+    [
+      "content",
+      {
+        content: [
+          { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
+          { type: "text", text: "Yes." },
+        ],
+      },
+    ],
     ["none", {}],
   ] as const)("puts thoughts of any name into their place %s", (thoughts, expected) => {
     const dialect = withStated(COMMON, { thoughts, thoughtDetails: false });
     const details = [{ type: "reasoning.text", text: "hm", signature: "sig" }];
-    const names = [{ reasoning_content: "hm" }, { reasoning: "hm", reasoning_content: "" }, { thinking: "hm" }, { reasoning_details: details }];
+    const names = [
+      { reasoning_content: "hm" },
+      { reasoning: "hm", reasoning_content: "" },
+      { thinking: "hm" },
+      { reasoning_details: details },
+    ];
 
     for (const fields of names) {
       const { message, warnings } = messageIn({ role: "assistant", content: "Yes.", ...fields }, dialect);
@@ -100,7 +113,10 @@ describe("a body in a dialect", () => {
   it("sends the cap of the answer under the name that the upstream knows", () => {
     const mistral = dialectOf("api.mistral.ai");
     expect(written({ messages: [HI], max_completion_tokens: 50 }, mistral).body).toEqual({ messages: [HI], max_tokens: 50 });
-    expect(written({ messages: [HI], max_completion_tokens: 50, max_tokens: 50 }, mistral).body).toEqual({ messages: [HI], max_tokens: 50 });
+    expect(written({ messages: [HI], max_completion_tokens: 50, max_tokens: 50 }, mistral).body).toEqual({
+      messages: [HI],
+      max_tokens: 50,
+    });
     expect(written({ messages: [HI], max_tokens: 50 }, dialectOf("api.cerebras.ai")).body).toEqual({
       messages: [HI],
       max_completion_tokens: 50,
@@ -126,7 +142,9 @@ describe("a body in a dialect", () => {
       message: HI,
       warnings: ["messages.name has no effect on this model."],
     });
-    expect(messageIn({ role: "tool", name: "f", tool_call_id: "c", content: "1" }, dialectOf("api.mistral.ai")).message).toHaveProperty("name");
+    expect(messageIn({ role: "tool", name: "f", tool_call_id: "c", content: "1" }, dialectOf("api.mistral.ai")).message).toHaveProperty(
+      "name",
+    );
     const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
     const signed = { role: "assistant", content: null, tool_calls: [{ ...call, extra_content: { google: {} } }] };
     expect(messageIn(signed, cerebras).message).toEqual({ role: "assistant", content: null, tool_calls: [call] });
@@ -148,13 +166,24 @@ describe("a body in a dialect", () => {
     const picture = (detail: string) => ({ role: "user", content: [{ type: "image_url", image_url: { url: "data:,", detail } }] });
     expect(messageIn(picture("original"), COMMON).message).toEqual(picture("high"));
     expect(messageIn(picture("low"), COMMON).message).toEqual(picture("low"));
-    const parts = { role: "user", content: [{ type: "text", text: "a" }, { type: "text", text: "b" }] };
+    const parts = {
+      role: "user",
+      content: [
+        { type: "text", text: "a" },
+        { type: "text", text: "b" },
+      ],
+    };
     expect(messageIn(parts, dialectOf("api.deepseek.com")).message).toEqual({ role: "user", content: "ab" });
     expect(messageIn(parts, COMMON).message).toEqual(parts);
   });
 
   it("takes an operator's statements over those that are known", () => {
-    const dialect = withStated(dialectOf("api.mistral.ai"), { thoughts: "none", names: {}, refuses: ["top_k"], outputCap: "max_completion_tokens" });
+    const dialect = withStated(dialectOf("api.mistral.ai"), {
+      thoughts: "none",
+      names: {},
+      refuses: ["top_k"],
+      outputCap: "max_completion_tokens",
+    });
 
     expect(written({ messages: [HI], seed: 1, user: "u", top_k: 3, max_tokens: 5 }, dialect)).toEqual({
       body: { messages: [HI], seed: 1, user: "u", max_completion_tokens: 5 },
