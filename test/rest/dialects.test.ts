@@ -14,7 +14,15 @@ const PRICES = { promptTextPrice: "0.000001", completionTextPrice: "0.000002" };
 const PARAMETERS = { type: "object", properties: {} };
 const NAMES = ["get_weather", "get_time"];
 const TOOLS = NAMES.map((name) => ({ type: "function", function: { name, parameters: PARAMETERS } }));
-const QUESTION = "What is it like in Oslo, and when?";
+const QUESTION = "Weather and time in Oslo?";
+
+const STATED = {
+  thoughts: "reasoning",
+  outputCap: "max_completion_tokens",
+  streamOptions: false,
+  refuses: ["logit_bias"],
+  developerRole: true,
+};
 
 let app: TestApp;
 let client: Client;
@@ -30,10 +38,23 @@ beforeAll(async () => {
   const settings = [...upstreams].map(([id, { baseUrl }]) => [id, { apiKey: "vendor-key-0123456789", baseUrl }]);
   app = await createTestApp({
     config: { vendors: Object.fromEntries(settings) as never },
-    models: STRICT_VENDORS.map(({ id }) => ({
-      ...{ id: `strict/${id}`, title: id, modality: "text", upstream: id, upstreamModel: `${id}-model`, prices: PRICES },
-      capabilities: ["tools", "reasoning"],
-    })),
+    upstreams: [{ id: "stated", wireFormat: "openai", baseUrl: upstreams.get("openrouter")?.baseUrl, dialect: STATED }],
+    models: [
+      ...STRICT_VENDORS.map(({ id }) => ({
+        ...{ id: `strict/${id}`, title: id, modality: "text", upstream: id, upstreamModel: `${id}-model`, prices: PRICES },
+        capabilities: ["tools", "reasoning"],
+      })),
+      { id: "stated/upstream", title: "s", modality: "text", upstream: "stated", upstreamModel: "s1", prices: PRICES },
+      {
+        id: "stated/model",
+        title: "s",
+        modality: "text",
+        upstream: "stated",
+        upstreamModel: "s2",
+        prices: PRICES,
+        dialect: { thoughts: "none" },
+      },
+    ],
   });
   client = createClient(app.baseUrl, app.key);
 });
@@ -159,6 +180,34 @@ describe.each(STRICT_VENDORS.map((vendor) => [vendor.id, vendor] as const))("a c
     expect((await turn()).content).toBe("Turn 7.");
     // The face has no field for thoughts, and is refused once where the vendor requires them.
     expect(refusals.map(({ kind }) => kind)).toEqual(vendor.needsThoughts ? ["thoughts"] : []);
+  });
+});
+
+describe("a dialect of the models file", () => {
+  it.each([
+    ["stated/upstream", { reasoning: "hm" }, ["logit_bias has no effect on this model."]],
+    [
+      "stated/model",
+      {},
+      ["messages.1.reasoning_content: left out, because this model takes no earlier thoughts.", "logit_bias has no effect on this model."],
+    ],
+  ])("is that of its upstream, and of the model above it: %s", async (model, thoughts, warnings) => {
+    const messages = [
+      { role: "developer", content: "Be brief." },
+      { role: "assistant", content: "Yes.", reasoning_content: "hm" },
+      { role: "user", content: "Sure?" },
+    ];
+    const answer = await client.post("/v1/chat/completions", { model, messages, max_tokens: 9, logit_bias: { 1: 1 }, stream: true });
+
+    expect(answer.status, answer.text).toBe(200);
+    const sent = upstreams.get("openrouter")?.requests.at(-1)?.json as Loose;
+    expect({ ...sent, model }).toEqual({
+      model,
+      messages: [messages[0], { role: "assistant", content: "Yes.", ...thoughts }, messages[2]],
+      max_completion_tokens: 9,
+      stream: true,
+    });
+    for (const warning of warnings) expect(answer.headers.get("x-warnings")).toContain(warning);
   });
 });
 

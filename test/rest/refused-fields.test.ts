@@ -12,7 +12,7 @@ type Loose = Readonly<Record<string, unknown>>;
 
 const PRICES = { promptTextPrice: "0.000001", completionTextPrice: "0.000002" };
 const HI = [{ role: "user", content: "Hi" }];
-/** A model for each test, because what was learned lasts. */
+/** A model for each test, because a learned field lasts. */
 const MODELS = 24;
 
 let app: TestApp;
@@ -234,7 +234,7 @@ describe("a refusal of a field", () => {
     );
   });
 
-  it("charges only what was answered, and no other model of the upstream is affected", async () => {
+  it("charges the answer alone, and no other model of the upstream is affected", async () => {
     const [model, other] = [nextModel(), nextModel()];
     app.upstream.replyAlways(
       refusing(({ stream_options: options }) => (options ? openAi("Unknown parameter: 'stream_options'") : null), answerTo),

@@ -274,7 +274,7 @@ const CALLS = [
 ];
 
 /**
- * Refuses as the vendor does; else answers two calls with thoughts, or a text once the conversation has an answer. Adds what it refused to
+ * Refuses as the vendor does; else answers two calls with thoughts, or a text once the conversation has an answer. Adds its refusals to
  * `refusals`.
  */
 export function strictReply(vendor: StrictVendor, refusals: Problem[] = []): Reply {

@@ -1,6 +1,6 @@
 /**
- * Dialects of well-known vendors, from their API references and the errors that they answer (November 2026). Most of them read past what
- * they do not know; those of a list of message fields refuse it.
+ * Dialects of well-known vendors, from their API references and the errors that they answer (November 2026). Most of them read past
+ * unknown fields; those of a list of message fields refuse them.
  */
 import { type ChatDialect, COMMON, NATIVE } from "./dialect.js";
 
@@ -40,7 +40,7 @@ const MOONSHOT: ChatDialect = { ...COMMON, thoughts: "reasoning_content", though
 
 const ZAI: ChatDialect = { ...COMMON, thoughts: "reasoning_content", thoughtDetails: false, renamesCap: true };
 
-/** Refuses what it does not know (400 `wrong_api_format`), `reasoning_content` included; takes `reasoning`. */
+/** Refuses unknown fields (400 `wrong_api_format`), `reasoning_content` included; takes `reasoning`. */
 const CEREBRAS: ChatDialect = {
   ...COMMON,
   thoughts: "reasoning",

@@ -22,7 +22,7 @@ export interface SentChat<Answer> {
 const NO_WARNINGS: readonly string[] = [];
 
 export class ChatRequests {
-  /** Dialects of models, by what the operator states about them. */
+  /** Dialects of models, by the operator's statements. */
   private readonly stated = new WeakMap<object, ChatDialect>();
 
   constructor(

@@ -29,7 +29,7 @@ interface Entry {
   readonly upstreamModel: string;
   /** Time in milliseconds, by field. */
   readonly fields: Map<Refusable, number>;
-  /** The dialects that follow from them, by what they were made from. */
+  /** The dialects that follow from them, each by the dialect that it changes. */
   readonly dialects: WeakMap<ChatDialect, ChatDialect>;
 }
 

@@ -182,8 +182,7 @@ export class Metrics {
   /** Any request, once. */
   requestOver(note: RequestNote, end: RequestEnd): void {
     const { startedAt, route, code } = note;
-    const { method, status } = end;
-    const sums = this.requestSums(route, method, status);
+    const sums = this.requestSums(route, end.method, end.status);
     sums.count.value += 1;
     sums.seconds.observe((performance.now() - startedAt) / 1000);
     if (code === null) return;
@@ -227,10 +226,8 @@ export class Metrics {
     const reason = reasonOf(error);
     this.upstreamErrors.at(model, reason).value += 1;
     if (!isCallersFault(error)) this.modelCalls.failed(called.id, reason);
-    const { kind, status } = error;
-    if (kind === "status" && status !== undefined && CREDENTIAL_STATUSES.has(status)) {
-      this.credentialRefusals.at(model, String(status)).value += 1;
-    }
+    const { kind, status = 0 } = error;
+    if (kind === "status" && CREDENTIAL_STATUSES.has(status)) this.credentialRefusals.at(model, String(status)).value += 1;
   }
 
   unknownWord(kind: UnknownWordKind): void {

@@ -412,6 +412,24 @@ describe("MODELS_FILE", () => {
     expect(catalog.find("acme/chat")).not.toBeNull();
   });
 
+  it("refuses a dialect of an upstream with another wire format", async () => {
+    const foreign = { ...ACME, wireFormat: "ai-sdk:anthropic" };
+    const stated = { dialect: { thoughts: "none" } };
+
+    expect(await problemsOf(load([CHAT], {}, [{ ...foreign, ...stated }]))).toEqual(["upstreams.0.dialect: is of the wire format openai"]);
+    expect(await problemsOf(load([{ ...CHAT, ...stated }], {}, [foreign]))).toEqual([
+      "models.0.dialect: is of upstreams with the wire format openai",
+    ]);
+  });
+
+  it("keeps the dialect of an upstream and of a model", async () => {
+    const dialect = { thoughts: "none", refuses: Array.from({ length: 64 }, (_, index) => `f${index}`), names: { seed: "random_seed" } };
+    const catalog = await load([{ ...CHAT, dialect }], {}, [{ ...ACME, dialect: { streamOptions: false } }]);
+
+    expect(catalog.find("acme/chat")?.dialect).toEqual(dialect);
+    expect(catalog.upstream("acme").dialect).toEqual({ streamOptions: false });
+  });
+
   it.each<[string, object, readonly object[]]>([
     ["models.0.prices.promptTextPrice", { prices: { promptTextPrice: -1 } }, []],
     ["models.0.prices.promptTextPrice", { prices: { promptTextPrice: "1e-6" } }, []],
@@ -434,6 +452,16 @@ describe("MODELS_FILE", () => {
     ["models.0.passFields", { passFields: ["max_tokens"] }, []],
     ["models.0.passFields", { passFields: ["service_tier"], pricedFields: { service_tier: { flex: {} } } }, []],
     ["models.0.passFields", { passFields: ["voice_mode"], modality: "realtime" }, []],
+    ["models.0.dialect.thougts", { dialect: { thougts: "none" } }, []],
+    ["models.0.dialect.thoughts", { dialect: { thoughts: "thinking" } }, []],
+    ["models.0.dialect.outputCap", { dialect: { outputCap: "max_output_tokens" } }, []],
+    ["models.0.dialect.streamOptions", { dialect: { streamOptions: "no" } }, []],
+    ["models.0.dialect.refuses.1", { dialect: { refuses: ["logprobs", "messages"] } }, []],
+    ["models.0.dialect.refuses.0", { dialect: { refuses: ["a".repeat(65)] } }, []],
+    ["models.0.dialect.refuses", { dialect: { refuses: Array.from({ length: 65 }, (_, index) => `f${index}`) } }, []],
+    ["models.0.dialect.messageFields", { dialect: { messageFields: ["tool_calls"] } }, []],
+    ["models.0.dialect.messageFields.1", { dialect: { messageFields: ["content", "robot.name"] } }, []],
+    ["models.0.dialect", { dialect: { thoughts: "none" }, modality: "image" }, []],
     ["models.0.longContext.0.abovePromptTokens", { longContext: [{ abovePromptTokens: 0, prices: {} }] }, []],
     ["models.0.longContext", { modality: "embedding", longContext: [{ abovePromptTokens: 9, prices: {} }] }, []],
     ["models.0.prices.promptCacheWriteHourPrice", { modality: "realtime", prices: { promptCacheWriteHourPrice: 1 } }, []],
