@@ -22,7 +22,7 @@ export interface StrictVendor {
   readonly textOnly?: boolean;
   /** Earlier tool calls must have thoughts in this field. */
   readonly needsThoughts?: string;
-  /** Where it takes its own earlier thoughts; null: nowhere. */
+  /** Where its answers have thoughts, and where it takes them back; null: nowhere. */
   readonly answers: "reasoning_content" | "reasoning" | "content" | null;
   refuse(problem: Problem): Refusal;
 }
@@ -301,9 +301,11 @@ export const THOUGHT = "Ask both.";
 function delta(vendor: StrictVendor, said: string | null): Loose {
   const calls = said === null ? { tool_calls: CALLS.map((call, index) => ({ index, ...call })) } : {};
   const thought = said === null ? THOUGHT : "Now I know.";
-  // How thoughts in parts of an answer are read is another subject.
-  const place = vendor.answers === "content" ? "reasoning_content" : vendor.answers;
-  return { role: "assistant", content: said, ...(place && { [place]: thought }), ...calls };
+  if (vendor.answers === "content") {
+    const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }] };
+    return { role: "assistant", content: said === null ? [thinking] : [thinking, { type: "text", text: said }], ...calls };
+  }
+  return { role: "assistant", content: said, ...(vendor.answers && { [vendor.answers]: thought }), ...calls };
 }
 
 function whole(vendor: StrictVendor, said: string | null): Loose {

@@ -16,11 +16,20 @@ export class WarnedEvents implements StreamFormat {
 
   take(event: SseEvent, batch: ChatChunk[]): boolean {
     const isLast = this.events.take(event, batch);
+    this.tell(batch);
+    return isLast;
+  }
+
+  end(batch: ChatChunk[]): void {
+    this.events.end?.(batch);
+    this.tell(batch);
+  }
+
+  private tell(batch: ChatChunk[]): void {
     const [first] = batch;
-    if (this.isTold || !first) return isLast;
+    if (this.isTold || !first) return;
     this.isTold = true;
     batch[0] = withWarnings(first, this.warnings);
-    return isLast;
   }
 }
 
