@@ -1,5 +1,6 @@
 /** Clients that register, and the resource that a key is for (RFC 7591, 8707, 9728; docs/spec/authorization.md#clients-that-register). */
 import { createHash, randomBytes } from "node:crypto";
+import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   CLIENT_DOCUMENT_BYTES_MAX,
@@ -455,6 +456,35 @@ describe("a resource", () => {
     // Other routes have no such metadata.
     const other = await fetch(`${app.baseUrl}/account/key`);
     expect(other.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  it("leads to an authorization host of its own, which alone registers clients", async () => {
+    const own = await createTestApp({ config: { baseUrl: "http://gateway.example", authUrl: "http://login.example/auth" } });
+    try {
+      const metadata = "/.well-known/oauth-protected-resource/mcp";
+      const ask = async (host: string, path: string, body?: object) => {
+        const headers = { host, ...(body && { "content-type": "application/json" }) };
+        const answer = await request(own.baseUrl + path, {
+          method: body ? "POST" : "GET",
+          headers,
+          ...(body && { body: JSON.stringify(body) }),
+        });
+        return { status: answer.statusCode, headers: answer.headers, body: await answer.body.json() };
+      };
+
+      const refused = await ask("gateway.example", "/mcp", {});
+      expect(refused.headers["www-authenticate"]).toBe(`Bearer resource_metadata="http://gateway.example${metadata}"`);
+      expect(await ask("gateway.example", metadata)).toMatchObject({
+        body: { resource: "http://gateway.example/mcp", authorization_servers: ["http://login.example/auth"] },
+      });
+      expect(await ask("login.example", "/.well-known/oauth-authorization-server/auth")).toMatchObject({
+        body: { registration_endpoint: "http://login.example/auth/api/oauth/register" },
+      });
+      expect((await ask("login.example", "/auth/api/oauth/register", { redirect_uris: [LOOPBACK] })).status).toBe(201);
+      expect((await ask("gateway.example", "/api/oauth/register", { redirect_uris: [LOOPBACK] })).status).toBe(404);
+    } finally {
+      await own.close();
+    }
   });
 
   it("is bound into the key: the narrower of the two that were requested", async () => {
