@@ -38,7 +38,6 @@ export interface App {
   readonly services: Services;
   readonly infrastructure: Infrastructure;
   readonly newOwnerKey: string | null;
-  /** The gateway's addresses. */
   readonly addresses: Addresses & { readonly port: number };
   /** Call before `close`: refuses readiness, so that balancers send requests elsewhere. Requests are still served. */
   withdraw(): void;

@@ -59,7 +59,6 @@ export function isAgentAtWork(caller: Caller): boolean {
   return caller.kind !== "anonymous" && caller.run !== undefined;
 }
 
-/** Reports that the client has disconnected. */
 export interface Leaving {
   /** Calls the listener once, or at once if the client has already disconnected. */
   onGone(listener: () => void): void;

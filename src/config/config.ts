@@ -109,7 +109,6 @@ export interface Config {
   /** scrypt's N for passwords. Not from the environment. */
   readonly passwordCost: number;
   readonly mcpServers: Readonly<Partial<Record<MappedMcpServerId, string>>>;
-  /** Bearer tokens for MCP servers. */
   readonly mcpServerKeys: Readonly<Partial<Record<MappedMcpServerId, string>>>;
   /** A model's id or alias. */
   readonly moderationModel: string | null;

@@ -64,7 +64,6 @@ export function url(protocol: RegExp, message: string) {
   return z.string().refine((value) => URL.canParse(value) && protocol.test(new URL(value).protocol), message);
 }
 
-/** A base URL. */
 export function httpUrl() {
   return z.string().transform((value, ctx) => {
     const baseUrl = parseBaseUrl(value);

@@ -31,7 +31,6 @@ export class DirectRoutes {
     else if (!this.#answers.has(pattern) && !this.#taken.some((start) => pattern.startsWith(start))) this.#answers.set(pattern, answer);
   }
 
-  /** Leaves paths of the mount to Express. */
   mount({ host, path }: { readonly host: string | null; readonly path: string }): void {
     if (host === null) this.#taken.push(path);
     else this.#hosts.push(host);

@@ -10,7 +10,6 @@ const SOCKETS = 8;
 /** The installed types are those of the oldest supported Node. */
 export type Place = ListenOptions & { readonly host: string; readonly port: number; readonly reusePort?: boolean };
 
-/** Resolves when the server listens. */
 export type Listen = (server: Server, place: Place) => Promise<void>;
 
 /** `onClosed`: all connections that the server itself accepted are closed. */

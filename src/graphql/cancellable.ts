@@ -81,7 +81,6 @@ export function cancellable<Item>(
   };
 }
 
-/** Events of a streamed generation, and its result. */
 export interface GenerationStream<Batch, Receipt> {
   readonly batches: AsyncIterableIterator<Batch>;
   /** Null while there is no result. */

@@ -2,7 +2,6 @@
 import type { RequestContext } from "../context.js";
 import type { Services } from "../services/services.js";
 
-/** The requesting browser, and a way to set its session cookie. */
 export interface BrowserAnswer {
   readonly userAgent: string | undefined;
   /** Throws BAD_REQUEST where the session cookie is not valid, FORBIDDEN for a page of another origin. */

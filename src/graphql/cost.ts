@@ -42,11 +42,9 @@ export interface CostedOperation {
 
 export interface Cost {
   readonly cost: number;
-  /** The number of deferred and streamed parts of the answer. */
   readonly parts: number;
 }
 
-/** Computes the cost of a valid document. */
 export function costOf(operation: CostedOperation): Cost {
   const counting = new Counting(operation);
   const { fields, parts, values } = counting.countOperation();

@@ -16,7 +16,6 @@ import { MARK_URL } from "../lib/design-tokens.js";
 /** The folder of the built script and style sheet. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./explorer/generated/" : "./explorer/", import.meta.url));
 
-/** The build's entry of a file. */
 interface BuiltFile {
   readonly name: string;
   readonly integrity: string;

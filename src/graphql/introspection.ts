@@ -127,9 +127,7 @@ function mirrorOf(source: object): Mirror {
   return made;
 }
 
-/** A field of a selection. */
 interface Step {
-  /** The response name. */
   readonly name: string;
   /** Selections of the same field with the same arguments. */
   readonly key: string;

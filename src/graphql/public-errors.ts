@@ -65,7 +65,6 @@ export function toRefusal(error: AppError, scope: PublicErrorScope): GraphQLErro
   return refusal;
 }
 
-/** The extensions of an error. */
 export function toExtensions({ code, param, details, retryAfterSeconds }: PublicErrorFields, requestId: string): Record<string, unknown> {
   const stated = Object.entries({ code, param, details, retryAfterSeconds }).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(stated), requestId, timestamp: new Date().toISOString() };
@@ -112,7 +111,6 @@ function pathOf(error: unknown): readonly (string | number)[] | undefined {
   return error instanceof GraphQLError ? error.path : undefined;
 }
 
-/** Unwraps the original error from GraphQL's located errors. */
 function rootOf(error: unknown): unknown {
   let root = error;
   while (root instanceof GraphQLError && root.originalError !== undefined) root = root.originalError;

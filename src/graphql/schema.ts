@@ -1,4 +1,3 @@
-/** The schema of all domains. */
 import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
 import { INCREMENTAL_DIRECTIVES } from "./incremental-delivery.js";

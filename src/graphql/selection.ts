@@ -12,7 +12,6 @@ export type Select = Readonly<Record<string, unknown>>;
 /** Deferred fields are read with the rest, so that a service reads a row once. */
 const WHOLE = { skipDeferredFragments: false } as const;
 
-/** The paths of the rows in a connection. */
 const CONNECTION_PATHS = [["nodes"], ["edges", "node"]];
 
 /** `path`: the place of the row below the field, such as `["apiKey"]` in a payload. */

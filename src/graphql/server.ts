@@ -46,10 +46,8 @@ export interface GraphQLServerOptions {
     readonly graphql: {
       /** Whether anonymous callers may read the schema. */
       readonly introspection: boolean;
-      /** Whether browsers get GraphiQL. */
       readonly graphiql: boolean;
     };
-    /** The number of trusted hops of X-Forwarded-For. */
     readonly trustProxyHops: number;
     readonly webSockets: KeepAlive;
   };
@@ -62,7 +60,6 @@ export interface GraphQLServer {
   readonly upgrade: UpgradeHandler;
   /** Answers a request that is refused before it is read. */
   readonly refuse: (req: HttpRequest, res: HttpResponse, error: AppError) => void;
-  /** The number of open WebSockets. */
   readonly socketCount: () => number;
   /** Completes endless subscriptions, lets generations finish for a bounded time, and closes sockets with 1001. */
   readonly close: () => Promise<void>;

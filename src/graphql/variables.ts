@@ -95,7 +95,6 @@ function makeCoercerOfNonNull(type: GraphQLInputType): Coercer {
   return isEnumType(type) ? enumCoercer(type) : scalarCoercer(type as GraphQLScalarType);
 }
 
-/** A single value becomes a list of one. */
 function listCoercer(coerceItem: Coercer): Coercer {
   return (value, place) => {
     if (!Array.isArray(value)) return [coerceItem(value, place)];
@@ -215,7 +214,6 @@ class Place {
   }
 }
 
-/** Prints a value in a few characters. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "[]" : "[...]";
   if (typeof value === "object" && value !== null) return "{...}";

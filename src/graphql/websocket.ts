@@ -33,13 +33,11 @@ export interface WebSocketFace {
   readonly close: () => Promise<void>;
 }
 
-/** A client's socket. */
 interface Connection {
   readonly socket: WebSocket;
   readonly request: IncomingMessage;
   readonly clientAddress: string;
   readonly operations: SocketOperations;
-  /** Cleanup when the socket closes. */
   readonly cleanups: (() => void)[];
   /** Ends the limit for anonymous clients. */
   readonly trust: () => void;

@@ -117,7 +117,6 @@ function typeOf(code: ErrorCode): string {
   return TYPES.get(STATUSES[code]) ?? (isServerError(code) ? "api_error" : "invalid_request_error");
 }
 
-/** Data of the request for an error's answer and log line. */
 export interface ErrorScope {
   readonly requestId: string;
   readonly log: Logger;
@@ -127,7 +126,6 @@ export interface ErrorScope {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Server errors that were logged. */
 const logged = new WeakSet<AppError>();
 
 /**
@@ -177,7 +175,6 @@ export function sendRefusal(exchange: Exchange, status: number, headers: Outgoin
   else exchange.res.end(body);
 }
 
-/** The envelope as an answer to store. */
 export function toErrorAnswer(error: AppError, requestId: string): { statusCode: number; headers: Record<string, string>; body: Buffer } {
   const headers = { ...headersOf(error), "content-type": "application/json; charset=utf-8", "cache-control": "private, no-store" };
   return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };

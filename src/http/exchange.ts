@@ -19,7 +19,6 @@ const ONE_PIECE_BYTES_MAX = 12 * 1024;
 export class Exchange implements ContextSource, Leaving {
   /** The client's own id when it is well-formed, else generated (docs/spec/http.md#request-ids). */
   readonly requestId: string;
-  /** Data for the access log and metrics. */
   readonly note: RequestNote;
   readonly #log: Logger;
   #query: Query | undefined;

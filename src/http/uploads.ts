@@ -52,7 +52,6 @@ export interface FileRule {
 }
 
 export interface FormRules {
-  /** File fields by name. */
   readonly files: Readonly<Record<string, FileRule>>;
   /** Per file. */
   readonly fileBytesMax: number;
@@ -320,7 +319,6 @@ function groupByField(files: readonly MulterFile[]): UploadedFiles {
 /** busboy's message for both faults. */
 const MALFORMED_HEAD = "Malformed part header";
 
-/** Translates errors of multer and busboy. */
 function toFormError(error: unknown, rules: FormRules): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   // The types lack some of multer's codes.

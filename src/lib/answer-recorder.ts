@@ -78,7 +78,6 @@ export class AnswerRecorder {
     return { statusCode: this.statusCode, headers: this.headers, body: Buffer.concat(this.chunks) };
   }
 
-  /** Stops recording. */
   stop(): void {
     for (const method of ["writeHead", "write", "end"] as const) Reflect.deleteProperty(this.res, method);
   }

@@ -21,7 +21,6 @@ interface Palette {
   readonly good: string;
   readonly warn: string;
   readonly bad: string;
-  /** Background of a note. */
   readonly note: string;
   readonly focus: string;
 }

@@ -178,7 +178,6 @@ function fieldsOf(schema: unknown): readonly string[] {
 interface ClosestOptions<Item> {
   /** An item with several names is as close as its closest one. */
   readonly namesOf: (item: Item) => readonly string[];
-  /** Number of suggestions. */
   readonly count: number;
   /** Longer text is cut before comparing, which bounds the cost. */
   readonly charsMax: number;

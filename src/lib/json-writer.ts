@@ -44,7 +44,6 @@ async function writeInTurns(value: object, large: Set<object>): Promise<Buffer> 
   return whole;
 }
 
-/** Joins short texts. */
 function* toPieces(texts: Iterable<string>): Generator<Buffer> {
   let open = "";
   for (const text of texts) {

@@ -63,7 +63,6 @@ export interface GuardedFetchOptions {
   readonly bytesMax: number;
   /** From the call to the last byte. */
   readonly timeoutMs: number;
-  /** The Accept header. */
   readonly accept: string;
   readonly signal: AbortSignal;
   /** For a URL from the operator's own upstream: any host is allowed. The rules about redirects, size and time hold. */

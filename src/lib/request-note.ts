@@ -32,7 +32,6 @@ export class RequestNote {
   generationId: string | null = null;
   /** The canonical id of the requested model. */
   model: string | null = null;
-  /** Number of charged generations. */
   generations = 0;
   costNanocredits = 0n;
   /** Charges of all generations that an agent made. */

@@ -9,7 +9,6 @@ export interface Tier {
   readonly period: "hour" | "day" | "week" | "month" | null;
 }
 
-/** The bucket for blobs. */
 export interface S3Settings {
   readonly bucket: string;
   /** Null: AWS. */
@@ -19,7 +18,6 @@ export interface S3Settings {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string } | null;
 }
 
-/** Pace of sign-in attempts beyond the limit. */
 export interface SignInPace {
   /** Between attempts of a client address with too many. */
   readonly addressTurnMs: number;

@@ -114,7 +114,6 @@ class Scanner implements SseScanner {
   /** The beginning of an unfinished line. */
   private parts: Buffer[] = [];
   private partsBytes = 0;
-  /** Values of the unfinished event's data lines. */
   private values: Buffer[] = [];
   /** The unfinished event, when its only data line and both line feeds are contiguous in memory. */
   private whole: Buffer | null = null;

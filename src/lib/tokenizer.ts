@@ -22,7 +22,6 @@ const MERGED_BYTES_MAX = 8_192;
 const SAMPLE_CHARS = 256;
 const SAMPLES = 64;
 const SAMPLES_IN_TURN = TURN_CHARS / SAMPLE_CHARS;
-/** Factor on sampled counts. */
 const SAMPLED_MARGIN = 1.05;
 
 const SPLIT = new RegExp(O200K_TOKEN_SPLIT_REGEX.source, "gu");

@@ -7,7 +7,6 @@ import type { Logger } from "pino";
 export const UNKNOWN_WORD_KINDS = ["job-status", "mcp-tool", "mcp-content", "usage-name"] as const;
 export type UnknownWordKind = (typeof UNKNOWN_WORD_KINDS)[number];
 
-/** Receives an unknown word of one source. */
 export type OnUnknownWord = (kind: UnknownWordKind, word: string) => void;
 
 /** The most lines logged: a hostile upstream may send a new word each time. */

@@ -24,7 +24,6 @@ const HANG_UP_CODES = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
 /** The stage of a request, which decides the meaning of a failure. */
 export type Stage = "connecting" | "asked" | "answering";
 
-/** Translates an error of undici or of the socket. */
 export function toProviderError(cause: Error, stage: Stage): ProviderError {
   const code = codeOf(cause);
   if (code === "UND_ERR_CONNECT_TIMEOUT") return tookTooLong("connecting", cause);
@@ -45,7 +44,6 @@ function codeOf(error: Error): string {
   return "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** Errors of broken or failed connections by stage. */
 const BROKEN: Readonly<Record<Stage, (cause: unknown) => ProviderError>> = {
   connecting: unreachable,
   asked: (cause) => new ProviderError("closed", "The upstream closed the connection without an answer.", { cause }),
@@ -134,7 +132,6 @@ export type Connect = buildConnector.connector;
 /** For upstreams of users. */
 export interface PoolBounds {
   readonly connectionsMax: number;
-  /** Requests that wait for a connection. */
   readonly waitingMax: number;
   /** Longest time to keep an idle connection, even if the upstream announces more. */
   readonly keepAliveMs: number;
@@ -367,7 +364,6 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     wake();
   }
 
-  /** Detaches timers and signal. */
   private letGo(): void {
     clearTimeout(this.timer);
     this.signal.removeEventListener("abort", this);

@@ -97,7 +97,6 @@ function toEntry(entry: Readonly<Record<string, unknown>>): { readonly name: str
   return isName(name) ? [{ name, key: `${name} ${String(entry.digest ?? "")}` }] : [];
 }
 
-/** A name that is valid in a catalog id. */
 function isName(value: unknown): value is string {
   return typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/.test(value);
 }

@@ -20,7 +20,6 @@ export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PAT
 
 export type Route = (path: string, methods: RouteMethods) => void;
 
-/** Marks a handler with its contract. */
 export function withContract(answer: (exchange: Exchange) => void | Promise<void>, contract: Contract): RouteHandler {
   return Object.assign(answer, { contract });
 }
@@ -82,7 +81,6 @@ export function toRequestHandler(router: Router, log: Logger, home: () => string
   };
 }
 
-/** Answers an error thrown by a route. */
 export function refuser(log: Logger, home: () => string = toStart): (req: Request, res: Response, error: unknown) => unknown {
   return (req, res, error) => sendNegotiatedError(new Exchange(req, res, log), fromExpress(error), home());
 }

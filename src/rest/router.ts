@@ -46,7 +46,6 @@ export interface RestRouterOptions {
   readonly services: Services;
   readonly log: Logger;
   readonly isReady: ServiceInfo["isReady"];
-  /** Trusted hops of X-Forwarded-For. */
   readonly trustProxyHops: number;
   /** The media host's mount; default: below /media. */
   readonly media?: HostMount;
@@ -54,7 +53,6 @@ export interface RestRouterOptions {
   readonly auth?: HostMount;
   /** A function, because a port chosen by the system is known only later. */
   readonly addresses?: () => Addresses;
-  /** GraphiQL is enabled for browsers. */
   readonly hasGraphiQL?: boolean;
   /** Origin of the blob store that browsers use; null or absent: the media host. */
   readonly blobOrigin?: string | null;

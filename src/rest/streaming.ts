@@ -28,7 +28,6 @@ interface EventStream<Opened> extends Pick<ChatCompletionStream, "admitted"> {
   readonly events: AsyncIterableIterator<Written> & PulledIterator<Written>;
 }
 
-/** The start and end of streams in a format. */
 interface StreamFormat<Opened> {
   /** Null: no upstream has begun to answer. */
   readonly toHeaders: (opened: Opened | null) => OutgoingHttpHeaders;

@@ -45,7 +45,6 @@ export interface BlobDraft {
   discard(): Promise<void>;
 }
 
-/** The key of a new blob already exists. */
 export class BlobExists extends Error {
   override readonly name = "BlobExists";
 }

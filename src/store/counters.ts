@@ -105,7 +105,6 @@ class BucketHolds {
   /** In all. */
   units = 0;
   private readonly byId = new Map<string, { readonly units: number; readonly expiresAt: number }>();
-  /** The earliest expiry. */
   private nextExpiry = Number.POSITIVE_INFINITY;
 
   begin(id: string, units: number, expiresAt: number): void {

@@ -58,7 +58,6 @@ export interface PoolUse {
   readonly name: "money" | "shared";
   readonly open: number;
   readonly idle: number;
-  /** Queries waiting for a connection. */
   readonly waiting: number;
 }
 

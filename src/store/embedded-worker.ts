@@ -10,7 +10,6 @@ import { PGlite, protocol } from "@electric-sql/pglite";
 import { syncToDisk } from "./sync-to-disk.js";
 import { type Pipeline, PipelineReader } from "./wire-pipelines.js";
 
-/** Messages from the main thread. */
 export type WorkerRequest = { readonly connect: MessagePort } | "ping" | "close";
 /** Messages to the main thread. */
 export type WorkerReply = "ready" | "pong";

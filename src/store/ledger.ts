@@ -49,7 +49,6 @@ export interface RecordedCourse {
 }
 
 interface OperationBase {
-  /** The generation's id. */
   readonly id: string;
   readonly accountId: string;
   readonly apiKeyId: string | null;
@@ -167,7 +166,6 @@ export interface TierChange {
   readonly accountId: string;
   /** Null: none. */
   readonly tier: string | null;
-  /** The tier's credits. */
   readonly amount: bigint;
   /** The tier's next boundary; null: no refills. */
   readonly nextReset: Date | null;

@@ -7,7 +7,6 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { listenAt } from "../http/listening.js";
 import { answerWhileStarting } from "../http/starting.js";
 
-/** A worker that takes connections. */
 export interface Taker {
   /** It may take a connection late or never. */
   readonly isBusy: boolean;

@@ -6,7 +6,6 @@ export interface WorkerSeat {
   /** From 1. */
   readonly number: number;
   readonly workers: number;
-  /** The gateway's port. */
   readonly port: number;
   /** This worker logs messages that are the same for all workers. */
   readonly isPrimaryReporter: boolean;

@@ -9,7 +9,6 @@ const OPEN_TOLD_MS = 25;
 /** A primary that does not answer in this time is blocked. */
 const SIGNALLED_ANSWER_MS = 2_000;
 
-/** Commands of the primary. */
 export interface PrimaryOrders {
   /** From now on readiness is refused. */
   onLeaving(): void;

@@ -52,7 +52,6 @@ export class WorkerProcess {
   private nextId = 1;
   private readyAt: number | null = null;
   private isUnreachable = false;
-  /** Pings since its last answer. */
   private unansweredPings = 0;
   /** It failed to receive a connection sent before the last received message. */
   private hasLost = false;

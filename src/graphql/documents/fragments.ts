@@ -1,4 +1,3 @@
-/** The fragments of a document by name. */
 import { type DocumentNode, type FragmentDefinitionNode, Kind, type SelectionSetNode } from "graphql";
 
 export type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;

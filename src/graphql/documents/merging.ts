@@ -24,7 +24,6 @@ import {
 import { ownValue } from "../../lib/own-values.js";
 import { GRAPHQL_ERRORS_MAX, GRAPHQL_MERGED_FIELDS_MAX } from "../limits.js";
 
-/** A field at one of the places where it is selected. */
 interface Selected {
   readonly node: FieldNode;
   readonly parent: GraphQLNamedType | undefined;

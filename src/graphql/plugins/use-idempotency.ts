@@ -94,7 +94,6 @@ function toReplay({ body }: StoredAnswer): ExecutionResult {
   return { data: result.data ?? null, extensions: { idempotentReplay: true } };
 }
 
-/** Counts the generations of an operation. */
 export function countGenerations(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): number {
   if (operation !== OperationTypeNode.MUTATION) return 0;
   return [...rootFields(document, selectionSet).values()].filter((name) => GENERATION_MUTATIONS.has(name)).length;

@@ -12,7 +12,6 @@ import type { GraphQLContext } from "../context.js";
 const CSRF_HEADERS = ["x-graphql-yoga-csrf", "apollo-require-preflight", "x-apollo-operation-name", "graphql-preflight"];
 
 const EVENT_STREAM = "text/event-stream";
-/** The media types of answers. */
 const ANSWER_TYPES = ["application/json", "application/graphql-response+json", EVENT_STREAM, "multipart/mixed"];
 
 /** Yoga answers without a body when the client accepts none of its types. */
@@ -83,7 +82,6 @@ function accepts(request: Pick<Request, "headers">, type: string): boolean {
   return rangesOf(request).some((range) => range === type || range === "*/*" || range === `${family}/*`);
 }
 
-/** Whether the client explicitly requests this type. */
 export function names(request: Pick<Request, "headers">, type: string): boolean {
   return rangesOf(request).includes(type);
 }

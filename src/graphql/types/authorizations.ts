@@ -130,7 +130,6 @@ builder.mutationField("createAuthorizationRequest", (t) =>
   }),
 );
 
-/** Fields of both decision payloads. */
 function decisionPayload(name: string, description: string) {
   return builder.objectRef<AuthorizationAnswer>(name).implement({
     description,

@@ -215,7 +215,6 @@ type Input = typeof ChatCompletionInput.$inferInput;
 type MessageInput = typeof ChatMessageInput.$inferInput;
 type PartInput = typeof ChatContentPartInput.$inferInput;
 
-/** Body fields that the operation itself sets. */
 const RESERVED_FIELDS = ["stream", "stream_options"];
 
 /** Builds the body of POST /v1/chat/completions, without fields that are null or absent. Throws BAD_REQUEST. */

@@ -140,7 +140,6 @@ const TYPE_NAMES = {
   endpoint_agent: "EndpointAgentModel",
 } as const satisfies Record<AgentType | "proxy", string>;
 
-/** The types of registered models. */
 export const COMMUNITY_MODEL_TYPES = Object.values(TYPE_NAMES);
 
 export const CommunityModel = builder.prismaInterface("CommunityModel", {

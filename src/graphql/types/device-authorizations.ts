@@ -188,7 +188,6 @@ interface Decided {
   readonly device: Device;
 }
 
-/** Fields of both decision payloads. */
 function decisionPayload(name: string, description: string) {
   return builder.objectRef<Decided>(name).implement({
     description,

@@ -82,7 +82,6 @@ function severalFields(t: InputFieldsBuilder) {
   };
 }
 
-/** Fields for a single generated image. */
 export function oneImageFields(t: InputFieldsBuilder) {
   return {
     ...commonFields(t),

@@ -1,4 +1,3 @@
-/** The subscription to the health of an owner's models. */
 import type { ModelHealthChange as Change } from "../../services/community-models/live-health.js";
 import { builder } from "../builder.js";
 import { cancellable } from "../cancellable.js";

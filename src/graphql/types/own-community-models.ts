@@ -93,8 +93,6 @@ builder.subscriptionField("communityModelChanged", (t) =>
   }),
 );
 
-// Links from catalog models to their registration and owner.
-
 const registeredBy = rowsBatchedBy((ctx: GraphQLContext, ids, select) => ctx.services.communityModels.getMany(ctx, ids, select));
 const ownerBy = rowsBatchedBy((ctx: GraphQLContext, ids, select) => ctx.services.accounts.getMany(ctx, ids, select));
 

@@ -65,7 +65,6 @@ builder.prismaObjectField(Account, "sessions", (t) =>
 
 const OVER_HTTP = "Over HTTP only.";
 
-/** Payload fields of mutations that open a session. */
 function openedSessionPayload(name: string, description: string) {
   return builder.objectRef<SignedIn>(name).implement({
     description,
@@ -159,7 +158,6 @@ interface EndedSessions {
   readonly ended: readonly SelectedSession[];
 }
 
-/** Payload fields of mutations that end sessions. */
 function endedSessionsPayload<Ended extends EndedSessions>(name: string, description: string) {
   return builder.objectRef<Ended>(name).implement({
     description,

@@ -86,7 +86,6 @@ const AMOUNT_COLUMNS = {
 
 const readApiKeyOf = edgesBatchedBy<null, SelectedApiKey>((ctx, ids, _args, select) => ctx.services.apiKeys.getEach(ctx, ids, select));
 
-/** The key that paid for a generation. */
 export function apiKeyOf(ctx: GraphQLContext, id: string, info: GraphQLResolveInfo): Promise<SelectedApiKey | null> {
   return readApiKeyOf(ctx, id, null, selectionOf(ctx, info));
 }

@@ -21,7 +21,6 @@ export interface AiSdkUpstream {
   readonly timeouts: UpstreamTimeouts;
   /** Fetches files by URL for a client or an answer: public addresses only. */
   readonly fetchFile: FetchFile;
-  /** Receives unknown values, which are ignored. */
   readonly onUnknownWord?: OnUnknownWord | undefined;
 }
 

@@ -41,7 +41,6 @@ export function toError(error: unknown, apiKey: string | null, hasSent: boolean)
   return new ProviderError("status", said, { status: isRefusal ? 400 : 502, upstreamMessage: said, cause: error });
 }
 
-/** Translates an error in a stream: the package's, or the upstream's event. */
 export function toStreamError(error: unknown, apiKey: string | null): unknown {
   if (error instanceof Error) return toError(error, apiKey, true);
   return toEmbeddedError(error, apiKey);

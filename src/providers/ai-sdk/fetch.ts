@@ -13,7 +13,6 @@ import type { UpstreamTimeouts } from "../provider.js";
 
 type Fetch = typeof globalThis.fetch;
 
-/** Redirects that are followed. */
 const REDIRECTS_MAX = 5;
 
 export interface FetchSettings {
@@ -26,7 +25,6 @@ export interface FetchSettings {
   readonly fetchFile: FetchFile;
 }
 
-/** Connections of one upstream. */
 export class UpstreamFetch {
   private readonly whole: Agent;
   private readonly streamed: Agent;

@@ -13,7 +13,6 @@ type Fetch = typeof globalThis.fetch;
 export interface JobTraits {
   /** Fields with the status; the first one that is a text counts. */
   readonly fields: readonly string[];
-  /** All words that the package knows. */
   readonly known: readonly string[];
   readonly words: Readonly<Record<JobProgress, string>>;
 }

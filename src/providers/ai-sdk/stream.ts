@@ -23,7 +23,6 @@ interface OpenThought {
   metadata: SharedV3ProviderMetadata | undefined;
 }
 
-/** Converts each part to its chunks. */
 export class ChunkReducer {
   isFinished = false;
   private head: Record<string, unknown>;
@@ -151,7 +150,6 @@ const FINISH_MS = 1_000;
 
 interface OpenStream {
   readonly reader: ReadableStreamDefaultReader<LanguageModelV3StreamPart>;
-  /** The part that was already read. */
   readonly first: LanguageModelV3StreamPart | undefined;
   readonly reducer: ChunkReducer;
   readonly session: FetchSession;

@@ -92,9 +92,7 @@ export interface VideoTraits {
 export interface SpeechTraits {
   /** The vendor's voice ids by public name; other names are passed on unchanged. */
   readonly voices?: Readonly<Record<string, string>>;
-  /** The voice is part of the model's name. */
   readonly hasVoiceInModel?: boolean;
-  /** The vendor's names of formats. */
   readonly formats: Readonly<Partial<Record<SpeechFormat, string>>>;
   readonly takesInstructions?: boolean;
   readonly takesSpeed?: boolean;

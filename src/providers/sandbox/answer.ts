@@ -196,7 +196,6 @@ function usageOf(body: ChatBody, directives: Directives, choices: readonly Sandb
   };
 }
 
-/** A choice as a message of the chat format. */
 export function toMessage(choice: SandboxChoice): Record<string, unknown> {
   const message: Record<string, unknown> = {
     role: "assistant",

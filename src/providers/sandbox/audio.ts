@@ -188,7 +188,6 @@ function unknownRecording(seconds: number): string {
   return `This is the Sluice sandbox: it transcribes only what sandbox speech has spoken, and this recording of ${seconds.toFixed(1)} seconds is not its own.`;
 }
 
-/** Divides the time by the lengths of the parts. */
 function overTime(parts: readonly string[], seconds: number): readonly TranscriptSegment[] {
   const total = parts.reduce((sum, part) => sum + part.length, 0);
   const at = (chars: number) => Math.round((chars / Math.max(1, total)) * seconds * 1_000) / 1_000;

@@ -14,7 +14,6 @@ export interface Directives {
   readonly failStatus: number | null;
   /** Failure during the answer. */
   readonly trouble: Trouble | null;
-  /** Names of tools to be called. */
   readonly tools: readonly string[];
   /** Usage to report, by its name in the directive. */
   readonly tokens: Readonly<Record<string, number>>;

@@ -26,7 +26,6 @@ const FUNCTION_WORDS = new Set(
   ).split(" "),
 );
 const WEIGHTS = { stem: 1, functionWord: 0.12, pair: 0.35, letters: 0.3, token: 1 } as const;
-/** Longer words are cut. */
 const WORD_CHARS_MAX = 64;
 
 export function createSandboxEmbeddingProvider({ timeouts }: { readonly timeouts: UpstreamTimeouts }): EmbeddingProvider {

@@ -7,7 +7,6 @@ import { refuse } from "./refusal.js";
 
 const SAMPLE_CHARS_MAX = 10_000;
 const NESTING_MAX = 50;
-/** Candidates for a negated class. */
 const CANDIDATES = ["a", "A", "0", "-", "_", " ", ".", "!", "~", "é"];
 /** An example for each class escape, and its test. */
 const KINDS: Readonly<Record<string, readonly [string, RegExp]>> = {

@@ -3,7 +3,6 @@ import type { ChatChunk, ChatChunkBatch } from "../../formats/openai-chat/stream
 import { ProviderError } from "../../formats/upstream-error.js";
 import type { UpstreamTimeouts } from "../provider.js";
 
-/** One step of the stream. */
 export type SandboxStep =
   | { readonly do: "send"; readonly chunk: ChatChunk }
   | { readonly do: "wait"; readonly ms: number }
@@ -89,7 +88,6 @@ export async function wait(ms: number, limitMs: number, signal: AbortSignal): Pr
   if (ms > limitMs) throw silence();
 }
 
-/** The failure of a cut answer. */
 export function cutShort(): ProviderError {
   return new ProviderError("cut", "The sandbox's answer ended early, as it was told to.");
 }

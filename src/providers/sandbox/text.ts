@@ -100,7 +100,6 @@ function midStreamError(): ProviderError {
 
 type Delta = Readonly<Record<string, unknown>>;
 
-/** The stream of an upstream, with the effects of directives. */
 function* streamSteps(head: Delta, answer: SandboxAnswer, directives: Directives): Generator<SandboxStep> {
   const send = (index: number, delta: Delta, finishReason: string | null = null): SandboxStep => {
     const choices = [{ index, delta, logprobs: null, finish_reason: finishReason }];

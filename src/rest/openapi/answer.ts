@@ -17,7 +17,6 @@ export interface Answer<By extends Sender = Sender, Schema extends z.ZodType = z
   readonly by: By;
   /** The JSON answer; null: other content types only. */
   readonly json: NamedSchema<Schema> | null;
-  /** Further content types. */
   readonly types: readonly string[];
   /** The only answer is 201, 204, or 101 to a WebSocket (and 426 to other requests). Default: 200. */
   readonly status?: 201 | 204 | 101;

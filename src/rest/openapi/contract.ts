@@ -60,7 +60,6 @@ export interface Example {
   readonly parameters?: Readonly<Record<string, string | number>>;
 }
 
-/** The path's parameters. */
 export interface ParamsSchema<Params> extends z.ZodType<Params> {
   readonly shape: Readonly<Record<string, z.ZodType>>;
 }
@@ -72,7 +71,6 @@ export interface Input {
   /** False: it reads no key, and so refuses none. */
   readonly readsKey?: false;
   readonly isForAgents?: boolean;
-  /** A POST that generates. */
   readonly isGeneration?: boolean;
   /** Accepts `max_cost`. Implied by `isGeneration`. */
   readonly isBounded?: boolean;

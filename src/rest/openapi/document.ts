@@ -31,7 +31,6 @@ export interface OpenApiDocument extends Json {
   readonly components: Json & { readonly schemas: Json };
 }
 
-/** A contract with the description of an operation. */
 type Listed = Extract<Contract, Operation>;
 
 export function createOpenApiDocument(routes: readonly RecordedRoute[]): OpenApiDocument {
@@ -121,7 +120,6 @@ interface ListedOperation {
   readonly contract: Listed;
 }
 
-/** The operations of the contract. */
 export function operationsOf(routes: readonly RecordedRoute[]): ListedOperation[] {
   return routes.flatMap(({ path: pattern, methods }) => {
     const path = toTemplate(pattern);

@@ -18,12 +18,10 @@ export const STREAMED = "With `stream: true`, the answer is a stream of server-s
 
 export const HELLO = [{ role: "user", content: "Hello!" }];
 export const MILL = "A mill by a river";
-/** A complete PNG of one pixel. */
 export const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 /** The ID of the pixel after its upload. */
 export const PIXEL_ID = "497790947d466676";
 
-/** A path parameter. */
 export const pathId = (description: string) => z.string().min(1).describe(description);
 export const cursorText = "The `nextCursor` of the previous page.";
 
@@ -34,7 +32,6 @@ export const nonBlankPathText = (description: string) =>
     .refine((text) => text.trim() !== "", "must not be empty")
     .meta({ pattern: "\\S", description });
 
-/** The error envelope. */
 export const error = json(
   "Error",
   z.object({

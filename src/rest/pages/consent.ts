@@ -24,7 +24,6 @@ interface Consent {
   readonly person: AccountRow;
   /** Nanocredits of the account. */
   readonly balance: bigint;
-  /** Available models. */
   readonly models: readonly ListedModel[];
   readonly formToken: string;
   readonly base: string;

@@ -20,7 +20,6 @@ import type { PageEndpoint } from "./page-endpoint.js";
 import { HOME_PATH } from "./return-to.js";
 import type { GatewayInfo } from "./start.js";
 
-/** The attribute of the root element with the chosen colour scheme. */
 const SCHEME_ATTRIBUTE = "data-mantine-color-scheme";
 
 /** Addresses of former account pages, each with its successor below the dashboard's path. */

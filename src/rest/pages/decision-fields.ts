@@ -22,7 +22,6 @@ export interface Decision {
   /** Nanocredits of the account. */
   readonly balance: bigint;
   readonly person: AccountRow;
-  /** Available models. */
   readonly models: readonly ListedModel[];
   /** Entered values and their errors. */
   readonly refused?: Refused | undefined;

@@ -47,7 +47,6 @@ export interface Confirmation extends DevicePage {
   readonly device: DeviceAuthorization;
   /** Nanocredits of the account. */
   readonly balance: bigint;
-  /** Available models. */
   readonly models: readonly ListedModel[];
   /** Entered values and their errors. */
   readonly refused?: Refused;

@@ -1,4 +1,3 @@
-/** Errors as HTML pages, for browsers. */
 import type { AppError } from "../../errors.js";
 import { BodyAborted } from "../../http/body.js";
 import { explain, headersOf, sendError, statusOf } from "../../http/errors.js";

@@ -3,7 +3,6 @@ import type { AppError } from "../../errors.js";
 import { type Html, html } from "./html.js";
 
 export interface LabelledField {
-  /** Id of the element. */
   readonly id: string;
   readonly label: string;
 }

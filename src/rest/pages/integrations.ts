@@ -20,7 +20,6 @@ import { moment } from "./words.js";
 
 interface ConnectionPage {
   readonly view: ConnectionView;
-  /** The signed link of the page. */
   readonly token: string;
   /** The signed-in person, or null. */
   readonly person: AccountRow | null;

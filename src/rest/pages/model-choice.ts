@@ -21,7 +21,6 @@ ${modelList(models, chosen)}
 </fieldset>`;
 }
 
-/** Offers the requested models. */
 export function someOf(ids: readonly string[], models: readonly ListedModel[], chosen: ChosenModels): Html {
   const listed = ids.map((id) => models.find((model) => model.id === id) ?? { id, title: id });
   return html`<fieldset id="models">

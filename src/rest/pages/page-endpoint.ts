@@ -33,7 +33,6 @@ export interface PageRequest<Form, Query> {
   readonly formToken: string;
   /** Address of the pages, without a trailing slash: prefix of links and form targets. */
   readonly base: string;
-  /** Cookies are set as secure. */
   readonly isSecure: boolean;
   readonly exchange: Exchange;
 }

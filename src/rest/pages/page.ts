@@ -94,7 +94,6 @@ export interface Redirect {
 /** A page with a layout of its own. */
 export interface WholePage {
   readonly document: Html;
-  /** Its Content-Security-Policy. */
   readonly policy: string;
 }
 

@@ -123,7 +123,6 @@ interface FormPage {
   readonly email?: string;
   readonly name?: string;
   readonly error?: AppError;
-  /** The purpose of signing in. */
   readonly purpose?: Html | "";
 }
 

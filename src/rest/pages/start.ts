@@ -3,7 +3,6 @@ import type { Addresses } from "../../lib/urls.js";
 import { type Html, html } from "./html.js";
 import type { Page } from "./page.js";
 
-/** Data of the gateway for its pages. */
 export interface GatewayInfo {
   readonly addresses: () => Addresses;
   /** GraphiQL is at /graphql. */
@@ -37,7 +36,6 @@ ${gatewayLinks(gateway)}`;
   return { title: "A gateway for generative AI", body };
 }
 
-/** Links to documentation of the API. */
 function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
   const { baseUrl } = addresses();
   return html`<ul>

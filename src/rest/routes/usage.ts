@@ -41,7 +41,6 @@ const formatQuery = z.enum(["json", "csv"]).default("json").describe("The format
 
 const { shape } = usageFilterInput;
 
-/** The service's filter as query parameters. */
 const filterQuery = {
   api_key_ids: queryList(shape.apiKeyIds.unwrap().unwrap()).optional().describe("A comma-separated list of key IDs."),
   model_ids: queryList(shape.modelIds.unwrap().unwrap())

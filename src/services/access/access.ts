@@ -7,7 +7,6 @@ import { AppError, credentialRefused, invalidInput, permissionDenied } from "../
 import { headerText } from "../../lib/header-text.js";
 import type { RateLimits } from "./rate-limits.js";
 
-/** The parts of a request that identify its browser. */
 export interface BrowserRequest {
   readonly method?: string | undefined;
   /** The connection of the request. */

@@ -11,7 +11,6 @@ export const MCP_PATH = "/mcp";
 /** RFC 9728 3.1: the resource's path follows. */
 export const RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource";
 
-/** The metadata of a resource. */
 export interface ResourceMetadata {
   readonly resource: string;
   readonly authorizationServer: string;
@@ -35,7 +34,6 @@ export class ProtectedResources {
     return { resource: this.mcp, authorizationServer: this.issuer(), name: "Sluice MCP" };
   }
 
-  /** The metadata of the whole gateway. */
   get gatewayMetadata(): ResourceMetadata {
     return { resource: this.base, authorizationServer: this.issuer(), name: "Sluice" };
   }
@@ -46,7 +44,6 @@ export class ProtectedResources {
     return asked === this.base || asked === this.mcp ? asked : null;
   }
 
-  /** The message for another resource. */
   get refusal(): string {
     return `The resource must be ${this.mcp} or ${this.base}.`;
   }

@@ -45,7 +45,6 @@ export interface ExportPage {
   readonly next: string | null;
 }
 
-/** An item and its position in the section. */
 interface Exported extends PagePosition {
   readonly item: object;
 }

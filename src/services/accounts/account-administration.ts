@@ -81,7 +81,6 @@ export class AccountAdministration {
     );
   }
 
-  /** Adds bought or given credits to an account. */
   async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<void> {
     requireOperator(ctx);
     const { accountId, bucket, credits, note, grantId } = input;

@@ -113,7 +113,6 @@ export class Accounts {
     if (requireAccount(ctx).accountId !== accountId) throw permissionDenied("This is shown to the account itself only.");
   }
 
-  /** Computes the balance of an account that has been read. */
   async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {
     this.viewable(ctx, account.id, "balance", null);
     const balance = toBalance(account, await this.leases.unreservedOf(account.id));

@@ -1,5 +1,3 @@
-/** Limits of accounts, profiles and operator actions. */
-
 /** Unspecified: an operator's search text. */
 export const ACCOUNT_SEARCH_CHARS_MAX = 253;
 export const ACCOUNT_FILTER_TIERS_MAX = 50;

@@ -19,7 +19,6 @@ export interface RefusedSettlementRow {
   /** Time of the generation. */
   readonly timestamp: Date;
   readonly refusedAt: Date;
-  /** The database's message. */
   readonly reason: string;
 }
 
@@ -63,7 +62,6 @@ export class RefusedSettlements {
     return this.keepers ? this.ask(this.keepers, RETRY_QUESTION, wanted) : this.retryOwn(wanted);
   }
 
-  /** Merges the answers of all processes. */
   private async ask(keepers: Keepers, question: string, body: unknown): Promise<RefusedSettlementsShown> {
     const answers = (await keepers.askAll(question, body, ANSWER_MS_MAX)) as RefusedSettlementsShown[];
     const settlements = answers

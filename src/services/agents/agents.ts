@@ -197,7 +197,6 @@ function toChanges(input: UpdateAgentInput, base: Model | null): ChangedModelRow
   };
 }
 
-/** Reports the catalog's refusal at the field that names the model. */
 function resolveAs(field: string, resolve: () => Model): Model {
   try {
     return resolve();

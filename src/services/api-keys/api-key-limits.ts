@@ -16,7 +16,6 @@ export interface StatedLimits {
 
 export type IdOf = (name: string) => string;
 
-/** A key and its ancestors. */
 export interface KeyInTree {
   readonly key: KeyRow;
   readonly ancestors: readonly KeyRow[];

@@ -61,7 +61,6 @@ export interface CurrentApiKey extends ApiKeyRow {
   readonly rateLimitEnabled: boolean;
 }
 
-/** A grant of a person to an app. */
 export interface KeyGrant {
   readonly accountId: string;
   readonly origin: "redirect_flow" | "device_flow";
@@ -74,7 +73,6 @@ export interface KeyGrant {
   readonly resource?: string | null;
 }
 
-/** The parts of a database client or transaction that making a key needs. */
 export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
 
 const KEY_IDENTITY = { id: true, createdAt: true } as const;

@@ -36,7 +36,6 @@ export function describeExpiry(key: Pick<EndedKey, "expiresAt" | "origin">, end:
     : `The API key expired at ${when}: the access that was granted with it has to be granted anew.`;
 }
 
-/** For an agent's run token. */
 export function runTokenRefused(): AppError {
   return credentialRefused("The run token is not valid: it is made up, older than 30 minutes, or its caller's session has ended.");
 }

@@ -1,5 +1,3 @@
-/** Limits of granted keys and of redirect addresses. */
-
 /** Lifetime of a granted key, in days (docs/spec/authorization.md#grants). */
 export const GRANT_DAYS_DEFAULT = 30;
 /** As for other keys (docs/spec/limits.md). */

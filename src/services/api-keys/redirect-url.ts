@@ -70,7 +70,6 @@ export function isRegistered(registered: readonly string[], requested: RedirectU
   return registered.some((text) => key(text) === key(requested.text));
 }
 
-/** Removes the port of a loopback address. */
 function withoutPort(text: string): string {
   return text.replace(/^(https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])):\d{1,5}(?=[/?]|$)/, "$1");
 }

@@ -9,7 +9,6 @@ import { requireAccount } from "../access/permissions.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 
 export interface App {
-  /** Id of its app key. */
   readonly id: string;
   readonly name: string;
   readonly owner: { readonly handle: string; readonly githubUsername: string | null };

@@ -22,7 +22,6 @@ import {
   CLIENT_DOCUMENTS_PER_HOUR,
 } from "./limits.js";
 
-/** The fault of a document. */
 interface Fault {
   readonly fault: string;
   /** The document did not come, so that nothing is known of the client. */

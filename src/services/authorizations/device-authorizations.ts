@@ -79,7 +79,6 @@ export interface NewDevice {
   readonly interval: number;
 }
 
-/** A device's request, as shown to a person. */
 export interface DeviceAuthorization {
   /** The user code, its only identifier. */
   readonly id: string;

@@ -45,7 +45,6 @@ export const AUTHORIZATION_CODE_ATTEMPTS_MAX = 5;
 /** Unspecified: a used code is kept this long, so that a second use still revokes its key. */
 export const AUTHORIZATION_CODE_KEPT_HOURS = 24;
 
-/** Lifetime of a device code and its user code. */
 export const DEVICE_CODE_SECONDS = 30 * 60;
 /** First interval between two polls. */
 export const DEVICE_POLL_SECONDS = 5;

@@ -1,4 +1,3 @@
-/** Vendors of the bundled catalog, by upstream id. */
 export const BUNDLED_VENDORS = [
   "openai",
   "anthropic",

@@ -38,7 +38,6 @@ interface Missing {
   readonly name: string | undefined;
   /** The parameter with the name. */
   readonly param: string;
-  /** Modalities of the operation. */
   readonly served: readonly Modality[];
   readonly dormant: readonly DormantModel[];
   /** Whether the gateway has such models, callable or not. */
@@ -198,7 +197,6 @@ export class Catalog {
     return model;
   }
 
-  /** The fallbacks in order. */
   fallbacksOf(model: Model): readonly Model[] {
     if (model.isCommunity) return this.community.fallbacksOf(model);
     return model.fallbacks.map((id) => this.find(id)).filter((fallback) => fallback !== null);

@@ -18,7 +18,6 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: readonly string[] = [];
 
-/** The names of a format, and their canonical forms. */
 interface Names {
   readonly exact: ReadonlySet<string>;
   readonly canonical: ReadonlyMap<string, string>;

@@ -33,7 +33,6 @@ const publisher = z.string().min(1).max(MODEL_REFERENCE_CHARS_MAX);
 /** Unspecified: the publishers of one filter. */
 const PUBLISHERS_MAX = 100;
 
-/** Filters of catalog pages. */
 export const modelFilterInput = z.strictObject({
   search: z.string().max(CATALOG_SEARCH_CHARS_MAX).nullish(),
   modalities: z.array(z.enum(MODALITIES)).min(1).max(MODALITIES.length).nullish(),

@@ -32,10 +32,8 @@ const TITLE_CHARS_MAX = 120;
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
-/** Wire formats for operators. */
 const WIRE_FORMATS: readonly string[] = ["openai", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
 const ENVIRONMENT_PREFIX = "env:";
-/** Publishers reserved for this service. */
 const RESERVED_PUBLISHERS = ["sandbox", COMMUNITY_PUBLISHER];
 
 /** Errors of the file; `message` has a line for each, for the operator. */

@@ -64,7 +64,6 @@ export type BilledKind = keyof BillableQuantities;
 /** Picocredits per unit of each kind. The unit of `...Milliseconds` kinds is the second, because prices are per second. */
 type Rates = Readonly<Record<BilledKind, bigint>>;
 
-/** The rates of charges. */
 export interface RateCard extends Rates {
   /** No ability of the model has a price: it is admitted at balance 0. */
   readonly isFree: boolean;

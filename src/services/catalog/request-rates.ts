@@ -76,7 +76,6 @@ function priceOf(model: Model, found: Found): FieldPrice {
   return price;
 }
 
-/** Tools that a vendor would run. */
 function findTools(tools: unknown, found: Found[]): void {
   if (!Array.isArray(tools)) return;
   for (const [index, tool] of tools.filter(isRecord).entries()) {

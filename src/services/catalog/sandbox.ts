@@ -81,7 +81,6 @@ export const SANDBOX_SOURCE: CatalogSource = {
 
 const MEDIA: ReadonlySet<Modality> = new Set(["image", "video", "speech", "music", "transcription"]);
 
-/** The models that can run with the installed packages. */
 export function sandboxSource(packages: SandboxPackages): CatalogSource {
   return { ...SANDBOX_SOURCE, models: SANDBOX_SOURCE.models.filter((model) => canRun(model, packages)) };
 }

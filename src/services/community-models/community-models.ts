@@ -60,7 +60,6 @@ export interface OwnModelChange {
   readonly change: ModelChange;
 }
 
-/** Usage of a model by other accounts, in sum. */
 export interface ModelUsage {
   readonly requests: number;
   readonly costNanocredits: bigint;
@@ -93,7 +92,6 @@ export class CommunityModels {
     return this.deps.modelRepository.pageSelected(accountId, page, select);
   }
 
-  /** Returns models of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
     const { accountId } = requireKeyManager(ctx);
     return this.deps.modelRepository.manySelected(accountId, ids, select);
@@ -238,13 +236,11 @@ export class CommunityModels {
     return rows.map((candidate) => toCandidate(candidate, accountId, now));
   }
 
-  /** Yields every change of the account's models. */
   changed(ctx: RequestContext): AsyncIterableIterator<OwnModelChange> {
     const { accountId } = requireKeyManager(ctx);
     return mapEvents(watchModels(ctx, accountId, this.deps), async ({ modelId, change }) => ({ id: modelId, change }));
   }
 
-  /** Computes the changed row. */
   private async change({ current, input, url, modelId, transaction, now }: ChangeRequest): Promise<ChangedModelRow> {
     const { name, title, description, upstreamModel, bearerToken, inputModalities, outputModalities } = input;
     const { requiredSafetyFeatures, advertised, perUserRpm, fallbacks, api } = input;

@@ -23,7 +23,6 @@ import { type RegisteredModel, rowIdOf, toListedModel, toUpstream, upstreamIdOf 
 import { type CommunityModelRow, communityModelId } from "./record.js";
 import { RereadQueue } from "./reread-queue.js";
 
-/** Health data that the directory needs. */
 export interface HealthRecords {
   healthOf(communityModelId: string): ModelHealth;
 }
@@ -210,7 +209,6 @@ export class CommunityDirectory implements CommunityCatalog {
   }
 }
 
-/** A row and its current model. */
 class Registration implements RegisteredModel {
   readonly modelId: string;
   readonly upstreamId: string;

@@ -9,7 +9,6 @@ import { applied, type CommunityModelRow, type CommunityModelTerms, communityMod
 import type { ModelTransaction } from "./repository.js";
 import { basisOf } from "./view.js";
 
-/** The model that has the fallbacks. */
 export interface FallbackHolder {
   /** Null: it is being registered. */
   readonly id: string | null;

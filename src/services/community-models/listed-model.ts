@@ -28,7 +28,6 @@ const REVISION_CHARS = 16;
 /** `advertised.capabilities` (docs/spec/community-models.md#record) in the catalog's terms. */
 const ADVERTISED: Readonly<Record<string, Capability>> = { tool_calling: "tools", reasoning: "reasoning" };
 
-/** The model at that moment, and the scheduled change. */
 export function toListedModel(registered: RegisteredModel, now: Date): Model {
   const current = toModelUnder(registered, termsAt(registered.row, now));
   const pending = pendingAt(registered.row, now);

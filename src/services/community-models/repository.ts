@@ -63,7 +63,6 @@ export class CommunityModelRepository {
     return toPage(rows, page, () => communityModel.count({ where, take: COUNT_TAKE }));
   }
 
-  /** Models of the account by id. */
   async manySelected(accountId: string, ids: readonly string[], select: Prisma.CommunityModelSelect): Promise<SelectedModel[]> {
     const where = { id: { in: ids.filter(isUuid) }, accountId };
     return this.database.prisma.communityModel.findMany({ where, select: { ...select, ...IDENTITY } });

@@ -1,6 +1,5 @@
 /** Rereads rows that are kept in memory when they are announced to have changed. */
 
-/** Rows in one read. */
 const BATCH = 500;
 /** Delay before a failed read is retried. */
 const RETRY_MS = 1_000;

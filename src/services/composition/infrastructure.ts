@@ -91,9 +91,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly signUp: "open" | "closed";
   /** Per address, per e-mail address, and sign-ups per address. */
   readonly signInAttemptsPerMinute: number;
-  /** Pace of sign-in attempts beyond that number. */
   readonly signInPace: SignInPace;
-  /** scrypt's N. */
   readonly passwordCost: number;
   /** Separate sign-in host, which serves no outputs of models; null when there is one host for everything. */
   readonly sessionHost: string | null;

@@ -7,7 +7,6 @@ export interface WorkerLink {
   /** This worker logs messages that are the same for all workers. */
   readonly isPrimaryReporter: boolean;
   readonly workers: number;
-  /** Number that serve now. */
   readonly ready: number;
   /** Number replaced since the gateway started. */
   readonly restarts: number;

@@ -150,7 +150,6 @@ export class OpenCharge {
     return hasBudget && apiKeyId ? [accountId, apiKeyId] : [accountId];
   }
 
-  /** The size of a hold for the available credits, within the run's limit. */
   private sizeFor(free: bigint): bigint {
     const { estimate, most, least = estimate, freeMax } = this.request;
     const left = this.bound === null ? null : this.bound.left + this.bounded;

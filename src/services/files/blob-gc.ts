@@ -43,14 +43,12 @@ export class BlobGc {
     return this.sweeps.close();
   }
 
-  /** Returns the number of expired things. */
   async sweepExpired(): Promise<number> {
     let removed = 0;
     for (const owner of [...this.owners, ...this.others]) removed += (await owner.sweep?.()) ?? 0;
     return removed;
   }
 
-  /** Returns the number of orphaned blobs. */
   async sweepOrphans(): Promise<number> {
     let removed = 0;
     for (const owner of this.owners) {

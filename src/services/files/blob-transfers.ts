@@ -10,7 +10,6 @@ import type { MediaQuotas } from "./media-quotas.js";
 
 const IN_USE_RETRY_SECONDS = 5;
 
-/** A requested address. */
 export interface BlobAddress {
   readonly key: string;
   readonly query: URLSearchParams;

@@ -1,5 +1,3 @@
-/** Limits of media files and uploads, and of looking for orphaned blobs. */
-
 /** Media: 10 MB, binary (docs/spec/media.md#content-addressed-files). */
 export const MEDIA_UPLOAD_BYTES_MAX = 10 * 1024 * 1024;
 /** Media: from the last upload (docs/spec/media.md#content-addressed-files). */

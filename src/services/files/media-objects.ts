@@ -59,7 +59,6 @@ export interface CreatedUpload {
   readonly id: string;
   readonly uploadUrl: string;
   readonly method: "PUT";
-  /** Headers that must be sent with the file. */
   readonly headers: Readonly<Record<string, string>>;
   /** Until when an upload may begin. */
   readonly expiresAt: Date;
@@ -79,7 +78,6 @@ export interface MediaObjectsDependencies {
 type Row = MediaObjectModel;
 
 const IDENTITY = { id: true, createdAt: true } as const;
-/** Columns of a whole file. */
 const WHOLE = {
   ...IDENTITY,
   contentType: true,

@@ -25,7 +25,6 @@ export interface MediaQuota {
   readonly limitFiles: number;
 }
 
-/** The parts of a transaction that uploads need. */
 export type MediaTransaction = Pick<DatabaseClient, "$queryRaw" | "mediaObject">;
 
 interface Used {

@@ -51,7 +51,6 @@ const TEXT_SAMPLE_BYTES = 64 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for them.
 const CONTROL_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** A file on this process's disk. */
 export interface FileOnDisk {
   readonly path: string;
   open(): AsyncIterable<Uint8Array>;

@@ -10,7 +10,6 @@ export type MediaItem =
   | { readonly kind: "file"; readonly file: StoredMedia; readonly url: string }
   | { readonly kind: "object"; readonly object: MediaObject };
 
-/** Metadata of a file of either kind. */
 export interface MediaMetadata extends MediaObject {
   readonly kind: MediaItem["kind"];
 }

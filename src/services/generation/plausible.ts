@@ -122,6 +122,5 @@ export function judged(reported: BillableQuantities, bound: BillableQuantities):
   return bound === reported ? { quantities: bound, source: "provider" } : { quantities: bound, source: "bounded", reported };
 }
 
-/** Warning in the receipt of a bounded charge. */
 export const BOUNDED_WARNING =
   "The upstream reported more usage than is plausible for this request: the most that is plausible was charged.";

@@ -180,7 +180,6 @@ export class Upstreams {
     private readonly learnedFields = new LearnedFields(),
   ) {}
 
-  /** Sets the runtimes of agents. */
   includeAgents(agents: AgentProviders): void {
     this.agents = agents;
   }

@@ -6,7 +6,6 @@ import { BOUNDED_USAGE_LOG_MS } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
 
-/** The reported and the charged usage. */
 export interface BoundedReport {
   readonly generationId: string;
   readonly reported: BillableQuantities;

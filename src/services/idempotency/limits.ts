@@ -1,5 +1,3 @@
-/** Limits of answers kept for an Idempotency-Key. */
-
 /** Idempotency-Key (docs/spec/generation.md#idempotency). */
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 export const IDEMPOTENCY_HOURS = 24;

@@ -9,7 +9,6 @@ export type ConnectedAppStatus = (typeof CONNECTED_APP_STATUSES)[number];
 /** See docs/spec/connected-apps.md#connections. */
 export interface ConnectedApp {
   readonly id: string;
-  /** The toolkit's slug. */
   readonly toolkit: string;
   readonly name: string | null;
   readonly description: string;

@@ -71,10 +71,8 @@ export const connectionChoice = z.object({
 });
 export type ConnectionChoice = z.output<typeof connectionChoice>;
 
-/** A connection as its page shows it. */
 export interface ConnectionView {
   readonly app: ConnectedApp;
-  /** The owner's handle. */
   readonly handle: string;
   /** True: the caller is signed in to another account. */
   readonly isForeign: boolean;
@@ -87,7 +85,6 @@ export interface DevelopmentBrokerDependencies {
   readonly database: Database;
   readonly links: SignedLinks<ConnectionLink>;
   readonly clock: Clock;
-  /** Address of the pages. */
   readonly pageUrl: () => string;
   /** False: another broker is configured, and the pages do not exist. */
   readonly isInUse: boolean;

@@ -256,7 +256,6 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && "code" in error && TIMEOUTS.has(String(error.code));
 }
 
-/** The broker that the configuration names. */
 export function brokerOf(settings: IntegrationsSettings, development: IntegrationsBroker): IntegrationsBroker {
   switch (settings.kind) {
     case "development":

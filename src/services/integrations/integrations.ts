@@ -43,13 +43,11 @@ export interface ConnectionReturn {
 
 export interface ConnectionOutcome {
   readonly toolkit: string;
-  /** The owner's handle. */
   readonly handle: string;
   /** True: the caller is signed in to another account. */
   readonly isForeign: boolean;
   /** Null: there is none of the toolkit, or several and the broker names none. */
   readonly app: ConnectedApp | null;
-  /** The account's connections of the toolkit. */
   readonly apps: readonly ConnectedApp[];
 }
 
@@ -58,7 +56,6 @@ export interface IntegrationsDependencies {
   readonly links: SignedLinks<CallbackLink>;
   readonly database: Database;
   readonly clock: Clock;
-  /** Address of our callback page. */
   readonly callbackPageUrl: () => string;
 }
 
@@ -70,7 +67,6 @@ export class Integrations {
     return this.deps.broker.listConnections(accountId, ctx.signal);
   }
 
-  /** Returns connections of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<ConnectedApp[]> {
     return (await this.list(ctx)).filter(({ id }) => ids.includes(id));
   }

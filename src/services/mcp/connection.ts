@@ -46,7 +46,6 @@ export interface McpExchangeOptions {
   readonly signal: AbortSignal;
 }
 
-/** Requests of one exchange. */
 export interface McpRequests {
   /** Rejects with an RpcError when the server refuses it, an McpStatusError for a status other than success. */
   request(method: string, params: RpcFields): Promise<RpcFields>;
@@ -340,7 +339,6 @@ class AnswerTooLarge extends Error {
   override readonly name = "AnswerTooLarge";
 }
 
-/** Whether undici reports a broken connection. */
 function isBroken(error: unknown): boolean {
   return error instanceof TypeError;
 }

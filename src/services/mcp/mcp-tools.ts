@@ -1,5 +1,3 @@
-/** The interface between agents and the client of MCP servers. */
-
 /** The six servers (docs/spec/mcp.md#servers); configuration maps all but `sluice` to a URL. */
 export const MCP_SERVER_IDS = ["ffmpeg", "computer", "sluice", "search", "integrations", "ada"] as const;
 export type McpServerId = (typeof MCP_SERVER_IDS)[number];
@@ -11,7 +9,6 @@ export interface McpTool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
-/** A tool's answer with MCP's content blocks. */
 export interface McpToolResult {
   readonly isError: boolean;
   readonly content: readonly Readonly<Record<string, unknown>>[];

@@ -56,7 +56,6 @@ export class McpSessions {
     });
   }
 
-  /** Ends the sessions of a finished run. */
   endRun(runToken: string): void {
     for (const [key, kept] of this.kept) if (key.startsWith(`${runToken} `)) this.drop(key, kept);
   }

@@ -43,13 +43,11 @@ const ANSWER_MS_MAX = 2_000;
 export interface SpoolStatus {
   /** Settlements and releases that wait for the database. */
   readonly waiting: number;
-  /** Settlements that the database refuses. */
   readonly refused: number;
   readonly waitingBytes: number;
   readonly refusedBytes: number;
 }
 
-/** A process's report about itself. */
 export interface ProcessStatus {
   readonly processId: string;
   /** From 1; null: the only process. */
@@ -72,7 +70,6 @@ interface ProcessReport {
   readonly refusedFields: readonly RefusedField[];
 }
 
-/** A process that runs. */
 export interface GatewayProcess {
   readonly processId: string;
   readonly startedAt: Date;
@@ -106,7 +103,6 @@ export interface GatewayShown {
   /** Newest first. */
   readonly refusedFields: readonly RefusedField[];
   readonly reported: readonly ProcessStatus[];
-  /** Tiers that can be assigned. */
   readonly tiers: readonly string[];
 }
 

@@ -45,7 +45,6 @@ export interface Description {
 export const SERIES_MAX = 2_000;
 const OTHER = "other";
 
-/** Series of one metric by label values. */
 class SeriesByLabels<Series> {
   readonly #all = new Map<string, { readonly labels: Labels; readonly series: Series }>();
   #foreseen = 0;

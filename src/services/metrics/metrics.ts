@@ -46,14 +46,12 @@ const REASONS: Readonly<Record<UpstreamErrorReason, true>> = {
 const CREDENTIAL_STATUSES: ReadonlySet<number> = new Set([401, 402, 403]);
 const MILLISECONDS = "Milliseconds";
 
-/** Series of one model's generations. */
 interface ModelSums {
   readonly cost: Sum;
   readonly ok: Sum;
   readonly usage: Map<UsageKind, Sum>;
 }
 
-/** Series of one kind of request. */
 interface RequestSums {
   readonly route: string | null;
   readonly method: string;
@@ -242,7 +240,6 @@ export class Metrics {
     this.boundedUsages.at(labelOf(called)).value += 1;
   }
 
-  /** A settlement was committed. */
   settled(): void {
     this.settlements.add();
   }

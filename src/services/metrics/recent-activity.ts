@@ -99,7 +99,6 @@ export class RecentErrors {
   private readonly own: RecentError[] = [];
   private readonly others: RecentError[] = [];
 
-  /** Records a request that failed. */
   note({ code, requestId, route, operation, model }: RequestNote, { method, status }: RequestEnd): void {
     if (code === null || (code !== OWN_ERROR && !OTHERS_ERRORS.has(code))) return;
     const ring = code === OWN_ERROR ? this.own : this.others;
@@ -113,7 +112,6 @@ export class RecentErrors {
   }
 }
 
-/** Results of one model's calls. */
 export interface ModelCalls {
   readonly modelId: string;
   readonly answered: number;

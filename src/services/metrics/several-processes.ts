@@ -19,7 +19,6 @@ const AGGREGATORS = new Map<string, FamilyOfProcess["aggregator"]>([
 /** Metrics that only grow while their process lives. */
 const GROWING: ReadonlySet<unknown> = new Set(["counter", "histogram"]);
 
-/** In Prometheus's text format. */
 export async function toText(processes: readonly FamilyOfProcess[][]): Promise<string> {
   return (await registryOf(processes)).metrics();
 }

@@ -37,7 +37,6 @@ interface Share {
   users: number;
 }
 
-/** Shares of equal size. */
 interface Group {
   readonly bytesMax: number;
   /** Shares in use, by account id or address. */
@@ -64,7 +63,6 @@ export interface BodyOptions {
   readonly hasFiles?: boolean;
 }
 
-/** The slowest pace of a body. */
 export interface BodyPace {
   /** How long it may send nothing at its beginning. */
   readonly graceMs: number;
@@ -239,7 +237,6 @@ function bodyBytesMaxOf(caller: Caller | null, hasFiles: boolean): number {
   return isPublishable && !hasFiles ? PUBLISHABLE_BODY_BYTES_MAX : Number.POSITIVE_INFINITY;
 }
 
-/** Adds a user to the share. */
 function shareOf(group: Group, name: string): Share {
   let share = group.shares.get(name);
   if (share === undefined) {

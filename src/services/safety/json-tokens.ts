@@ -4,7 +4,6 @@ const QUOTE = '"';
 const BACKSLASH = "\\";
 
 export interface JsonToken {
-  /** The decoded text. */
   readonly text: string;
   readonly kind: "name" | "text" | "number";
   /** Offsets in the JSON text, the end exclusive. */

@@ -31,7 +31,6 @@ export class SessionDirectory {
     events.onDoubt(() => this.cache.dropAll());
   }
 
-  /** The stored form of a token. */
   hash(token: string): string {
     return createHmac("sha256", this.secret).update(token).digest("base64url");
   }

@@ -74,7 +74,6 @@ export class Sessions {
     return caller.kind === "session" && caller.sessionId === id;
   }
 
-  /** Returns sessions of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.SessionSelect): Promise<SelectedSession[]> {
     const where = { ...this.live(requireSession(ctx)), id: { in: ids.filter(isUuid) } };
     return this.database.prisma.session.findMany({ where, select: { ...select, ...IDENTITY } });

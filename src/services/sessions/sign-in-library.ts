@@ -27,7 +27,6 @@ export interface SignInLibraryOptions {
   readonly github: GitHubSettings | null;
   /** False: sign-in with GitHub creates no account. */
   readonly isSignUpOpen: boolean;
-  /** The stored form of a session token. */
   readonly hashToken: (token: string) => string;
 }
 

@@ -17,7 +17,6 @@ const WINDOW_SECONDS = 60;
 type Attempt = Pick<RequestContext, "clientAddress" | "signal">;
 
 export class SignInLimits {
-  /** Waiting attempts by client address. */
   private readonly waiting = new Map<string, number>();
   private waitingInAll = 0;
 
@@ -49,7 +48,6 @@ export class SignInLimits {
     await this.limit("sign-up address", addressGroupOf(clientAddress));
   }
 
-  /** Counts the start of a sign-in with GitHub. */
   async countStart(clientAddress: string): Promise<void> {
     await this.limit("sign-in elsewhere address", addressGroupOf(clientAddress));
   }

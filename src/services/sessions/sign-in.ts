@@ -58,7 +58,6 @@ export type SignInInput = z.output<typeof signInInput>;
 export const changePasswordInput = z.strictObject({ currentPassword: passwordInput, newPassword: newPasswordInput });
 export type ChangePasswordInput = z.output<typeof changePasswordInput>;
 
-/** The browser's User-Agent. */
 export interface Browser {
   readonly userAgent: string | undefined;
 }

@@ -20,7 +20,6 @@ export interface UsageRange {
 }
 
 export interface UsageSums {
-  /** Start of the hour or day. */
   readonly start: Date | null;
   readonly apiKeyId: string | null;
   readonly model: string | null;

@@ -79,7 +79,6 @@ export class UsageRecords {
     private readonly clock: Clock,
   ) {}
 
-  /** Lists a page of rows. */
   async list<Column extends keyof UsageRecordModel>(
     ctx: RequestContext,
     query: UsageQuery,
@@ -103,7 +102,6 @@ export class UsageRecords {
     return readPagesOfKeys(this.database, await this.scope(ctx, query), apiKeyIds, page, orderBy, select);
   }
 
-  /** Returns rows of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.UsageRecordSelect): Promise<SelectedUsage[]> {
     const { accountId } = requirePermission(ctx, "usage");
     return this.database.prisma.usageRecord.findMany({

@@ -26,7 +26,6 @@ export interface WebhookServices {
   readonly webhookWork: WebhookWork;
 }
 
-/** Background work. */
 export interface WebhookWork {
   readonly notices: WebhookNotices;
   readonly dispatcher: WebhookDispatcher;
@@ -39,7 +38,6 @@ export interface WebhookWork {
 export interface WebhookDependencies {
   readonly database: Database;
   readonly events: Events;
-  /** Events that this process recorded. */
   readonly ownEvents: Events;
   readonly outbound: OutboundGuard;
   readonly catalog: Pick<Catalog, "idOf">;

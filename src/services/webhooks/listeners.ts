@@ -27,7 +27,6 @@ export class WebhookListeners {
     private readonly log: Logger,
   ) {}
 
-  /** Resolves when the listeners are loaded. */
   async open(): Promise<void> {
     const timer = setInterval(() => this.refresh(), WEBHOOK_LISTENERS_REFRESH_MS).unref();
     this.enders = [

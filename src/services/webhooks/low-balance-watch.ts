@@ -20,7 +20,6 @@ export interface LowBalanceWatchDependencies {
   readonly events: Events;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when a webhook was queued. */
   readonly onQueued: () => void;
 }
 

@@ -34,7 +34,6 @@ export interface NoticesDependencies {
   /** Commits of this process. */
   readonly ownEvents: Events;
   readonly log: Logger;
-  /** Called when deliveries were queued. */
   readonly onQueued: () => void;
 }
 

@@ -32,7 +32,6 @@ export interface DueDelivery {
 }
 
 export interface LeasedDelivery {
-  /** The message's id. */
   readonly id: string;
   readonly endpointId: string;
   readonly accountId: string;

@@ -98,7 +98,6 @@ export class Webhooks {
     return toPage(rows, page, () => this.endpoints.count({ where: { accountId }, take: COUNT_TAKE }));
   }
 
-  /** Returns endpoints of the account by id. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookEndpointSelect): Promise<SelectedEndpoint[]> {
     const { accountId } = requireKeyManager(ctx);
     return this.endpoints.findMany({ where: { id: { in: ids.filter(isUuid) }, accountId }, select: { ...select, ...IDENTITY } });
@@ -122,7 +121,6 @@ export class Webhooks {
     return readDeliveriesOf(this.deps.database, accountId, endpointIds.filter(isUuid), page, select);
   }
 
-  /** Returns deliveries of the account's endpoints by id. */
   async getDeliveries(ctx: RequestContext, ids: readonly string[], select: Prisma.WebhookDeliverySelect): Promise<SelectedDelivery[]> {
     const { accountId } = requireKeyManager(ctx);
     const where = { id: { in: ids.filter(isUuid) }, endpoint: { accountId } };

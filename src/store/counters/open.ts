@@ -1,4 +1,3 @@
-/** Opens the configured counters. */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { type Counters, MemoryCounters } from "../counters.js";

@@ -7,7 +7,6 @@ import type { EventChannel, EventChannels, Events } from "../events.js";
 
 /** How long live events are collected. Viewers do not notice, and a thousand charges a second become fifty messages. */
 const COLLECT_MS = 20;
-/** Bound on waiting live events. */
 const LIVE_EVENTS_MAX = 10_000;
 /** Dropped together, because finding the oldest of a large set costs more than dropping it. */
 const LIVE_EVENTS_DROPPED_AT_ONCE = 1_000;

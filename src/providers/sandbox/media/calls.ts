@@ -10,7 +10,6 @@ import { cutShort, wait } from "../stream.js";
 import type { JobKind, JobOf, JobResults } from "./jobs.js";
 import type { MediaPool } from "./pool.js";
 
-/** Dependencies of every sandbox model. */
 export interface SandboxMedia {
   readonly pool: MediaPool;
   readonly timeouts: UpstreamTimeouts;

@@ -75,7 +75,6 @@ export class Place {
 
 // One of the sandbox's threads, from the gateway's side: jobs are opened, advanced and closed.
 
-/** A caller waiting for the thread's reply. */
 interface Waiter {
   resolve(reply: Reply): void;
   reject(error: unknown): void;
@@ -188,7 +187,6 @@ class MediaThread {
 }
 
 export class MediaPool {
-  /** Threads that take jobs. */
   private readonly threads = new Set<MediaThread>();
   private readonly threadsMax = Math.max(1, Math.min(SANDBOX_THREADS_MAX, availableParallelism() - 1));
   private readonly places = new Places(this.threadsMax * SANDBOX_JOBS_PER_THREAD);

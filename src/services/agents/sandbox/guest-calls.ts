@@ -7,7 +7,6 @@ import { CODE_RUN_CALLS_MAX, CODE_RUN_REPLY_BYTES_MAX } from "../limits.js";
 import { FrameError } from "./frames.js";
 import type { FromGuest, HeaderList, ToGuest } from "./messages.js";
 
-/** A request in the guest's terms. */
 export interface GuestRequest {
   readonly method: string;
   readonly path: string;

@@ -100,7 +100,6 @@ export class GuestProcess {
     });
   }
 
-  /** The beginning of its printed output. */
   get print(): string {
     return Buffer.concat(this.printed).toString();
   }

@@ -49,7 +49,6 @@ function parseFromGuest(header: unknown): FromGuest {
   return parsed.data;
 }
 
-/** The agent's script and its request. */
 export interface GuestTask {
   readonly script: Uint8Array;
   readonly request: Extract<ToGuest, { type: "run" }>["request"];

@@ -90,7 +90,6 @@ export class CachedAnswers implements AnswerStore {
     this.makeRoom();
   }
 
-  /** Returns the number of deleted answers. */
   async sweep(): Promise<number> {
     const { prisma } = this.database;
     let removed = 0;

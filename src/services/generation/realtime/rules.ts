@@ -177,7 +177,6 @@ function replacedAt(holder: Fields, [name, ...rest]: readonly string[], value: u
 interface RealtimeNames {
   /** The model that answers. */
   readonly served: Served;
-  /** The id that the session was opened with. */
   readonly modelId: string;
   /** The requested transcription model; null: none. */
   readonly transcriberId: string | null;
