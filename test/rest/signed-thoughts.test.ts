@@ -1,4 +1,4 @@
-/** Claude with thinking and tools: what it signed travels out and back on each face, and thinking is left off where it is lost. */
+/** Claude with thinking and tools: its signatures travel out and back on each face, and thinking is left off where it is lost. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { anthropicEvents, anthropicMessage, anthropicSse } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";

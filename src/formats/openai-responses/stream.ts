@@ -223,7 +223,7 @@ export class ResponseEvents {
     let left = this.calls.size;
     // Only the last call can have been cut off.
     for (const call of this.calls.values()) append(events, this.closeCall(call, --left === 0 ? status : "completed"));
-    // What was signed with a call, or without a thought that can be read, leaves in an item of its own.
+    // Signatures of a call, or of a thought that cannot be read, leave in an item of their own.
     const signed = this.signatures.take();
     if (signed === null) return events;
     const { opening, open } = this.textOf(this.thoughts);
@@ -330,7 +330,7 @@ function toTextItem(open: OpenText, status: "in_progress" | "completed" | "incom
     return { type: "message", id, role: "assistant", status, content: isWhole ? [part] : [] };
   }
   const signed = encrypted === null ? {} : { encrypted_content: encrypted };
-  // An item that only has what was signed holds no empty text.
+  // An item of signatures alone holds no empty text.
   const isEmpty = !isWhole || grown === "";
   if (kind === "summary") {
     return { type: "reasoning", id, status, summary: isEmpty ? [] : [{ type: "summary_text", text: grown }], content: [], ...signed };

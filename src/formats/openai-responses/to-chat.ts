@@ -178,7 +178,7 @@ class MessageWriter {
     const whole = textsOf(content).join("") || textsOf(summary).join("\n\n");
     if (whole === "" && thoughts.length === 0) return;
     const last = this.messages.at(-1);
-    // An item of signatures alone stands behind what it signs.
+    // An item of signatures alone stands behind the signed item.
     const turn = last?.role === "assistant" && (whole === "" || isUnsaid(last)) ? last : this.beginTurn();
     if (whole !== "") {
       const before = turn.reasoning_content;

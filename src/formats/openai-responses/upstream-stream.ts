@@ -46,7 +46,7 @@ export class ResponsesEvents implements StreamFormat {
   private hasThoughts = false;
   private hasCitations = false;
   private readonly calls = new OpenCalls();
-  /** What was encrypted of thoughts that have left. */
+  /** Encrypted parts of thoughts that have left. */
   private readonly signed = new Set<unknown>();
 
   constructor(
@@ -184,7 +184,7 @@ export class ResponsesEvents implements StreamFormat {
   }
 }
 
-/** Calls by the ids of their items, else by the ids of calls, else by their place: servers repeat places, or number the end's list anew. */
+/** Calls by the ids of their items, else by the ids of calls, else by their place: servers repeat places, or number the end's list differently. */
 class OpenCalls {
   private readonly byItem = new Map<string, Call>();
   private readonly byCallId = new Map<string, Call>();

@@ -18,6 +18,7 @@ import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/gene
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { ChatCompletionInput, ChatRole, isChatRole, toChatBody } from "./chat-input.js";
+import { toDate, toInt, toList, toText } from "./chat-values.js";
 import { Model, SafetyFeature } from "./models.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
 
@@ -380,28 +381,10 @@ function* toDeltas(generationId: string, raw: ChatChunkObject): Generator<ChatCo
   }
 }
 
-/** Upstreams send values of other types, too. Those remain in `raw` only. */
-function toText(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
-}
-
-function toInt(value: unknown): number | null {
-  return typeof value === "number" && Number.isSafeInteger(value) ? value : null;
-}
-
-function toDate(seconds: unknown): Date | null {
-  const date = typeof seconds === "number" ? new Date(seconds * 1000) : null;
-  return date === null || Number.isNaN(date.getTime()) ? null : date;
-}
-
 function toReasoning(message: ChatDelta): string | null {
   return toText(reasoningIn(message));
 }
 
 function toToolCalls(message: ChatDelta): ToolCallObject[] | null {
   return Array.isArray(message.tool_calls) ? message.tool_calls : null;
-}
-
-function toList(value: unknown): unknown[] | null {
-  return Array.isArray(value) ? value.filter((each) => each != null) : null;
 }

@@ -264,7 +264,7 @@ function isPlainText({ type, pattern, format, enum: choices, const: choice }: Js
   return type === "string" && [pattern, format, choices, choice].every((stated) => stated === undefined);
 }
 
-/** Values are sent as they are. The parameter's schema states what is allowed. */
+/** Values are sent as they are. The parameter's schema states the allowed ones. */
 function withExample(parameter: Json, { parameters }: Example): Json {
   const example = parameters && ownValue(parameters, String(parameter.name));
   return example === undefined ? parameter : { ...parameter, example };

@@ -80,7 +80,7 @@ describe("repairHistory", () => {
     expect(repairHistory([user("u")], options)).toEqual({ messages: [user("u")], warnings: [] });
   });
 
-  it("leaves every call followed at once by its outputs, and loses no other message, whatever the history", () => {
+  it("leaves every call followed at once by its outputs, and loses no other message, for any history", () => {
     const id = fc.constantFrom("a", "b", "c");
     const message = fc.oneof(
       fc.array(id, { minLength: 1, maxLength: 3 }).map((ids) => calls(...new Set(ids))),
