@@ -54,7 +54,10 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["responses/input_tokens", "POST /v1/responses reports input tokens in usage; max_cost bounds what a request may cost."],
   ["realtime/calls", "GET /v1/realtime opens a conversation as a WebSocket; there is no WebRTC or SIP."],
   ["realtime/sessions", "POST /v1/realtime/client_secrets makes a short-lived credential for a browser."],
-  ["realtime/transcription_sessions", "POST /v1/audio/transcriptions writes down what is said, and GET /v1/realtime what is said in it."],
+  [
+    "realtime/transcription_sessions",
+    "POST /v1/audio/transcriptions transcribes a recording, and GET /v1/realtime the audio of a conversation.",
+  ],
   ["realtime/translations", "GET /v1/realtime opens a conversation, which can translate by its instructions."],
 ]);
 /** Operations of Gemini's format, `models/<model>:<operation>` in lower case. */
