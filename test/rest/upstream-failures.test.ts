@@ -86,12 +86,7 @@ describe("the failure of a stream", () => {
 describe("the failure of a whole answer", () => {
   it.each([
     ["that breaks off", () => sse([bytes('{"choices":')], { end: "cut", headers: { "content-type": "application/json" } }), BROKE, "false"],
-    [
-      "that is shorter than it says",
-      () => sse([bytes("{}")], { end: "cut", headers: { "content-length": "1000" } }),
-      /stream although none/,
-      "false",
-    ],
+    ["that is shorter than it says", () => sse([bytes("{}")], { end: "cut", headers: { "content-length": "1000" } }), BROKE, "false"],
     ["that is none", () => closeSocket(), HUNG_UP, null],
     ["that is no JSON", () => raw("<p>"), "The upstream's answer is not a JSON object.", "false"],
     ["that is a redirect", () => raw("", { status: 302, headers: { location: "/" } }), /a redirect \(302\)/, "false"],

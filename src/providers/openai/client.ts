@@ -72,7 +72,11 @@ export interface OpenAiRequest {
 }
 
 /** Accepts JSON by default. */
-type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> & Partial<Pick<OpenAiRequest, "accept">>;
+type WholeRequest = Omit<OpenAiRequest, "accept" | "isStreamed"> &
+  Partial<Pick<OpenAiRequest, "accept">> & {
+    /** The answer may be a stream all the same. */
+    readonly takesStream?: boolean;
+  };
 
 /** Bodies of this length take so long to serialize that the event loop turns before they are sent. */
 const TURN_BODY_LENGTH = 64 * 1024;
@@ -131,7 +135,8 @@ export class OpenAiClient {
   async sendWhole(request: WholeRequest): Promise<UpstreamResponse> {
     const response = await this.dispatch(request, request.accept ?? "application/json", false);
     if (response.status < 200 || response.status >= 300) throw await this.toError(response, request.signal);
-    if (isEventStream(response)) throw refuse(response, "The upstream answered a stream although none was asked for.");
+    if (!request.takesStream && isEventStream(response))
+      throw refuse(response, "The upstream answered a stream although none was asked for.");
     return response;
   }
 

@@ -4,6 +4,7 @@ import type { PulledIterator } from "../../fast/pull.js";
 import type { ChatChunk, ChatChunkBatch, StreamFormat } from "../../formats/openai-chat/stream.js";
 import { cut, ProviderError } from "../../formats/upstream-error.js";
 import { parseObject } from "../../formats/upstream-json.js";
+import { append } from "../../lib/collections.js";
 import { createSseScanner, SseEventTooLargeError } from "../../lib/sse.js";
 import { SseSilence, SseSilenceError } from "../../lib/sse-silence.js";
 import { SSE_EVENT_BYTES_MAX, SSE_SILENT_BYTES_MAX } from "../../limits.js";
@@ -20,21 +21,64 @@ function isOfChoices(chunk: ChatChunk | undefined): boolean {
   return chunk !== undefined && (chunk.text !== undefined || (chunk.object.choices?.length ?? 0) > 0);
 }
 
+/** What a stream needs of its answer. */
+export type StreamSource = Pick<UpstreamResponse, "untilReadable" | "take" | "destroy" | "finish">;
+
+export interface StreamReading {
+  readonly format: StreamFormat;
+  readonly bytesMax: number;
+  /** The upstream says that it is a stream, or does not say. Otherwise it must begin like one. */
+  readonly isLabelled: boolean;
+  /** The chunks of a JSON answer, which has at most `wholeBytesMax`. Throws a ProviderError. */
+  readonly readWhole: (bytes: Buffer) => readonly ChatChunk[];
+  readonly wholeBytesMax: number;
+}
+
+const BRACE = 0x7b;
+const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d, ...Buffer.from("\uFEFF")]);
+/** The first bytes of fields and comments: `data`, `event`, `id`, `retry`, a colon. */
+const EVENT_BEGINS: ReadonlySet<number> = new Set(Buffer.from("deir:"));
+
+/** The first byte that is not blank, or the length. */
+function skipBlanks(bytes: Buffer): number {
+  let at = 0;
+  while (at < bytes.length && BLANKS.has(bytes[at] as number)) at += 1;
+  return at;
+}
+
+/** Whether a body begins like an event stream. */
+export function isEventText(bytes: Buffer): boolean {
+  return EVENT_BEGINS.has(bytes[skipBlanks(bytes)] ?? BRACE);
+}
+
 /** Iterable once. Reads from the socket only a small read-ahead unless it is pulled. */
 export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, undefined>, PulledIterator<ChatChunkBatch> {
+  private readonly format: StreamFormat;
   private readonly scanner = createSseScanner({ eventBytesMax: SSE_EVENT_BYTES_MAX });
   private readonly silence = new SseSilence(SSE_SILENT_BYTES_MAX);
   private bytesRead = 0;
   private hasEnded = false;
   /** Thrown by the next pull, after the chunks before it. */
   private failure: unknown = null;
+  /** Its first bytes have shown whether it is a stream. */
+  private isKnown = false;
+  /** The parts of a JSON answer. */
+  private whole: Buffer[] | null = null;
+  private first: PulledBatch | null = null;
   private readonly resume = () => this.pull();
 
   constructor(
-    private readonly response: UpstreamResponse,
-    private readonly bytesMax: number,
-    private readonly format: StreamFormat,
-  ) {}
+    private readonly response: StreamSource,
+    private readonly reading: StreamReading,
+  ) {
+    this.format = reading.format;
+  }
+
+  /** Resolves when the first chunks have come; rejects as the first pull would. */
+  async begin(): Promise<this> {
+    this.first = await this.pull();
+    return this;
+  }
 
   [Symbol.asyncIterator](): this {
     return this;
@@ -45,6 +89,11 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
   }
 
   pull(): PulledBatch | Promise<PulledBatch> {
+    const { first } = this;
+    if (first !== null) {
+      this.first = null;
+      return first;
+    }
     for (;;) {
       if (this.failure !== null) return this.throwFailure();
       if (this.hasEnded) return END;
@@ -85,9 +134,13 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
   }
 
   private takeBytes(bytes: Buffer, batch: ChatChunk[]): void {
+    const { bytesMax } = this.reading;
     this.bytesRead += bytes.length;
-    if (this.bytesRead > this.bytesMax) {
-      throw new ProviderError("invalid-response", `The upstream's stream is larger than ${this.bytesMax} bytes.`);
+    if (this.bytesRead > bytesMax) throw new ProviderError("invalid-response", `The upstream's stream is larger than ${bytesMax} bytes.`);
+    if (!this.isKnown) this.look(bytes);
+    if (this.whole !== null) {
+      this.takeWhole(this.whole, bytes);
+      return;
     }
     const events = this.scanner.push(bytes);
     this.silence.add(this.scanner.takeSilentBytes());
@@ -100,8 +153,30 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     }
   }
 
+  private look(bytes: Buffer): void {
+    const begin = bytes[skipBlanks(bytes)];
+    if (begin === undefined) return;
+    this.isKnown = true;
+    if (begin === BRACE) this.whole = [];
+    else if (!this.reading.isLabelled && !EVENT_BEGINS.has(begin)) throw isNeither();
+  }
+
+  private takeWhole(parts: Buffer[], bytes: Buffer): void {
+    const { wholeBytesMax } = this.reading;
+    if (this.bytesRead > wholeBytesMax) {
+      throw new ProviderError("invalid-response", `The upstream's answer is larger than ${wholeBytesMax} bytes.`);
+    }
+    parts.push(parts.length === 0 ? bytes.subarray(skipBlanks(bytes)) : bytes);
+  }
+
   /** The body ended without its last event, which is accepted for a complete answer. */
   private takeEnd(batch: ChatChunk[]): void {
+    if (this.whole !== null) {
+      append(batch, this.reading.readWhole(Buffer.concat(this.whole)));
+      this.hasEnded = true;
+      return;
+    }
+    if (!this.isKnown && !this.reading.isLabelled) throw isNeither();
     for (const event of this.scanner.end()) {
       // An event without its end may be truncated.
       if (event.data !== DONE && parseObject(event.bytes, event.data) === null) throw cut();
@@ -113,6 +188,10 @@ export class ChatEventStream implements AsyncIterableIterator<ChatChunkBatch, un
     }
     this.hasEnded = true;
   }
+}
+
+function isNeither(): ProviderError {
+  return new ProviderError("invalid-response", "The upstream answered a stream request with neither a stream nor JSON.");
 }
 
 function toProviderError(error: unknown): unknown {

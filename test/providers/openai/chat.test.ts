@@ -6,7 +6,7 @@ import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { OpenAiUpstream } from "../../../src/providers/openai/client.js";
 import type { ChatProvider } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
-import { chatChunks, chatCompletion, errorBody, wireUsage } from "../../support/openai-bodies.js";
+import { chatCompletion, errorBody, wireUsage } from "../../support/openai-bodies.js";
 import { createOpenAiChatProvider } from "../../support/openai-chat.js";
 import { errorReply, flood, hang, json, raw, sse } from "../../support/upstream-replies.js";
 
@@ -129,7 +129,6 @@ describe("a whole answer", () => {
     ["a message that cannot be read", json({ choices: [{ message: "hello" }] })],
     ["tool calls that cannot be read", json({ choices: [{ message: { tool_calls: [null] } }] })],
     ["an answer nested beyond any answer", json(`{"choices":[],"x":${"[".repeat(200)}${"]".repeat(200)}}`)],
-    ["a stream", sse(chatChunks(["a"]))],
     ["a redirect", raw("", { status: 307, headers: { location: "http://169.254.169.254/" } })],
     ["a body without end", flood("x".repeat(65_536))],
     ["a bomb", flood(Buffer.alloc(65_536), { headers: { "content-type": "application/json", "content-encoding": "gzip" } })],
