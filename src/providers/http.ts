@@ -12,6 +12,7 @@ import { type buildConnector, type Dispatcher, errors, Pool } from "undici";
 import { takeMemory } from "../fast/spare-memory.js";
 import { ProviderError } from "../formats/upstream-error.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
+import { cannotDecode, DecodedAnswer, isDecodable } from "./decoded-answer.js";
 import type { CallEnd, EndListener, UpstreamTimeouts } from "./provider.js";
 
 // Translates failures of upstream calls. The message depends on the stage of the request: only without a connection it "could not be
@@ -110,8 +111,8 @@ export interface UpstreamResponse {
 
 export interface UpstreamPool {
   /**
-   * Resolves with the headers, and for small answers that are not streamed with the whole body. Rejects as `read` does; redirects and
-   * encoded bodies are `invalid-response`.
+   * Resolves with the headers, and for small answers that are not streamed with the whole body. Rejects as `read` does; redirects, and
+   * bodies in an encoding that cannot be decoded, are `invalid-response`.
    */
   request(request: UpstreamRequest): Promise<UpstreamResponse>;
   /** Refuses new requests, waits for running ones. */
@@ -305,8 +306,8 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
     const encoding = headers["content-encoding"];
     if (status >= 300 && status < 400) {
       this.fail(new ProviderError("invalid-response", `The upstream answered a redirect (${status}), which is not followed.`), false);
-    } else if (encoding !== undefined && encoding !== "identity") {
-      this.fail(new ProviderError("invalid-response", "The upstream encoded its answer although it was asked not to."), false);
+    } else if (encoding !== undefined && encoding !== "identity" && !isDecodable(encoding) && status < 300) {
+      this.fail(cannotDecode(), false);
     } else {
       // An error, or an unexpected stream, may never end.
       if (status >= 300 || headers["content-type"]?.includes("event-stream")) this.headBytes = 0;
@@ -345,8 +346,11 @@ class Exchange implements UpstreamResponse, Dispatcher.DispatchHandler, EndListe
   }
 
   private deliverHead(): void {
-    this.settleHead?.resolve(this);
+    const { settleHead } = this;
+    if (settleHead === null) return;
     this.settleHead = null;
+    const encoding = this.headers["content-encoding"];
+    settleHead.resolve(encoding === undefined || !isDecodable(encoding) ? this : new DecodedAnswer(this, encoding));
   }
 
   private nextEvent(): Promise<void> {

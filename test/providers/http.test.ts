@@ -153,8 +153,8 @@ describe("failures", () => {
     expect(upstream.requests).toHaveLength(1);
   });
 
-  it("include a body that is encoded against the request", async () => {
-    upstream.replyNext(flood(Buffer.alloc(65_536), { headers: { "content-encoding": "gzip" } }));
+  it("include a body in an encoding that cannot be decoded", async () => {
+    upstream.replyNext(flood(Buffer.alloc(65_536), { headers: { "content-encoding": "compress" } }));
 
     const error = await failureOf(post());
     const request = await upstream.nextRequest();
