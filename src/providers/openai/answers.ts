@@ -1,5 +1,5 @@
 /**
- * Reads the answer to a chat, a stream or JSON by its first bytes: some servers send what was not asked for, or label it wrongly, and bill
+ * Reads the answer to a chat, a stream or JSON by its first bytes: some servers send the other form, or label it wrongly, and bill
  * it all the same.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";

@@ -21,7 +21,7 @@ function isOfChoices(chunk: ChatChunk | undefined): boolean {
   return chunk !== undefined && (chunk.text !== undefined || (chunk.object.choices?.length ?? 0) > 0);
 }
 
-/** What a stream needs of its answer. */
+/** The part of an answer that a stream reads. */
 export type StreamSource = Pick<UpstreamResponse, "untilReadable" | "take" | "destroy" | "finish">;
 
 export interface StreamReading {

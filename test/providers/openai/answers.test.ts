@@ -1,4 +1,4 @@
-/** Answers that are not what was asked for, or not what their label says: read by their first bytes. */
+/** Answers in another form than the requested one, or under a wrong label: read by their first bytes. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatChunk } from "../../../src/formats/openai-chat/stream.js";
 import { OpenAiClient } from "../../../src/providers/openai/client.js";
