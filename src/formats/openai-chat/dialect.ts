@@ -205,7 +205,8 @@ class DialectWriter implements InDialect {
 
   private placeThoughts(message: Fields, index: number): Fields {
     const { thoughts: place, thoughtDetails: keepsDetails, needsThoughts } = this.dialect;
-    const text = place === "sent" && !needsThoughts ? "" : thoughtsOf(message);
+    if (!needsThoughts && (place === "sent" || !hasThoughts(message))) return message;
+    const text = thoughtsOf(message);
     const isMissing = text === "" && needsThoughts && isFilled(message.tool_calls);
     if (isMissing) {
       this.warn("messages.reasoning_content: this model gets its earlier tool calls without their thoughts, because none were sent.");
@@ -282,6 +283,12 @@ const ALL_THOUGHT_FIELDS: ReadonlySet<string> = new Set([...REASONING_NAMES, "re
 /** Whether a field that an upstream refuses may be left out of this request: its loss does not change the answer. */
 export function mayLeaveOut(name: string, value: unknown): boolean {
   return name === "parallel_tool_calls" ? value !== false : true;
+}
+
+/** In plain reads of `REASONING_NAMES`, because most messages have none. */
+function hasThoughts(message: Fields): boolean {
+  if (message.reasoning_content !== undefined || message.reasoning !== undefined || message.reasoning_details !== undefined) return true;
+  return message.reasoning_text !== undefined || message.thinking !== undefined;
 }
 
 function thoughtsOf(message: Fields): string {
