@@ -127,7 +127,7 @@ describe("POST /v1/responses", () => {
 
     expect(await lastBody()).toMatchObject({
       messages: [
-        { role: "developer", content: "Help." },
+        { role: "system", content: "Help." },
         {
           role: "user",
           content: [

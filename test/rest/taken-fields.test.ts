@@ -116,7 +116,7 @@ describe("a vendor of the bundled catalog", () => {
     ["zai", { thinking: { type: "enabled" }, do_sample: true, request_id: "a", tool_stream: true }],
     ["openrouter", { top_k: 4, min_p: 0.1, reasoning: { effort: "low" }, usage: { include: true } }],
     ["openai", { verbosity: "low", logit_bias: { 1: 2 }, safety_identifier: "a", prompt_cache_key: "b", metadata: { a: "b" } }],
-    ["xai", { reasoning_effort: "low", parallel_tool_calls: false }],
+    ["xai", { reasoning_effort: "low", user: "u1" }],
   ])("is sent its free fields: %s", async (name, fields) => {
     const answer = await chat(MODELS[name] ?? "", fields);
 

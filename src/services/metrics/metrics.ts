@@ -280,6 +280,7 @@ export class Metrics {
     if (this.foreseen.size === 0) {
       for (const code of ERROR_CODES) this.refusals.foresee(code);
       for (const kind of UNKNOWN_WORD_KINDS) this.unknownWords.foresee(kind);
+      this.refusedFields.foresee(COMMUNITY, "stream_options");
       this.foreseeModel(COMMUNITY, USAGE_KINDS);
     }
     for (const { id, modality } of this.models()) if (!this.foreseen.has(id)) this.foreseeModel(id, meteredKinds(modality));
