@@ -2,6 +2,7 @@
 
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { REFUSABLE } from "../../src/formats/openai-chat/refused-fields.js";
 import { UNKNOWN_WORD_KINDS } from "../../src/lib/unknown-words.js";
 import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
@@ -164,6 +165,8 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["pool", oneOf("money", "shared")],
     ["file", oneOf("settlements", "refused")],
     ["protocol", oneOf("graphql", "realtime")],
+    ["upstream", oneOf("community", "acme")],
+    ["field", oneOf(...REFUSABLE)],
   ]);
 }
 
