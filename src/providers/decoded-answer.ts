@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
 import { ProviderError } from "../formats/upstream-error.js";
-import type { UpstreamResponse } from "./http.js";
+import type { UpstreamResponse } from "./upstream-response.js";
 
 /** `createZstdDecompress` came with Node 22.15. */
 const zstd: unknown = Reflect.get(zlib, "createZstdDecompress");

@@ -14,6 +14,7 @@ import { ProviderError } from "../formats/upstream-error.js";
 import { UPSTREAM_CONNECTIONS_MAX } from "../limits.js";
 import { cannotDecode, DecodedAnswer, isDecodable } from "./decoded-answer.js";
 import type { CallEnd, EndListener, UpstreamTimeouts } from "./provider.js";
+import type { UpstreamResponse } from "./upstream-response.js";
 
 // Translates failures of upstream calls. The message depends on the stage of the request: only without a connection it "could not be
 // reached", and an answer that had begun "ended early".
@@ -81,32 +82,6 @@ export interface UpstreamRequest {
   readonly isStreamed: boolean;
   /** Bytes that may wait for a slow reader before the connection is paused; absent: the default. */
   readonly readAheadBytes?: number | undefined;
-}
-
-/** An answer with its headers. Read it to its end or destroy it: until then it keeps its connection. */
-export interface UpstreamResponse {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  /**
-   * Resolves with the bytes received since the last call, at least one; null at the end. Rejects with a ProviderError when the connection
-   * breaks, falls silent or takes too long, and with the signal's reason when that is aborted.
-   */
-  read(): Promise<readonly Buffer[] | null>;
-  /** Null when `take` has a result now; else resolves when it does. */
-  untilReadable(): Promise<void> | null;
-  /** As `read`, synchronously; an empty list when nothing has arrived. */
-  take(): readonly Buffer[] | null;
-  /** The whole body when it is here in one piece of at most `bytesMax`; else null: use `readAll`. */
-  atHand(bytesMax: number): Buffer | null;
-  /**
-   * The whole body. Rejects with a ProviderError `invalid-response` beyond `bytesMax`, as early as possible. The memory of a large one may
-   * be given back after use.
-   */
-  readAll(bytesMax: number): Promise<Buffer>;
-  /** Closes the connection at once unless the answer has ended. */
-  destroy(): void;
-  /** Waits a moment for the last bytes, so that the connection can be reused. */
-  finish(): void;
 }
 
 export interface UpstreamPool {

@@ -1,8 +1,9 @@
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ProviderError } from "../../src/formats/upstream-error.js";
-import { createUpstreamPool, type UpstreamPool, type UpstreamResponse } from "../../src/providers/http.js";
+import { createUpstreamPool, type UpstreamPool } from "../../src/providers/http.js";
 import type { UpstreamTimeouts } from "../../src/providers/provider.js";
+import type { UpstreamResponse } from "../../src/providers/upstream-response.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { bytes, closeSocket, event, flood, handler, hang, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 

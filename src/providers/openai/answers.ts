@@ -7,8 +7,8 @@ import { CollectedAnswer } from "../../formats/openai-chat/collect.js";
 import type { ChatChunk, StreamFormat } from "../../formats/openai-chat/stream.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import type { ReportedUsage } from "../../lib/usage.js";
-import type { UpstreamResponse } from "../http.js";
 import type { ChatAnswer, ChatBatches } from "../provider.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 import { contentTypeOf, isEventStream } from "./client.js";
 import { ChatEventStream, isEventText, type StreamSource } from "./event-stream.js";
 

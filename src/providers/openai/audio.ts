@@ -5,7 +5,6 @@ import { ProviderError } from "../../formats/upstream-error.js";
 import { parseObject } from "../../formats/upstream-json.js";
 import { bareMediaType, type GeneratedType, generatedTypeOf } from "../../lib/content-types.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
-import type { UpstreamResponse } from "../http.js";
 import {
   type MediaFile,
   SPEECH_CONTENT_TYPES,
@@ -14,6 +13,7 @@ import {
   type SpeechProvider,
   type SpeechStream,
 } from "../media.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 import { contentTypeOf, isJson, type OpenAiClient, refuse } from "./client.js";
 
 /** Audio arrives in large chunks, and pausing a connection costs more than passing one on. */

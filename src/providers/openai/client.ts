@@ -12,8 +12,9 @@ import { setOwnValue } from "../../lib/own-values.js";
 import type { OnUnknownWord } from "../../lib/unknown-words.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import { UPSTREAM_BODY_BYTES_MAX, UPSTREAM_JSON_BOUNDS, UPSTREAM_STREAM_BYTES_MAX } from "../../limits.js";
-import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool, type UpstreamResponse } from "../http.js";
+import { type Connect, createUpstreamPool, type PoolBounds, type UpstreamPool } from "../http.js";
 import type { CallEnd, UpstreamTimeouts } from "../provider.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 import { LearnedFields, type UpstreamFields } from "./learned-fields.js";
 
 export interface OpenAiUpstream {

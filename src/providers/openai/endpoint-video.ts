@@ -8,8 +8,8 @@ import { closedTypeOf, type GeneratedType } from "../../lib/content-types.js";
 import { cutTexts, decodeBase64, isBase64, isRecord } from "../../lib/json.js";
 import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
-import type { UpstreamResponse } from "../http.js";
 import type { InputFile, MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 import { contentTypeOf, type FetchFile, isJson, type OpenAiClient } from "./client.js";
 
 const DATA_URL = /^data:([^;,]{1,100})[^,]{0,100};base64,/i;

@@ -8,7 +8,7 @@ import { append } from "../../lib/collections.js";
 import { createSseScanner, SseEventTooLargeError } from "../../lib/sse.js";
 import { SseSilence, SseSilenceError } from "../../lib/sse-silence.js";
 import { SSE_EVENT_BYTES_MAX, SSE_SILENT_BYTES_MAX } from "../../limits.js";
-import type { UpstreamResponse } from "../http.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 
 const DONE = "[DONE]";
 

@@ -20,9 +20,9 @@ import {
   VIDEO_POLL_MS_MIN,
 } from "../../limits.js";
 import { isPassing, pause, repeatFreeStep, retryAfterMsOf } from "../free-steps.js";
-import type { UpstreamResponse } from "../http.js";
 import { describeStatus, type JobProgress, toJobProgress } from "../job-status.js";
 import type { MediaFile, VideoAnswer, VideoCall, VideoProvider } from "../media.js";
+import type { UpstreamResponse } from "../upstream-response.js";
 import { contentTypeOf, type OpenAiClient } from "./client.js";
 
 /** Factor between two waits. */

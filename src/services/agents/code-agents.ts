@@ -5,10 +5,11 @@
  */
 import { serviceUnavailable, unauthenticated } from "../../errors.js";
 import { HOPS_HEADER } from "../../limits.js";
-import type { UpstreamPool, UpstreamRequest, UpstreamResponse } from "../../providers/http.js";
+import type { UpstreamPool, UpstreamRequest } from "../../providers/http.js";
 import { OpenAiClient } from "../../providers/openai/client.js";
 import { ResponsesChatProvider } from "../../providers/openai/responses.js";
 import { type ChatProvider, toSignal, type UpstreamTimeouts } from "../../providers/provider.js";
+import type { UpstreamResponse } from "../../providers/upstream-response.js";
 import type { Model } from "../catalog/model.js";
 import type { AgentCall, AgentProviders } from "../generation/upstreams.js";
 import type { LoopbackClient } from "../mcp/loopback-client.js";

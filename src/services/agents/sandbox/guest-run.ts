@@ -12,7 +12,7 @@ import { z } from "zod";
 import { type AppError, agentFailed, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
 import { ProviderError } from "../../../formats/upstream-error.js";
 import { append } from "../../../lib/collections.js";
-import type { UpstreamResponse } from "../../../providers/http.js";
+import type { UpstreamResponse } from "../../../providers/upstream-response.js";
 import { CODE_RUN_MESSAGE_BYTES_MAX } from "../limits.js";
 import { encodeFrame, FrameError, FrameReader } from "./frames.js";
 import { GuestCalls, type GuestHost } from "./guest-calls.js";

@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
 import { serviceUnavailable } from "../../../errors.js";
 import { resolveWorkerFile } from "../../../lib/worker-file.js";
-import type { UpstreamResponse } from "../../../providers/http.js";
+import type { UpstreamResponse } from "../../../providers/upstream-response.js";
 import {
   CODE_RUN_CPU_SECONDS,
   CODE_RUN_MEMORY_BYTES_MAX,
