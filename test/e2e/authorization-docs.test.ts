@@ -28,9 +28,9 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** The document's one block in a language, against this gateway. */
-function block(language: string): string {
-  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))];
+/** The document's one block in a language that has these words, against this gateway. */
+function block(language: string, words = ""): string {
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms"))].filter(([whole]) => whole.includes(words));
   expect(blocks).toHaveLength(1);
   return (blocks[0]?.[1] ?? "").replaceAll("http://localhost:4000", app.baseUrl);
 }
@@ -55,8 +55,26 @@ async function decide(url: string, decision: "approve" | "deny"): Promise<void> 
   await fetch(location ?? "");
 }
 
+it("registers a client, whose id leads to a page that calls it unverified", async () => {
+  const shell = run("bash", ["-c", block("sh", "/api/oauth/register")], {});
+  expect(await shell.ended).toBe(0);
+  const { client_id: clientId } = JSON.parse(shell.output()) as { client_id: string };
+
+  const query = new URLSearchParams({
+    client_id: clientId,
+    redirect_uri: "http://127.0.0.1/callback",
+    response_type: "code",
+    code_challenge: "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+    code_challenge_method: "S256",
+  });
+  const page = await fetch(`${app.baseUrl}/authorize?${query}`, { headers: { cookie: person.cookie } });
+
+  expect(page.status).toBe(200);
+  expect(await page.text()).toMatch(/unverified/i);
+});
+
 it("makes an app key, with which the script signs a person in", async () => {
-  const shell = run("bash", ["-c", block("sh")], { SLUICE_KEY: app.key });
+  const shell = run("bash", ["-c", block("sh", "/account/keys")], { SLUICE_KEY: app.key });
   expect(await shell.ended).toBe(0);
   const created = JSON.parse(shell.output()) as { key: string; name: string };
   await writeFile(join(directory, "login.mjs"), block("js"));

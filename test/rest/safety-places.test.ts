@@ -156,13 +156,14 @@ const CHAT: readonly Place[] = [
 ];
 
 const ITEM = { type: "message", role: "user", content: "Hello" };
+const CALLED = { type: "function_call", call_id: "c", name: "look", arguments: "{}" };
 const RESPONSES: readonly Place[] = [
   ["the input", "redacted", (text) => ({ input: text })],
   ["the instructions", "redacted", (text) => ({ instructions: text })],
   ["an item", "redacted", (text) => ({ input: [{ ...ITEM, content: text }] })],
   ["a part of an item", "redacted", (text) => ({ input: [{ ...ITEM, content: [{ type: "input_text", text }] }] })],
   ["arguments", "redacted", (text) => ({ input: [ITEM, { type: "function_call", call_id: "c", name: "f", arguments: text }] })],
-  ["an output", "redacted", (text) => ({ input: [ITEM, { type: "function_call_output", call_id: "c", output: text }] })],
+  ["an output", "redacted", (text) => ({ input: [ITEM, CALLED, { type: "function_call_output", call_id: "c", output: text }] })],
   ["a thought", "redacted", (text) => ({ input: [ITEM, { type: "reasoning", summary: [{ type: "summary_text", text }] }] })],
   ["a custom call", "redacted", (text) => ({ input: [ITEM, { type: "custom_tool_call", call_id: "c", name: "f", input: text }] })],
   ["a tool", "redacted", (text) => ({ tools: [{ type: "function", name: "f", description: text }] })],

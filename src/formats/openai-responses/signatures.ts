@@ -4,6 +4,7 @@
  */
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
+import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { JSON_BOUNDS } from "../../limits.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -60,8 +61,8 @@ export class Signatures {
       return;
     }
     for (const [name, value] of Object.entries(detail)) {
-      const before = known[name];
-      known[name] = GROWING.has(name) && typeof before === "string" && typeof value === "string" ? before + value : value;
+      const before = ownValue(known, name);
+      setOwnValue(known, name, GROWING.has(name) && typeof before === "string" && typeof value === "string" ? before + value : value);
     }
   }
 }
