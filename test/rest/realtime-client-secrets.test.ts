@@ -59,6 +59,18 @@ function refuse(secret: Pick<Secret, "value">, query = "?model=live/voice"): Pro
 const now = () => Math.floor(clock.now().getTime() / 1000);
 
 describe("a client secret", () => {
+  it("is not to be kept by caches", async () => {
+    const answer = await client.post(PATH, {});
+
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  it("opens no session without its settings: one whose settings are refused is closed", async () => {
+    const { caller } = await open(await make({ session: { model: "voice", instructions: "Be kind.", prompt: { id: "p" } } }));
+
+    await expect(caller.closed).resolves.toMatchObject({ code: 1008 });
+  });
+
   it("opens sessions that are charged to its key, which begin with its settings and its model", async () => {
     const { key } = await createKey(app, { name: "voices", allowedModels: ["live/voice"] });
     const tools = [{ type: "function", name: "f", parameters: { $schema: "http://json-schema.org/draft-07/schema#", type: "object" } }];

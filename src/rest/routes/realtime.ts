@@ -76,7 +76,8 @@ export function addRealtimeRoutes(
       answer: clientSecret,
       example: { body: { session: { type: "realtime", model: "sandbox/realtime" } } },
       body: createClientSecretInput,
-      handler: (ctx, { body }) => {
+      handler: (ctx, { body, exchange }) => {
+        exchange.setHeaders({ "Cache-Control": "no-store" });
         const { value, expiresAt, model, settings } = realtimeClientSecrets.create(ctx, body);
         return { value, expires_at: expiresAt, session: { ...settings, type: "realtime" as const, object: "realtime.session", model } };
       },
@@ -352,12 +353,18 @@ function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext
   // A refused event does not make the session a failed one.
   const { requestId, log, signal } = ctx;
   let waiting = 0;
-  const send = (text: string) =>
+  const report = async (error: unknown, text: string) => {
+    const failure = explain(error, { requestId, log, signal }, "realtime event");
+    await deliver(socket, toErrorEvent(failure, requestId, text));
+  };
+  const send = (text: string) => session.send(text).catch((error: unknown) => report(error, text));
+  // The settings of a client secret are its owner's: a session does not go on without them.
+  const sendFirst = (text: string) =>
     session.send(text).catch(async (error: unknown) => {
-      const failure = explain(error, { requestId, log, signal }, "realtime event");
-      await deliver(socket, toErrorEvent(failure, requestId, text));
+      await report(error, text);
+      hangUp(socket, CLOSE_CODES.policyViolation, "The settings of the client secret were refused.");
     });
-  let last: Promise<unknown> = first === null ? Promise.resolve() : send(first);
+  let last: Promise<unknown> = first === null ? Promise.resolve() : sendFirst(first);
   socket.on("message", (data, isBinary) => {
     if (isBinary) return socket.close(CLOSE_CODES.unsupportedData, "Events are text");
     const text = String(data);
