@@ -121,6 +121,11 @@ export class OutboundGuard {
     this.trustedAgent = new Agent({ ...agentOptions, connect: { timeout } });
   }
 
+  /** A guard with the same rules that resolves names in another way. */
+  withResolve(resolve: Resolve): OutboundGuard {
+    return new OutboundGuard({ allowHosts: [...this.allowHosts], resolve });
+  }
+
   /** Checks a URL without resolving its name. Throws an OutboundError with the fault. */
   parse(text: string): URL {
     if (text.length > URL_CHARS_MAX) throw new OutboundError("url", `A URL may have at most ${URL_CHARS_MAX} characters.`);

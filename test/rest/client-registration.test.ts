@@ -164,6 +164,9 @@ describe("a registration", () => {
     ["https://app.example/cb#fragment"],
     ["https://user:pass@app.example/cb"],
     ["https://app.example\\@evil.example/"],
+    ["https://x;script-src/cb"],
+    ["https://a,b.example/cb"],
+    ["https://*/cb"],
     ["https://аpp.example/cb"],
     ["//app.example/cb"],
     ["/cb"],
@@ -176,6 +179,23 @@ describe("a registration", () => {
 
     expect([status, body.error]).toEqual([400, expect.stringMatching(/^invalid_(redirect_uri|client_metadata)$/)]);
     expect(Object.keys(body)).toEqual(["error", "error_description"]);
+  });
+
+  it("shows a name without characters that cannot be seen", async () => {
+    const registered = await register({ client_name: "Claude\u001b[2J\nCode\u2800", redirect_uris: [LOOPBACK] });
+    const unseen = await register({ client_name: "\u3164\u2800\u115f", redirect_uris: [LOOPBACK] });
+
+    expect(registered.body).toMatchObject({ client_name: "Claude [2J Code" });
+    expect(unseen.body).not.toHaveProperty("client_name");
+  });
+
+  it("gets codes alone, never a key in the address", async () => {
+    const { client_id } = (await register({ client_name: "A", redirect_uris: [LOOPBACK] })).body as { client_id: string };
+
+    const page = await consent({ query: { client_id, redirect_uri: LOOPBACK, response_type: "code" } });
+
+    expect(page.status).toBe(400);
+    expect(page.text).toContain("code_challenge");
   });
 
   it.each([

@@ -18,6 +18,8 @@ export interface RedirectUrl {
   readonly isLoopback: boolean;
 }
 
+/** A name, an IPv4 address, or an IPv6 address in brackets. The URL parser takes more, which a content policy would read as its own. */
+const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/;
 const FORM = /^(https?):\/\/([^/?#]+)([/?][^#]*)?$/;
 /** Printable ASCII without the space, `"`, `<`, `>`, `\`, `^`, backtick, `{`, `|` and `}`, which RFC 3986 does not allow. */
 const CHARACTERS = /^[!#-;=?-[\]_a-z~]*$/;
@@ -59,6 +61,7 @@ export function readRedirectUrl(text: string): RedirectUrl | string {
   const ownPort = scheme === "https" ? ":443" : ":80";
   const written = authority.endsWith(ownPort) ? authority.slice(0, -ownPort.length) : authority;
   if (written !== url.host) return "must have its host written as browsers write it";
+  if (!HOST.test(url.hostname)) return "must have a host of letters, digits, dots and hyphens";
   const isLoopback = isLoopbackHostname(url.hostname);
   if (scheme === "http" && !isLoopback) return "must be https; http is for localhost, 127.0.0.1 and [::1] only";
   return { text, origin: url.origin, host: url.host, isLoopback };

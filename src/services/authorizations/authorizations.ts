@@ -226,9 +226,16 @@ export class Authorizations {
     if (surplus.length > 0) await authorizationRequest.deleteMany({ where: { id: { in: surplus.map(({ id }) => id) } } });
   }
 
-  private async examine(ctx: RequestContext, { redirectUrl, clientId, resource, terms }: AuthorizationInput): Promise<CheckedRequest> {
+  private async examine(
+    ctx: RequestContext,
+    { redirectUrl, clientId, resource, terms, codeChallenge }: AuthorizationInput,
+  ): Promise<CheckedRequest> {
     const redirect = parseRedirectUrl(redirectUrl, "redirectUrl");
     const asking = await this.parts.clients.identify(ctx, clientId, redirect);
+    // Their metadata promises a code; a key in the address is for app keys alone.
+    if (asking.client !== null && codeChallenge === null) {
+      throw invalidInput("An app without an app key must send a code_challenge (PKCE, S256).", "codeChallenge");
+    }
     return {
       ...trusted(asking, redirect),
       resource: resource === null ? null : this.readResource(resource),
@@ -288,7 +295,7 @@ function nullIfRefused(error: unknown): null {
   throw error;
 }
 
-/** An app with registered addresses is redirected to those only, and so is a client, which always has some. */
+/** An app with registered addresses is redirected to those only, and so is a client. One whose document did not come has registered none. */
 function trusted(
   { app, client }: AskingClient,
   redirect: RedirectUrl,

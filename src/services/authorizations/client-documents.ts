@@ -17,6 +17,7 @@ import {
   CLIENT_DOCUMENT_CACHE_MS,
   CLIENT_DOCUMENT_FAILURE_CACHE_MS,
   CLIENT_DOCUMENT_TIMEOUT_MS,
+  CLIENT_DOCUMENTS_AT_ONCE_MAX,
   CLIENT_DOCUMENTS_BURST,
   CLIENT_DOCUMENTS_CACHED_MAX,
   CLIENT_DOCUMENTS_PER_HOUR,
@@ -37,6 +38,8 @@ interface Known {
   until: number | null;
 }
 
+/** By then some of them have been read, or given up. */
+const BUSY_SECONDS = 5;
 const WEB_ADDRESS = /^https?:\/\//;
 const PER_ADDRESS: BucketRule = { capacity: CLIENT_DOCUMENTS_BURST, perHour: CLIENT_DOCUMENTS_PER_HOUR };
 
@@ -45,6 +48,7 @@ export function isDocumentAddress(clientId: string): boolean {
 }
 
 export class ClientDocuments {
+  private reading = 0;
   private readonly known = new LRUCache<string, Known>(entriesMax(CLIENT_DOCUMENTS_CACHED_MAX));
 
   constructor(
@@ -73,9 +77,12 @@ export class ClientDocuments {
     if (known && (known.until === null || known.until > this.clock.now().getTime())) return known.found;
     const wait = await this.counters.take(PER_ADDRESS, `client-document:${addressGroupOf(ctx.clientAddress)}`, 1, 1);
     if (wait > 0) throw rateLimited("Too many apps have been looked up from this address.", wait / 1000);
+    if (this.reading >= CLIENT_DOCUMENTS_AT_ONCE_MAX) throw rateLimited("Too many apps are being looked up.", BUSY_SECONDS);
+    this.reading += 1;
     const fetching: Known = { found: this.fetch(clientId, url), until: null };
     this.known.set(clientId, fetching);
     const found = await fetching.found;
+    this.reading -= 1;
     fetching.until = this.clock.now().getTime() + ("fault" in found ? CLIENT_DOCUMENT_FAILURE_CACHE_MS : CLIENT_DOCUMENT_CACHE_MS);
     return found;
   }

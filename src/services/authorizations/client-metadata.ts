@@ -90,8 +90,13 @@ export function readClientDocument(url: URL, clientId: string, content: unknown)
   return { id: clientId, name: toClientName(data.name), redirectUrls: [...new Set(data.redirectUrls)], documentHost: url.host };
 }
 
+/** Control characters, and characters that cannot be seen. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
+
 /** Without characters that imitate another name. */
 export function toClientName(stated: string | null | undefined): string | null {
-  const shown = toShown(stated ?? "").trim();
+  const shown = toShown(stated ?? "")
+    .replace(UNSEEN, " ")
+    .trim();
   return shown === "" ? null : shown;
 }

@@ -40,7 +40,7 @@ export class Clients {
    * A gateway that cannot reach the document knows nothing of a program on the person's own machine, as of one that sends no client id at
    * all: the page shows it without a name. Another redirect address is refused.
    */
-  private async findDocumented(ctx: RequestContext, id: string, { text, isLoopback }: RedirectUrl): Promise<UnverifiedClient> {
-    return (await this.documents.read(ctx, id, isLoopback)) ?? { id, name: null, redirectUrls: [text], documentHost: null };
+  private async findDocumented(ctx: RequestContext, id: string, { isLoopback }: RedirectUrl): Promise<UnverifiedClient> {
+    return (await this.documents.read(ctx, id, isLoopback)) ?? { id, name: null, redirectUrls: [], documentHost: null };
   }
 }
