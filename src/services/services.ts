@@ -2,7 +2,6 @@
 
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
-import { askNameServers } from "../lib/name-servers.js";
 import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
 import { ProtectedResources } from "./access/protected-resources.js";
@@ -248,13 +247,7 @@ export function createServices(
     () => addresses().authUrl,
   );
   const clientRegistrations = new ClientRegistrations(deriveSecret("client registrations"), counters, clock);
-  const clientDocuments = new ClientDocuments(
-    // Strangers name these addresses.
-    outbound.withResolve(askNameServers),
-    counters,
-    clock,
-    settings.readsClientDocuments,
-  );
+  const clientDocuments = new ClientDocuments(outbound, counters, clock, settings.readsClientDocuments);
   const authorizationCodes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, resources, clock);
   const deviceAuthorizations = new DeviceAuthorizations({
     ...{ database, accounts, apps, resources, catalog, events, clock },

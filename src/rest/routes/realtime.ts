@@ -60,7 +60,6 @@ const KEY_PROTOCOL = "openai-insecure-api-key.";
 const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
 const BETA_PROTOCOL = "openai-beta.realtime-v1";
 
-/** Answers plain requests. */
 export function addRealtimeRoutes(
   route: Route,
   endpoint: Endpoint,
@@ -350,21 +349,15 @@ export async function relay(
 
 /** Passes the client's events on in order. Pauses reading while too many wait for the upstream. */
 function passOn(socket: WebSocket, session: RealtimeSession, ctx: RequestContext, first: string | null): void {
-  // A refused event does not make the session a failed one.
   const { requestId, log, signal } = ctx;
   let waiting = 0;
-  const report = async (error: unknown, text: string) => {
-    const failure = explain(error, { requestId, log, signal }, "realtime event");
-    await deliver(socket, toErrorEvent(failure, requestId, text));
-  };
-  const send = (text: string) => session.send(text).catch((error: unknown) => report(error, text));
-  // The settings of a client secret are its owner's: a session does not go on without them.
-  const sendFirst = (text: string) =>
+  const send = (text: string, isFirst = false) =>
     session.send(text).catch(async (error: unknown) => {
-      await report(error, text);
-      hangUp(socket, CLOSE_CODES.policyViolation, "The settings of the client secret were refused.");
+      await deliver(socket, toErrorEvent(explain(error, { requestId, log, signal }, "realtime event"), requestId, text));
+      // A refused event ends nothing, but a session does not go on without the settings of its client secret's owner.
+      if (isFirst) hangUp(socket, CLOSE_CODES.policyViolation, "The settings of the client secret were refused.");
     });
-  let last: Promise<unknown> = first === null ? Promise.resolve() : sendFirst(first);
+  let last: Promise<unknown> = first === null ? Promise.resolve() : send(first, true);
   socket.on("message", (data, isBinary) => {
     if (isBinary) return socket.close(CLOSE_CODES.unsupportedData, "Events are text");
     const text = String(data);

@@ -2,12 +2,14 @@
  * Client id metadata documents (draft-ietf-oauth-client-id-metadata-document): the client id is an address, and the document there describes
  * the client. It is fetched through the outbound guard, bounded, and cached in memory.
  */
+
 import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput, rateLimited } from "../../errors.js";
 import { entriesMax } from "../../lib/bounded.js";
 import { addressGroupOf } from "../../lib/client-address.js";
 import type { Clock } from "../../lib/clock.js";
+import { askNameServers } from "../../lib/name-servers.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { withoutTrailing } from "../../lib/urls.js";
 import type { BucketRule, Counters } from "../../store/counters.js";
@@ -48,16 +50,20 @@ export function isDocumentAddress(clientId: string): boolean {
 }
 
 export class ClientDocuments {
+  private readonly outbound: OutboundGuard;
   private reading = 0;
   private readonly known = new LRUCache<string, Known>(entriesMax(CLIENT_DOCUMENTS_CACHED_MAX));
 
   constructor(
-    private readonly outbound: Pick<OutboundGuard, "parse" | "fetchGuarded">,
+    outbound: OutboundGuard,
     private readonly counters: Counters,
     private readonly clock: Clock,
     /** False: the operator has switched documents off. */
     readonly isSupported: boolean,
-  ) {}
+  ) {
+    // Strangers name these addresses.
+    this.outbound = outbound.withResolve(askNameServers);
+  }
 
   /**
    * Rejects with BAD_REQUEST for a document that is wrong, and RATE_LIMITED. Of one that does not come nothing is known: with `isOptional`
