@@ -26,6 +26,8 @@ export interface ProviderErrorOptions {
   readonly upstreamCode?: UpstreamCode;
   /** Fields that the upstream refused for themselves, of those that may be left out (openai-chat/refused-fields.ts). */
   readonly refusedFields?: readonly string[];
+  /** They were read from the words of a message, which may repeat the caller's. */
+  readonly isRefusedInWords?: boolean;
   /** The upstream's retry time: 1 second to a day. */
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
@@ -45,6 +47,7 @@ export class ProviderError extends Error {
   readonly upstreamParam: string | undefined;
   readonly upstreamCode: UpstreamCode | undefined;
   readonly refusedFields: readonly string[];
+  readonly isRefusedInWords: boolean;
   readonly retryAfterSeconds: number | undefined;
 
   constructor(
@@ -59,6 +62,7 @@ export class ProviderError extends Error {
     this.upstreamParam = options.upstreamParam;
     this.upstreamCode = options.upstreamCode;
     this.refusedFields = options.refusedFields ?? NO_FIELDS;
+    this.isRefusedInWords = options.isRefusedInWords ?? false;
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

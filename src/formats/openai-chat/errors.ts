@@ -66,7 +66,7 @@ export function toStatusError(status: number, headers: ErrorHeaders, body: strin
   return new ProviderError("status", `The upstream answered ${status}.`, {
     status,
     ...description,
-    ...(isRefusal(status) && { refusedFields: refusedFieldsIn(parsed, upstreamMessage, upstreamParam) }),
+    ...(isRefusal(status) && refusedFieldsIn(parsed, upstreamMessage, upstreamParam)),
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
   });
 }

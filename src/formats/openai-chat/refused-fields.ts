@@ -77,21 +77,32 @@ const CHARS_MAX = 4_000;
 const LEVELS_MAX = 5;
 const ITEMS_MAX = 64;
 
-/** The fields that an error's body refuses, in no order. `body` is parsed JSON, or plain text. */
-export function refusedFieldsIn(body: unknown, message: string | undefined, param: string | undefined): readonly Refusable[] {
+export interface RefusedFields {
+  /** In no order. */
+  readonly refusedFields: readonly Refusable[];
+  /** By the words of a message, which may repeat the caller's: see `remediable`. */
+  readonly isRefusedInWords: boolean;
+}
+
+/** The fields that an error's body refuses. `body` is parsed JSON, or plain text. */
+export function refusedFieldsIn(body: unknown, message: string | undefined, param: string | undefined): RefusedFields {
   const found = new Set<Refusable>();
   readLists(body, found, LEVELS_MAX);
-  if (found.size > 0) return [...found];
+  if (found.size > 0) return { refusedFields: [...found], isRefusedInWords: false };
   const said = (message ?? "").slice(0, CHARS_MAX).toLowerCase();
-  if (said.includes("reasoning_content") && MISSING.some((words) => said.includes(words))) return ["missing reasoning_content"];
-  if (!REFUSING.some((words) => said.includes(words))) return [];
-  // A parameter names one field; a message may name another one as the remedy.
-  for (const word of (param ?? "").match(WORD) ?? []) addName(word, found);
-  if (found.size === 0) {
-    for (const word of said.match(WORD) ?? []) if (word.includes("_") || isQuoted(word, said)) addName(word, found);
+  if (said.includes("reasoning_content") && MISSING.some((words) => said.includes(words))) {
+    return { refusedFields: ["missing reasoning_content"], isRefusedInWords: true };
   }
-  return [...found];
+  if (!REFUSING.some((words) => said.includes(words))) return NOTHING_REFUSED;
+  const names = (param ?? "").match(WORD) ?? [];
+  // A parameter names one field; the message may name another one as the remedy, or repeat the caller's words.
+  addName(String(names[0] === "messages" ? names.at(-1) : names[0]), found);
+  if (found.size > 0) return { refusedFields: [...found], isRefusedInWords: false };
+  for (const word of said.match(WORD) ?? []) if (word.includes("_") || isQuoted(word, said)) addName(word, found);
+  return { refusedFields: [...found], isRefusedInWords: true };
 }
+
+const NOTHING_REFUSED: RefusedFields = { refusedFields: [], isRefusedInWords: false };
 
 /** Names that are words of English, too, count between quotes and in paths. */
 function isQuoted(word: string, said: string): boolean {
@@ -119,7 +130,10 @@ function readEntry(entry: Readonly<Record<string, unknown>>, loc: readonly unkno
   if (said.includes("extra_forbidden") || said.includes("extra inputs") || said.includes("extra fields")) {
     const names = loc.filter((name) => typeof name === "string" && name !== "body");
     // A place within a message has the role before the field; an option within `stream_options` is that of the field.
-    addName(String((names[0] === "messages" ? names.at(-1) : names[0]) ?? ""), found);
+    const isInMessage = names[0] === "messages";
+    const name = NAMES.get(String(isInMessage ? names.at(-1) : names[0]));
+    // A caller's own field of a message may have the name of a field of the body.
+    if (name !== undefined && MESSAGE_FIELDS.has(name) === isInMessage) found.add(name);
   } else if (String(entry.msg ?? "").includes("developer") || entry.input === "developer") {
     found.add("developer");
   }
@@ -138,9 +152,37 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The refused fields that the request held and that may be left out of it: nothing else is worth another call. */
-export function remediable(refused: readonly Refusable[], sent: ChatBody): readonly Refusable[] {
-  return refused.filter((name) => isHeld(name, sent));
+/**
+ * The refused fields that the request held and that may be left out of it: nothing else is worth another call. Words of a message count only
+ * for names that the caller's own texts do not have: such a message may repeat them, and a caller must not teach the gateway.
+ */
+export function remediable({ refusedFields, isRefusedInWords }: RefusedFields, sent: ChatBody): readonly Refusable[] {
+  const held = refusedFields.filter((name) => isHeld(name, sent));
+  return isRefusedInWords ? held.filter((name) => !isMentioned(name, sent)) : held;
+}
+
+/** Whether a text of the request has the name, also as a URL or JSON within a text may write it. */
+export function isMentioned(name: Refusable, { messages, ...fields }: Readonly<Record<string, unknown>>): boolean {
+  const written = new RegExp((name.split(" ").at(-1) ?? name).replaceAll("_", "(?:_|%5f|\\\\+u005f)"), "i");
+  return Object.values(fields).some((value) => mentions(value, written)) || records(messages).some((each) => isInMessage(each, written));
+}
+
+/** Names of fields of messages and calls are the format's, as are roles. */
+function isInMessage({ role: _, tool_calls: calls, ...fields }: Readonly<Record<string, unknown>>, name: RegExp): boolean {
+  return (
+    Object.values(fields).some((value) => mentions(value, name)) ||
+    records(calls).some((call) => Object.values(call).some((value) => mentions(value, name)))
+  );
+}
+
+function mentions(value: unknown, name: RegExp): boolean {
+  if (typeof value === "string") return name.test(value);
+  if (Array.isArray(value)) return value.some((item) => mentions(item, name));
+  return isRecord(value) && Object.entries(value).some(([key, inner]) => name.test(key) || mentions(inner, name));
+}
+
+function records(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
 function isHeld(name: Refusable, sent: ChatBody): boolean {

@@ -67,13 +67,43 @@ export class Signatures {
   }
 }
 
-/** Empty for content of another vendor. */
-export function readSigned(encrypted: unknown): Signed {
-  const { thoughts, calls } = decode(encrypted);
-  return {
-    thoughts: Array.isArray(thoughts) ? thoughts.filter(isRecord) : [],
-    calls: new Map(Array.isArray(calls) ? calls.filter(isCall) : []),
-  };
+/** Unspecified: of one request, what is decoded of its reasoning items; more is ignored, as that of another vendor. */
+const DECODED_BYTES_MAX = 8 * 1024 * 1024;
+/** Unspecified: commas, brackets and braces in it, which bound its values. */
+const DECODED_MARKS_MAX = 200_000;
+const MARKS: ReadonlySet<number> = new Set([..."[{,"].map((mark) => mark.charCodeAt(0)));
+
+/** Reads what reasoning items of one request hold, within one bound for all of them. */
+export class SignedReader {
+  private bytesLeft = DECODED_BYTES_MAX;
+  private marksLeft = DECODED_MARKS_MAX;
+
+  /** Empty for content of another vendor. */
+  read(encrypted: unknown): Signed {
+    const { thoughts, calls } = this.decode(encrypted);
+    return {
+      thoughts: Array.isArray(thoughts) ? thoughts.filter(isSigned) : [],
+      calls: new Map(Array.isArray(calls) ? calls.filter(isCall) : []),
+    };
+  }
+
+  private decode(encrypted: unknown): Loose {
+    if (typeof encrypted !== "string" || !encrypted.startsWith(PREFIX) || encrypted.length > this.bytesLeft) return {};
+    this.bytesLeft -= encrypted.length;
+    const bytes = Buffer.from(encrypted.slice(PREFIX.length), "base64url");
+    for (const byte of bytes) if (MARKS.has(byte)) this.marksLeft -= 1;
+    if (this.marksLeft < 0) return {};
+    try {
+      const content: unknown = new BoundedJson(JSON_BOUNDS).parse(bytes.toString());
+      return isRecord(content) ? content : {};
+    } catch {
+      return {};
+    }
+  }
+}
+
+function isSigned(thought: unknown): thought is Loose {
+  return isRecord(thought) && typeof thought.type === "string";
 }
 
 function isCall(entry: unknown): entry is [string, Loose] {
@@ -82,14 +112,4 @@ function isCall(entry: unknown): entry is [string, Loose] {
 
 function encode(content: Loose): string {
   return PREFIX + Buffer.from(JSON.stringify(content)).toString("base64url");
-}
-
-function decode(encrypted: unknown): Loose {
-  if (typeof encrypted !== "string" || !encrypted.startsWith(PREFIX)) return {};
-  try {
-    const content: unknown = new BoundedJson(JSON_BOUNDS).parse(Buffer.from(encrypted.slice(PREFIX.length), "base64url").toString());
-    return isRecord(content) ? content : {};
-  } catch {
-    return {};
-  }
 }

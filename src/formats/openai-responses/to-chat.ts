@@ -1,11 +1,12 @@
 import { invalidInput } from "../../errors.js";
+import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { withoutFields } from "../../lib/own-values.js";
 import { quoteStart } from "../../lib/quote-start.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
-import { readSigned } from "./signatures.js";
+import { SignedReader } from "./signatures.js";
 import { joinName, type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
 
 type Message = Record<string, unknown>;
@@ -105,6 +106,7 @@ class MessageWriter {
   private readonly calls: Message[] = [];
   /** What vendors signed with a call, by its id. */
   private readonly signed = new Map<string, unknown>();
+  private readonly signatures = new SignedReader();
 
   constructor(private readonly isNative: boolean) {}
 
@@ -173,7 +175,7 @@ class MessageWriter {
 
   /** Falls back to the summary for reasoning without content. Thoughts of one turn are in one message. */
   private addThoughts({ content, summary, encrypted_content: encrypted }: Thoughts): void {
-    const { thoughts, calls } = readSigned(encrypted);
+    const { thoughts, calls } = this.signatures.read(encrypted);
     for (const [callId, extra] of calls) this.signed.set(callId, extra);
     const whole = textsOf(content).join("") || textsOf(summary).join("\n\n");
     if (whole === "" && thoughts.length === 0) return;
@@ -184,7 +186,9 @@ class MessageWriter {
       const before = turn.reasoning_content;
       turn.reasoning_content = typeof before === "string" ? `${before}\n\n${whole}` : whole;
     }
-    if (thoughts.length > 0) turn.reasoning_details = [...((turn.reasoning_details as unknown[] | undefined) ?? []), ...thoughts];
+    if (thoughts.length === 0) return;
+    turn.reasoning_details ??= [];
+    append(turn.reasoning_details as unknown[], thoughts);
   }
 
   private leaveOut(type: string, callId: unknown): void {

@@ -4,7 +4,7 @@ import { remediable, withRefused } from "../../formats/openai-chat/refused-field
 import { isRecord } from "../../lib/json.js";
 import { withFields } from "../../lib/own-values.js";
 import { boundedBody, type ChatCall } from "../provider.js";
-import { refusedFieldsOf, type UpstreamFields } from "./learned-fields.js";
+import { refusalIn, type UpstreamFields } from "./learned-fields.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -38,7 +38,7 @@ export class ChatRequests {
     try {
       return { answer: await ask(fields), warnings };
     } catch (error) {
-      const refused = remediable(refusedFieldsOf(error), fields);
+      const refused = remediable(refusalIn(error), fields);
       if (refused.length === 0 || call.signal.aborted) throw error;
       const other = toRequest(call, withRefused(dialect, refused), isStreamed);
       const answer = await this.learned.askAgain(call.upstreamModel, refused, () => ask(other.fields));

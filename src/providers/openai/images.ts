@@ -4,6 +4,7 @@
  */
 
 import { releaseMemory } from "../../fast/spare-memory.js";
+import { isMentioned } from "../../formats/openai-chat/refused-fields.js";
 import { type OnUnknownNames, toUsage } from "../../formats/openai-chat/usage.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { pictureTypeOf } from "../../lib/content-types.js";
@@ -14,7 +15,7 @@ import { UPSTREAM_BODY_BYTES_MAX } from "../../limits.js";
 import { repeatFreeStep } from "../free-steps.js";
 import type { ImageAnswer, ImageCall, ImageProvider, InputFile } from "../media.js";
 import type { FetchFile, OpenAiClient, OpenAiRequest } from "./client.js";
-import { refusedFieldsOf } from "./learned-fields.js";
+import { refusalIn } from "./learned-fields.js";
 
 type AnsweredImage = ImageAnswer["images"][number];
 
@@ -80,7 +81,9 @@ export class OpenAiImageProvider implements ImageProvider {
     try {
       return await ask(true);
     } catch (error) {
-      if (!refusedFieldsOf(error).includes(FORM_FIELD) || call.signal.aborted) throw error;
+      const { refusedFields, isRefusedInWords } = refusalIn(error);
+      const isCallers = isRefusedInWords && isMentioned(FORM_FIELD, { prompt: call.prompt });
+      if (!refusedFields.includes(FORM_FIELD) || isCallers || call.signal.aborted) throw error;
       return client.learned.askAgain(upstreamModel, [FORM_FIELD], () => ask(false));
     }
   }

@@ -4,7 +4,7 @@
  * models, after the second request was not refused for the same field.
  */
 import type { ChatDialect } from "../../formats/openai-chat/dialect.js";
-import { isRefusal, type Refusable, withRefused } from "../../formats/openai-chat/refused-fields.js";
+import { isRefusal, type Refusable, type RefusedFields, withRefused } from "../../formats/openai-chat/refused-fields.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { type Clock, systemClock } from "../../lib/clock.js";
 
@@ -12,6 +12,11 @@ import { type Clock, systemClock } from "../../lib/clock.js";
 export const LEARNED_MODELS_MAX = 1_000;
 /** Unspecified: after it an upstream is sent the field again, because servers are updated. */
 export const LEARNED_MS = 24 * 60 * 60 * 1_000;
+
+const OTHER_CAP: ReadonlyMap<Refusable, Refusable> = new Map([
+  ["max_tokens", "max_completion_tokens"],
+  ["max_completion_tokens", "max_tokens"],
+]);
 
 /** A field that an upstream does not get. */
 export interface LearnedField {
@@ -72,7 +77,13 @@ export class LearnedFields {
     const known = this.entry(source, upstreamModel)?.fields;
     const now = this.clock.now().getTime();
     const all = new Map(known);
-    for (const field of fields) all.set(field, now);
+    for (const field of fields) {
+      // Each name of the cap stands for the other.
+      const other = OTHER_CAP.get(field);
+      if (other !== undefined) all.delete(other);
+      all.delete(field);
+      all.set(field, now);
+    }
     this.models.set(keyOf(source, upstreamModel), { source, upstreamModel, fields: all, dialects: new WeakMap() });
     const [oldest] = this.models.keys();
     if (this.models.size > LEARNED_MODELS_MAX && oldest !== undefined) this.models.delete(oldest);
@@ -144,8 +155,10 @@ export class UpstreamFields {
       return answer;
     } catch (error) {
       // The request went further than before, so the next one need not go the same way.
-      const isOtherRefusal = error instanceof ProviderError && isRefusal(error.status) && error.refusedFields.length > 0;
-      if (isOtherRefusal && !refused.some((field) => error.refusedFields.includes(field))) {
+      const { refusedFields, isRefusedInWords } = refusalIn(error);
+      // Words may be the caller's.
+      const isOtherRefusal = refusedFields.length > 0 && !isRefusedInWords;
+      if (isOtherRefusal && !refused.some((field) => refusedFields.includes(field))) {
         this.all.learn(this.source, upstreamModel, refused);
       }
       throw error;
@@ -153,7 +166,8 @@ export class UpstreamFields {
   }
 }
 
-/** The refused fields of an upstream's refusal; empty for any other error. */
-export function refusedFieldsOf(error: unknown): readonly Refusable[] {
-  return error instanceof ProviderError && isRefusal(error.status) ? (error.refusedFields as readonly Refusable[]) : [];
+/** The refused fields of an upstream's refusal; none for any other error. */
+export function refusalIn(error: unknown): RefusedFields {
+  if (!(error instanceof ProviderError) || !isRefusal(error.status)) return { refusedFields: [], isRefusedInWords: false };
+  return { refusedFields: error.refusedFields as readonly Refusable[], isRefusedInWords: error.isRefusedInWords };
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
-import { readSigned } from "../../../src/formats/openai-responses/signatures.js";
+import { SignedReader } from "../../../src/formats/openai-responses/signatures.js";
 import { type ResponseEvent, ResponseEvents } from "../../../src/formats/openai-responses/stream.js";
 
 type Loose = Record<string, unknown>;
@@ -218,7 +218,7 @@ describe("what a vendor signed", () => {
       { type: "reasoning", content: [{ text: "Hmm." }], encrypted_content: expect.any(String) },
       { type: "message" },
     ]);
-    expect(readSigned(output[0]?.encrypted_content).thoughts).toEqual([signed("Hmm.")]);
+    expect(new SignedReader().read(output[0]?.encrypted_content).thoughts).toEqual([signed("Hmm.")]);
     expectWhole(events, output);
   });
 
@@ -231,7 +231,7 @@ describe("what a vendor signed", () => {
 
     const { output } = read([...pieces.map((piece) => ({ reasoning: piece.text ?? "", reasoning_details: [piece] })), { content: "Hi" }]);
 
-    expect(readSigned(output[0]?.encrypted_content).thoughts).toEqual([
+    expect(new SignedReader().read(output[0]?.encrypted_content).thoughts).toEqual([
       { type: "reasoning.text", index: 0, text: "Hmm.", signature: "sig" },
     ]);
   });
@@ -245,7 +245,7 @@ describe("what a vendor signed", () => {
 
     const [, last] = output;
     expect(last).toMatchObject({ type: "reasoning", summary: [], content: [] });
-    expect(readSigned(last?.encrypted_content)).toEqual({ thoughts: [redacted], calls: new Map([["call_a", extra]]) });
+    expect(new SignedReader().read(last?.encrypted_content)).toEqual({ thoughts: [redacted], calls: new Map([["call_a", extra]]) });
     expectWhole(events, output);
   });
 
@@ -256,6 +256,6 @@ describe("what a vendor signed", () => {
     ["sluice1.WzFd"],
     [`sluice1.${Buffer.from('{"thoughts":1,"calls":[1]}').toString("base64url")}`],
   ])("is nothing in content of others: %s", (content) => {
-    expect(readSigned(content)).toEqual({ thoughts: [], calls: new Map() });
+    expect(new SignedReader().read(content)).toEqual({ thoughts: [], calls: new Map() });
   });
 });

@@ -85,6 +85,21 @@ describe("what a vendor signed", () => {
     expect(shapes(chat.messages)).toEqual(["user", "calls call_1", "tool call_1"]);
   });
 
+  it("is read within one bound for all items, and as whole entries", () => {
+    const encode = (thoughts: unknown[]) => `sluice1.${Buffer.from(JSON.stringify({ thoughts })).toString("base64url")}`;
+    const many = {
+      type: "reasoning",
+      summary: [],
+      encrypted_content: encode(Array.from({ length: 5_000 }, () => ({ type: "t", text: "a" }))),
+    };
+    const empty = { type: "reasoning", summary: [], encrypted_content: encode([{}, {}]) };
+
+    const { chat } = convert({ input: [user, ...Array.from({ length: 50 }, () => many), empty, said] });
+
+    // Thirteen of them are within 200,000 brackets, braces and commas.
+    expect(chat.messages[1]?.reasoning_details).toHaveLength(65_000);
+  });
+
   it("is ignored when another vendor signed it", () => {
     const { chat } = convert({ input: [user, { type: "reasoning", summary: [], encrypted_content: "gAAAA" }, said] });
 

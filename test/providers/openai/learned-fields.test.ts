@@ -16,6 +16,9 @@ function memory() {
 
 const refusal = (status: number, ...refusedFields: Refusable[]) => new ProviderError("status", "Refused.", { status, refusedFields });
 
+const inWords = (...refusedFields: Refusable[]) =>
+  new ProviderError("status", "Refused.", { status: 400, refusedFields, isRefusedInWords: true });
+
 describe("learned fields", () => {
   it("change the dialect of the one model until they expire", () => {
     const { learned, pass } = memory();
@@ -58,10 +61,19 @@ describe("learned fields", () => {
     expect(learned.has(ACME, `m${LEARNED_MODELS_MAX}`, "store")).toBe(true);
   });
 
+  it("have one name of the cap, the last that was refused", () => {
+    const { learned } = memory();
+    for (const field of ["max_tokens", "max_completion_tokens", "max_tokens"] as const) learned.learn(ACME, "m", [field]);
+
+    expect(learned.dialectOf(ACME, "m", COMMON)).toMatchObject({ outputCap: "max_completion_tokens", renamesCap: true });
+    expect(learned.has(ACME, "m", "max_completion_tokens")).toBe(false);
+  });
+
   it.each([
     ["an answer", null, true],
     ["a refusal of another field", refusal(400, "user"), true],
     ["a refusal of the same field", refusal(400, "store"), false],
+    ["a refusal in words, which may be the caller's", inWords("user"), false],
     ["a refusal of no field", refusal(400), false],
     ["a failure", refusal(503), false],
   ])("are remembered or not after %s of the second request", async (_what, error, isRemembered) => {
