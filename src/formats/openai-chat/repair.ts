@@ -61,20 +61,24 @@ class Repair {
 
   /** Finds each call's output, wherever it is behind the call. Ids may repeat in later turns. */
   match(messages: readonly Message[]): void {
-    const open = new Map<unknown, Call>();
+    const open = new Map<unknown, Call[]>();
     for (const message of messages) {
+      const own = new Map<unknown, Call[]>();
       for (const call of callsOf(message)) {
         const id = isRecord(call) ? call.id : undefined;
         const found: Call = { call, id, output: null, isInTurn: false };
         this.calls.set(call, found);
-        open.set(id, found);
+        // Two calls of one message may have one id; their outputs come in their order.
+        const alike = own.get(id);
+        if (alike) alike.push(found);
+        else own.set(id, [found]);
       }
+      for (const [id, calls] of own) open.set(id, calls);
       if (message.role !== "tool") continue;
-      const call = open.get(message.tool_call_id);
+      const call = open.get(message.tool_call_id)?.shift();
       if (!call) continue;
       call.output = message;
       this.callOf.set(message, call);
-      open.delete(message.tool_call_id);
     }
   }
 

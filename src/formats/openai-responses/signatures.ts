@@ -54,7 +54,7 @@ export class Signatures {
   }
 
   private addThought(detail: Loose): void {
-    const key = detail.index ?? this.thoughts.size;
+    const key = detail.index ?? `${this.thoughts.size}.`;
     const known = this.thoughts.get(key);
     if (!known) {
       this.thoughts.set(key, { ...detail });

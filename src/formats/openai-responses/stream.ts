@@ -147,7 +147,7 @@ export class ResponseEvents {
     const call = this.callAt(typeof piece.index === "number" ? piece.index : position);
     if (call.open === null && typeof id === "string" && id !== "") call.callId = id;
     const name = custom?.name ?? called?.name ?? "";
-    const opening = call.open === null && name !== "" ? this.openCall(call, name, custom !== undefined) : [];
+    const opening = call.open === null && name !== "" ? this.openCall(call, name, isRecord(custom)) : [];
     if (isRecord(extra)) this.signatures.addCall(call.callId, extra);
     return [...opening, ...this.growCall(call, called?.arguments ?? custom?.input ?? "")];
   }

@@ -6,6 +6,7 @@
 import { isRecord } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import type { ReportedUsage } from "../../lib/usage.js";
+import { createCallId } from "../openai-chat/calls.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
 import type { ChatChunk } from "../openai-chat/stream.js";
 import { isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
@@ -29,7 +30,10 @@ type Loose = Readonly<Record<string, unknown>>;
 interface Call {
   /** The chat's index. */
   readonly index: number;
+  readonly itemId: string;
   readonly callId: string;
+  /** The chat's id, which no other call has. */
+  readonly chatId: string;
   readonly isCustom: boolean;
   /** Part of its arguments has arrived. */
   hasGrown: boolean;
@@ -114,15 +118,15 @@ export class ResponsesEvents implements StreamFormat {
     }
   }
 
-  private takeItem({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean): void {
+  private takeItem({ item, output_index: place }: Loose, batch: ChatChunk[], isDone: boolean, order: number | null = null): void {
     if (!isRecord(item)) return;
     if (isDone) this.takeSigned(item, batch);
     const call = toCall(item);
     if (call === null) return;
-    let open = this.calls.find(item, place);
+    let open = this.calls.find(item, place, order);
     if (!open) {
       open = this.calls.add(item, place, call.type === "custom");
-      this.say(batch, { tool_calls: [{ index: open.index, ...withoutInput(call) }] });
+      this.say(batch, { tool_calls: [{ index: open.index, ...withoutInput(call), id: open.chatId }] });
     }
     // The end repeats arguments that were streamed.
     if (isDone && !open.hasGrown) this.sayInput(open, inputOf(call), batch);
@@ -137,7 +141,7 @@ export class ResponsesEvents implements StreamFormat {
   }
 
   private growCall(event: Loose, batch: ChatChunk[]): void {
-    const open = this.calls.find({ id: event.item_id }, event.output_index);
+    const open = this.calls.find({ id: event.item_id }, event.output_index, null);
     if (!open) throw new ProviderError("invalid-response", "The upstream's stream goes on with a call that has not begun.");
     this.sayInput(open, textOf(event.delta), batch);
   }
@@ -153,7 +157,11 @@ export class ResponsesEvents implements StreamFormat {
     this.head = toHead({ ...this.head, created_at: this.head.created, ...response });
     const output = Array.isArray(response.output) ? response.output : [];
     // Places in this list may differ from those of the events, so items are known by their ids.
-    for (const item of output) this.takeItem({ item }, batch, true);
+    let order = 0;
+    for (const item of output) {
+      this.takeItem({ item }, batch, true, order);
+      if (isRecord(item) && toCall(item) !== null) order += 1;
+    }
     const { text, refusal, reasoning, annotations } = toSaid(output);
     // Throws for a failed response; its earlier chunks were passed on.
     const reason = toFinishReason(response, this.calls.size > 0, this.secrets);
@@ -190,23 +198,38 @@ class OpenCalls {
   private readonly byCallId = new Map<string, Call>();
   /** The last one that began there. */
   private readonly byPlace = new Map<unknown, Call>();
-  size = 0;
+  private readonly inOrder: Call[] = [];
+
+  get size(): number {
+    return this.inOrder.length;
+  }
 
   add({ id, call_id: callId }: Loose, place: unknown, isCustom: boolean): Call {
-    const call: Call = { index: this.size, callId: textOf(callId), isCustom, hasGrown: false };
-    this.size += 1;
-    if (textOf(id) !== "") this.byItem.set(textOf(id), call);
-    if (call.callId !== "") this.byCallId.set(call.callId, call);
+    const [itemId, stated] = [textOf(id), textOf(callId)];
+    const isTaken = this.byCallId.has(stated) || stated === "";
+    const chatId = isTaken ? createCallId() : stated;
+    const call: Call = { index: this.inOrder.length, itemId, callId: stated, chatId, isCustom, hasGrown: false };
+    this.inOrder.push(call);
+    if (itemId !== "") this.byItem.set(itemId, call);
+    if (stated !== "" && !isTaken) this.byCallId.set(stated, call);
     if (place !== undefined) this.byPlace.set(place, call);
     return call;
   }
 
-  find({ id, call_id: callId }: Loose, place: unknown): Call | undefined {
-    const known = this.byItem.get(textOf(id)) ?? this.byCallId.get(textOf(callId));
-    if (known || place === undefined) return known;
+  /** `order`: its place among the calls of the whole response; null before the end. */
+  find({ id, call_id: callId }: Loose, place: unknown, order: number | null): Call | undefined {
+    const [itemId, stated] = [textOf(id), textOf(callId)];
+    const byItem = this.byItem.get(itemId);
+    if (byItem) return byItem;
+    const byCall = this.byCallId.get(stated);
+    // Some servers give every call the tool's name as its id; at the end, some give items other ids.
+    if (byCall && (order !== null || itemId === "" || byCall.itemId === "")) return byCall;
+    if (order !== null) return itemId === "" && stated === "" ? this.inOrder[order] : undefined;
     const there = this.byPlace.get(place);
     // Another call's id at the same place is another call.
-    const isOther = there !== undefined && textOf(callId) !== "" && there.callId !== "" && there.callId !== callId;
+    const isOther =
+      there !== undefined &&
+      ((stated !== "" && there.callId !== "" && there.callId !== stated) || (stated !== "" && itemId !== "" && there.itemId !== ""));
     return isOther ? undefined : there;
   }
 }

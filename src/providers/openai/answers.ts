@@ -58,11 +58,12 @@ async function putTogether(source: StreamSource, format: AnswerFormat): Promise<
   });
   const collected = new CollectedAnswer();
   let usage: ReportedUsage | null = null;
-  let chars = 0;
+  let bytes = 0;
   for await (const batch of stream) {
     for (const chunk of batch) {
-      chars += chunk.text?.length ?? JSON.stringify(chunk.object.choices ?? []).length;
-      if (chars > format.answerBytesMax) {
+      // All of a chunk, because each of its fields is kept.
+      bytes += chunk.text?.length ?? chunk.bytes.length;
+      if (bytes > format.answerBytesMax) {
         throw new ProviderError("invalid-response", `The upstream's answer is larger than ${format.answerBytesMax} bytes.`);
       }
       usage = chunk.usage ?? usage;

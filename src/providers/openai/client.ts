@@ -222,7 +222,9 @@ export function refuse(response: UpstreamResponse, message: string): ProviderErr
 }
 
 export function contentTypeOf(response: UpstreamResponse): string {
-  return response.headers["content-type"]?.trim().toLowerCase() ?? "";
+  // A list where a server states it twice.
+  const stated: string | readonly string[] | undefined = response.headers["content-type"];
+  return [stated].flat()[0]?.trim().toLowerCase() ?? "";
 }
 
 export function isEventStream(response: UpstreamResponse): boolean {

@@ -48,6 +48,12 @@ describe("repairHistory", () => {
     expect(warnings).toEqual(["messages: 2 of the outputs belong to no call before them, and were left out."]);
   });
 
+  it("gives two calls with one id their outputs in order", () => {
+    const history = [calls("a", "a"), output("a", "first"), output("a", "second")];
+
+    expect(repairHistory(history, options).messages).toBe(history);
+  });
+
   it("keeps turns apart whose calls have the same id", () => {
     const history = [calls("0"), output("0", "first"), calls("0"), output("0", "second")];
 

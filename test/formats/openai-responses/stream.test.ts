@@ -116,6 +116,12 @@ describe("calls of a streamed response", () => {
     expectWhole(events, output);
   });
 
+  it("is of a function when an upstream says that it is not custom", () => {
+    const { output } = read([{ tool_calls: [{ ...begin(0, "a", "f").tool_calls[0], custom: null }] }, grow(0, "{}")]);
+
+    expect(callsIn(output)).toEqual([["a", "f", "{}"]]);
+  });
+
   it("calls only the last call unfinished when the answer was cut", () => {
     const { output } = read([begin(0, "a", "one"), grow(0, "{}"), begin(1, "b", "two"), grow(1, '{"x')], { finish: "length" });
 

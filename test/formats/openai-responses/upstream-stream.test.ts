@@ -87,6 +87,27 @@ describe("calls of an upstream that streams responses", () => {
   });
 });
 
+describe("calls of an upstream that names them badly", () => {
+  const twin = (itemId: string, given: string) => ({ ...call("f", given), id: itemId });
+  const bare = { type: "function_call", name: "f", arguments: "{}" };
+
+  it("are two with one id between them", () => {
+    const [a, b] = [twin("fc_1", '{"a":1}'), twin("fc_2", '{"b":2}')];
+    const events = [added(a, 0), delta(a, 0, '{"a":1}'), added(b, 1), delta(b, 1, '{"b":2}'), completed([a, b])];
+
+    const [first, second, ...others] = callsIn(read(events));
+
+    expect([first, second?.[2], others]).toEqual([[0, "f", '{"a":1}'], '{"b":2}', []]);
+    expect(second?.[1]).toMatch(/^call_/);
+  });
+
+  it("are known by their order at the end when they have no id", () => {
+    const calls = callsIn(read([added(bare, 0), delta(bare, 0, "{}"), done(bare, 0), completed([bare])]));
+
+    expect(calls).toEqual([[0, expect.stringMatching(/^call_/), "{}"]]);
+  });
+});
+
 describe("texts of an upstream that streams responses", () => {
   const annotation = { type: "url_citation", url: "https://a.example", title: "A", start_index: 0, end_index: 2 };
   const message = { type: "message", content: [{ type: "output_text", text: "Hi", annotations: [annotation] }] };
