@@ -219,10 +219,12 @@ describe("silence", () => {
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 7 }), (stream, size) => {
         const pieces = stream.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
-        const plain = stream.replace(/(^\uFEFF|^|\r\n|\r|\n)(?::[^\r\n]*(?:\r\n|\r|\n))+/g, "$1");
+        // Line ends alike, because a CR and an LF on both sides of a comment would become one end without it.
+        const plain = stream.replace(/\r\n|\r/g, "\n").replace(/(^\uFEFF|^|\n)(?::[^\n]*\n)+/g, "$1");
         expect(dataOf(pieces)).toEqual(dataOf([stream]));
         expect(dataOf([stream])).toEqual(dataOf([plain]));
       }),
+      { examples: [["data: a\r:\n\ndata: a\n", 1]] },
     );
   });
 });
