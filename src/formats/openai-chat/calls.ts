@@ -5,6 +5,7 @@
  */
 import { createId } from "../../lib/ids.js";
 import { isRecord } from "../../lib/json.js";
+import { ProviderError } from "../upstream-error.js";
 import type { ChatDelta } from "./schema.js";
 
 export type CallPiece = NonNullable<ChatDelta["tool_calls"]>[number] & Readonly<Record<string, unknown>>;
@@ -19,11 +20,13 @@ interface Call {
   name: string;
   readonly input: JsonProgress;
   /** Its pieces that have not left. */
-  held: CallPiece | null;
+  held: JoinedPieces | null;
 }
 
 /** Unspecified: characters that wait for a call's name. */
 const HELD_CHARS_MAX = 64 * 1024;
+/** Unspecified: calls of one choice. */
+const CALLS_MAX = 1024;
 
 export class StreamedCalls {
   private readonly calls: Call[] = [];
@@ -50,7 +53,8 @@ export class StreamedCalls {
       const call = this.callOf(piece, place);
       if (call.index < this.sent) passed.push(toLaterPiece(call, piece));
       else {
-        call.held = call.held === null ? piece : joined(call.held, piece);
+        if (call.held === null) call.held = new JoinedPieces(piece);
+        else call.held.add(piece);
         this.heldChars += inputOf(piece).length;
       }
       note(call, piece);
@@ -67,15 +71,20 @@ export class StreamedCalls {
     let call = this.known(piece, id, index, place);
     if (call === null) {
       if (index !== null && this.byIndex.has(index)) this.isIndexShared = true;
+      assertRoom(this.calls.length);
       const own = this.byId.has(id) ? "" : id;
       call = { index: this.calls.length, id: own, hasUpstreamId: id !== "", name: "", input: new JsonProgress(), held: null };
       this.calls.push(call);
+      if (id !== "") this.byId.set(id, call);
     } else if (id !== "" && !call.hasUpstreamId) {
       call.hasUpstreamId = true;
       if (call.id === "") call.id = id;
+      this.byId.set(id, call);
     }
-    if (id !== "") this.byId.set(id, call);
-    if (index !== null) this.byIndex.set(index, call);
+    if (index !== null) {
+      if (!this.byIndex.has(index)) assertRoom(this.byIndex.size);
+      this.byIndex.set(index, call);
+    }
     this.byPlace.set(place, call);
     return call;
   }
@@ -98,7 +107,7 @@ export class StreamedCalls {
       if (!call || (call.name === "" && !isForced)) return;
       this.sent += 1;
       if (call.held === null) continue;
-      passed.push(toFirstPiece(call, call.held));
+      passed.push(toFirstPiece(call, call.held.toPiece()));
       call.held = null;
       if (this.sent === this.calls.length) this.heldChars = 0;
     }
@@ -138,8 +147,12 @@ const [QUOTE, BACKSLASH, BRACE, BRACE_END, BRACKET, BRACKET_END] = [0x22, 0x5c, 
 
 /** Whether a piece whose index or place is the call's belongs to it: its id is not another's, and neither is its name. */
 function goesOn(call: Call, piece: CallPiece, id: string, index: number | null): boolean {
-  if (id !== "" && call.hasUpstreamId) return false;
   const name = nameOf(piece);
+  if (id !== "" && call.hasUpstreamId) {
+    // vLLM makes an id for each piece, and for some models repeats the name.
+    if (index === null || name === "") return index !== null;
+    return name === call.name && !call.input.isEmpty && !call.input.isWhole && inputOf(piece) !== "";
+  }
   if (name === "" || call.name === "") return true;
   if (name === call.name) return !beginsAnother(call, piece);
   // Some servers write a name in pieces, before the arguments.
@@ -184,34 +197,80 @@ function withoutName({ function: called, custom, ...rest }: CallPiece): CallPiec
 
 /** Pieces of one call in one chunk as one. */
 function oncePerCall(pieces: readonly CallPiece[]): readonly CallPiece[] {
-  const byIndex = new Map<unknown, CallPiece>();
+  const byIndex = new Map<unknown, JoinedPieces>();
   for (const piece of pieces) {
     const before = byIndex.get(piece.index);
-    byIndex.set(piece.index, before ? joined(before, piece) : piece);
+    if (before) before.add(piece);
+    else byIndex.set(piece.index, new JoinedPieces(piece));
   }
-  return byIndex.size === pieces.length ? pieces : [...byIndex.values()];
+  return byIndex.size === pieces.length ? pieces : [...byIndex.values()].map((joined) => joined.toPiece());
 }
 
-function joined(before: CallPiece, { function: called, custom, id, type, ...more }: CallPiece): CallPiece {
-  return {
-    ...before,
-    ...more,
-    ...(!before.id && id ? { id } : {}),
-    ...(!before.type && type ? { type } : {}),
-    ...(called && { function: { ...joinedTexts(before.function, called), arguments: joinedText(before.function, called, "arguments") } }),
-    ...(custom && { custom: { ...joinedTexts(before.custom, custom), input: joinedText(before.custom, custom, "input") } }),
-  };
+/** Pieces of one call as one. A single piece stays as it is; several keep only the fields that are named here. */
+class JoinedPieces {
+  private isSingle = true;
+  private id = "";
+  private type: unknown;
+  private extra: unknown;
+  private called: JoinedTexts | null = null;
+  private custom: JoinedTexts | null = null;
+
+  constructor(private readonly first: CallPiece) {
+    this.note(first);
+  }
+
+  add(piece: CallPiece): void {
+    this.isSingle = false;
+    this.note(piece);
+  }
+
+  toPiece(): CallPiece {
+    if (this.isSingle) return this.first;
+    const { id, type, extra, called, custom } = this;
+    return {
+      index: this.first.index,
+      ...(id !== "" && { id }),
+      ...(type ? { type } : {}),
+      ...(called && { function: { ...called.named, arguments: called.inputs.join("") } }),
+      ...(custom && { custom: { ...custom.named, input: custom.inputs.join("") } }),
+      ...(extra !== undefined && { extra_content: extra }),
+    };
+  }
+
+  private note(piece: CallPiece): void {
+    const { type, function: called, custom, extra_content: extra } = piece;
+    if (this.id === "") this.id = idOf(piece);
+    this.type ||= type;
+    if (extra !== undefined) this.extra = extra;
+    if (called) {
+      this.called ??= new JoinedTexts();
+      this.called.add(called.name, called.arguments);
+    }
+    if (custom) {
+      this.custom ??= new JoinedTexts();
+      this.custom.add(custom.name, custom.input);
+    }
+  }
 }
 
-type Named = Readonly<Record<string, unknown>> | null | undefined;
+class JoinedTexts {
+  readonly inputs: string[] = [];
+  private name = "";
 
-function joinedTexts(before: Named, after: Named): Readonly<Record<string, unknown>> {
-  const [known, more] = [textOf(before?.name), textOf(after?.name)];
-  return { ...before, ...after, name: more === known ? known : known + more };
+  get named(): { readonly name?: string } {
+    return this.name === "" ? {} : { name: this.name };
+  }
+
+  add(name: unknown, input: unknown): void {
+    const more = textOf(name);
+    if (more !== this.name) this.name += more;
+    if (typeof input === "string" && input !== "") this.inputs.push(input);
+  }
 }
 
-function joinedText(before: Named, after: Named, field: "arguments" | "input"): string {
-  return textOf(before?.[field]) + textOf(after?.[field]);
+function assertRoom(size: number): void {
+  if (size >= CALLS_MAX)
+    throw new ProviderError("invalid-response", `The upstream's stream holds more than ${CALLS_MAX} tool calls in one choice.`);
 }
 
 export function createCallId(): string {

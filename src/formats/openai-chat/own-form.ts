@@ -72,10 +72,9 @@ export class OwnChunks {
   private readonly toChoice = (choice: ChatChunkChoice): ChatChunkChoice => {
     const { index = 0, delta, finish_reason: reason } = choice;
     // Azure's late results of its content filter have none; clients read it unasked.
-    if (!delta) return withFields(choice, { delta: {} });
-    const plain = toOwnMessage(delta);
+    const plain = toOwnMessage(delta ?? {});
     const own = this.withCalls(plain, index, typeof reason === "string" && reason !== "");
-    return own === delta ? choice : withFields(choice, { delta: own });
+    return own === delta ? choice : withFields(choice, own === plain ? { delta: own } : { index, delta: own });
   };
 
   private withCalls(delta: ChatDelta, index: number, isLast: boolean): ChatDelta {
@@ -102,12 +101,22 @@ function toOwnMessage(message: ChatDelta): ChatDelta {
   return written === calls ? plain : withFields(plain, { tool_calls: written });
 }
 
-/** Some servers send the arguments as the object that OpenAI writes as a text. */
+/** Some servers send the arguments as the object that OpenAI writes as a text. A `custom` that is not an object says nothing. */
 function withWrittenArguments(call: CallPiece): CallPiece {
-  const { function: called } = call;
-  const given: unknown = called?.arguments;
-  if (typeof given !== "object" || given === null) return call;
-  return withFields(call, { function: withFields(called ?? {}, { arguments: JSON.stringify(given) }) });
+  const { function: called, custom, ...rest } = call;
+  const own =
+    custom === undefined || custom === null || isRecord(custom) ? call : ({ ...rest, ...(called && { function: called }) } as CallPiece);
+  const written = isRecord(own.custom) ? writtenField(own.custom, "input") : own.custom;
+  const plain = written === own.custom ? own : (withFields(own, { custom: written }) as CallPiece);
+  const writtenCall = called ? writtenField(called, "arguments") : called;
+  return writtenCall === called ? plain : (withFields(plain, { function: writtenCall }) as CallPiece);
+}
+
+/** The object itself when the field is no object. */
+function writtenField<Fields extends object>(fields: Fields, name: keyof Fields): Fields {
+  const given: unknown = fields[name];
+  if (typeof given !== "object" || given === null) return fields;
+  return withFields(fields, { [name]: JSON.stringify(given) }) as unknown as Fields;
 }
 
 /** Parts of a content list that are thoughts: Mistral's, and Databricks'. */

@@ -109,6 +109,8 @@ export class ChatChunkEvents implements StreamFormat {
     if (isNothing(choices)) return;
     if (!areChunkChoices(choices)) throw new ProviderError("invalid-response", "The upstream's stream holds choices that cannot be read.");
     for (const { index = 0, finish_reason: reason } of choices) {
+      if (index < 0 || index >= CHOICES_MAX)
+        throw new ProviderError("invalid-response", `The upstream's stream holds a choice whose index is not below ${CHOICES_MAX}.`);
       if (typeof reason === "string") this.isFinished.set(index, true);
       else if (!this.isFinished.has(index)) this.isFinished.set(index, false);
     }
@@ -120,6 +122,8 @@ export class ChatChunkEvents implements StreamFormat {
  * by one.
  */
 const FRAMES_MAX = 4;
+/** Unspecified: choices of one stream, by their indices. OpenAI lets a request ask for 128. */
+const CHOICES_MAX = 128;
 
 /** Null for a chunk that does not match. */
 function framedChunk(frame: ChunkFrame, event: SseEvent, line: RawLine): ChatChunk | null {

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ChatChunk } from "../../../src/formats/openai-chat/stream.js";
 import { ChatChunkEvents } from "../../../src/formats/openai-chat/stream.js";
 import { createSseScanner } from "../../../src/lib/sse.js";
+import { EXCESS_MAX, findExcess, processorMs } from "../../support/growth.js";
 import { chatChunk } from "../../support/openai-bodies.js";
 
 interface Said {
@@ -260,5 +261,57 @@ describe("the calls of a stream", () => {
     expect(pass(wire).map(({ object }) => object.choices?.[0]?.delta?.tool_calls)).toMatchObject(
       [0, 0, 1, 1].map((index, turn) => [{ index, id: `call_${turn}` }]),
     );
+  });
+
+  it("are joined in linear time", () => {
+    const run = (size: number) => {
+      const wire = toWire([Array.from({ length: size }, (_, at) => ({ index: 0, [`k${at}`]: 1 }))]);
+      return processorMs(() => pass(wire));
+    };
+
+    expect(findExcess(run, { least: 512, steps: 3 })).toBeLessThan(EXCESS_MAX);
+  });
+
+  it("are at most 1,024 in one choice, and choices at most 128", () => {
+    const calls = (count: number) => toWire(Array.from({ length: count }, (_, index) => [{ index }]));
+    const choice = (index: number) => Buffer.from(`data: ${JSON.stringify(chatChunk({ tool_calls: [{}] }, null, index))}\n\n`);
+
+    expect(() => pass(calls(1024))).not.toThrow();
+    expect(() => pass(calls(1025))).toThrow("more than 1024 tool calls");
+    expect(() => pass(choice(127))).not.toThrow();
+    for (const index of [128, -1]) expect(() => pass(choice(index))).toThrow("not below 128");
+  });
+
+  it.each([undefined, "get_weather"])("go on under one index when each piece has a new id, with the name %s", (name) => {
+    const pieces = ['{"ci', 'ty": ', '"Oslo"}'].map((said, at) => ({
+      index: 0,
+      id: `a-${at}`,
+      function: { ...((at === 0 || name) && { name: "get_weather" }), arguments: said },
+    }));
+    const next = { index: 0, id: "b-0", function: { name: "get_weather", arguments: "{}" } };
+
+    expectCalls(pass(toWire([...pieces, next].map((piece) => [piece]))), [
+      { id: "a-0", name: "get_weather", arguments: '{"city": "Oslo"}' },
+      { id: "b-0", name: "get_weather", arguments: "{}" },
+    ]);
+  });
+
+  it.each([{}, { delta: null }])("leave with a finish that has no delta: %j", (delta) => {
+    const held = chatChunk({ tool_calls: [{ index: 0, id: "call_a", function: { arguments: "{}" } }] });
+    const finish = { ...held, choices: [{ ...delta, finish_reason: "tool_calls" }] };
+    const wire = Buffer.from([held, finish].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join(""));
+
+    expect(pass(wire).at(-1)?.object.choices).toMatchObject([
+      { index: 0, finish_reason: "tool_calls", delta: { tool_calls: [{ index: 0, id: "call_a" }] } },
+    ]);
+  });
+
+  it("are read without a custom part that is not an object, and with its input as text", () => {
+    const sent = (piece: Piece) => pass(toWire([[{ id: "call_a", ...piece }]]))[1]?.object.choices?.[0]?.delta?.tool_calls?.[0];
+    const called = { name: "now", arguments: "{}" };
+
+    expect(sent({ function: called, custom: "x" })).toEqual({ index: 0, id: "call_a", type: "function", function: called });
+    expect(sent({ function: called, custom: null })).toMatchObject({ type: "function", function: called });
+    expect(sent({ custom: { name: "run", input: { a: 1 } } })).toMatchObject({ type: "custom", custom: { name: "run", input: '{"a":1}' } });
   });
 });
