@@ -163,22 +163,29 @@ export function remediable({ refusedFields, isRefusedInWords }: RefusedFields, s
 
 /** Whether a text of the request has the name, also as a URL or JSON within a text may write it. */
 export function isMentioned(name: Refusable, { messages, ...fields }: Readonly<Record<string, unknown>>): boolean {
-  const written = new RegExp((name.split(" ").at(-1) ?? name).replaceAll("_", "(?:_|%5f|\\\\+u005f)"), "i");
-  return Object.values(fields).some((value) => mentions(value, written)) || records(messages).some((each) => isInMessage(each, written));
+  const word = name.split(" ").at(-1) ?? name;
+  return Object.values(fields).some((value) => mentions(value, word)) || records(messages).some((each) => isInMessage(each, word));
 }
 
 /** Names of fields of messages and calls are the format's, as are roles. */
-function isInMessage({ role: _, tool_calls: calls, ...fields }: Readonly<Record<string, unknown>>, name: RegExp): boolean {
+function isInMessage({ role: _, tool_calls: calls, ...fields }: Readonly<Record<string, unknown>>, name: string): boolean {
   return (
     Object.values(fields).some((value) => mentions(value, name)) ||
     records(calls).some((call) => Object.values(call).some((value) => mentions(value, name)))
   );
 }
 
-function mentions(value: unknown, name: RegExp): boolean {
-  if (typeof value === "string") return name.test(value);
+/** An underscore as URLs and JSON within a text may write it. */
+const UNDERSCORE = /%5f|\\u005f/gi;
+
+function has(text: string, name: string): boolean {
+  return text.replace(UNDERSCORE, "_").toLowerCase().includes(name);
+}
+
+function mentions(value: unknown, name: string): boolean {
+  if (typeof value === "string") return has(value, name);
   if (Array.isArray(value)) return value.some((item) => mentions(item, name));
-  return isRecord(value) && Object.entries(value).some(([key, inner]) => name.test(key) || mentions(inner, name));
+  return isRecord(value) && Object.entries(value).some(([key, inner]) => has(key, name) || mentions(inner, name));
 }
 
 function records(value: unknown): readonly Readonly<Record<string, unknown>>[] {
