@@ -3,7 +3,7 @@
  * bytes pass unchanged.
  */
 import { isRecord } from "../../lib/json.js";
-import { withFields } from "../../lib/own-values.js";
+import { ownValue, withFields } from "../../lib/own-values.js";
 import { type CallPiece, createCallId, StreamedCalls } from "./calls.js";
 import {
   type ChatChoice,
@@ -113,8 +113,8 @@ function withWrittenArguments(call: CallPiece): CallPiece {
 }
 
 /** The object itself when the field is no object. */
-function writtenField<Fields extends object>(fields: Fields, name: keyof Fields): Fields {
-  const given: unknown = fields[name];
+function writtenField<Fields extends object>(fields: Fields, name: "arguments" | "input"): Fields {
+  const given = ownValue(fields as Readonly<Record<string, unknown>>, name);
   if (typeof given !== "object" || given === null) return fields;
   return withFields(fields, { [name]: JSON.stringify(given) }) as unknown as Fields;
 }
