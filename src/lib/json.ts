@@ -99,6 +99,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The objects of a list; empty for anything else. */
+export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
 /** A copy that shares only texts and bytes with the value, whose nesting is bounded like a body's. */
 export function copyJson<Value>(value: Value): Value {
   if (Array.isArray(value)) return value.map((item: unknown) => copyJson(item)) as Value;

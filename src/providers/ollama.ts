@@ -5,7 +5,7 @@
 
 import { ProviderError } from "../formats/upstream-error.js";
 import { parseObject } from "../formats/upstream-json.js";
-import { isRecord } from "../lib/json.js";
+import { isRecord, recordsOf } from "../lib/json.js";
 import { withoutTrailing } from "../lib/urls.js";
 import { LOCAL_LIST_BYTES_MAX, LOCAL_MODELS_MAX, LOCAL_TIMEOUT_MS } from "../limits.js";
 import { createUpstreamPool, type UpstreamPool } from "./http.js";
@@ -99,8 +99,4 @@ function toEntry(entry: Readonly<Record<string, unknown>>): { readonly name: str
 
 function isName(value: unknown): value is string {
   return typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/.test(value);
-}
-
-function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -3,7 +3,7 @@
  * message), or the words of its message. Only fields of a closed list are read: those that the gateway adds itself, and those that may be
  * left out without another answer.
  */
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { type ChatDialect, mayLeaveOut } from "./dialect.js";
 import { type ChatBody, type ChatDelta, reasoningIn } from "./schema.js";
@@ -164,14 +164,14 @@ export function remediable({ refusedFields, isRefusedInWords }: RefusedFields, s
 /** Whether a text of the request has the name, also as a URL or JSON within a text may write it. */
 export function isMentioned(name: Refusable, { messages, ...fields }: Readonly<Record<string, unknown>>): boolean {
   const word = name.split(" ").at(-1) ?? name;
-  return Object.values(fields).some((value) => mentions(value, word)) || records(messages).some((each) => isInMessage(each, word));
+  return Object.values(fields).some((value) => mentions(value, word)) || recordsOf(messages).some((each) => isInMessage(each, word));
 }
 
 /** Names of fields of messages and calls are the format's, as are roles. */
 function isInMessage({ role: _, tool_calls: calls, ...fields }: Readonly<Record<string, unknown>>, name: string): boolean {
   return (
     Object.values(fields).some((value) => mentions(value, name)) ||
-    records(calls).some((call) => Object.values(call).some((value) => mentions(value, name)))
+    recordsOf(calls).some((call) => Object.values(call).some((value) => mentions(value, name)))
   );
 }
 
@@ -188,12 +188,8 @@ function mentions(value: unknown, name: string): boolean {
   return isRecord(value) && Object.entries(value).some(([key, inner]) => has(key, name) || mentions(inner, name));
 }
 
-function records(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
-}
-
 function isHeld(name: Refusable, sent: ChatBody): boolean {
-  const messages = Array.isArray(sent.messages) ? sent.messages.filter(isRecord) : [];
+  const messages = recordsOf(sent.messages);
   switch (name) {
     case "developer":
       return messages.some(({ role }) => role === "developer");
@@ -201,7 +197,7 @@ function isHeld(name: Refusable, sent: ChatBody): boolean {
       return messages.some((message) => Array.isArray(message.tool_calls) && reasoningIn(message as ChatDelta) === null);
     case "extra_content":
       return messages.some(
-        (message) => message.extra_content !== undefined || callsOf(message).some((call) => call.extra_content !== undefined),
+        (message) => message.extra_content !== undefined || recordsOf(message.tool_calls).some((call) => call.extra_content !== undefined),
       );
     case "response_format":
       return false;
@@ -211,10 +207,6 @@ function isHeld(name: Refusable, sent: ChatBody): boolean {
       return value !== undefined && mayLeaveOut(name, value);
     }
   }
-}
-
-function callsOf(message: Readonly<Record<string, unknown>>): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(message.tool_calls) ? message.tool_calls.filter(isRecord) : [];
 }
 
 /** The dialect of an upstream that has refused these fields. */

@@ -41,14 +41,14 @@ export class Signatures {
   /** The thoughts since the last time, if any of them is signed. */
   takeThoughts(): string | null {
     const thoughts = [...this.thoughts.values()];
-    if (!thoughts.some((thought) => SIGNED.some((name) => thought[name] != null))) return null;
+    if (!thoughts.some(hasSignature)) return null;
     this.thoughts.clear();
     return encode({ thoughts });
   }
 
   /** Everything since the last time; null when nothing is signed. */
   take(): string | null {
-    const thoughts = [...this.thoughts.values()].filter((thought) => SIGNED.some((name) => thought[name] != null));
+    const thoughts = [...this.thoughts.values()].filter(hasSignature);
     if (thoughts.length === 0 && this.calls.size === 0) return null;
     return encode({ ...(thoughts.length > 0 && { thoughts }), ...(this.calls.size > 0 && { calls: [...this.calls] }) });
   }
@@ -67,6 +67,10 @@ export class Signatures {
   }
 }
 
+function hasSignature(thought: Loose): boolean {
+  return SIGNED.some((name) => thought[name] != null);
+}
+
 /** Unspecified: of one request, what is decoded of its reasoning items; more is ignored, as that of another vendor. */
 const DECODED_BYTES_MAX = 8 * 1024 * 1024;
 /** Unspecified: commas, brackets and braces in it, which bound its values. */
@@ -82,7 +86,7 @@ export class SignedReader {
   read(encrypted: unknown): Signed {
     const { thoughts, calls } = this.decode(encrypted);
     return {
-      thoughts: Array.isArray(thoughts) ? thoughts.filter(isSigned) : [],
+      thoughts: Array.isArray(thoughts) ? thoughts.filter(isThought) : [],
       calls: new Map(Array.isArray(calls) ? calls.filter(isCall) : []),
     };
   }
@@ -102,7 +106,7 @@ export class SignedReader {
   }
 }
 
-function isSigned(thought: unknown): thought is Loose {
+function isThought(thought: unknown): thought is Loose {
   return isRecord(thought) && typeof thought.type === "string";
 }
 

@@ -316,18 +316,19 @@ function placeOf({ kind, id, outputIndex }: Pick<OpenText | OpenCall, "kind" | "
   return kind === "summary" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
 }
 
-function toPart({ kind, grown, annotations, logprobs }: OpenText) {
-  if (kind === "summary") return { type: "summary_text", text: grown } as const;
-  if (kind === "reasoning") return { type: "reasoning_text", text: grown } as const;
+function toPart(open: OpenText) {
+  if (open.kind === "summary") return { type: "summary_text", text: open.grown } as const;
+  return open.kind === "reasoning" ? ({ type: "reasoning_text", text: open.grown } as const) : toSaidPart(open);
+}
+
+function toSaidPart({ kind, grown, annotations, logprobs }: OpenText) {
   return kind === "refusal" ? ({ type: "refusal", refusal: grown } as const) : textPart(grown, [...annotations], [...logprobs]);
 }
 
 function toTextItem(open: OpenText, status: "in_progress" | "completed" | "incomplete", isWhole: boolean): ResponseOutputItem {
   const { id, kind, grown, encrypted } = open;
   if (kind === "text" || kind === "refusal") {
-    const part =
-      kind === "text" ? textPart(grown, [...open.annotations], [...open.logprobs]) : ({ type: "refusal", refusal: grown } as const);
-    return { type: "message", id, role: "assistant", status, content: isWhole ? [part] : [] };
+    return { type: "message", id, role: "assistant", status, content: isWhole ? [toSaidPart(open)] : [] };
   }
   const signed = encrypted === null ? {} : { encrypted_content: encrypted };
   // An item of signatures alone holds no empty text.

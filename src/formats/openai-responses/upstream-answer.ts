@@ -1,5 +1,5 @@
 /** A response of OpenAI's Responses format, as an upstream answers it, as a `chat.completion`. */
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
 import type { ChatCompletion } from "../openai-chat/schema.js";
 import { ProviderError } from "../upstream-error.js";
@@ -129,8 +129,4 @@ function thoughtsOf({ type, content, summary }: Loose): string {
 
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
-}
-
-function recordsOf(value: unknown): readonly Loose[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

@@ -1,5 +1,5 @@
 /** A chat as a request of OpenAI's Responses format, for an upstream that speaks it. */
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
@@ -254,8 +254,4 @@ function toFormat(format: unknown): Loose {
 
 function textsIn(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
-}
-
-function recordsOf(value: unknown): readonly Loose[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

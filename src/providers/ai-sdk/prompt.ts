@@ -11,7 +11,7 @@ import { repairHistory } from "../../formats/openai-chat/repair.js";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { append } from "../../lib/collections.js";
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { JSON_BOUNDS } from "../../limits.js";
@@ -111,9 +111,8 @@ export interface Prompt {
 
 /** Throws a ProviderError of status 400 for content that a message cannot hold. Instructions come first, wherever they were. */
 export function toPrompt(body: ChatBody, traits: PromptTraits): Prompt {
-  const stated = Array.isArray(body.messages) ? body.messages.filter(isRecord) : [];
   // Outputs of tools hold pictures in this form.
-  const { messages, warnings } = repairHistory(stated, { field: "messages", showsMediaApart: false });
+  const { messages, warnings } = repairHistory(recordsOf(body.messages), { field: "messages", showsMediaApart: false });
   const { prompt, warnings: others } = new PromptWriter(traits).write(messages);
   return { prompt, warnings: [...warnings, ...others] };
 }
@@ -253,8 +252,4 @@ function returned(extra: unknown): Cached {
 
 function toBase64(data: string | Uint8Array): string {
   return typeof data === "string" ? data : Buffer.from(data).toString("base64");
-}
-
-function recordsOf(value: unknown): readonly Loose[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
