@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable, type Transform } from "node:stream";
 import zlib from "node:zlib";
 import { ProviderError } from "../formats/upstream-error.js";
-import type { UpstreamResponse } from "./upstream-response.js";
+import { readPieces, type UpstreamResponse } from "./upstream-response.js";
 
 /** `createZstdDecompress` came with Node 22.15. */
 const zstd: unknown = Reflect.get(zlib, "createZstdDecompress");
@@ -75,20 +75,8 @@ export class DecodedAnswer implements UpstreamResponse {
     return null;
   }
 
-  async readAll(bytesMax: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    let bytes = 0;
-    for (let read = await this.read(); read !== null; read = await this.read()) {
-      for (const part of read) {
-        parts.push(part);
-        bytes += part.length;
-      }
-      if (bytes > bytesMax) {
-        this.destroy();
-        throw new ProviderError("invalid-response", `The upstream's answer is larger than ${bytesMax} bytes.`);
-      }
-    }
-    return Buffer.concat(parts);
+  readAll(bytesMax: number): Promise<Buffer> {
+    return readPieces(this, bytesMax, "upstream");
   }
 
   destroy(): void {

@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { ProviderError } from "../formats/upstream-error.js";
+import { append } from "../lib/collections.js";
 
 /** An answer with its headers. Read it to its end or destroy it: until then it keeps its connection. */
 export interface UpstreamResponse {
@@ -24,4 +26,19 @@ export interface UpstreamResponse {
   destroy(): void;
   /** Waits a moment for the last bytes, so that the connection can be reused. */
   finish(): void;
+}
+
+/** As `readAll`, by reading piece after piece. `who` gives the answer: "upstream", "agent". */
+export async function readPieces(answer: Pick<UpstreamResponse, "read" | "destroy">, bytesMax: number, who: string): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for (let read = await answer.read(); read !== null; read = await answer.read()) {
+    append(parts, read);
+    bytes += read.reduce((sum, part) => sum + part.length, 0);
+    if (bytes > bytesMax) {
+      answer.destroy();
+      throw new ProviderError("invalid-response", `The ${who}'s answer is larger than ${bytesMax} bytes.`);
+    }
+  }
+  return Buffer.concat(parts);
 }

@@ -11,8 +11,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import { type AppError, agentFailed, upstreamFailed, upstreamTimedOut } from "../../../errors.js";
 import { ProviderError } from "../../../formats/upstream-error.js";
-import { append } from "../../../lib/collections.js";
-import type { UpstreamResponse } from "../../../providers/upstream-response.js";
+import { readPieces, type UpstreamResponse } from "../../../providers/upstream-response.js";
 import { CODE_RUN_MESSAGE_BYTES_MAX } from "../limits.js";
 import { encodeFrame, FrameError, FrameReader } from "./frames.js";
 import { GuestCalls, type GuestHost } from "./guest-calls.js";
@@ -143,18 +142,8 @@ export class GuestRun implements UpstreamResponse {
     return null;
   }
 
-  async readAll(bytesMax: number): Promise<Buffer> {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for (let read = await this.read(); read !== null; read = await this.read()) {
-      append(chunks, read);
-      bytes += read.reduce((sum, chunk) => sum + chunk.length, 0);
-      if (bytes > bytesMax) {
-        this.destroy();
-        throw new ProviderError("invalid-response", `The agent's answer is larger than ${bytesMax} bytes.`);
-      }
-    }
-    return Buffer.concat(chunks);
+  readAll(bytesMax: number): Promise<Buffer> {
+    return readPieces(this, bytesMax, "agent");
   }
 
   /** Ends the run at once; a pending reader gets the reason. */
