@@ -32,9 +32,9 @@ export const CLIENT_DOCUMENT_FAILURE_CACHE_MS = 10_000;
 export const CLIENT_DOCUMENTS_CACHED_MAX = 500;
 /** Unspecified: documents that are not cached, for one client address. */
 export const CLIENT_DOCUMENTS_BURST = 20;
+export const CLIENT_DOCUMENTS_PER_HOUR = 120;
 /** Unspecified: documents that are being read at the same time, of all clients. */
 export const CLIENT_DOCUMENTS_AT_ONCE_MAX = 16;
-export const CLIENT_DOCUMENTS_PER_HOUR = 120;
 
 /** Unspecified: lifetime of a request that a consent page shows. */
 export const AUTHORIZATION_REQUEST_MINUTES = 60;

@@ -2,8 +2,8 @@
  * Client secrets (docs/spec/realtime.md#client-secrets): short-lived credentials for browsers, which open realtime sessions as the key that
  * made them, and do nothing else.
  *
- * A secret is sealed and not stored: `ek_` and, encrypted, the key's ID, the expiry and the session's settings, which the browser cannot
- * read or change. It has at any moment the rights of its key, and ends with it.
+ * A secret is sealed and not stored: `ek_` and, encrypted, the key's ID, the expiry and the settings that a session begins with. It has at any
+ * moment the rights of its key, and ends with it.
  */
 import * as z from "zod";
 import { type Caller, isAgentAtWork, type KeyCaller, type RequestContext } from "../../../context.js";
