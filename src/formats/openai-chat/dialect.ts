@@ -24,6 +24,11 @@ export interface ChatDialect {
   readonly thoughtDetails: boolean;
   /** Each assistant's message with tool calls must have thoughts: a placeholder is sent where the caller sent none. */
   readonly needsThoughts: boolean;
+  /**
+   * Calls of tools must have the thought signature that came with them, in `extra_content.google`: a documented value is sent where the
+   * caller sent none.
+   */
+  readonly needsSignatures: boolean;
   /** The name of the gateway's own cap on the answer. */
   readonly outputCap: OutputCapField;
   /** A caller's cap is sent under this name, too. */
@@ -51,6 +56,7 @@ export interface StatedDialect {
   readonly thoughts?: ThoughtPlace | undefined;
   readonly thoughtDetails?: boolean | undefined;
   readonly needsThoughts?: boolean | undefined;
+  readonly needsSignatures?: boolean | undefined;
   /** The only name of the cap that the upstream knows. */
   readonly outputCap?: OutputCapField | undefined;
   readonly streamOptions?: boolean | undefined;
@@ -76,6 +82,7 @@ export const NATIVE: ChatDialect = {
   thoughts: "sent",
   thoughtDetails: true,
   needsThoughts: false,
+  needsSignatures: false,
   outputCap: "max_completion_tokens",
   renamesCap: false,
   streamOptions: true,
@@ -99,6 +106,7 @@ export function withStated(base: ChatDialect, stated: StatedDialect): ChatDialec
     thoughts: stated.thoughts ?? base.thoughts,
     thoughtDetails: stated.thoughtDetails ?? base.thoughtDetails,
     needsThoughts: stated.needsThoughts ?? base.needsThoughts,
+    needsSignatures: stated.needsSignatures ?? base.needsSignatures,
     outputCap: stated.outputCap ?? base.outputCap,
     renamesCap: stated.outputCap !== undefined || base.renamesCap,
     streamOptions: stated.streamOptions ?? base.streamOptions,
@@ -199,6 +207,7 @@ class DialectWriter implements InDialect {
     if (message.role === "assistant") written = this.placeThoughts(written, index);
     else if (message.role === "developer" && !dialect.developerRole) written = withFields(written, { role: "system" });
     if (Array.isArray(written.content)) written = this.toContent(written, written.content);
+    if (dialect.needsSignatures && Array.isArray(written.tool_calls)) written = this.withSignature(written, written.tool_calls);
     if (dialect.messageFields !== null || dialect.refusedMessageFields.size > 0) written = this.onlyKnown(written);
     return written;
   }
@@ -254,6 +263,20 @@ class DialectWriter implements InDialect {
     return messageFields !== null || refusedMessageFields.has("extra_content") ? this.withPlainCalls(known) : known;
   }
 
+  /** Google signs the first call of a turn. */
+  private withSignature(message: Fields, calls: readonly unknown[]): Fields {
+    const [first, ...others] = calls;
+    if (!isRecord(first)) return message;
+    const extra = isRecord(first.extra_content) ? first.extra_content : {};
+    const given = isRecord(extra.google) ? extra.google : {};
+    if (isFilled(given.thought_signature)) return message;
+    // The name of Gemini's own format, in histories that it began.
+    const { thoughtSignature: other, ...google } = given;
+    if (!isFilled(other)) this.warn(UNSIGNED);
+    const signed = { ...google, thought_signature: isFilled(other) ? other : NO_SIGNATURE };
+    return withFields(message, { tool_calls: [withFields(first, { extra_content: { ...extra, google: signed } }), ...others] });
+  }
+
   private withPlainCalls(message: Fields): Fields {
     const { tool_calls: calls } = message;
     if (!Array.isArray(calls) || !calls.some(isSigned)) return message;
@@ -276,6 +299,10 @@ const WARNINGS_MAX = 8;
 const NAME_CHARS_MAX = 64;
 /** Sent in place of missing thoughts: DeepSeek and Moonshot refuse an empty text. */
 const MISSING_THOUGHTS = " ";
+
+/** Google's value for calls that other models made ("Thought signatures", FAQ, November 2026). */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+const UNSIGNED = "messages.tool_calls: this model gets its earlier tool calls without their thoughts, because none were sent.";
 
 const THOUGHT_FIELDS: ReadonlySet<string> = new Set(REASONING_NAMES);
 const ALL_THOUGHT_FIELDS: ReadonlySet<string> = new Set([...REASONING_NAMES, "reasoning_details"]);

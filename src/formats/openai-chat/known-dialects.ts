@@ -54,6 +54,9 @@ const CEREBRAS: ChatDialect = {
 /** Gives signed thoughts back to the model that wrote them. */
 const OPENROUTER: ChatDialect = { ...COMMON, thoughts: "reasoning" };
 
+/** Google's OpenAI address. Its third generation refuses earlier tool calls without their thought signatures. */
+const GOOGLE: ChatDialect = { ...COMMON, needsSignatures: true };
+
 /** By the vendors' ids in the bundled catalog. OpenAI's address is often replaced by that of another server, so its host counts. */
 const OF_VENDOR: ReadonlyMap<string, ChatDialect> = new Map([
   ["mistral", MISTRAL],
@@ -82,11 +85,17 @@ const OF_HOST: readonly (readonly [host: string, dialect: ChatDialect])[] = [
   ["bigmodel.cn", ZAI],
   ["cerebras.ai", CEREBRAS],
   ["openrouter.ai", OPENROUTER],
+  ["generativelanguage.googleapis.com", GOOGLE],
+  ["aiplatform.googleapis.com", GOOGLE],
 ];
+
+/** Vertex AI has a host for each region. */
+const VERTEX_SUFFIX = "-aiplatform.googleapis.com";
 
 /** The dialect of an upstream, by its vendor in the bundled catalog or else by its host. */
 export function dialectOf(host: string, vendor?: string): ChatDialect {
   const known = vendor === undefined ? undefined : OF_VENDOR.get(vendor);
+  if (known === undefined && host.endsWith(VERTEX_SUFFIX)) return GOOGLE;
   return known ?? OF_HOST.find(([name]) => host === name || host.endsWith(`.${name}`))?.[1] ?? COMMON;
 }
 

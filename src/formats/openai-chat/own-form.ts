@@ -50,6 +50,8 @@ function withIds(message: ChatDelta): ChatDelta {
 export class OwnChunks {
   /** By the choice's index. */
   private readonly calls = new Map<number, StreamedCalls>();
+  /** Whether the role of each choice that has begun was added, by the choice's index. */
+  private readonly isRoleAdded: boolean[] = [];
   private last: ChatChunkObject | null = null;
 
   take(chunk: ChatChunkObject): ChatChunkObject {
@@ -72,10 +74,24 @@ export class OwnChunks {
   private readonly toChoice = (choice: ChatChunkChoice): ChatChunkChoice => {
     const { index = 0, delta, finish_reason: reason } = choice;
     // Azure's late results of its content filter have none; clients read it unasked.
-    const plain = toOwnMessage(delta ?? {});
+    const plain = this.withRole(toOwnMessage(delta ?? {}), index);
     const own = this.withCalls(plain, index, typeof reason === "string" && reason !== "");
     return own === delta ? choice : withFields(choice, own === plain ? { delta: own } : { index, delta: own });
   };
+
+  /** Official clients need the role in the first piece of a choice, and some join the texts of a second one to it. */
+  private withRole(delta: ChatDelta, index: number): ChatDelta {
+    const isAdded = this.isRoleAdded[index];
+    if (isAdded === undefined) {
+      const { role } = delta;
+      const lacksRole = typeof role !== "string" || role === "";
+      this.isRoleAdded[index] = lacksRole;
+      return lacksRole ? { ...delta, role: "assistant" } : delta;
+    }
+    if (!isAdded || delta.role === undefined) return delta;
+    const { role: _, ...rest } = delta;
+    return rest;
+  }
 
   private withCalls(delta: ChatDelta, index: number, isLast: boolean): ChatDelta {
     const pieces: readonly CallPiece[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];

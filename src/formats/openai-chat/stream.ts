@@ -84,11 +84,12 @@ export class ChatChunkEvents implements StreamFormat {
     // Only the first chunk of a choice has the role.
     const isFirst = this.isFinished.size === 0;
     this.noteChoices(object.choices);
-    if (!isFirst && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
     const usage = isNothing(report) ? null : toUsage(report, this.onUnknownNames);
     const chunk = this.own.take(object as ChatChunkObject);
+    const isUnchanged = chunk === object;
+    if (!isFirst && isUnchanged && event.line && this.framesLeft > 0 && isNothing(report)) this.noteFrame(event.line, object);
     // Clients read one data line per event, so several are serialized as one.
-    const bytes = chunk !== object || data.includes("\n") ? formatSseEvent(JSON.stringify(chunk)) : event.bytes;
+    const bytes = !isUnchanged || data.includes("\n") ? formatSseEvent(JSON.stringify(chunk)) : event.bytes;
     batch.push({ object: chunk, bytes, usage, report: usage === null ? undefined : report });
     return false;
   }

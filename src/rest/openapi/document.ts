@@ -342,6 +342,36 @@ function describe({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonS
   if (zodSchema._zod.def.type === "date") Object.assign(jsonSchema, { type: "string", format: "date-time" });
   const unit = unitOf(zodSchema);
   if (unit !== undefined) jsonSchema.description ??= `In ${unit}.`;
+  joinPatterns(jsonSchema);
+  stateBound(jsonSchema);
+}
+
+/** Some generators (ogen) read one pattern of a text: one that wants some character is joined with one that excludes characters. */
+function joinPatterns(schema: Json): void {
+  const { pattern, allOf } = schema;
+  if (typeof pattern !== "string" || !Array.isArray(allOf)) return;
+  const [other] = allOf as Json[];
+  const patterns = [pattern, String(other?.pattern)];
+  const wanted = patterns.map((each) => (each === "\\S" ? "\\s" : WANTS.exec(each)?.[1])).find((found) => found !== undefined);
+  const excluded = patterns.map((each) => EXCLUDES.exec(each)?.[1]).find((found) => found !== undefined);
+  if (allOf.length !== 1 || wanted === undefined || excluded === undefined) throw new Error(`No one pattern for ${patterns.join(" and ")}`);
+  schema.pattern = `^[${wanted}]*[^${excluded}${wanted}][^${excluded}]*$`;
+  delete schema.allOf;
+}
+
+/** `[^...]`: a character that is not one of these. */
+const WANTS = /^\[\^([^\]]{1,200})\]$/;
+/** `^[^...]*$`: none of these. */
+const EXCLUDES = /^\^\[\^([^\]]{1,200})\]\*\$$/;
+
+/** The same generators take an excluded bound for the flag that it was in OpenAPI 3.0. */
+function stateBound(schema: Json): void {
+  const { exclusiveMinimum: bound } = schema;
+  if (typeof bound !== "number") return;
+  delete schema.exclusiveMinimum;
+  schema.minimum = bound;
+  const unit = typeof schema.description === "string" ? `${schema.description} ` : "";
+  schema.description = `${unit}Above ${bound}.`;
 }
 
 // Headers of generations. `headers.ts` of the REST face sets them.

@@ -27,6 +27,7 @@ export const dialectEntry = z.strictObject({
   thoughts: z.enum(THOUGHT_PLACES).optional(),
   thoughtDetails: z.boolean().optional(),
   needsThoughts: z.boolean().optional(),
+  needsSignatures: z.boolean().optional(),
   outputCap: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
   streamOptions: z.boolean().optional(),
   content: z.enum(["parts", "text"]).optional(),

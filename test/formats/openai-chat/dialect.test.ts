@@ -200,4 +200,40 @@ describe("a body in a dialect", () => {
       if (id !== "openai") expect(dialectOf("127.0.0.1", id), id).toBe(dialectOf(new URL(baseUrl).hostname));
     }
   });
+
+  describe("of Google's OpenAI address", () => {
+    const google = dialectOf("generativelanguage.googleapis.com");
+    const SKIP = { extra_content: { google: { thought_signature: "skip_thought_signature_validator" } } };
+    const turn = (first: object, ...others: object[]) => ({ role: "assistant", content: null, tool_calls: [first, ...others] });
+    const call = { id: "c1", type: "function", function: { name: "look", arguments: "{}" } };
+
+    it("gives the first call of a turn Google's value where its signature is missing, with a warning", () => {
+      const { message, warnings } = messageIn(turn(call, { ...call, id: "c2" }), google);
+
+      expect(message).toEqual(turn({ ...call, ...SKIP }, { ...call, id: "c2" }));
+      expect(warnings).toEqual([
+        "messages.tool_calls: this model gets its earlier tool calls without their thoughts, because none were sent.",
+      ]);
+    });
+
+    it("keeps a signature", () => {
+      const signed = turn({ ...call, extra_content: { google: { thought_signature: "c2ln" } } });
+
+      expect(messageIn(signed, google)).toEqual({ message: signed, warnings: [] });
+    });
+
+    it("renames the signature of a history from Gemini's own format", () => {
+      const { message, warnings } = messageIn(turn({ ...call, extra_content: { google: { thoughtSignature: "c2ln" } } }), google);
+
+      expect(message).toEqual(turn({ ...call, extra_content: { google: { thought_signature: "c2ln" } } }));
+      expect(warnings).toEqual([]);
+    });
+
+    it.each(["eu-aiplatform.googleapis.com", "europe-west4-aiplatform.googleapis.com", "aiplatform.googleapis.com"])(
+      "is that of %s",
+      (host) => {
+        expect(messageIn(turn(call), dialectOf(host)).message).toEqual(turn({ ...call, ...SKIP }));
+      },
+    );
+  });
 });
