@@ -11,6 +11,7 @@ export const ERROR_CODES = [
   "KEY_BUDGET_EXHAUSTED",
   "MAX_COST_EXCEEDED",
   "FORBIDDEN",
+  "ACCOUNT_SUSPENDED",
   "NOT_FOUND",
   "METHOD_NOT_ALLOWED",
   "CONFLICT",
@@ -98,6 +99,19 @@ export function credentialRefused(message: string): AppError {
 /** Only for credits/refusals.ts, which explains costs. */
 export function insufficientBalance(message: string): AppError {
   return new AppError("INSUFFICIENT_BALANCE", message);
+}
+
+/** Of every credential of a suspended account. */
+export function accountSuspended(): AppError {
+  return new AppError(
+    "ACCOUNT_SUSPENDED",
+    "This account is suspended: its keys and sessions are refused. Ask the operator of this gateway to restore it.",
+  );
+}
+
+/** True for a refusal of the credential itself, by which open connections end. */
+export function isCredentialEnded(error: unknown): error is AppError {
+  return error instanceof AppError && (error.code === "UNAUTHORIZED" || error.code === "ACCOUNT_SUSPENDED");
 }
 
 export function permissionDenied(message: string): AppError {

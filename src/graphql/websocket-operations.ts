@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLFormattedError, getOperationAST } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
-import { AppError, serviceUnavailable } from "../errors.js";
+import { AppError, isCredentialEnded, serviceUnavailable } from "../errors.js";
 import { TURN_BYTES } from "../http/body.js";
 import { authenticate, HttpRequestContext } from "../http/context.js";
 import { statusOfNote } from "../http/errors.js";
@@ -79,7 +79,7 @@ export class SocketOperations {
       const reported = toPublicError(error, source);
       if (this.#running.get(payload) === operation) this.finish(payload);
       else this.reportEnd(operation);
-      if (error instanceof AppError && error.code === "UNAUTHORIZED") this.onKeyRefused(error);
+      if (isCredentialEnded(error)) this.onKeyRefused(error);
       return [reported];
     }
   }

@@ -77,6 +77,7 @@ function sendOAuthError(exchange: Exchange, error: unknown, refusedAs?: (param: 
 function nameOf(error: AppError, refusedAs?: (param: string | undefined) => OAuthErrorName): string {
   if (error instanceof OAuthError) return error.error;
   if (refusedAs && error.code === "BAD_REQUEST") return refusedAs(error.param);
+  if (error.code === "ACCOUNT_SUSPENDED") return "access_denied";
   const status = statusOf(error.code);
   if (status === 429 || status === 503) return "temporarily_unavailable";
   return status >= 500 ? "server_error" : "invalid_request";

@@ -9,13 +9,10 @@ import { RateLimits } from "./access/rate-limits.js";
 import { AccountDeletions } from "./account-data/deletion.js";
 import { AccountErasure } from "./account-data/erasure.js";
 import { AccountExports } from "./account-data/export.js";
-import { AccountAdministration } from "./accounts/account-administration.js";
 import { Accounts } from "./accounts/accounts.js";
-import { CreditGrants } from "./accounts/credit-grants.js";
 import { LiveAccount } from "./accounts/live.js";
 import { LiveApiKeys } from "./accounts/live-api-keys.js";
 import { Profiles, UserInfo } from "./accounts/profiles.js";
-import { RefusedSettlements } from "./accounts/refused-settlements.js";
 import { AgentRuns } from "./agents/agent-runs.js";
 import { AgentSync } from "./agents/agent-sync.js";
 import { Agents } from "./agents/agents.js";
@@ -45,6 +42,7 @@ import { CommunityModelProbe } from "./community-models/probe.js";
 import { CommunityModelRepository } from "./community-models/repository.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
 import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
+import { createOperatorServices } from "./composition/operator-services.js";
 import { payerOf } from "./credits/charge-request.js";
 import { Credits } from "./credits/credits.js";
 import { OutputEstimates } from "./credits/output-estimates.js";
@@ -81,6 +79,7 @@ import { Moderations } from "./generation/moderations.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
+import { SuspensionWatch } from "./generation/suspension-watch.js";
 import type { Upstreams } from "./generation/upstreams.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
@@ -128,7 +127,7 @@ export function createServices(
   addresses: () => Addresses,
   loopback: LoopbackClient,
 ) {
-  const { catalog, database, events, processId, ledger, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
+  const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
   const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
@@ -174,6 +173,7 @@ export function createServices(
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers, settings.contentCacheTimes);
   const running = new RunningGenerations();
+  new SuspensionWatch(database, running, log, events);
   const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
   const agentRuns = new AgentRuns();
   const { unknownWords } = infrastructure;
@@ -291,11 +291,9 @@ export function createServices(
   const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {
     access,
-    accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
+    ...createOperatorServices({ infrastructure, settings, clock, accounts }),
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database),
-    creditGrants: new CreditGrants(database, accounts),
-    refusedSettlements: new RefusedSettlements(settler.refused, settings.worker),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
     agentSync: new AgentSync({ database, repositories, events, clock }),

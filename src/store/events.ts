@@ -11,6 +11,8 @@ export interface EventChannels {
   "api-key-changed": { readonly accountId: string; readonly apiKeyId: string; readonly change: string };
   /** A session ended: caches drop it. */
   "session-changed": { readonly accountId: string; readonly sessionId: string };
+  /** An account was suspended or restored: each process ends its generations, or takes new ones. */
+  "account-suspension-changed": { readonly accountId: string; readonly isSuspended: boolean };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
   /** A bucket or its holds changed. */

@@ -151,6 +151,11 @@ export interface LedgerOutcome extends Available {
   readonly isLeaseLost?: true;
 }
 
+/** Runs statements in a transaction that also writes other rows. */
+export interface TransactionQueries {
+  $queryRawUnsafe<Rows>(text: string, ...values: unknown[]): PromiseLike<Rows>;
+}
+
 export interface Grant {
   /** Makes the grant idempotent. */
   readonly id: string;
@@ -214,12 +219,14 @@ export interface LeaseLedger {
 export interface Ledger {
   /** One transaction. Outcomes are in the order of the operations; ids must not repeat in a batch. */
   flush(operations: readonly LedgerOperation[]): Promise<readonly LedgerOutcome[]>;
-  /** True when it was added now, false when it existed. */
-  grant(grant: Grant): Promise<boolean>;
+  /** True when it was added now, false when it existed. `within`: a transaction of the caller's. */
+  grant(grant: Grant, within?: TransactionQueries): Promise<boolean>;
+  /** Returns the amount that was taken, at most the available credits; the first amount for a repeated id. */
+  withdraw(withdrawal: Grant, within: TransactionQueries): Promise<bigint>;
   /** Sets the tier bucket when its boundary has passed; once per boundary across processes. */
   refill(refill: TierRefill): Promise<TierOutcome>;
   /** Fills the bucket up to the new tier's amount at once; more than that stays until the next boundary. */
-  setTier(change: TierChange): Promise<TierOutcome>;
+  setTier(change: TierChange, within?: TransactionQueries): Promise<TierOutcome>;
   readonly leases: LeaseLedger;
 }
 

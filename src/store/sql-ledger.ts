@@ -14,6 +14,7 @@ import {
   type LedgerRecord,
   type MoveOperation,
   type TierOutcome,
+  type TransactionQueries,
 } from "./ledger.js";
 import { NO_QUANTITIES, quantities, queryWithin, quote, toArray } from "./ledger-statement.js";
 import { createLeaseLedger, isLeasedSettlement, type LeasedSettlement, mostOf, type Unspent } from "./sql-leases.js";
@@ -45,8 +46,11 @@ const REFILL_TEXT = "SELECT * FROM credit_refill($1::uuid, $2::uuid, $3::text, $
 const SET_TIER_TEXT = "SELECT * FROM credit_set_tier($1::uuid, $2::uuid, $3::text, $4::bigint, $5::timestamptz)";
 
 export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
-  const changeTier = async (text: string, values: readonly unknown[]): Promise<TierOutcome> => {
-    const [row] = await queryWithin<TierRow>(pool, { text, values: [...values] }, options);
+  const query = <Row extends object>(text: string, values: readonly unknown[], within?: TransactionQueries): PromiseLike<readonly Row[]> =>
+    within ? within.$queryRawUnsafe<Row[]>(text, ...values) : queryWithin<Row>(pool, { text, values: [...values] }, options);
+
+  const changeTier = async (text: string, values: readonly unknown[], within?: TransactionQueries): Promise<TierOutcome> => {
+    const [row] = await query<TierRow>(text, values, within);
     if (!row) throw new Error("The ledger answered nothing");
     const { outcome, change, tier, resets_at: resetsAt, available } = row;
     return { outcome, change: BigInt(change), tier, resetsAt, available: BigInt(available) };
@@ -99,17 +103,22 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       });
     },
     leases,
-    async grant({ id, accountId, bucket, amount, note }) {
+    async grant({ id, accountId, bucket, amount, note }, within) {
       const text = `SELECT credit_grant($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS granted`;
       const values = [id, accountId, bucket, amount.toString(), note];
-      const [row] = await queryWithin<{ granted: boolean }>(pool, { text, values }, options);
+      const [row] = await query<{ granted: boolean }>(text, values, within);
       return row?.granted ?? false;
+    },
+    async withdraw({ id, accountId, bucket, amount, note }, within) {
+      const text = `SELECT credit_withdraw($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS taken`;
+      const [row] = await query<{ taken: bigint }>(text, [id, accountId, bucket, amount.toString(), note], within);
+      return BigInt(row?.taken ?? 0n);
     },
     refill({ id, accountId, tier, amount, asOf, nextReset }) {
       return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
     },
-    setTier({ id, accountId, tier, amount, nextReset }) {
-      return changeTier(SET_TIER_TEXT, [id, accountId, tier, amount.toString(), nextReset?.toISOString() ?? null]);
+    setTier({ id, accountId, tier, amount, nextReset }, within) {
+      return changeTier(SET_TIER_TEXT, [id, accountId, tier, amount.toString(), nextReset?.toISOString() ?? null], within);
     },
   };
 }

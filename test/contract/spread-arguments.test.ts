@@ -10,6 +10,7 @@ const BOUNDED: Readonly<Record<string, string>> = {
   "src/graphql/types/usage-lists.ts: toSummaryQuery(...args)": "a tuple: the arguments of the field",
   "src/services/accounts/accounts.ts: toBalance(...(await this.loadMoney(caller.accountId)))": "a tuple",
   "src/services/accounts/accounts.ts: toBalance(...(await this.loadMoney(accountId)))": "a tuple",
+  "src/store/sql-ledger.ts: within.$queryRawUnsafe(...values)": "the values of one statement of ours",
   "src/store/counters/redis.ts: this.redis.sluiceTake(...amounts)": "a tuple of three",
   "dashboard/src/pages/usage/list.ts: this.rows.unshift(...this.waiting)": "WAITING_MAX rows, a thousand",
 };

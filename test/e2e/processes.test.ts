@@ -11,10 +11,11 @@ import { eventually } from "../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { type FaultProxy, startFaultProxy } from "../support/fault-proxy.js";
 import { findBrokenInvariants } from "../support/invariants.js";
-import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
+import { chatChunk, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { isRedisInstalled, REDIS_ABSENT, startRedis, type TestRedis } from "../support/redis.js";
 import { createPostgresDatabase, createTestPool, type SuiteDatabase } from "../support/suite-server.js";
+import { sse } from "../support/upstream-replies.js";
 
 import { databaseOf } from "./money.js";
 
@@ -133,6 +134,21 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
 
     await expect.poll(() => statuses(b), { interval: 20 }).toEqual([401, 401]);
     expect(await statuses(a)).toEqual([401, 401]);
+  });
+
+  it.skipIf(!isInstalled)("both refuse an account that one of them has suspended, and end its streams", async () => {
+    const { accountId, key } = await createAccount(a, pool, "suspended", CREDIT);
+    upstream.replyNext(sse([chatChunk({ role: "assistant", content: "" }), chatChunk({ content: " alpha" })], { end: "hang" }));
+    const streams = await chat(b, key, { model: "acme/chat", stream: true });
+    expect([await statusOf(a, key), await statusOf(b, key)]).toEqual([200, 200]);
+
+    const query = "mutation ($input: SuspendAccountInput!) { suspendAccount(input: $input) { account { id } } }";
+    const body = JSON.stringify({ query, variables: { input: { accountId, reason: "A leaver." } } });
+    expect(await (await request(a, OWNER_KEY, "/graphql", { method: "POST", body })).json()).not.toHaveProperty("errors");
+
+    expect(await streams.text()).toContain("ACCOUNT_SUSPENDED");
+    await expect.poll(() => statusOf(b, key), { interval: 20 }).toBe(403);
+    expect(await statusOf(a, key)).toBe(403);
   });
 
   it.skipIf(!isInstalled)("show a generation of one, and the balance after it, to subscribers of the other", async () => {

@@ -5,6 +5,9 @@ import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { REALTIME_SESSIONS_PER_KEY_MAX } from "../../src/limits.js";
 import type { RealtimeTimes } from "../../src/services/generation/realtime/run.js";
+import { booksWith, CREDIT, createPayer } from "../e2e/money.js";
+import { execute, ok } from "../graphql/client.js";
+import { SuspendAccountDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -263,6 +266,22 @@ describe("a session", () => {
     expect(await caller.closed).toEqual({ code: 1008, reason: "UNAUTHORIZED" });
     await far.closed;
     expect(await usageOf(id)).toMatchObject({ cost_usd: COST });
+  });
+
+  it("is ended when its account is suspended", async () => {
+    const payer = await createPayer(app, { pack: 10n * CREDIT });
+    const { caller, far } = await open(MODEL, { key: payer.key });
+    far.sendDone(USAGE);
+    await caller.next("response.done");
+
+    const input = { accountId: payer.accountId, reason: "A leaver." };
+    ok(await execute(app, SuspendAccountDocument, { input }));
+
+    expect(await caller.next("error")).toMatchObject({ error: { code: "ACCOUNT_SUSPENDED" } });
+    expect(await caller.closed).toEqual({ code: 1008, reason: "ACCOUNT_SUSPENDED" });
+    await far.closed;
+    const { rows } = await booksWith(app, payer, 1);
+    expect(rows).toMatchObject([{ costNanocredits: 1_395_000n }]);
   });
 
   it("is ended when it is silent for too long, and when it lasts too long", async () => {

@@ -38,6 +38,7 @@ export const DOMAINS: readonly string[] = [
   "catalog",
   "safety",
   "access",
+  "audit",
   "credits",
   "usage",
   "api-keys",

@@ -32,9 +32,10 @@ export function steer(real: Ledger): SteeredLedger {
     batches,
     takes,
     concurrencyMax: () => concurrencyMax,
-    grant: (grant) => real.grant(grant),
+    grant: (grant, within) => real.grant(grant, within),
+    withdraw: (withdrawal, within) => real.withdraw(withdrawal, within),
     refill: (refill) => real.refill(refill),
-    setTier: (change) => real.setTier(change),
+    setTier: (change, within) => real.setTier(change, within),
     leases: {
       ...real.leases,
       take: (request) => {

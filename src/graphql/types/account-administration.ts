@@ -37,6 +37,7 @@ const AccountFilter = builder.inputType("AccountFilter", {
     tiers: t.stringList({ description: "Accounts with one of these tiers, named as in the configuration." }),
     isOperator: t.boolean({ description: "True: operators of this gateway. False: all other accounts." }),
     isPublisher: t.boolean({ description: "True: accounts that may publish, operators included. False: all other accounts." }),
+    isSuspended: t.boolean({ description: "True: suspended accounts. False: all other accounts." }),
   }),
 });
 
@@ -84,11 +85,11 @@ const GrantCreditsInput = builder.inputType("GrantCreditsInput", {
   }),
 });
 
-interface ManagedAccount {
+export interface ManagedAccount {
   readonly account: SelectedAccount;
 }
 
-function accountPayload<Managed extends ManagedAccount>(name: string, description: string) {
+export function accountPayload<Managed extends ManagedAccount>(name: string, description: string) {
   return builder.objectRef<Managed>(name).implement({
     description,
     fields: (t) => ({
@@ -102,7 +103,7 @@ function accountPayload<Managed extends ManagedAccount>(name: string, descriptio
 }
 
 /** Loads the selected fields of an account after a mutation changed it. */
-async function managed(ctx: GraphQLContext, info: GraphQLResolveInfo, accountId: string): Promise<ManagedAccount> {
+export async function managed(ctx: GraphQLContext, info: GraphQLResolveInfo, accountId: string): Promise<ManagedAccount> {
   return { account: await ctx.services.accounts.get(ctx, accountId, selectionOf(ctx, info, ["account"])) };
 }
 
@@ -237,7 +238,7 @@ builder.mutationField("setOperator", (t) =>
   }),
 );
 
-function withAccountId<Input extends { readonly accountId: string }>(input: Input): Input {
+export function withAccountId<Input extends { readonly accountId: string }>(input: Input): Input {
   return { ...input, accountId: readId(input.accountId, "Account", "accountId") };
 }
 

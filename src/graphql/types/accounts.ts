@@ -45,6 +45,19 @@ export const Account = builder.prismaObject("Account", {
       select: { isPublisher: true, isOperator: true },
       resolve: ({ isPublisher, isOperator }) => isPublisher || isOperator,
     }),
+    suspendedAt: t.field({
+      type: "DateTime",
+      nullable: true,
+      description: "When the account was suspended. Null when it is not. Permission PROFILE.",
+      select: { suspendedAt: true },
+      resolve: ({ id, suspendedAt }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", suspendedAt),
+    }),
+    suspensionReason: t.string({
+      nullable: true,
+      description: "The operator's reason for the suspension. Null when the account is not suspended. Permission PROFILE.",
+      select: { suspensionReason: true },
+      resolve: ({ id, suspensionReason }, _args, ctx) => ctx.services.accounts.viewable(ctx, id, "profile", suspensionReason),
+    }),
     name: t.string({
       nullable: true,
       description: "The display name of the owner. Permission PROFILE.",

@@ -56,6 +56,7 @@ const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
     KEY_BUDGET_EXHAUSTED: { description: "The key's budget was exhausted." },
     MAX_COST_EXCEEDED: { description: "The cost would have exceeded the request's limit." },
     FORBIDDEN: { description: "The caller lacked permission." },
+    ACCOUNT_SUSPENDED: { description: "The account was suspended." },
     NOT_FOUND: { description: "A resource that the request refers to was not found." },
     METHOD_NOT_ALLOWED: { description: "The method is not supported there." },
     CONFLICT: { description: "The request conflicted with another one in progress." },

@@ -77,11 +77,14 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
   "BAD_REQUEST",
   "UNAUTHORIZED",
   "FORBIDDEN",
+  "ACCOUNT_SUSPENDED",
   "INSUFFICIENT_BALANCE",
   "CONFLICT",
   "NOT_FOUND",
   "RATE_LIMITED",
 ]);
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
 
 export function createPageEndpoint(settings: PageSettings): PageEndpoint {
   return ({ operation = { id: null }, form, query, isSignedIn = false, hasForms = true, handler, onRefused }) => {
@@ -89,7 +92,11 @@ export function createPageEndpoint(settings: PageSettings): PageEndpoint {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
-        const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress);
+        const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress).catch((error: unknown) => {
+          // Another person may sign in with the same browser.
+          if (isSignedIn || !(error instanceof AppError) || error.code !== "ACCOUNT_SUSPENDED") throw error;
+          return ANONYMOUS;
+        });
         const session = caller.kind === "session" ? caller : null;
         const ctx = new HttpRequestContext(caller, exchange, clientAddress);
         if (isSignedIn && !session) return await sendPageAnswer(exchange, toSignIn(exchange));

@@ -40,7 +40,7 @@ export interface CookieReader {
 }
 
 export interface SessionFinder {
-  /** Null for a token that is not good. */
+  /** Null for a token that is not good. Rejects with ACCOUNT_SUSPENDED. */
   find(token: string): Promise<SessionCaller | null>;
 }
 
@@ -56,7 +56,8 @@ export class Access {
 
   /**
    * Finds the caller of the key or, without one, of the session cookie of `request`. Synchronous when cached, else a promise. Throws or
-   * rejects with UNAUTHORIZED for a bad key, and with RATE_LIMITED after too many of either. A bad session is an anonymous caller.
+   * rejects with UNAUTHORIZED for a bad key, with ACCOUNT_SUSPENDED, and with RATE_LIMITED after too many bad ones. A bad session is an
+   * anonymous caller.
    */
   authenticate(key: string | null, clientAddress: string, request?: BrowserRequest): Caller | Promise<Caller> {
     const token = key === null && request ? this.cookie.tokenOf(request) : null;

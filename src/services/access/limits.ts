@@ -11,3 +11,5 @@ export const HOURLY_HOLD_MORE_MS = 60_000;
 /** Unspecified: WebSockets and SSE subscriptions; room for a fleet of servers that share a key or an address. */
 export const LIVE_CONNECTIONS_PER_KEY_MAX = 100;
 export const LIVE_CONNECTIONS_PER_ADDRESS_MAX = 100;
+/** Unspecified: accounts that a process remembers as suspended, for callers that it authenticated just before. */
+export const SUSPENDED_ACCOUNTS_MAX = 10_000;

@@ -3,7 +3,7 @@
  * is announced, and at intervals in case the event was missed.
  */
 import type { Caller } from "../../context.js";
-import { AppError, unauthenticated } from "../../errors.js";
+import { type AppError, isCredentialEnded, unauthenticated } from "../../errors.js";
 import { LIVE_KEY_CHECK_MS } from "../../limits.js";
 import type { KeyAuthenticator, SessionFinder } from "./access.js";
 
@@ -66,7 +66,7 @@ function watch(isGood: () => unknown, listen: (check: () => void) => () => void,
       await isGood();
     } catch (error) {
       // An unavailable database proves nothing about the key.
-      if (isOver || !(error instanceof AppError) || error.code !== "UNAUTHORIZED") return;
+      if (isOver || !isCredentialEnded(error)) return;
       end();
       onRefused(error);
     }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
 import { createId, isUuid } from "../../lib/ids.js";
+import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -10,12 +11,14 @@ import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
+import { recordAct } from "../audit/audit-log.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
-import type { TierRefills, Tiers } from "../credits/tiers.js";
+import type { Commit, TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { STANDING } from "./accounts.js";
 import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
+import { countOtherOperators } from "./operators.js";
 
 /** Columns that decide whether a refill is due and the balance after it, so that a list can show that balance. */
 const LISTED = { ...STANDING, tierNanocredits: true, tierHeldNanocredits: true } as const;
@@ -50,6 +53,7 @@ export const accountSearch = z.object({
       tiers: z.array(storableText.min(1).max(TIER_NAME_CHARS_MAX)).max(ACCOUNT_FILTER_TIERS_MAX).nullish(),
       isOperator: z.boolean().nullish(),
       isPublisher: z.boolean().nullish(),
+      isSuspended: z.boolean().nullish(),
     })
     .nullish(),
 });
@@ -86,7 +90,13 @@ export class AccountAdministration {
     const { accountId, bucket, credits, note, grantId } = input;
     // A due refill comes first: it sets the bucket, and would remove credits granted before it.
     await this.load(accountId);
-    await this.ledger.grant({ id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null });
+    const grant = { id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null };
+    await this.database.prisma.$transaction(async (transaction) => {
+      // A repeated grant changes nothing, so that it is no act.
+      if (!(await this.ledger.grant(grant, transaction))) return;
+      const after = { bucket, credits: formatNanocredits(credits) };
+      await recordAct(transaction, ctx, { act: "grant_credits", accountId, objectId: grant.id, after, reason: grant.note });
+    });
     // A lease may have been drawn from other buckets than the next one will be.
     await this.leases.recall(accountId);
     this.events.publish("balance-changed", { accountId });
@@ -97,14 +107,24 @@ export class AccountAdministration {
     requireOperator(ctx);
     if (tier !== null) this.tiers.assertKnown(tier);
     const before = await this.load(accountId);
-    if (!(await this.refills.setTier(before, tier))) throw notFound("account");
+    const commit: Commit = (change) =>
+      this.database.prisma.$transaction(async (transaction) => {
+        const outcome = await change(transaction);
+        await recordAct(transaction, ctx, { act: "set_tier", accountId, before: { tier: before.tier }, after: { tier } });
+        return outcome;
+      });
+    if (!(await this.refills.setTier(before, tier, commit))) throw notFound("account");
     ctx.log.info({ accountId, tier, previousTier: before.tier }, "an operator set a tier");
   }
 
   async setPublisher(ctx: RequestContext, { accountId, isPublisher }: SetPublisherInput): Promise<void> {
     requireOperator(ctx);
-    await this.load(accountId);
-    await this.database.prisma.account.update({ where: { id: accountId }, data: { isPublisher } });
+    const before = await this.load(accountId);
+    await this.database.prisma.$transaction(async (transaction) => {
+      await transaction.account.update({ where: { id: accountId }, data: { isPublisher } });
+      const facts = { before: { isPublisher: before.isPublisher }, after: { isPublisher } };
+      await recordAct(transaction, ctx, { act: "set_publisher", accountId, ...facts });
+    });
     ctx.log.info({ accountId, isPublisher }, "an operator said who may publish");
   }
 
@@ -114,14 +134,14 @@ export class AccountAdministration {
    */
   async setOperator(ctx: RequestContext, { accountId, isOperator }: SetOperatorInput): Promise<void> {
     requireOperator(ctx);
-    await this.load(accountId);
+    const before = await this.load(accountId);
     const { keys, sessions } = await this.database.prisma.$transaction(async (transaction) => {
-      // Two operators who remove each other at the same time wait here, so that one of them stays.
-      await transaction.$queryRaw`SELECT id FROM account WHERE is_operator ORDER BY id FOR UPDATE`;
-      const others = await transaction.account.count({ where: { isOperator: true, deletion: null, NOT: { id: accountId } } });
+      const others = await countOtherOperators(transaction, accountId);
       if (!isOperator && others === 0) throw conflict("This is the last operator: make another account one first.");
       const held = { where: { accountId }, select: { id: true } } as const;
       await transaction.account.update({ where: { id: accountId }, data: { isOperator } });
+      const facts = { before: { isOperator: before.isOperator }, after: { isOperator } };
+      await recordAct(transaction, ctx, { act: "set_operator", accountId, ...facts });
       return { keys: await transaction.apiKey.findMany(held), sessions: await transaction.session.findMany(held) };
     });
     for (const { id } of keys) this.events.publish("api-key-changed", { accountId, apiKeyId: id, change: "updated" });
@@ -143,11 +163,12 @@ export class AccountAdministration {
 }
 
 function whereOf({ search, filter }: AccountSearch): Prisma.AccountWhereInput[] {
-  const { tiers, isOperator, isPublisher } = filter ?? {};
+  const { tiers, isOperator, isPublisher, isSuspended } = filter ?? {};
   return [
     ...(search ? [{ OR: matchesOf(search) }] : []),
     ...(tiers ? [{ tier: { in: tiers } }] : []),
     ...(typeof isOperator === "boolean" ? [{ isOperator }] : []),
+    ...(typeof isSuspended === "boolean" ? [{ suspendedAt: isSuspended ? { not: null } : null }] : []),
     // Operators may publish too.
     ...(typeof isPublisher === "boolean"
       ? [isPublisher ? { OR: [{ isPublisher }, { isOperator: true }] } : { isPublisher, isOperator: false }]

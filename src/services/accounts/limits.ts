@@ -14,3 +14,5 @@ export const PROFILE_NAME_CHARS_MAX = 120;
 export const PROFILE_IMAGE_CHARS_MAX = 2_048;
 /** Unspecified: GitHub's own bound. */
 export const HANDLE_CHARS_MAX = 39;
+/** Unspecified: an operator's reason. */
+export const SUSPENSION_REASON_CHARS_MAX = 500;

@@ -6,7 +6,7 @@ import { StartError } from "../../lib/start-error.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Ledger } from "../../store/ledger.js";
 
-const OWNER_HANDLE = "owner";
+export const OWNER_HANDLE = "owner";
 const ALL_PERMISSIONS = ["profile", "balance", "usage", "keys"];
 
 export interface OwnerOptions {

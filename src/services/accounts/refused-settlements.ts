@@ -1,7 +1,9 @@
 /** Charges that the database refuses: how operators list and retry them. */
 import { z } from "zod";
 import type { RequestContext } from "../../context.js";
+import type { Database } from "../../store/database.js";
 import { requireOperator } from "../access/permissions.js";
+import { recordAct } from "../audit/audit-log.js";
 import type { RefusedSettlements as Kept } from "../credits/refused-settlements.js";
 import { REFUSED_SETTLEMENTS_SHOWN_MAX } from "./limits.js";
 
@@ -44,6 +46,7 @@ export class RefusedSettlements {
   /** `keepers` is null for a gateway of one process. */
   constructor(
     private readonly kept: Kept,
+    private readonly database: Pick<Database, "prisma">,
     private readonly keepers: Keepers | null = null,
   ) {
     keepers?.answer(SHOW_QUESTION, async () => this.showOwn());
@@ -58,6 +61,8 @@ export class RefusedSettlements {
   /** Retries the settlements, and returns those that the database still refuses. */
   async retry(ctx: RequestContext, { ids }: RetryRefusedSettlementsInput): Promise<RefusedSettlementsShown> {
     requireOperator(ctx);
+    // A retry changes other processes too, so that it cannot be in the transaction of its row.
+    await recordAct(this.database.prisma, ctx, { act: "retry_settlements", ...(ids && { after: { ids } }) });
     const wanted = ids ? new Set(ids) : null;
     return this.keepers ? this.ask(this.keepers, RETRY_QUESTION, wanted) : this.retryOwn(wanted);
   }

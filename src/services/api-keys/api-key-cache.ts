@@ -5,7 +5,7 @@
  */
 import { hash as digest } from "node:crypto";
 import type { Caller, KeyCaller, SessionCaller } from "../../context.js";
-import { credentialRefused } from "../../errors.js";
+import { accountSuspended, credentialRefused } from "../../errors.js";
 import { isRunToken, isWellFormedApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS } from "../../limits.js";
@@ -32,15 +32,20 @@ interface RevokedKey {
   readonly apiKeyId: string;
   readonly revocation: string;
 }
+/** A key of a suspended account. */
+interface SuspendedKey {
+  readonly kind: "suspended";
+  readonly apiKeyId: string;
+}
 /** A key and its digest, kept for the next request on the same connection. */
 interface DigestedKey {
   readonly key: string;
   readonly digest: string;
 }
-type CacheEntry = GoodKey | RevokedKey | typeof UNKNOWN;
+type CacheEntry = GoodKey | RevokedKey | SuspendedKey | typeof UNKNOWN;
 type Which = { readonly hash: Uint8Array<ArrayBuffer> } | { readonly id: string };
 
-/** Finds the caller of an agent's run token. Throws or rejects with UNAUTHORIZED for one that is not good. */
+/** Finds the caller of an agent's run token. Throws or rejects with UNAUTHORIZED or ACCOUNT_SUSPENDED for one that is not good. */
 export interface RunTokenResolver {
   resolve(token: string): KeyCaller | SessionCaller | Promise<KeyCaller | SessionCaller>;
 }
@@ -80,7 +85,7 @@ export class ApiKeyCache {
 
   /**
    * Finds the caller of a key or run token; null is an anonymous caller. Synchronous when cached, else a promise. Throws or rejects with
-   * UNAUTHORIZED, which says whether the key is mistyped, unknown, expired or revoked.
+   * UNAUTHORIZED, which says whether the key is mistyped, unknown, expired or revoked, or with ACCOUNT_SUSPENDED.
    */
   authenticate(key: string | null, connection?: object): Caller | Promise<Caller> {
     if (key === null) return ANONYMOUS;
@@ -113,6 +118,7 @@ export class ApiKeyCache {
   private admit(entry: CacheEntry): KeyCaller {
     if (entry === UNKNOWN) throw unknownKey();
     if (entry.kind === "revoked") throw credentialRefused(entry.revocation);
+    if (entry.kind === "suspended") throw accountSuspended();
     const { caller } = entry;
     if (caller.expiresAt !== null && caller.expiresAt <= this.clock.now()) throw credentialRefused(entry.expiry);
     return caller;
@@ -121,7 +127,7 @@ export class ApiKeyCache {
   private async load(which: Which): Promise<CacheEntry> {
     const row = await this.database.prisma.apiKey.findUnique({
       where: which,
-      include: { account: { select: { id: true, isOperator: true, tier: true, tierResetsAt: true } } },
+      include: { account: { select: { id: true, isOperator: true, suspendedAt: true, tier: true, tierResetsAt: true } } },
     });
     if (!row) return UNKNOWN;
     const ancestors = await ancestorsOf(this.database.prisma, [row]);
@@ -129,6 +135,7 @@ export class ApiKeyCache {
     if (worth.isRevoked) {
       return { kind: "revoked", apiKeyId: row.id, revocation: describeRevocation(row, ancestors.get(row.id) ?? []) };
     }
+    if (row.account.suspendedAt !== null) return { kind: "suspended", apiKeyId: row.id };
     this.learnTier(row.account);
     const caller: KeyCaller = {
       kind: "key",

@@ -4,7 +4,7 @@
  * look-up, so narrowing or revoking a key applies to its descendants. `credit_flush` draws on the budgets.
  */
 import type { AccountPermission } from "../../context.js";
-import { credentialRefused, notFound } from "../../errors.js";
+import { accountSuspended, credentialRefused, notFound } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
 import type { DatabaseClient } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
@@ -116,13 +116,15 @@ function present(row: KeyRow | undefined): KeyRow {
 
 /**
  * Locks the account, so that its keys change one at a time: a tree that was read does not change before the write. The ledger also locks
- * accounts before keys. Rejects with UNAUTHORIZED for an account that was deleted meanwhile.
+ * accounts before keys. Rejects with UNAUTHORIZED or ACCOUNT_SUSPENDED for an account that was deleted or suspended meanwhile.
  */
 export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
   await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
-  const [folded] = await writer.$queryRaw<{ isDeleted: boolean }[]>`
-    SELECT credit_fold(ARRAY[${accountId}::uuid]), EXISTS (SELECT FROM account_deletion WHERE account_id = ${accountId}::uuid) AS "isDeleted"`;
+  const [folded] = await writer.$queryRaw<{ isDeleted: boolean; isSuspended: boolean }[]>`
+    SELECT credit_fold(ARRAY[${accountId}::uuid]), EXISTS (SELECT FROM account_deletion WHERE account_id = ${accountId}::uuid) AS "isDeleted",
+      EXISTS (SELECT FROM account WHERE id = ${accountId}::uuid AND suspended_at IS NOT NULL) AS "isSuspended"`;
   if (folded?.isDeleted) throw credentialRefused("This account has been deleted.");
+  if (folded?.isSuspended) throw accountSuspended();
 }
 
 /** Sets the budget so that `remaining` is left, which is budget - spent. It is never below the open holds, which may settle in full. */

@@ -9,7 +9,7 @@ import type { Tier } from "../../lib/settings.js";
 import { TIER_STANDING_CACHE_MS, TIER_STANDINGS_MAX } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import type { Ledger, TierOutcome } from "../../store/ledger.js";
+import type { Ledger, TierOutcome, TransactionQueries } from "../../store/ledger.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Leases } from "./leases.js";
 
@@ -88,6 +88,9 @@ export interface TierBuckets extends TierStanding {
   readonly tierHeldNanocredits: bigint;
 }
 
+/** Runs a change, in a transaction with other rows when it is given one. */
+export type Commit = (change: (within?: TransactionQueries) => Promise<TierOutcome>) => Promise<TierOutcome>;
+
 export interface TierRefillDependencies {
   readonly tiers: Tiers;
   readonly ledger: Ledger;
@@ -143,13 +146,14 @@ export class TierRefills {
     return this.deps.tiers.isRefilled(tier) ? tierResetsAt : null;
   }
 
-  /** False for an unknown account. */
-  async setTier(account: TierStanding, tier: string | null): Promise<boolean> {
+  /** False for an unknown account. `commit` runs the change in a transaction. */
+  async setTier(account: TierStanding, tier: string | null, commit: Commit = (change) => change()): Promise<boolean> {
     // The rest of a past period does not count as balance.
     await this.bringUpToDate(account);
     await this.deps.leases.recall(account.id);
     const gift = this.deps.tiers.giftOf(tier, this.deps.clock.now());
-    const outcome = await this.deps.ledger.setTier({ id: createId(), accountId: account.id, tier, ...gift });
+    const change = { id: createId(), accountId: account.id, tier, ...gift };
+    const outcome = await commit((within) => this.deps.ledger.setTier(change, within));
     this.conclude(account.id, outcome);
     return outcome.outcome !== "missing";
   }

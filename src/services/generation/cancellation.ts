@@ -4,10 +4,13 @@
  * Work that an upstream has accepted is charged (docs/spec/credits.md#callers-who-leave), so a disconnect need not end it: `outlast` sets
  * how long the upstream continues.
  */
+import { LRUCache } from "lru-cache";
 import type { Leaving } from "../../context.js";
-import { type AppError, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
+import { type AppError, accountSuspended, serviceUnavailable, upstreamTimedOut } from "../../errors.js";
 import { type Indexed, IndexedSet } from "../../fast/indexed-set.js";
+import { entriesMax } from "../../lib/bounded.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
+import { SUSPENDED_ACCOUNTS_MAX } from "../access/limits.js";
 
 /** The abort reason after the client disconnected: the answer will not be read. */
 export class CallerGone extends Error {
@@ -27,6 +30,7 @@ export class Cancellation implements CallEnd, Indexed {
   private hasLeft = false;
   private isOver = false;
   private isDisposed = false;
+  private hasBeenSuspended = false;
   private readonly callerSignal: AbortSignal | null;
   private readonly onCallerGone = () => this.leave();
 
@@ -34,6 +38,8 @@ export class Cancellation implements CallEnd, Indexed {
     caller: AbortSignal | Leaving,
     totalMs: number,
     readonly isStreamed = false,
+    /** The account that pays. */
+    readonly accountId = "",
   ) {
     this.timer = setTimeout(endInTime, totalMs, this);
     this.callerSignal = caller instanceof AbortSignal ? caller : null;
@@ -64,6 +70,16 @@ export class Cancellation implements CallEnd, Indexed {
   /** True even if something else ended it before. */
   get isTimeUp(): boolean {
     return this.isOver;
+  }
+
+  /** The account was suspended meanwhile. */
+  get isSuspended(): boolean {
+    return this.hasBeenSuspended;
+  }
+
+  suspend(): void {
+    this.hasBeenSuspended = true;
+    this.abort(accountSuspended());
   }
 
   /** Ends the upstream call for any reader: the process stops. */
@@ -116,6 +132,8 @@ function endInTime(cancellation: Cancellation): void {
  */
 export class RunningGenerations {
   private readonly running = new IndexedSet<Cancellation>();
+  /** Accounts that were suspended while this process ran: a caller may have been authenticated just before. */
+  private readonly suspended = new LRUCache<string, true>(entriesMax(SUSPENDED_ACCOUNTS_MAX));
   private streams = 0;
   private onIdle: (() => void) | null = null;
 
@@ -127,7 +145,12 @@ export class RunningGenerations {
     return this.streams;
   }
 
+  /** Throws ACCOUNT_SUSPENDED. */
   begin(cancellation: Cancellation): void {
+    if (this.suspended.size > 0 && this.suspended.has(cancellation.accountId)) {
+      cancellation.dispose();
+      throw accountSuspended();
+    }
     this.running.add(cancellation);
     if (cancellation.isStreamed) this.streams += 1;
   }
@@ -137,6 +160,23 @@ export class RunningGenerations {
     this.running.delete(cancellation);
     if (cancellation.isStreamed) this.streams -= 1;
     if (this.running.size === 0) this.onIdle?.();
+  }
+
+  /** Ends all generations of the account, and refuses new ones. */
+  suspend(accountId: string): void {
+    this.suspended.set(accountId, true);
+    for (const cancellation of this.running.all()) if (cancellation.accountId === accountId) cancellation.suspend();
+  }
+
+  restore(accountId: string): void {
+    this.suspended.delete(accountId);
+  }
+
+  /** The accounts with generations under way, and those that are refused here. */
+  accountIds(): ReadonlySet<string> {
+    const ids = new Set(this.suspended.keys());
+    for (const { accountId } of this.running.all()) ids.add(accountId);
+    return ids;
   }
 
   async close(patienceMs: number): Promise<void> {

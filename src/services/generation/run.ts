@@ -105,7 +105,7 @@ export class GenerationRun {
     { signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
   ) {
     const { request } = plan;
-    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs, isStreamed);
+    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs, isStreamed, plan.caller.accountId);
     if (plan.limitedAs !== null) this.hourly = deps.admission.hourlyHold(plan, totalMs);
     deps.running.begin(this.cancellation);
   }

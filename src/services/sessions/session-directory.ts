@@ -4,6 +4,7 @@
  */
 import { createHmac, hash as digest } from "node:crypto";
 import type { SessionCaller } from "../../context.js";
+import { accountSuspended } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -11,7 +12,7 @@ import { CredentialCache } from "../access/credential-cache.js";
 import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");
-type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date } | typeof UNKNOWN;
+type CacheEntry = { readonly caller: SessionCaller; readonly expiresAt: Date; readonly isSuspended: boolean } | typeof UNKNOWN;
 type Which = { readonly token: string } | { readonly id: string };
 
 export class SessionDirectory {
@@ -35,7 +36,7 @@ export class SessionDirectory {
     return createHmac("sha256", this.secret).update(token).digest("base64url");
   }
 
-  /** Null for a token that is unknown, expired or revoked. */
+  /** Null for a token that is unknown, expired or revoked. Rejects with ACCOUNT_SUSPENDED. */
   async find(token: string): Promise<SessionCaller | null> {
     const cacheKey = digest("sha256", token, "base64");
     return this.admit(this.cache.get(cacheKey) ?? (await this.cache.lookUp(cacheKey, () => this.load({ token: this.hash(token) }))));
@@ -48,14 +49,16 @@ export class SessionDirectory {
   }
 
   private admit(entry: CacheEntry): SessionCaller | null {
-    return entry === UNKNOWN || entry.expiresAt <= this.clock.now() ? null : entry.caller;
+    if (entry === UNKNOWN || entry.expiresAt <= this.clock.now()) return null;
+    if (entry.isSuspended) throw accountSuspended();
+    return entry.caller;
   }
 
   private async load(which: Which): Promise<CacheEntry> {
     const now = this.clock.now();
     const row = await this.database.prisma.session.findUnique({
       where: which,
-      include: { account: { select: { isOperator: true } } },
+      include: { account: { select: { isOperator: true, suspendedAt: true } } },
     });
     if (!row || row.expiresAt <= now) return UNKNOWN;
     const caller: SessionCaller = {
@@ -64,7 +67,8 @@ export class SessionDirectory {
       isOperator: row.account.isOperator,
       sessionId: row.id,
     };
-    return { caller, expiresAt: await this.renew(row, now) };
+    if (row.account.suspendedAt !== null) return { caller, expiresAt: row.expiresAt, isSuspended: true };
+    return { caller, expiresAt: await this.renew(row, now), isSuspended: false };
   }
 
   /** Extends a session that is used; one that ended meanwhile stays ended. */

@@ -9,13 +9,14 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { type AppError, conflict, invalidInput, permissionDenied, unauthenticated } from "../../errors.js";
+import { type AppError, accountSuspended, conflict, invalidInput, permissionDenied, unauthenticated } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import { admitAnybody, requireOperator, requireSession } from "../access/permissions.js";
 import { PROFILE_NAME_CHARS_MAX } from "../accounts/limits.js";
 import { chooseHandle } from "../accounts/profiles.js";
+import { type AuditWriter, recordAct } from "../audit/audit-log.js";
 import { shownText } from "../requests/input.js";
 import type { SessionCookie } from "./csrf-tokens.js";
 import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "./limits.js";
@@ -123,7 +124,9 @@ export class SignIn {
     requireOperator(ctx);
     const password = randomBytes(MADE_PASSWORD_BYTES).toString("base64url");
     const hash = await this.parts.passwords.hash(password);
-    const accountId = await this.createAccount({ email, name: name || null, password: hash });
+    const accountId = await this.createAccount({ email, name: name || null, password: hash }, (writer, id) =>
+      recordAct(writer, ctx, { act: "create_account", accountId: id, after: { tier: NEW_ACCOUNT.tier } }),
+    );
     ctx.log.info({ accountId }, "an operator made an account");
     return { accountId, password };
   }
@@ -183,8 +186,11 @@ export class SignIn {
     return method?.password ? { id: method.id, password: method.password } : null;
   }
 
-  /** One statement makes the account and its password, so that neither exists without the other. */
-  private async createAccount(account: { email: string; name: string | null; password: string }): Promise<string> {
+  /** One transaction makes the account, its password and what `record` writes, so that none exists without the others. */
+  private async createAccount(
+    account: { email: string; name: string | null; password: string },
+    record: (writer: AuditWriter, id: string) => Promise<void> = async () => undefined,
+  ): Promise<string> {
     const { prisma } = this.parts.database;
     const { email, name, password } = account;
     if ((await prisma.account.count({ where: { email } })) > 0) throw emailTaken();
@@ -193,7 +199,10 @@ export class SignIn {
       const handle = await chooseHandle(email, async (taken) => (await prisma.account.count({ where: { handle: taken } })) > 0);
       const method = { id: createId(), providerId: CREDENTIAL, providerAccountId: id, password };
       try {
-        await prisma.account.create({ data: { id, email, name, handle, ...NEW_ACCOUNT, signInMethods: { create: method } } });
+        await prisma.$transaction(async (transaction) => {
+          await transaction.account.create({ data: { id, email, name, handle, ...NEW_ACCOUNT, signInMethods: { create: method } } });
+          await record(transaction, id);
+        });
         return id;
       } catch (error) {
         if (!isUniqueViolation(error)) throw error;
@@ -211,14 +220,18 @@ export class SignIn {
     return this.admit(ctx, token, select);
   }
 
-  /** Returns the cookie of a new session, and ends the browser's earlier one. */
+  /** Returns the cookie of a new session, and ends the browser's earlier one. Rejects with ACCOUNT_SUSPENDED. */
   async admit(ctx: RequestContext, token: string, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { database, directory, sessions, cookie } = this.parts;
     const session = await database.prisma.session.findUniqueOrThrow({
       where: { token: directory.hash(token) },
-      select: { ...select, id: true, accountId: true, createdAt: true },
+      select: { ...select, id: true, accountId: true, createdAt: true, account: { select: { suspendedAt: true } } },
     });
-    const { id: sessionId, accountId } = session;
+    const { id: sessionId, accountId, account } = session;
+    if (account.suspendedAt !== null) {
+      await sessions.end(accountId, { id: sessionId });
+      throw accountSuspended();
+    }
     const { caller } = ctx;
     if (caller.kind === "session") await sessions.end(caller.accountId, { id: caller.sessionId });
     // A failed clean-up does not fail the sign-in.

@@ -148,6 +148,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   // Earlier versions only send the key's id, which is enough for caches.
   "api-key-changed": z.object({ accountId: z.string().default(""), apiKeyId: z.string(), change: z.string().default("updated") }),
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
+  "account-suspension-changed": z.object({ accountId: z.string(), isSuspended: z.boolean() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "balance-changed": z.object({ accountId: z.string() }),
   "lease-wanted": z.object({ accountId: z.string() }),

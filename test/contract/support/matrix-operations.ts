@@ -442,6 +442,19 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "operator",
+    graphql: {
+      field: "Mutation.suspendAccount",
+      document: mutation("suspendAccount", "account { id }"),
+      input: { accountId: NOBODY, reason: "A leaver." },
+    },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.restoreAccount", document: mutation("restoreAccount", "account { id }"), input: { accountId: NOBODY } },
+  },
+  { needs: "operator", graphql: { field: "Query.auditLog", document: "{ auditLog(first: 1) { nodes { id } } }" } },
+  {
+    needs: "operator",
     graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },
   },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },

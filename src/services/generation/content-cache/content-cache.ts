@@ -142,6 +142,7 @@ const PERSONAL_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   "KEY_BUDGET_EXHAUSTED",
   "MAX_COST_EXCEEDED",
   "FORBIDDEN",
+  "ACCOUNT_SUSPENDED",
   "RATE_LIMITED",
 ]);
 

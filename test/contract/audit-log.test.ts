@@ -1,0 +1,150 @@
+/**
+ * Every mutation for operators writes one row of the audit log, in the transaction of the act: when the row is refused, nothing has changed.
+ * The list of mutations is the schema's, so that a new one fails here until it is tried.
+ */
+import { randomUUID } from "node:crypto";
+import type { GraphQLObjectType } from "graphql";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { schema } from "../../src/graphql/schema.js";
+import { createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import { codes, execute, ok, post } from "../graphql/client.js";
+import { AuditLogDocument } from "../operations/generated/graphql.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+
+const CREDIT = 1_000_000_000n;
+
+interface Try {
+  readonly act: string;
+  /** The input, for an account with a key and a session. */
+  readonly input: (payer: Payer) => Readonly<Record<string, unknown>>;
+  /** False: the act is not a change of the database. */
+  readonly isInTransaction?: false;
+}
+
+const TRIES: Readonly<Record<string, Try>> = {
+  createAccount: { act: "CREATE_ACCOUNT", input: () => ({ email: `${randomUUID()}@example.com` }) },
+  grantCredits: { act: "GRANT_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1", note: "invoice 17" }) },
+  setTier: { act: "SET_TIER", input: ({ accountId }) => ({ accountId, tier: "free" }) },
+  setPublisher: { act: "SET_PUBLISHER", input: ({ accountId }) => ({ accountId, isPublisher: true }) },
+  setOperator: { act: "SET_OPERATOR", input: ({ accountId }) => ({ accountId, isOperator: true }) },
+  suspendAccount: { act: "SUSPEND_ACCOUNT", input: ({ accountId }) => ({ accountId, reason: "A leaver." }) },
+  restoreAccount: { act: "RESTORE_ACCOUNT", input: ({ accountId }) => ({ accountId }) },
+  retryRefusedSettlements: { act: "RETRY_SETTLEMENTS", input: () => ({}), isInTransaction: false },
+};
+
+const mutations = Object.values((schema.getMutationType() as GraphQLObjectType).getFields())
+  .filter(({ description }) => description?.endsWith("Operators only."))
+  .map(({ name }) => name);
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+
+async function run(name: string, payer: Payer) {
+  const requestId = randomUUID();
+  const type = `${name[0]?.toUpperCase()}${name.slice(1)}Input`;
+  const query = `mutation ($input: ${type}!) { ${name}(input: $input) { __typename } }`;
+  const variables = { input: TRIES[name]?.input(payer) ?? {} };
+  const response = await post(app, { query, variables }, { "x-request-id": requestId });
+  return { requestId, answer: (await response.json()) as { errors?: never } };
+}
+
+/** Everything of the account that an operator may change. */
+async function stateOf({ accountId }: Payer) {
+  const { prisma } = databaseOf(app);
+  const where = { accountId };
+  return {
+    accounts: await prisma.account.count(),
+    account: await prisma.account.findUnique({ where: { id: accountId }, omit: { updatedAt: true } }),
+    keys: await prisma.apiKey.findMany({ where, orderBy: { id: "asc" } }),
+    sessions: await prisma.session.count({ where }),
+    links: await prisma.passwordLink.findMany({ where }),
+    ledger: await prisma.ledgerEntry.count({ where }),
+  };
+}
+
+async function createTarget(): Promise<Payer> {
+  const payer = await createPayer(app, { pack: 5n * CREDIT });
+  const session = { id: randomUUID(), accountId: payer.accountId, token: randomUUID(), expiresAt: new Date(Date.now() + 60_000) };
+  await databaseOf(app).prisma.session.create({ data: session });
+  return payer;
+}
+
+describe("the audit log", () => {
+  it("knows every mutation for operators", () => {
+    expect(mutations.toSorted()).toEqual(Object.keys(TRIES).toSorted());
+  });
+
+  it.each(mutations)("has one row for %s: who, what, on which account, from where", async (name) => {
+    const payer = await createTarget();
+    const { act, input } = TRIES[name] as Try;
+
+    const { requestId, answer } = await run(name, payer);
+
+    expect(codes(answer)).toEqual([]);
+    const owner = await databaseOf(app).prisma.apiKey.findFirstOrThrow({ where: { name: "Owner" } });
+    const { auditLog } = ok(await execute(app, AuditLogDocument, { filter: { requestId } }));
+    expect(auditLog.nodes).toEqual([
+      expect.objectContaining({
+        act,
+        actor: { restId: owner.accountId },
+        actorApiKeyId: owner.id,
+        ...("accountId" in input(payer) && { accountId: payer.accountId, account: { restId: payer.accountId } }),
+        address: expect.stringMatching(/127\.0\.0\.1$/),
+        requestId,
+      }),
+    ]);
+  });
+
+  it.each(mutations.filter((name) => TRIES[name]?.isInTransaction !== false))("is written in the transaction of %s", async (name) => {
+    const payer = await createTarget();
+    const { pool } = databaseOf(app);
+    const before = await stateOf(payer);
+    await pool.query(`
+      CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+      CREATE TRIGGER refuse_row BEFORE INSERT ON audit_entry FOR EACH ROW EXECUTE FUNCTION refuse_row()`);
+    try {
+      const { answer } = await run(name, payer);
+
+      expect(codes(answer)).toEqual(["INTERNAL_ERROR"]);
+      expect(await stateOf(payer)).toEqual(before);
+    } finally {
+      await pool.query("DROP FUNCTION refuse_row CASCADE");
+    }
+  });
+
+  it.each(["UPDATE audit_entry SET act = 'other'", "DELETE FROM audit_entry", "TRUNCATE audit_entry"])("refuses %s", async (sql) => {
+    await expect(databaseOf(app).pool.query(sql)).rejects.toThrow(/append-only/);
+  });
+
+  it("pages newest first, and filters by account, actor, act and time", async () => {
+    const [one, other] = [await createTarget(), await createTarget()];
+    for (const payer of [one, other]) for (const name of ["setPublisher", "suspendAccount", "restoreAccount"]) await run(name, payer);
+    const list = async (filter: object, more: object = {}) => ok(await execute(app, AuditLogDocument, { filter, ...more })).auditLog;
+    const accountIds = [one.accountId];
+
+    const all = await list({ accountIds });
+    expect(all.nodes.map(({ act }) => act)).toEqual(["RESTORE_ACCOUNT", "SUSPEND_ACCOUNT", "SET_PUBLISHER"]);
+    expect(all.nodes[1]).toMatchObject({ before: { suspendedAt: null }, after: { suspensionReason: "A leaver." }, reason: "A leaver." });
+    const first = await list({ accountIds }, { first: 2 });
+    const rest = await list({ accountIds }, { first: 2, after: first.pageInfo.endCursor });
+    expect([...first.nodes, ...rest.nodes]).toEqual(all.nodes);
+    expect((await list({ accountIds, acts: ["SET_PUBLISHER"] })).totalCount).toBe(1);
+    expect((await list({ accountIds, actorAccountIds: [other.accountId] })).totalCount).toBe(0);
+    const { createdAt } = all.nodes[2] ?? {};
+    expect((await list({ accountIds, to: createdAt })).totalCount).toBe(0);
+    expect((await list({ accountIds, from: createdAt })).totalCount).toBe(3);
+  });
+
+  it.each([
+    { acts: [] as string[], accountIds: Array.from({ length: 101 }, () => randomUUID()) },
+    { accountIds: ["none"] },
+    { requestId: "" },
+    { requestId: "x".repeat(129) },
+    { objectId: "nothing" },
+  ])("refuses the filter %j", async (filter) => {
+    expect(codes(await execute(app, AuditLogDocument, { filter: filter as never }))).toEqual(["BAD_REQUEST"]);
+  });
+});
