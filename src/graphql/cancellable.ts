@@ -9,28 +9,18 @@ const TURN_MS = 10;
 
 const DONE = { done: true, value: undefined } as const;
 
-/**
- * Opens a source that ends when the caller leaves (the connection's signal or the iterator's `return()`), and when `until` is
- * aborted.
- */
-export function cancellable<Item>(
-  ctx: RequestContext,
-  open: (ctx: RequestContext) => AsyncIterable<Item>,
-  until?: AbortSignal,
-): AsyncIterableIterator<Item> {
+/** Opens a source that ends when the caller leaves: by the connection's signal or the iterator's `return()`. */
+export function cancellable<Item>(ctx: RequestContext, open: (ctx: RequestContext) => AsyncIterable<Item>): AsyncIterableIterator<Item> {
   const leaving = new AbortController();
   const { signal } = leaving;
-  const enders = [ctx.signal, ...(until ? [until] : [])];
   const leave = () => leaving.abort();
-  for (const ender of enders) {
-    if (ender.aborted) leave();
-    else ender.addEventListener("abort", leave, { once: true });
-  }
+  if (ctx.signal.aborted) leave();
+  else ctx.signal.addEventListener("abort", leave, { once: true });
   const source = open(deriveContext(ctx, { signal }))[Symbol.asyncIterator]();
   let endWait: (() => void) | undefined;
 
   const close = () => {
-    for (const ender of enders) ender.removeEventListener("abort", leave);
+    ctx.signal.removeEventListener("abort", leave);
     endWait?.();
     // The services handle their own failures during cleanup. No reader is left to receive them.
     source.return?.().catch(() => undefined);

@@ -14,17 +14,15 @@ export interface BrowserAnswer {
 
 export interface GraphQLContext extends RequestContext {
   readonly services: Services;
-  /** Aborted when the gateway stops. Endless subscriptions then end; others may finish. */
-  readonly closing: AbortSignal;
   /** Whether this caller may read the schema, and gets suggestions for misspelt names. */
   readonly isSchemaOpen: boolean;
   /** Null on a WebSocket, whose HTTP answer was already sent. */
   readonly browser: BrowserAnswer | null;
   /**
-   * Counts this request as a live connection until it has been answered. Throws RATE_LIMITED. Null on a WebSocket, which is counted
-   * itself.
+   * Called when this operation is a subscription that does not end by itself: a stop of the gateway cuts it off. Over HTTP it counts as a
+   * live connection. Throws RATE_LIMITED.
    */
-  readonly holdConnection: (() => void) | null;
+  readonly openLive: () => void;
 }
 
 /** Yoga extends the object that it gets, so resolvers receive the request's own context. */

@@ -61,7 +61,10 @@ export interface GraphQLServer {
   /** Answers a request that is refused before it is read. */
   readonly refuse: (req: HttpRequest, res: HttpResponse, error: AppError) => void;
   readonly socketCount: () => number;
-  /** Completes endless subscriptions, lets generations finish for a bounded time, and closes sockets with 1001. */
+  /**
+   * Lets generations finish for a bounded time, cuts off subscriptions that do not end by themselves without completing them, and closes
+   * sockets with 1012: clients then open them again.
+   */
   readonly close: () => Promise<void>;
 }
 
@@ -137,11 +140,12 @@ class HttpFace {
 
   async handle(exchange: Exchange): Promise<void> {
     const { req } = exchange;
-    const { yoga, services, closing, connections } = this.face;
+    const { yoga, services, connections } = this.face;
     const { access } = services;
     exchange.note.route = GRAPHQL_PATH;
     exchange.setHeaders(PRIVATE);
     let allowance: BodyAllowance | null = null;
+    let isLive = false;
     const held: (() => void)[] = [];
     try {
       if (req.method === "OPTIONS") return sendPreflight(exchange);
@@ -157,9 +161,10 @@ class HttpFace {
       };
       const ctx = new HttpRequestContext(caller, exchange, clientAddress);
       const context = toGraphQLContext(ctx, {
-        ...{ services, closing, browser },
+        ...{ services, browser },
         isSchemaOpen: this.face.isSchemaOpenTo(caller),
-        holdConnection: () => {
+        openLive: () => {
+          isLive = true;
           held.push(connections.openAt(clientAddress));
           held.push(connections.openFor(caller));
         },
@@ -169,7 +174,7 @@ class HttpFace {
       // A large body was measured in this turn, and is parsed in the next.
       if (ctx.hasLargeInput) await nextTurn();
       const response = await yoga.handleRequest(request, context);
-      await this.send(exchange, response, context, credential);
+      await this.send(exchange, response, { context, credential, isLive });
     } catch (error) {
       sendFailure(exchange, error);
     } finally {
@@ -232,7 +237,7 @@ class HttpFace {
     return new this.face.yoga.fetchAPI.Request(address, { ...init, body });
   }
 
-  private async send(exchange: Exchange, response: Response, context: GraphQLContext, credential: Credential): Promise<void> {
+  private async send(exchange: Exchange, response: Response, operation: HttpOperation): Promise<void> {
     if (exchange.isGone) return;
     const headers = toHeaders(response);
     if (response.status === 406 && response.body === null) {
@@ -240,7 +245,7 @@ class HttpFace {
     }
     if (response.body !== null && isOfType(response, "multipart/mixed")) {
       exchange.writeHead(response.status, headers);
-      return pipeBody(exchange.res, response.body);
+      return this.cutAtStop(exchange, operation, pipeBody(exchange.res, response.body));
     }
     if (!isOfType(response, "text/event-stream") || response.body === null) {
       return sendRefusal(exchange, response.status, headers, Buffer.from(await response.arrayBuffer()));
@@ -248,16 +253,25 @@ class HttpFace {
     // Yoga's statement about compression is not a valid HTTP coding.
     delete headers["Content-Encoding"];
     exchange.writeHead(response.status, { ...headers, ...EVENT_STREAM_HEADERS });
-    await this.sendLive(exchange, response.body, context, credential);
+    await this.cutAtStop(exchange, operation, this.sendLive(exchange, response.body, operation));
+  }
+
+  /** A live subscription is cut off when the gateway stops: its client takes a broken answer for a lost connection, and opens it again. */
+  private async cutAtStop({ res }: Exchange, { isLive }: HttpOperation, sending: Promise<void>): Promise<void> {
+    if (!isLive) return sending;
+    const { closing } = this.face;
+    const cut = () => res.destroy();
+    closing.addEventListener("abort", cut, { once: true });
+    if (closing.aborted) cut();
+    try {
+      await sending;
+    } finally {
+      closing.removeEventListener("abort", cut);
+    }
   }
 
   /** Lasts until the subscription ends, its reader leaves, or its key or session is revoked. */
-  private async sendLive(
-    { res }: Exchange,
-    body: ReadableStream<Uint8Array>,
-    context: GraphQLContext,
-    credential: Credential,
-  ): Promise<void> {
+  private async sendLive({ res }: Exchange, body: ReadableStream<Uint8Array>, { context, credential }: HttpOperation): Promise<void> {
     const revoking = new AbortController();
     const stopWatching = watchCaller(this.face.services, context.caller, credential, (error) => revoking.abort(error));
     const last = () => {
@@ -270,6 +284,13 @@ class HttpFace {
       stopWatching();
     }
   }
+}
+
+interface HttpOperation {
+  readonly context: GraphQLContext;
+  readonly credential: Credential;
+  /** Whether it is a subscription that does not end by itself. */
+  readonly isLive: boolean;
 }
 
 interface SchemaFile {

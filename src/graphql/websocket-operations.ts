@@ -26,6 +26,8 @@ interface Operation {
   readonly id: string;
   readonly leaving: AbortController;
   readonly note: RequestNote;
+  /** Whether it is a subscription that does not end by itself. */
+  isLive: boolean;
 }
 
 /** A `complete` message is short; longer messages are not parsed for it. */
@@ -54,12 +56,12 @@ export class SocketOperations {
   async prepare(id: string, payload: SubscribePayload): Promise<PreparedOperation | readonly GraphQLError[]> {
     const requestId = randomUUID();
     const leaving = new AbortController();
-    const { services, closing } = this.face;
+    const { services } = this.face;
     const note = new RequestNote();
     note.route = GRAPHQL_PATH;
     note.requestId = requestId;
     const source = { req: this.upgrade, requestId, note, log: this.face.log.child({ requestId }), signal: leaving.signal };
-    const operation = { id, leaving, note };
+    const operation: Operation = { id, leaving, note, isLive: false };
     const hasLargeInput = this.#messageChars > TURN_BYTES;
     try {
       if (this.#onStopped) throw serviceUnavailable("The gateway is stopping.");
@@ -71,7 +73,11 @@ export class SocketOperations {
       ctx.hasLargeInput = hasLargeInput;
       // The message was parsed in this turn.
       if (hasLargeInput) await nextTurn();
-      const more = { services, closing, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null, holdConnection: null };
+      const openLive = () => {
+        operation.isLive = true;
+        this.reportIdle();
+      };
+      const more = { services, isSchemaOpen: this.face.isSchemaOpenTo(caller), browser: null, openLive };
       const prepared = await this.envelop(toGraphQLContext(ctx, more), payload);
       if (Array.isArray(prepared)) this.finish(payload);
       return prepared;
@@ -113,13 +119,19 @@ export class SocketOperations {
     const operation = this.#running.get(payload);
     if (operation) this.reportEnd(operation);
     this.#running.delete(payload);
-    if (this.#running.size === 0) this.#onStopped?.();
+    this.reportIdle();
   }
 
-  /** Accepts no more operations and calls back when the running ones have ended. */
+  /** Accepts no more operations and calls back when the running ones have ended, but for those that do not end by themselves. */
   stop(onStopped: () => void): void {
     this.#onStopped = onStopped;
-    if (this.#running.size === 0) onStopped();
+    this.reportIdle();
+  }
+
+  private reportIdle(): void {
+    if (!this.#onStopped) return;
+    for (const { isLive } of this.#running.values()) if (!isLive) return;
+    this.#onStopped();
   }
 
   /**

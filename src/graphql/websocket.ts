@@ -29,7 +29,7 @@ const LATER: ReadonlySet<ErrorCode> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMI
 export interface WebSocketFace {
   readonly upgrade: UpgradeHandler;
   readonly socketCount: () => number;
-  /** Tells each client to close when its operations are done, and resolves when all have closed. */
+  /** Closes each client with 1012 when its finite operations are done, and resolves when all have closed. */
   readonly close: () => Promise<void>;
 }
 
@@ -135,8 +135,8 @@ function serve(socket: WebSocket, request: IncomingMessage, address: string, pro
   const trust = boundAnonymousBytes(socket, request.socket);
   const connection: Connection = { socket, request, clientAddress: address, operations, cleanups, trust };
   cleanups.push(keepAlive(socket, request.socket, face.keepAlive, () => socket.terminate()));
-  // Only after the last message of the operation is on its way.
-  const goAway = () => operations.stop(() => setImmediate(() => socket.close(CLOSE_CODES.goingAway, "Going away")));
+  // Only after the last message of the operation is on its way. Live subscriptions are not completed: clients would not open them again.
+  const goAway = () => operations.stop(() => setImmediate(() => socket.close(CLOSE_CODES.serviceRestart, "Service restart")));
   closing.addEventListener("abort", goAway, { once: true });
   cleanups.push(() => closing.removeEventListener("abort", goAway));
   if (closing.aborted) goAway();

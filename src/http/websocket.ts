@@ -13,6 +13,7 @@ export const CLOSE_CODES = {
   policyViolation: 1008,
   messageTooBig: 1009,
   internalError: 1011,
+  serviceRestart: 1012,
   tryAgainLater: 1013,
 } as const;
 

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { auditServer } from "graphql-http";
+import { createClient } from "graphql-ws";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ClientOptions, WebSocket } from "ws";
 import {
@@ -610,19 +611,46 @@ describe.each(TRANSPORTS)("a source that never waits, over %s", (_name, subscrib
 });
 
 describe("closing the gateway", () => {
-  it("completes endless operations and closes sockets with 1001", async () => {
+  it("cuts live subscriptions off without completing them: sockets close with 1012, event streams break", async () => {
     const closing = await createTestApp({ upstream: app.upstream });
-    const streamed = subscribeSse(closing, BalanceChangedDocument);
     const client = connect(closing);
     const closed = new Promise((resolve) => client.on("closed", resolve));
+    const streamed = subscribeSse(closing, BalanceChangedDocument);
     const live = subscribeWith(client, BalanceChangedDocument);
     await grantUntil(closing, Promise.all([streamed.next(), live.next()]));
 
-    const ends = [streamed.rest(), live.rest()];
+    const broken = streamed.rest().then(
+      () => "completed",
+      (error: unknown) => String(error),
+    );
+    const ends = live.rest();
     await closing.close();
 
-    expect((await Promise.all(ends)).flat().flatMap(codes)).toEqual([]);
-    expect(await closed).toMatchObject({ code: 1001 });
+    expect((await ends).at(-1)).toMatchObject({ errors: [{ extensions: { code: "1012" } }] });
+    expect(await broken).toMatch(/terminated|cut/);
+    expect(await closed).toMatchObject({ code: 1012, reason: "Service restart" });
+  });
+
+  it("opens live subscriptions again in clients that retry", async () => {
+    const closing = await createTestApp({ upstream: app.upstream });
+    const next = await createTestApp({ upstream: app.upstream });
+    const targets = [closing, next];
+    const client = createClient({
+      webSocketImpl: WebSocket,
+      url: () => (targets[0] ?? next).wsUrl,
+      connectionParams: () => ({ authorization: `Bearer ${(targets.shift() ?? next).key}` }),
+      retryWait: () => Promise.resolve(),
+    });
+    const live = subscribeWith(client, BalanceChangedDocument);
+    await grantUntil(closing, live.next());
+
+    const again = live.next();
+    await closing.close();
+    await grantUntil(next, again);
+
+    expect(ok(await again)).toMatchObject({ balanceChanged: { account: { balance: { pack: expect.any(String) } } } });
+    await client.dispose();
+    await next.close();
   });
 
   it("lets generations finish on both transports", async () => {
@@ -638,15 +666,19 @@ describe("closing the gateway", () => {
       subscribeSse(closing, StreamChatDocument, { input: GREETING }),
       subscribeWith(client, StreamChatDocument, { input: GREETING }),
     ];
-    await Promise.all(running.map((live) => live.next()));
+    await Promise.all(running.map((stream) => stream.next()));
+    // It keeps the socket open no longer than the generation.
+    const live = subscribeWith(client, BalanceChangedDocument);
+    await grantUntil(closing, live.next());
 
-    const ends = Promise.all(running.map((live) => live.rest()));
+    const ends = Promise.all(running.map((stream) => stream.rest()));
     const isClosed = closing.close();
     goOn();
 
     for (const answers of await ends) {
       expect(ok(answers.at(-1) ?? null).chatCompletion).toMatchObject({ __typename: "ChatCompletionEnd", receipt: { status: "OK" } });
     }
+    expect((await live.rest()).at(-1)).toMatchObject({ errors: [{ extensions: { code: "1012" } }] });
     await isClosed;
   });
 

@@ -8,14 +8,17 @@ import {
   type CombinedError,
   cacheExchange,
   createClient,
+  type ExecutionResult,
   fetchExchange,
   makeOperation,
   mapExchange,
   type Operation,
+  type OperationContext,
+  type SubscriptionForwarder,
   subscriptionExchange,
   type TypedDocumentNode,
 } from "urql";
-import { connectionChanged, waitForRetry } from "./connection.js";
+import { connectionChanged, noteMissedEvents, waitForRetry } from "./connection.js";
 import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
 
@@ -33,10 +36,7 @@ const socket = createSocket({
   // A restart of the gateway takes seconds, the sleep of a laptop hours.
   retryAttempts: Number.POSITIVE_INFINITY,
   shouldRetry: () => true,
-  retryWait: async (tries) => {
-    const longest = Math.min(30_000, 500 * 2 ** tries);
-    await waitForRetry(longest * (0.5 + Math.random() / 2));
-  },
+  retryWait: (tries) => waitForRetry(retryDelayMs(tries)),
   keepAlive: 20_000,
   on: {
     connected: () => connectionChanged("open"),
@@ -47,6 +47,13 @@ const socket = createSocket({
     },
   },
 });
+/** Doubled with each failed try, with jitter. */
+function retryDelayMs(tries: number): number {
+  return Math.min(30_000, 500 * 2 ** tries) * (0.5 + Math.random() / 2);
+}
+
+/** HTTP status: Service Unavailable. */
+const UNAVAILABLE = 503;
 /** Close code for an ended session (graphql-transport-ws: Forbidden). */
 const SESSION_OVER = 4403;
 
@@ -76,7 +83,7 @@ const watchExchange = mapExchange({
   onResult: ({ error, operation: { kind } }) => {
     if (kind === "teardown") return;
     if (error && isSessionOver(error)) noteSessionEnded();
-    else if (!error?.networkError) {
+    else if (!error || !isUnreachable(error)) {
       noteSessionAlive();
       connectionChanged("answered");
     } else if (kind !== "subscription") connectionChanged("unreachable");
@@ -94,21 +101,66 @@ export const graph = createClient({
     digestExchange,
     fetchExchange,
     subscriptionExchange({
-      forwardSubscription: ({ variables, extensions }) => ({
-        subscribe: (sink) => ({
-          unsubscribe: socket.subscribe(
-            { query: "", ...(variables && { variables }), ...(extensions && { extensions }) },
-            {
-              next: (result) => sink.next(result as Parameters<typeof sink.next>[0]),
-              error: (error) => sink.error(error),
-              complete: () => sink.complete(),
-            },
-          ),
-        }),
+      forwardSubscription: (request, { context }) => ({
+        subscribe: (sink) => ({ unsubscribe: subscribe(request, context.endsByItself === true, sink) }),
       }),
     }),
   ],
 });
+
+type SubscriptionRequest = Parameters<SubscriptionForwarder>[0];
+type SubscriptionSink = Parameters<ReturnType<SubscriptionForwarder>["subscribe"]>[0];
+
+/** Context of a subscription whose completion is final. */
+export const ENDS_BY_ITSELF: Partial<OperationContext> = { endsByItself: true };
+
+/** Codes of errors that pass: the gateway is stopping or busy, or failed. */
+const PASSING: ReadonlySet<unknown> = new Set(["SERVICE_UNAVAILABLE", "RATE_LIMITED", "INTERNAL_ERROR"]);
+
+/**
+ * Opens a subscription. One without an end is opened again when it completes, or is refused by an error that passes: both happen at a
+ * restart of the gateway.
+ */
+function subscribe({ variables, extensions }: SubscriptionRequest, endsByItself: boolean, sink: SubscriptionSink): () => void {
+  let isLeft = false;
+  let tries = 0;
+  let leave = () => {};
+  const open = () => {
+    leave = socket.subscribe(
+      { query: "", ...(variables && { variables }), ...(extensions && { extensions }) },
+      {
+        next: (result) => {
+          tries = 0;
+          sink.next(result as ExecutionResult);
+        },
+        error: (error) => {
+          if (endsByItself || !doesPass(error)) sink.error(error);
+          else setTimeout(openAgain, retryDelayMs(tries++));
+        },
+        complete: () => {
+          if (endsByItself) sink.complete();
+          else if (!isLeft) setTimeout(openAgain, retryDelayMs(tries++));
+        },
+      },
+    );
+  };
+  const openAgain = () => {
+    if (isLeft) return;
+    open();
+    noteMissedEvents();
+  };
+  open();
+  return () => {
+    isLeft = true;
+    leave();
+  };
+}
+
+type SubscriptionError = { readonly extensions?: { readonly code?: unknown } };
+
+function doesPass(error: unknown): boolean {
+  return Array.isArray(error) && error.every(({ extensions }: SubscriptionError) => PASSING.has(extensions?.code));
+}
 
 /** Client without a cache, for large results that are read once, such as an export. */
 export const uncached = createClient({ url: PATH, preferGetMethod: false, exchanges: [watchExchange, digestExchange, fetchExchange] });
@@ -125,6 +177,11 @@ export function prefetch<Data, Variables extends AnyVariables>(document: TypedDo
     .toPromise()
     .catch(() => {});
   return null;
+}
+
+/** Whether the gateway gave no answer of its own. One that is starting or stopping refuses each request with 503. */
+export function isUnreachable({ networkError, response }: CombinedError): boolean {
+  return networkError !== undefined || (response as Response | undefined)?.status === UNAVAILABLE;
 }
 
 export function isSessionOver({ graphQLErrors }: CombinedError): boolean {

@@ -5,7 +5,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useSubscription } from "urql";
 import { useAnswer } from "../client/answer.js";
-import { onReconnect, useConnection } from "../client/connection.js";
+import { onReconnect, useIsBehind } from "../client/connection.js";
 import {
   type ApiKeyChangeKind,
   type FeedRecordFragment,
@@ -39,8 +39,9 @@ const FEED_MS = 250;
 const TOTALS_DELAY_MS = 500;
 const TOTALS_INTERVAL_MS = 5_000;
 
-/** Delays between polls while the gateway is unreachable. Each is 1.5 times the one before. */
+/** Delay between polls while the gateway is unreachable or live events are missing. After POLLS_FAST, each is 1.5 times the one before. */
 const POLL_MS = 1_500;
+const POLLS_FAST = 60;
 const POLL_MS_MAX = 15_000;
 
 const KEY_END_TITLES: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
@@ -92,22 +93,23 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
       }),
     [refetch],
   );
-  const isAway = useConnection() === "away";
+  const isBehind = useIsBehind();
   useEffect(() => {
-    if (!isAway) return;
+    if (!isBehind) return;
     let timer: ReturnType<typeof setTimeout>;
-    const pollAfter = (waitMs: number) => {
+    const poll = (count: number) => {
+      const waitMs = Math.min(POLL_MS * 1.5 ** Math.max(0, count - POLLS_FAST), POLL_MS_MAX);
       timer = setTimeout(
         () => {
           refetch();
-          pollAfter(Math.min(waitMs * 1.5, POLL_MS_MAX));
+          poll(count + 1);
         },
         waitMs * (0.5 + Math.random()),
       );
     };
-    pollAfter(POLL_MS);
+    poll(0);
     return () => clearTimeout(timer);
-  }, [isAway, refetch]);
+  }, [isBehind, refetch]);
 
   useSubscription({ query: ShellBalanceChangedDocument }, (_, event) => {
     newestBalance.current = event.balanceChanged.account.balance;

@@ -71,10 +71,11 @@ async function reloadWhenReached(left: AbortSignal): Promise<void> {
   }
 }
 
-/** Path of the entry script that the gateway serves now. Null when the gateway is unreachable. */
+/** Path of the entry script that the gateway serves now. Null when the gateway is unreachable, starting or stopping. */
 async function newestEntry(): Promise<string | null> {
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (!response.ok) return null;
     return entryIn(new DOMParser().parseFromString(await response.text(), "text/html"));
   } catch {
     return null;

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
 import type { Answer } from "../client/answer.js";
 import { onReconnect } from "../client/connection.js";
+import { isUnreachable } from "../client/graphql.js";
 
 export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
   return (
@@ -36,9 +37,10 @@ export function Empty({ title, children, action }: { readonly title: string; rea
 /** Shows the gateway's error message. Connection errors call `retry` as soon as the gateway is reachable again. */
 export function Failure({ error, retry }: { readonly error: CombinedError; readonly retry?: () => void }) {
   const isAway = error.networkError !== undefined;
+  const isRetried = isUnreachable(error);
   const tryAgain = useRef(retry);
   tryAgain.current = retry;
-  useEffect(() => (isAway ? onReconnect(() => tryAgain.current?.()) : undefined), [isAway]);
+  useEffect(() => (isRetried ? onReconnect(() => tryAgain.current?.()) : undefined), [isRetried]);
   const [first] = error.graphQLErrors;
   const message = isAway
     ? `Cannot reach the gateway. ${retry ? "Retrying as soon as the connection is back." : "Try again when the connection is back."}`

@@ -1,6 +1,6 @@
 /**
- * Counts subscriptions over server-sent events as live connections, like WebSockets, because each has a connection of its own. Fields
- * whose extensions state that they end by themselves are not counted: these are generations, which are paid for.
+ * Tells the transport which subscriptions do not end by themselves. Over server-sent events they count as live connections, like
+ * WebSockets, because each has a connection of its own. Generations are paid for, and end by themselves: their fields' extensions say so.
  */
 import { type ExecutionArgs, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
@@ -13,10 +13,9 @@ import { rootFields } from "./use-idempotency.js";
 export function useLiveConnections(): Plugin<GraphQLContext, GraphQLContext> {
   return {
     onSubscribe: ({ args, setResultAndStopExecution }) => {
-      const { holdConnection } = args.contextValue;
-      if (!holdConnection || endsByItself(args)) return;
+      if (endsByItself(args)) return;
       try {
-        holdConnection();
+        args.contextValue.openLive();
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         setResultAndStopExecution({ errors: [toRefusal(error, args.contextValue)] });

@@ -247,8 +247,7 @@ builder.subscriptionField("deviceAuthorizationChanged", (t) =>
     type: DeviceAuthorization,
     description: `Status changes of a device authorization until a final status. Sends the current status at once when it was already decided. For signed-in persons, and for secret keys with the permission KEYS. ${LIMITED}`,
     args: { userCode: t.arg.string({ required: true, description: USER_CODE }) },
-    subscribe: (_root, { userCode }, ctx) =>
-      cancellable(ctx, (live) => ctx.services.deviceAuthorizations.watch(live, userCode), ctx.closing),
+    subscribe: (_root, { userCode }, ctx) => cancellable(ctx, (live) => ctx.services.deviceAuthorizations.watch(live, userCode)),
     resolve: (device) => device,
   }),
 );

@@ -340,7 +340,7 @@ builder.subscriptionField("generationProgress", (t) =>
     subscribe: (_root, { id }, ctx, info) => {
       const jobId = readId(id, "GenerationJob", "id");
       const selection = selectionOf(ctx, info);
-      return cancellable(ctx, (live) => ctx.services.jobs.watch(live, jobId, selection), ctx.closing);
+      return cancellable(ctx, (live) => ctx.services.jobs.watch(live, jobId, selection));
     },
     resolve: (job, _args, ctx, info) => {
       selectionOf(ctx, info);

@@ -11,7 +11,7 @@ builder.subscriptionField("usageRecorded", (t) =>
   t.field({
     type: UsageRecord,
     description: "Each generation of the account when it has been charged. Permission USAGE.",
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.usageRecorded(live), ctx.closing),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.usageRecorded(live)),
     resolve: (row, _args, ctx, info) => {
       selectionOf(ctx, info);
       return row;
@@ -34,7 +34,7 @@ builder.subscriptionField("balanceChanged", (t) =>
   t.field({
     type: BalanceChange,
     description: "Changes of the balance or of the held credits. Rapid changes are combined. Permission BALANCE.",
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceChanged(live), ctx.closing),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceChanged(live)),
     resolve: (change) => change,
   }),
 );
@@ -68,7 +68,7 @@ builder.subscriptionField("apiKeyChanged", (t) =>
     type: ApiKeyChange,
     description:
       "Changes of the account's keys: creation, update, revocation and expiry, one event per key. Permission KEYS, with a secret key or a session.",
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.liveApiKeys.changes(live), ctx.closing),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.liveApiKeys.changes(live)),
     resolve: (change) => change,
   }),
 );

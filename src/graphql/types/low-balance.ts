@@ -72,7 +72,7 @@ builder.subscriptionField("balanceLow", (t) =>
   t.field({
     type: BalanceFall,
     description: "Each fall of the account's balance below the threshold, sent once. Permission BALANCE.",
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceLow(live), ctx.closing),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.live.balanceLow(live)),
     resolve: (notice) => notice,
   }),
 );

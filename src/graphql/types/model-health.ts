@@ -26,11 +26,7 @@ builder.subscriptionField("modelHealthChanged", (t) =>
       "Health of the account's registered models, or of one of them, when calls of other accounts have changed it. Permission KEYS.",
     args: { id: t.arg.id({ description: "The ID of a registered model. Defaults to all." }) },
     subscribe: (_root, { id }, ctx) =>
-      cancellable(
-        ctx,
-        (live) => ctx.services.liveModelHealth.changes(live, readOptionalId(id, COMMUNITY_MODEL_TYPES, "id") ?? null),
-        ctx.closing,
-      ),
+      cancellable(ctx, (live) => ctx.services.liveModelHealth.changes(live, readOptionalId(id, COMMUNITY_MODEL_TYPES, "id") ?? null)),
     resolve: (change) => change,
   }),
 );

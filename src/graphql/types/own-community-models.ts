@@ -88,7 +88,7 @@ builder.subscriptionField("communityModelChanged", (t) =>
   t.field({
     type: CommunityModelChange,
     description: `Changes of the account's models, scheduled changes included when they take effect. ${NEEDS_KEYS}`,
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.communityModels.changed(live), ctx.closing),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.communityModels.changed(live)),
     resolve: (change) => change,
   }),
 );

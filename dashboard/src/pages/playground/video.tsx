@@ -12,6 +12,7 @@ import {
   type StartVideoInput,
   type VideoAspectRatio,
 } from "../../client/generated/graphql.js";
+import { ENDS_BY_ITSELF } from "../../client/graphql.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Failure, Loading } from "../../ui/states.js";
 import { Bench, GenerationForm, useValues } from "./bench.js";
@@ -174,7 +175,7 @@ export default function Video() {
 
 /** Follows the job until it is finished, and reconnects after a lost connection. */
 function Job({ id }: { readonly id: string }) {
-  const [{ data, error }] = useSubscription({ query: PlaygroundJobProgressDocument, variables: { id } });
+  const [{ data, error }] = useSubscription({ query: PlaygroundJobProgressDocument, variables: { id }, context: ENDS_BY_ITSELF });
   const [{ fetching, error: notCancelled }, cancel] = useMutation(PlaygroundCancelJobDocument);
   const job = data?.generationProgress;
   if (!job) return error ? <Failure error={error} /> : <Loading rows={2} />;
