@@ -67,6 +67,9 @@ export const STREAM_HEAD_WAIT_MS = 5_000;
 export const STREAM_REST_MS = 30_000;
 /** A reader that takes nothing for this long is disconnected. */
 export const SLOW_READER_TIMEOUT_MS = 60_000;
+/** Unspecified: characters of CREDITS_TEXT, a sentence in 402 errors and notices, and of CREDITS_URL. */
+export const TOP_UP_TEXT_CHARS_MAX = 300;
+export const TOP_UP_URL_CHARS_MAX = 1_000;
 /** Unspecified: connections to one upstream; further requests wait. */
 export const UPSTREAM_CONNECTIONS_MAX = 2_048;
 

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
-import type { GitHubSettings, S3Settings, SignInPace, Tier } from "../lib/settings.js";
+import type { GitHubSettings, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
@@ -23,13 +23,15 @@ import {
   SIGN_IN_ATTEMPTS_PER_MINUTE,
   SIGN_IN_PACE,
   SLOW_READER_TIMEOUT_MS,
+  TOP_UP_TEXT_CHARS_MAX,
+  TOP_UP_URL_CHARS_MAX,
   UPSTREAM_CONNECT_TIMEOUT_MS,
   UPSTREAM_IDLE_TIMEOUT_MS,
   WEBSOCKET_PING_MS,
   WORKERS_MAX,
 } from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
-import { boolean, byteCount, credits, hosts, httpUrl, json, share, url, wholeNumber, workerCount } from "./values.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -116,6 +118,8 @@ export interface Config {
   readonly tiers: readonly Tier[];
   /** Nanocredits that all tier buckets together may spend in a day (UTC); null: no cap. */
   readonly freeSpendPerDay: bigint | null;
+  /** Null: the operator does not say how to get credits. */
+  readonly topUp: TopUp | null;
   readonly rateLimits: {
     readonly anonymousRequestsPer10Seconds: number;
     readonly publishableRequestsPerMinute: number;
@@ -203,6 +207,8 @@ const environment = z.object({
   INTEGRATIONS_BROKER_KEY: text.optional(),
   TIERS: json(tiers()).prefault(DEFAULT_TIERS),
   FREE_SPEND_PER_DAY: credits().optional(),
+  CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
+  CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
   PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
   PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
@@ -281,6 +287,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     integrations: toIntegrations(values),
     tiers: values.TIERS,
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
+    topUp: toTopUp(values),
     rateLimits: {
       anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
@@ -330,6 +337,10 @@ function toS3(values: Values): Config["s3"] {
   if (bucket === undefined) return null;
   const credentials = accessKeyId !== undefined && secretAccessKey !== undefined ? { accessKeyId, secretAccessKey } : null;
   return { bucket, endpoint: values.S3_ENDPOINT ?? null, region: values.S3_REGION, credentials };
+}
+
+function toTopUp({ CREDITS_TEXT: text, CREDITS_URL: url }: Values): Config["topUp"] {
+  return text === undefined && url === undefined ? null : { text: text ?? null, url: url ?? null };
 }
 
 function toIntegrations(values: Values): IntegrationsConfig {

@@ -73,6 +73,17 @@ export function httpUrl() {
   });
 }
 
+/** For people to open: with a query and fragment if need be. */
+export function linkUrl(charsMax: number) {
+  const message = `must be an https, http or mailto URL of at most ${charsMax} characters, without a user name and password`;
+  return z.string().refine((value) => {
+    if (value.length > charsMax || !URL.canParse(value)) return false;
+    const { protocol, username, password } = new URL(value);
+    return LINK_PROTOCOLS.has(protocol) && username === "" && password === "";
+  }, message);
+}
+const LINK_PROTOCOLS: ReadonlySet<string> = new Set(["https:", "http:", "mailto:"]);
+
 /** Splits `a.example, 10.0.0.1,[::1]`. */
 export function hosts() {
   const host = z

@@ -9,6 +9,13 @@ export interface Tier {
   readonly period: "hour" | "day" | "week" | "month" | null;
 }
 
+/** How people get credits on this gateway, in the operator's words. At least one of the two. */
+export interface TopUp {
+  readonly text: string | null;
+  /** http, https or mailto. */
+  readonly url: string | null;
+}
+
 export interface S3Settings {
   readonly bucket: string;
   /** Null: AWS. */

@@ -14,7 +14,7 @@ import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { HOME_PATH } from "./pages/return-to.js";
 import { startPage } from "./pages/start.js";
 import { createRoute, toRequestHandler } from "./route.js";
-import { addAccountRoutes, addLowBalanceRoutes } from "./routes/account.js";
+import { addAccountRoutes, addLedgerRoutes, addLowBalanceRoutes } from "./routes/account.js";
 import { addAgentRoutes, addAgentSyncRoutes } from "./routes/agents.js";
 import { addApiKeyRoutes } from "./routes/api-keys.js";
 import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes } from "./routes/audio.js";
@@ -170,6 +170,7 @@ function createRouter(
   addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
+  addLedgerRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

@@ -162,7 +162,7 @@ export function createServices(
   const media = new Media(mediaLinks, mediaObjects, mediaUrl);
   const accounts = new Accounts(database, refills, leases);
   const usage = new UsageRecords(database, clock);
-  const credits = new Credits(settler, known, refills, new RefusedFunds(database), leases);
+  const credits = new Credits(settler, known, refills, new RefusedFunds(database, settings.topUp), leases);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));

@@ -18,7 +18,7 @@ const PATHS = [
   ["files", "files?kind=video&tag=none"],
   ["playground", ...["image", "video", "speech", "music", "transcription", "embeddings"].map((kind) => `playground/${kind}`)],
   ["webhooks", "webhooks?new"],
-  ["account", "account/sessions", "account/data"],
+  ["account", "account/sessions", "account/data", "credits"],
 ].flat();
 
 const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";

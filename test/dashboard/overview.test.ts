@@ -5,7 +5,7 @@ import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
-import { type Person, signedIn, signUp } from "../support/sign-in.js";
+import { giveCredits, type Person, signedIn, signUp } from "../support/sign-in.js";
 
 const DAY_MS = 86_400_000;
 /** Usage on many days, with more models than the chart shows by name. */
@@ -14,6 +14,80 @@ const SPENT = Array.from({ length: 150 }, (_, index) => ({
   model: `acme/model-${index % 11}`,
   credits: BigInt((index % 11) + 1) * 3_000_000n,
 }));
+
+describe.skipIf(NO_BROWSER)("overview of a new account", () => {
+  let browser: Browser;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    const topUp = { text: "Ask in #ai-platform for credits.", url: "https://pay.example/credits" };
+    [browser, app] = await Promise.all([launchBrowser(), createTestApp({ config: { topUp } })]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await app?.close();
+  });
+
+  it.each(LOOKS)("leads from a key to the first request, and is gone afterwards: $scheme, $width px", async (look) => {
+    const { page, context, browserErrors, open } = await visitDashboard(browser, app, { look });
+    const step = (title: string) => page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: title }) });
+    await open();
+    await page.getByRole("heading", { name: "Get started" }).waitFor();
+    await screenshot(page, `first-run-1-${look.scheme}-${look.width}`);
+    expect(await seriousFindings(page)).toEqual([]);
+    expect(await page.getByRole("figure", { name: "Credits per day by model" }).count()).toBe(0);
+
+    await page.getByRole("button", { name: "Create key" }).click();
+    await step("Create an API key (done)").waitFor();
+    const key = (await page.locator("[data-key-value] .mono").textContent()) ?? "";
+    const code = (await step("Send a request").locator("pre, code").first().textContent()) ?? "";
+    expect(code).toContain(`Bearer ${key}`);
+    const { model } = JSON.parse(/-d '(.*)'/s.exec(code)?.[1] ?? "{}") as { readonly model: string };
+    const answer = await fetch(`${app.baseUrl}/v1/chat/completions`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+      body: /-d '(.*)'/s.exec(code)?.[1] ?? "",
+    });
+    expect(answer.status).toBe(200);
+    await step("See it arrive (done)").getByText(`${model} answered`).waitFor();
+    await page.getByRole("button", { name: "Run it here" }).click();
+    await page.getByText(/^Answered for [\d.]+ credits$/).waitFor();
+    await screenshot(page, `first-run-2-${look.scheme}-${look.width}`);
+    expect(await seriousFindings(page)).toEqual([]);
+
+    await open();
+    await page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
+    expect(await page.getByRole("heading", { name: "Get started" }).count()).toBe(0);
+    expect(browserErrors).toEqual([]);
+    await context.close();
+  });
+
+  it.each(LOOKS)("says how to get credits without any, and below the threshold: $scheme, $width px", async (look) => {
+    const person = await signUp(app);
+    const { prisma } = app.database;
+    await prisma.account.update({ where: { id: person.accountId }, data: { tier: null, lowBalanceNanocredits: 5_000_000_000n } });
+    const { page, context, open } = await visitDashboard(browser, app, { look, person });
+    await open();
+    const notice = page.getByRole("status").filter({ hasText: "credits left" });
+    const link = notice.getByRole("link", { name: "Get credits" });
+    await notice.getByText("You have no credits left").waitFor();
+    expect(await link.getAttribute("href")).toBe("https://pay.example/credits");
+    await notice.getByText("Ask in #ai-platform for credits.").waitFor();
+    await screenshot(page, `no-credits-${look.scheme}-${look.width}`);
+    expect(await seriousFindings(page)).toEqual([]);
+
+    await giveCredits(app, person.accountId, 2);
+    await open();
+    await page.getByText("Your balance is low").waitFor();
+    await page.getByText(/^2\.00 credits left, below your alert threshold of 5\.00/).waitFor();
+    await page.getByRole("link", { name: "View credits" }).click();
+    await page.getByRole("heading", { level: 1, name: "Credits" }).waitFor();
+    await page.getByRole("row", { name: /Credits added purchased \+2\.00 2\.00$/ }).waitFor();
+    await screenshot(page, `credits-${look.scheme}-${look.width}`);
+    expect(await seriousFindings(page)).toEqual([]);
+    await context.close();
+  });
+});
 
 describe.skipIf(NO_BROWSER)("overview page", () => {
   let browser: Browser;

@@ -129,7 +129,7 @@ describe("a whole answer without a limit", () => {
 
     const { error } = (await refused.json()) as { error: { code: string; message: string } };
     expect([refused.status, error.code]).toEqual([402, "INSUFFICIENT_BALANCE"]);
-    expect(error.message).toContain("needs 4 credits set aside; state max_tokens");
+    expect(error.message).toContain("(4 credits needed, 1 available): set max_tokens or top up the account.");
   });
 
   it("holds at most a tenth of the available balance, known or not", async () => {

@@ -332,15 +332,15 @@ describe("the details of a 402", () => {
       code: "INSUFFICIENT_BALANCE",
       details: { bound: "balance", required: "5", available: "2" },
       message:
-        "The account's balance does not cover the estimated cost of this request: it needs 5 credits set aside, and 2 are left. " +
-        "State a smaller max_tokens, or top up the account.",
+        "The account's balance does not cover the estimated cost of this request (5 credits needed, 2 available): " +
+        "set a smaller max_tokens or top up the account.",
     });
     expect(graphql.errors).toMatchObject([{ message: error.message, extensions: { code: error.code, details: error.details } }]);
     // Streams, and answers other than text.
     expect(await refusalOf(key, "/v1/chat/completions", { ...body, stream: true })).toMatchObject({ details: error.details });
     const speech = await refusalOf(key, "/v1/audio/speech", { model: "acme/speech-dear", input: "Hello", voice: "alloy" });
     expect(speech).toMatchObject({ details: { bound: "balance", required: "5", available: "2" } });
-    expect(speech.message).toMatch(/ and 2 are left\. Ask for less, or top up the account\.$/);
+    expect(speech.message).toMatch(/\(5 credits needed, 2 available\): ask for less or top up the account\.$/);
   });
 
   it("leave out the account's balance for a key that may not read it", async () => {
@@ -350,7 +350,7 @@ describe("the details of a 402", () => {
 
     expect(error).toMatchObject({ code: "INSUFFICIENT_BALANCE", details: { bound: "balance", required: "5" } });
     expect(error.details).not.toHaveProperty("available");
-    expect(error.message).toContain("it needs 5 credits set aside. State");
+    expect(error.message).toContain("(5 credits needed): set");
   });
 
   it("are the bought credits where no others pay", async () => {

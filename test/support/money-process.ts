@@ -69,7 +69,7 @@ export async function createMoneyProcess(
     silentLog,
   );
   await recovery.start();
-  const credits = new Credits(settler, known, { refillIfDue: () => null }, new RefusedFunds(database), leases);
+  const credits = new Credits(settler, known, { refillIfDue: () => null }, new RefusedFunds(database, null), leases);
   const end = async () => {
     await settler.close();
     await leases.close();

@@ -21,10 +21,13 @@ import { toast } from "../ui/toast.js";
 
 type Me = NonNullable<ShellQuery["me"]>;
 export type Balance = NonNullable<Me["balance"]>;
+type TopUp = NonNullable<ShellQuery["topUp"]>;
 
 interface Live {
   readonly me: Me | null;
   readonly balance: Balance | null;
+  /** How to get credits. Null when the operator does not say. */
+  readonly topUp: TopUp | null;
   /** Charges since the dashboard was opened, newest first, FEED_MAX at most. */
   readonly feed: readonly FeedRecordFragment[];
   /** Time of the last change of a key, 0 before the first. Pages that show keys refetch when it changes. */
@@ -53,7 +56,7 @@ const KEY_END_TITLES: ReadonlyMap<ApiKeyChangeKind, string> = new Map([
 const revokedHere = new Set<string>();
 export const noteRevokedHere = (apiKeyId: string) => void revokedHere.add(apiKeyId);
 
-const LiveContext = createContext<Live>({ me: null, balance: null, feed: [], keysChangedAt: 0, chargedAt: 0 });
+const LiveContext = createContext<Live>({ me: null, balance: null, topUp: null, feed: [], keysChangedAt: 0, chargedAt: 0 });
 export const useLive = () => useContext(LiveContext);
 
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
@@ -155,6 +158,10 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
 
   // Every event renders this component. The memo spares its consumers when no value has changed.
   const me = data?.me ?? null;
-  const live = useMemo(() => ({ me, balance, feed, keysChangedAt, chargedAt }), [me, balance, feed, keysChangedAt, chargedAt]);
+  const topUp = data?.topUp ?? null;
+  const live = useMemo(
+    () => ({ me, balance, topUp, feed, keysChangedAt, chargedAt }),
+    [me, balance, topUp, feed, keysChangedAt, chargedAt],
+  );
   return <LiveContext value={live}>{children}</LiveContext>;
 }

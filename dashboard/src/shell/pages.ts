@@ -1,6 +1,7 @@
 /** Entries of the navigation and the command palette, in their order. */
 import {
   ArrowTrendingUpIcon,
+  BanknotesIcon,
   BellAlertIcon,
   ChatBubbleLeftRightIcon,
   CubeIcon,
@@ -34,6 +35,7 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: "keys", label: "Keys", icon: KeyIcon, words: "api key budget revoke" },
   { path: "usage", label: "Usage", icon: ArrowTrendingUpIcon, words: "requests costs receipts csv export" },
+  { path: "credits", label: "Credits", icon: BanknotesIcon, words: "balance ledger top up grants refills payments billing" },
   { path: "models", label: "Models", icon: CubeIcon, words: "catalog prices health calculator" },
   { path: "files", label: "Files", icon: FolderIcon, words: "media upload gallery" },
   { path: "my-models", label: "My models", icon: CubeTransparentIcon, words: "community publish prompt code agent earnings" },

@@ -1,6 +1,6 @@
 /** Frame of every page: navigation, balance, command palette, connection banner and the dialog for an ended session. */
 
-import { MagnifyingGlassIcon, MoonIcon, SunIcon } from "@heroicons/react/24/outline";
+import { ArrowTopRightOnSquareIcon, MagnifyingGlassIcon, MoonIcon, SunIcon } from "@heroicons/react/24/outline";
 import {
   ActionIcon,
   Anchor,
@@ -20,6 +20,7 @@ import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Suspense, useEffect, useState } from "react";
 import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } from "react-router";
 import { useConnection } from "../client/connection.js";
+import { GATEWAY_URL, HAS_GRAPHIQL } from "../client/place.js";
 import { useIsSessionEnded } from "../client/session.js";
 import { formatCredits } from "../ui/credits.js";
 import { lazyWithRetry } from "../ui/lazy-with-retry.js";
@@ -31,6 +32,12 @@ const Palette = lazyWithRetry(() => import("./palette.js"));
 const PersonMenu = lazyWithRetry(() => import("./person-menu.js"));
 const SignIn = lazyWithRetry(() => import("./sign-in-again.js"));
 const SIGN_IN_AFTER_MS = 5_000;
+
+/** Pages outside of the dashboard, opened in a tab of their own. */
+const LINKS = [
+  { label: "API reference", href: `${GATEWAY_URL}/docs` },
+  ...(HAS_GRAPHIQL ? [{ label: "GraphiQL", href: `${GATEWAY_URL}/graphql` }] : []),
+];
 
 export function Shell() {
   return (
@@ -111,6 +118,21 @@ function Frame() {
             />
           ))}
         </AppShell.Section>
+        <AppShell.Section pt="xs" style={{ borderTop: "1px solid var(--line)" }}>
+          {LINKS.map(({ label, href }) => (
+            <NavLink
+              key={label}
+              component="a"
+              href={href}
+              target="_blank"
+              rel="noopener"
+              label={label}
+              leftSection={<ArrowTopRightOnSquareIcon width={18} aria-hidden />}
+              py={7}
+              style={{ borderRadius: "var(--radius)" }}
+            />
+          ))}
+        </AppShell.Section>
       </AppShell.Navbar>
       <AppShell.Main id="main">
         <ConnectionBanner />
@@ -133,7 +155,7 @@ function BalanceLink() {
   return (
     <UnstyledButton
       component={Link}
-      to={DASHBOARD}
+      to={addressOf("credits")}
       aria-label={`Balance: ${formatCredits(balance.available, 2)} credits`}
       title={`${balance.available} credits`}
     >

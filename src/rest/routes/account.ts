@@ -1,14 +1,20 @@
 /** The caller's account: profile, balance, and low-balance threshold (docs/spec/accounts.md). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { requireKeyManager, requireSession } from "../../services/access/permissions.js";
+import { encodeCursor } from "../../lib/pagination.js";
+import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
+import { permissionOf, requireAccount, requireKeyManager, requireSession } from "../../services/access/permissions.js";
 import type { AccountRow } from "../../services/accounts/accounts.js";
+import type { LedgerLine } from "../../services/accounts/credit-grants.js";
+import { statementPosition } from "../../services/accounts/credit-statement.js";
 import { updateProfileInput } from "../../services/accounts/profiles.js";
 import { type LowBalanceRow, setLowBalanceThresholdInput } from "../../services/credits/low-balance.js";
+import { queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
-import { credits, nullableText, time } from "../openapi/schemas.js";
+import { amount, credits, cursorText, nullableText, time } from "../openapi/schemas.js";
+import { queryCursor } from "../query.js";
 import type { Route } from "../route.js";
 
 const profile = json(
@@ -68,6 +74,47 @@ export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, p
       handler: async (ctx) => toBalance(await accounts.balance(ctx)),
     }),
   });
+}
+
+const ledgerLine = z.looseObject({
+  kind: z.enum(["grant", "refill", "charge", "withdrawal", "forfeit"]),
+  bookedAt: time.describe("When the credits were added or taken. For charges, the start of their day (UTC)."),
+  bucket: z.enum(["tier", "crypto", "pack"]).nullable(),
+  credits: credits.describe("The number of credits. Below 0 when they were taken."),
+  requests: amount.nullable().describe("The number of requests of the day. Null for other kinds."),
+  note: nullableText,
+  expiresAt: time.nullable().describe("When the next refill replaces these credits. Null: never."),
+  balanceAfter: credits,
+});
+
+const ledgerQuery = z.object({
+  limit: queryInteger(z.int().min(1).max(PAGE_SIZE_MAX)).default(PAGE_SIZE_DEFAULT).describe("The maximum number of lines."),
+  cursor: queryCursor("ledger").optional().describe(cursorText),
+});
+
+export function addLedgerRoutes(route: Route, endpoint: Endpoint, { creditGrants }: Pick<Services, "creditGrants">): void {
+  route("/ledger", {
+    GET: endpoint({
+      id: "listLedger",
+      tag: "Account",
+      summary: "Lists grants, refills and the charges of each day, newest first (permission `balance`).",
+      answer: json("Ledger", z.looseObject({ ledger: z.array(ledgerLine), nextCursor: nullableText })),
+      requires: permissionOf("balance"),
+      query: ledgerQuery,
+      handler: async (ctx, { query: { limit, cursor } }) => {
+        const { accountId } = requireAccount(ctx);
+        const { items, hasNextPage } = await creditGrants.statement(ctx, accountId, { first: limit, after: cursor });
+        const last = items.at(-1);
+        const nextCursor = hasNextPage && last ? encodeCursor(statementPosition(last), "ledger") : null;
+        return { ledger: items.map(toLedgerLine), nextCursor };
+      },
+    }),
+  });
+}
+
+function toLedgerLine({ kind, bookedAt, bucket, nanocredits, requests, note, expiresAt, balanceAfter }: LedgerLine) {
+  const amounts = { credits: toCreditsNumber(nanocredits), balanceAfter: toCreditsNumber(balanceAfter) };
+  return { kind, bookedAt, bucket, ...amounts, requests, note, expiresAt };
 }
 
 export function addLowBalanceRoutes(route: Route, endpoint: Endpoint, services: Pick<Services, "lowBalance">): void {

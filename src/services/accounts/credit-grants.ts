@@ -1,13 +1,16 @@
-/** Credits that an account got other than by a refill: bought, paid in, or given by an operator. */
+/** How credits come to an account and leave it: grants, the tier's refills, the ledger, and the way to more of them. */
 import type { RequestContext } from "../../context.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import type { TopUp } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
 import { isOperator, requirePermission } from "../access/permissions.js";
+import type { TierRefill, Tiers } from "../credits/tiers.js";
 import type { Accounts } from "./accounts.js";
+import { readStatement, readStatementLines, type StatementLine } from "./credit-statement.js";
 
 export interface CreditGrant {
   /** The ledger's id, or the id that the caller chose to make the grant idempotent. */
@@ -18,13 +21,47 @@ export interface CreditGrant {
   readonly createdAt: Date;
 }
 
+export interface LedgerLine extends StatementLine {
+  /** When the next refill replaces the credits; null for credits that do not expire. */
+  readonly expiresAt: Date | null;
+}
+
 const BUCKETS: readonly BucketName[] = ["tier", "crypto", "pack"];
 
 export class CreditGrants {
   constructor(
     private readonly database: Database,
-    private readonly accounts: Pick<Accounts, "viewable">,
+    private readonly accounts: Pick<Accounts, "viewable" | "balanceOf">,
+    private readonly tiers: Pick<Tiers, "giftOf" | "refillOf">,
+    /** How to get credits, for all who ask. Null: the operator does not say. */
+    readonly topUp: TopUp | null,
   ) {}
+
+  /** Lists the lines of the ledger, newest first. The own account needs the permission for its balance; operators may read any. */
+  async statement(ctx: RequestContext, accountId: string, page: PageRequest): Promise<Page<LedgerLine>> {
+    this.accounts.viewable(ctx, accountId, "balance", null);
+    // Makes a refill that is due, so that the list has it.
+    await this.accounts.balanceOf(accountId);
+    const { items, ...rest } = await readStatement(this.database, accountId, page);
+    return { ...rest, items: items.map((line) => this.withExpiry(line)) };
+  }
+
+  /** Returns lines of the caller's own ledger by id. */
+  async getLines(ctx: RequestContext, ids: readonly string[]): Promise<LedgerLine[]> {
+    const { accountId } = requirePermission(ctx, "balance");
+    return (await readStatementLines(this.database, accountId, ids)).map((line) => this.withExpiry(line));
+  }
+
+  /** The refill of an account's tier. Null without refills. The own account needs the permission for its profile. */
+  refillOf(ctx: RequestContext, account: { readonly id: string; readonly tier: string | null }): TierRefill | null {
+    const tier = this.accounts.viewable(ctx, account.id, "profile", account.tier);
+    return this.tiers.refillOf(tier);
+  }
+
+  /** A refill lasts to the next one. The ledger notes the tier that it was of. */
+  private withExpiry(line: StatementLine): LedgerLine {
+    return { ...line, expiresAt: line.kind === "refill" ? this.tiers.giftOf(line.note, line.bookedAt).nextReset : null };
+  }
 
   /** Lists grants, newest first. The own account needs the permission for its balance; operators may read any. */
   async list(ctx: RequestContext, accountId: string, page: PageRequest): Promise<Page<CreditGrant>> {

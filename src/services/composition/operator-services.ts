@@ -11,7 +11,7 @@ import type { Infrastructure, PlatformSettings } from "./infrastructure.js";
 
 export interface OperatorServiceParts {
   readonly infrastructure: Infrastructure;
-  readonly settings: Pick<PlatformSettings, "worker">;
+  readonly settings: Pick<PlatformSettings, "worker" | "topUp">;
   readonly clock: Clock;
   readonly accounts: Accounts;
 }
@@ -23,7 +23,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
-    creditGrants: new CreditGrants(database, accounts),
+    creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),
     refusedSettlements: new RefusedSettlements(settler.refused, database, settings.worker),
   };
 }

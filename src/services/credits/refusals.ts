@@ -9,6 +9,7 @@
 import type { AgentRun } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
+import type { TopUp } from "../../lib/settings.js";
 import type { LedgerOutcome, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
@@ -42,7 +43,7 @@ export async function toRefusal(
 ): Promise<AppError> {
   switch (outcome.outcome) {
     case "free_spend_exhausted":
-      return freeSpendRefusal(outcome, requested, request);
+      return freeSpendRefusal(outcome, requested, request, funds.topUp);
     case "key_budget_exhausted":
       return keyRefusal(outcome, requested, request, funds);
     case "duplicate":
@@ -61,7 +62,9 @@ async function balanceRefusal(
   const { payer, paidOnly } = request;
   const free = paidOnly ? await known(funds.bought(payer.accountId)) : available;
   const whose = paidOnly ? "What the account has bought, which is all that pays for this model," : "The account's balance";
-  return refuse("INSUFFICIENT_BALANCE", "balance", whose, "top up the account", {
+  const { topUp } = funds;
+  return refuse("INSUFFICIENT_BALANCE", "balance", whose, topUpAdvice(topUp), {
+    topUp,
     requested,
     request,
     free: payer.seesBalance ? free : null,
@@ -79,7 +82,7 @@ async function keyRefusal(
   const isOwn = own !== null && own < requested.amount;
   const whose = isOwn ? "The key's remaining budget" : "The remaining budget of a key that this key was made with";
   const bound = isOwn ? "key_budget" : "parent_key_budget";
-  return refuse("KEY_BUDGET_EXHAUSTED", bound, whose, "use a key with a larger budget", {
+  return refuse("KEY_BUDGET_EXHAUSTED", bound, whose, "use a key with a larger budget.", {
     requested,
     request,
     free: request.payer.run ? null : keyAvailable,
@@ -87,42 +90,55 @@ async function keyRefusal(
 }
 
 /** The account has tier credits, but all tiers together have spent their daily cap (UTC). */
-function freeSpendRefusal({ available }: LedgerOutcome, { amount }: RequestedHold, { payer }: RefusedRequest): AppError {
+function freeSpendRefusal(
+  { available }: LedgerOutcome,
+  { amount }: RequestedHold,
+  { payer }: RefusedRequest,
+  topUp: TopUp | null,
+): AppError {
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1)).toISOString();
   const required = formatNanocredits(amount);
   const message =
-    `The free credits that this gateway gives in a day are used up, and this request needs ${required} credits set aside. ` +
-    `They return at ${resetsAt}; bought credits work at any time.`;
+    `The free credits that this gateway gives in a day are used up (${required} credits needed): ` +
+    `wait until they return at ${resetsAt} or ${topUpAdvice(topUp)}`;
   const details = {
     bound: "free_spend_per_day" satisfies SpendingBound,
     required,
     ...(payer.seesBalance && toAvailable(available)),
     resetsAt,
+    ...(topUp && { topUp }),
   };
   return new AppError("INSUFFICIENT_BALANCE", message, { details });
 }
 
 interface Amounts {
+  /** Null: not configured, or no remedy. */
+  readonly topUp?: TopUp | null;
   readonly requested: RequestedHold;
   readonly request: RefusedRequest;
   /** Null: hidden or unknown. */
   readonly free: bigint | null;
 }
 
-function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: string, { requested, request, free }: Amounts): AppError {
+function refuse(code: ErrorCode, bound: SpendingBound, whose: string, remedy: string, amounts: Amounts): AppError {
+  const { requested, request, free, topUp = null } = amounts;
   const { amount, isMore } = requested;
   const required = formatNanocredits(amount);
   const isText = request.record.modality === "text";
   const what = isMore ? "the rest of this answer" : "the estimated cost of this request";
-  const needs = `it needs ${required}${isMore ? " more" : ""} credits set aside`;
-  const there = free === null ? "" : `, and ${formatNanocredits(positive(free))} are left`;
+  const needs = `${required}${isMore ? " more" : ""} credits needed`;
+  const there = free === null ? "" : `, ${formatNanocredits(positive(free))} available`;
   const isUnstated = isText && request.most !== undefined && !isMore;
-  const advice = isUnstated
-    ? `An answer of unstated length needs ${required} credits set aside; state max_tokens to need less, or ${remedy}.`
-    : `${isText && !isMore ? "State a smaller max_tokens" : "Ask for less"}, or ${remedy}.`;
-  const details = { bound, required, ...(free !== null && toAvailable(free)) };
-  return new AppError(code, `${whose} does not cover ${what}: ${needs}${there}. ${advice}`, { details });
+  const advice = isUnstated ? "set max_tokens" : isText && !isMore ? "set a smaller max_tokens" : "ask for less";
+  const details = { bound, required, ...(free !== null && toAvailable(free)), ...(topUp && { topUp }) };
+  return new AppError(code, `${whose} does not cover ${what} (${needs}${there}): ${advice} or ${remedy}`, { details });
+}
+
+/** The last way on, and where the operator says that it begins. */
+function topUpAdvice(topUp: TopUp | null): string {
+  if (topUp?.text == null) return `top up the account${topUp?.url == null ? "." : `: ${topUp.url}`}`;
+  return `top up the account. ${[topUp.text, ...(topUp.url === null ? [] : [topUp.url])].join(" ")}`;
 }
 
 function toAvailable(free: bigint): { available: string } {

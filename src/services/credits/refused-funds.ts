@@ -1,8 +1,12 @@
-/** Amounts for refusals, read only after a refusal. */
+/** Amounts for refusals, read only after a refusal, and the way to more credits. */
+import type { TopUp } from "../../lib/settings.js";
 import type { Database } from "../../store/database.js";
 
 export class RefusedFunds {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    readonly topUp: TopUp | null,
+  ) {}
 
   /** Nanocredits; null: the key has no budget of its own, and draws on an ancestor's. */
   async ownBudget(apiKeyId: string): Promise<bigint | null> {

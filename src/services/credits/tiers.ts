@@ -19,6 +19,12 @@ export interface TierGift {
   readonly nextReset: Date | null;
 }
 
+export interface TierRefill {
+  /** The bucket's content after a refill. */
+  readonly nanocredits: bigint;
+  readonly period: NonNullable<Tier["period"]>;
+}
+
 const NOTHING: TierGift = { amount: 0n, nextReset: null };
 
 export class Tiers {
@@ -40,7 +46,13 @@ export class Tiers {
   }
 
   isRefilled(name: string | null): boolean {
-    return name !== null && (this.byName.get(name)?.period ?? null) !== null;
+    return this.refillOf(name) !== null;
+  }
+
+  /** Null without refills. */
+  refillOf(name: string | null): TierRefill | null {
+    const tier = name === null ? undefined : this.byName.get(name);
+    return tier?.period == null ? null : { nanocredits: tier.nanocredits, period: tier.period };
   }
 
   /** Throws BAD_REQUEST listing the tiers. */

@@ -118,6 +118,13 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Account.creditGrants", document: me("creditGrants { totalCount }") },
   },
   {
+    needs: "balance",
+    rest: { method: "GET", path: "/ledger" },
+    graphql: { field: "Account.ledger", document: me("ledger { totalCount }") },
+  },
+  { needs: "profile", graphql: { field: "Account.tierRefill", document: me("tierRefill { credits period }") } },
+  { needs: "everyone", graphql: { field: "Query.topUp", document: "{ topUp { text url } }" } },
+  {
     needs: "manager",
     rest: { method: "PATCH", path: "/balance/threshold", body: { threshold: 1 } },
     graphql: {

@@ -48,7 +48,7 @@ beforeEach(async () => {
   const onCommitted = createCommitListener(known, leases, events);
   settler = new Settler({ ledger, spool: await openSettlementSpool(dataDir), log: silentLog, onCommitted });
   refillIfDue = () => null;
-  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database), leases);
+  credits = new Credits(settler, known, { refillIfDue: () => refillIfDue() }, new RefusedFunds(test.database, null), leases);
 });
 afterEach(async () => {
   vi.useRealTimers();

@@ -1,25 +1,30 @@
-import { Anchor, Group, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
-import { memo, useMemo } from "react";
+import { Anchor, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { memo, Suspense, useCallback, useMemo, useState } from "react";
 import { Link, useNavigate } from "react-router";
-import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
+import { type Answer, useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import {
   type FeedRecordFragment,
   OverviewFeedDocument,
+  type OverviewFeedQuery,
   OverviewUsageDocument,
   type OverviewUsageQuery,
 } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
+import { BalanceNotice, Balances } from "../../shell/balances.js";
 import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
-import { Credits, formatCredits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
+import { Credits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
 import { DAY_MS, daysAgo } from "../../ui/days.js";
 import { Figure } from "../../ui/figure.js";
+import { lazyWithRetry } from "../../ui/lazy-with-retry.js";
 import { Card, Page } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
+
+const FirstRun = lazyWithRetry(() => import("./first-run.js"));
 
 /** Covers this month and the last one on every day of the month. */
 const DAYS_FETCHED = 62;
@@ -39,81 +44,44 @@ export function Component() {
   const { chargedAt } = useLive();
   const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(times, []) });
   useRefetchOnChange(chargedAt, usage.refetch);
+  const recent = useAnswer({ query: OverviewFeedDocument });
+  const { isNew, dismiss } = useFirstRun(recent.data);
   return (
     <Page title="Overview">
+      <BalanceNotice />
       <Balances />
-      <QueryView answer={usage} loading={<Loading rows={4} height={90} />}>
-        {({ me }) =>
-          me && (
-            <>
-              <Spend days={me.days ?? NONE} today={me.today?.[0] ?? null} />
-              <Daily days={me.models ?? NONE} />
-            </>
-          )
-        }
-      </QueryView>
-      <Feed />
+      {isNew && (
+        <Suspense fallback={<Skeleton height={320} radius="md" />}>
+          <FirstRun onDismiss={dismiss} />
+        </Suspense>
+      )}
+      {!isNew && (
+        <QueryView answer={usage} loading={<Loading rows={4} height={90} />}>
+          {({ me }) =>
+            me && (
+              <>
+                <Spend days={me.days ?? NONE} today={me.today?.[0] ?? null} />
+                <Daily days={me.models ?? NONE} />
+              </>
+            )
+          }
+        </QueryView>
+      )}
+      <Feed recent={recent} />
     </Page>
   );
 }
 
+/** An account is new until its first charge. Its checklist stays for this visit, so that its last step can be seen. */
+function useFirstRun(recent: OverviewFeedQuery | undefined): { readonly isNew: boolean; readonly dismiss: () => void } {
+  const { feed } = useLive();
+  const [state, setState] = useState<"unknown" | "new" | "known">("unknown");
+  const nodes = recent?.me?.usage?.nodes;
+  if (state === "unknown" && nodes) setState(nodes.length === 0 && feed.length === 0 ? "new" : "known");
+  return { isNew: state === "new", dismiss: useCallback(() => setState("known"), []) };
+}
+
 const NONE: readonly never[] = [];
-
-function Balances() {
-  const { balance, me } = useLive();
-  if (!balance) return <Skeleton height={104} radius="md" />;
-  return (
-    <Card>
-      <Group justify="space-between" align="flex-start" gap="xl">
-        <div>
-          <Text size="sm" c="dimmed">
-            Balance
-          </Text>
-          <div className="amount" role="status" aria-label={`Balance: ${formatCredits(balance.available, 2)} credits`}>
-            <Credits value={balance.available} />
-          </div>
-          <Text size="sm" c="dimmed">
-            One credit is worth one US dollar.
-          </Text>
-        </div>
-        <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xl" component="dl" m={0}>
-          <Bucket label="Free" value={balance.tier}>
-            {me?.nextResetAt ? (
-              <>
-                refills <When value={me.nextResetAt} />
-              </>
-            ) : (
-              "no refill"
-            )}
-          </Bucket>
-          <Bucket label="Purchased (crypto)" value={balance.crypto} />
-          <Bucket label="Purchased" value={balance.pack} />
-          <Bucket label="On hold" value={balance.held}>
-            for requests in progress
-          </Bucket>
-        </SimpleGrid>
-      </Group>
-    </Card>
-  );
-}
-
-function Bucket({ label, value, children }: { readonly label: string; readonly value: string; readonly children?: React.ReactNode }) {
-  return (
-    <div>
-      <Text component="dt" size="sm" c="dimmed">
-        {label}
-      </Text>
-      <Text component="dd" m={0} fw={600}>
-        <Credits value={value} />
-        {children !== undefined && (
-          <Text size="xs" c="dimmed" component="span" display="block" fw={400}>
-            {children}
-          </Text>
-        )}
-      </Text>
-    </div>
-  );
-}
 
 type Me = NonNullable<OverviewUsageQuery["me"]>;
 type DaySum = NonNullable<Me["days"]>[number];
@@ -181,9 +149,8 @@ function DailyView({ days }: { readonly days: readonly Day[] }) {
 const Daily = memo(DailyView);
 
 /** Recent requests, with new charges on top. */
-function Feed() {
+function Feed({ recent }: { readonly recent: Answer<OverviewFeedQuery> }) {
   const { feed } = useLive();
-  const recent = useAnswer({ query: OverviewFeedDocument });
   return (
     <Card
       title="Recent requests"
