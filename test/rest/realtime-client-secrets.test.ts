@@ -65,8 +65,21 @@ describe("a client secret", () => {
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
-  it("opens no session without its settings: one whose settings are refused is closed", async () => {
-    const { caller } = await open(await make({ session: { model: "voice", instructions: "Be kind.", prompt: { id: "p" } } }));
+  it.each([
+    ["session.prompt", { model: "voice", prompt: { id: "p" } }],
+    ["session.prompt", { prompt: { id: "p" } }],
+    ["session.tools.0.type", { tools: [{ type: "mcp", server_label: "s" }] }],
+    ["session.tools", { model: "voice", tools: "all" }],
+    ["session.service_tier", { model: "voice", service_tier: "priority" }],
+  ])("is not made with settings that no session may have: %s", async (param, session) => {
+    const answer = await client.post(PATH, { session: { instructions: "Be kind.", ...session } });
+
+    expectEnvelope(answer, 400, "BAD_REQUEST");
+    expect(answer.json<{ error: { param: string } }>().error.param).toBe(param);
+  });
+
+  it("opens no session without its settings: one whose settings the model refuses is closed", async () => {
+    const { caller } = await open(await make({ session: { service_tier: "priority" } }), "?model=live/voice");
 
     await expect(caller.closed).resolves.toMatchObject({ code: 1008 });
   });

@@ -8,10 +8,13 @@ import { refusalIn, type UpstreamFields } from "./learned-fields.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-interface ChatRequest {
+export interface ChatRequest {
   readonly fields: Fields;
   readonly warnings: readonly string[];
 }
+
+/** Writes a call in the upstream's format and dialect. */
+export type WriteRequest = (call: ChatCall, dialect: ChatDialect, isStreamed: boolean) => ChatRequest;
 
 export interface SentChat<Answer> {
   readonly answer: Answer;
@@ -29,18 +32,19 @@ export class ChatRequests {
     /** Of the upstream. */
     private readonly dialect: ChatDialect,
     private readonly learned: UpstreamFields,
+    private readonly write: WriteRequest = toRequest,
   ) {}
 
   /** `ask` sends the fields; it rejects with a ProviderError. */
   async send<Answer>(call: ChatCall, isStreamed: boolean, ask: (fields: Fields) => Promise<Answer>): Promise<SentChat<Answer>> {
     const dialect = this.learned.dialectOf(call.upstreamModel, this.dialectFor(call));
-    const { fields, warnings } = toRequest(call, dialect, isStreamed);
+    const { fields, warnings } = this.write(call, dialect, isStreamed);
     try {
       return { answer: await ask(fields), warnings };
     } catch (error) {
       const refused = remediable(refusalIn(error), fields);
       if (refused.length === 0 || call.signal.aborted) throw error;
-      const other = toRequest(call, withRefused(dialect, refused), isStreamed);
+      const other = this.write(call, withRefused(dialect, refused), isStreamed);
       const answer = await this.learned.askAgain(call.upstreamModel, refused, () => ask(other.fields));
       return { answer, warnings: other.warnings };
     }

@@ -292,6 +292,43 @@ const ANSWERS = [
   },
 ];
 
+describe("a field that an upstream of the Responses format refuses", () => {
+  const refusal = (name: string) => json({ error: { message: `Unknown parameter: '${name}'.`, param: name } }, { status: 400 });
+  const sent = () => upstream.requests.map((request) => request.json as Record<string, unknown>);
+
+  it("is left out of a second request and of later ones, without a warning where the gateway added it", async () => {
+    const chat = chatOf("responses");
+    const before = upstream.requests.length;
+    upstream.replyNext(refusal("store"));
+    upstream.replyNext(json(responseObject([textItem("Yes.")])));
+
+    const answer = await chat.complete(call());
+
+    expect(answer).toMatchObject({ completion: { choices: [{ message: { content: "Yes." } }] }, warnings: [] });
+    upstream.replyNext(responseStream(responseObject([textItem("Yes.")])));
+    await collect(await chat.stream(call()));
+    const stores = sent()
+      .slice(before)
+      .map((body) => Object.hasOwn(body, "store"));
+    expect(stores).toEqual([true, false, false]);
+  });
+
+  it("is named in a warning where the caller sent it", async () => {
+    upstream.replyNext(refusal("prompt_cache_key"));
+    upstream.replyNext(json(responseObject([textItem("Yes.")])));
+
+    const { warnings } = await chatOf("responses").complete(call({ messages: [{ role: "user", content: "Hi" }], prompt_cache_key: "k" }));
+
+    expect(warnings).toEqual(["prompt_cache_key has no effect on this model."]);
+  });
+
+  it("fails the request where its loss would change the answer", async () => {
+    upstream.replyNext(refusal("temperature"));
+
+    expect(await failureOf(chatOf("responses").complete(call()))).toMatchObject({ status: 400 });
+  });
+});
+
 describe("an answer of the Responses format", () => {
   it.each(ANSWERS)("of $name is a chat completion", async ({ response, said, usage }) => {
     upstream.replyNext(json(response));

@@ -19,6 +19,7 @@ import {
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { SecretBox } from "../../secrets/secret-box.js";
+import { assertSettings } from "./rules.js";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -83,7 +84,7 @@ export function isClientSecret(text: string): boolean {
 export class RealtimeClientSecrets {
   constructor(private readonly deps: Dependencies) {}
 
-  /** Throws FORBIDDEN without a key of its own, and as a generation for the model. */
+  /** Throws FORBIDDEN without a key of its own, as a generation for the model, and BAD_REQUEST for settings that no session may have. */
   create(ctx: RequestContext, { expires_after, session }: CreateClientSecretInput): ClientSecret {
     const caller = requireKey(requireCaller(ctx));
     const { type: _, model: name = null, ...settings } = session ?? {};
@@ -91,7 +92,9 @@ export class RealtimeClientSecrets {
       const size = `${REALTIME_SECRET_SESSION_BYTES_MAX} bytes`;
       throw wrongField("session", `may have ${size} in a client secret: send the rest with session.update`);
     }
-    const model = name === null ? null : this.deps.catalog.resolve(caller, name, "realtime").id;
+    const own = name === null ? null : this.deps.catalog.resolve(caller, name, "realtime");
+    assertSettings(settings, own);
+    const model = own?.id ?? null;
     const seconds = expires_after?.seconds ?? REALTIME_SECRET_SECONDS_DEFAULT;
     const asked = Math.floor(this.deps.clock.now().getTime() / 1000) + seconds;
     const until = caller.expiresAt === null ? asked : Math.min(asked, Math.floor(caller.expiresAt.getTime() / 1000));

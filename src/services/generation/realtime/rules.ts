@@ -92,6 +92,17 @@ async function permittedSession(session: Fields, rules: RealtimeRules): Promise<
   return withTranscription(own, rules);
 }
 
+/**
+ * Throws BAD_REQUEST for settings that no session of the model may have; without a model, of any model. A transcription that is refused ends
+ * no session.
+ */
+export function assertSettings(settings: Fields, model: Model | null): void {
+  if (model !== null) permittedFields(settings, "session", { model, modelNames: NO_NAMES });
+  else assertTools(settings, "session");
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
 function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
   for (const path of TRANSCRIPTION_PATHS) {
     if (isStated(valueAt(response, path))) throw invalidInput("Transcription is set up with session.update.", `response.${path.join(".")}`);
@@ -100,19 +111,23 @@ function permittedResponse(response: Fields, rules: RealtimeRules): Fields {
 }
 
 /** Removes the model if it is the session's own, and refuses others. */
-function permittedFields(holder: Fields, path: string, { model: own, modelNames }: RealtimeRules): Fields {
+function permittedFields(holder: Fields, path: string, { model: own, modelNames }: Pick<RealtimeRules, "model" | "modelNames">): Fields {
   const { model, [LEFT_OUT]: _, ...others } = holder;
   if (isStated(model) && !(typeof model === "string" && modelNames.has(model))) {
     throw invalidInput("A session keeps the model that it was opened with.", `${path}.model`);
   }
-  for (const [name, reason] of REFUSED) if (isStated(ownValue(others, name))) throw invalidInput(reason, `${path}.${name}`);
+  assertTools(others, path);
   for (const [name, value] of Object.entries(others)) {
     const billed = BILLED_FIELDS.realtime.get(canonicalName(name));
     if (billed && isStated(value) && !billed.isHarmless(value, own)) throw invalidInput(ANOTHER_PRICE, `${path}.${name}`);
     if (!billed && isStated(value) && !isTaken(own, name)) throw refuseUntaken(own, name, `${path}.${name}`);
   }
-  assertFunctions(others.tools, `${path}.tools`);
   return others;
+}
+
+function assertTools(holder: Fields, path: string): void {
+  for (const [name, reason] of REFUSED) if (isStated(ownValue(holder, name))) throw invalidInput(reason, `${path}.${name}`);
+  assertFunctions(holder.tools, `${path}.tools`);
 }
 
 /** The vendor calls hosted tools and MCP servers at its own prices and with its own credentials. */
