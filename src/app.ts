@@ -23,7 +23,7 @@ import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "
 import { answerWhileStarting } from "./http/starting.js";
 import type { UpgradeHandler } from "./http/websocket.js";
 import { type Clock, systemClock } from "./lib/clock.js";
-import { type RequestEnd, type RequestNote, watchRequests } from "./lib/request-note.js";
+import { type RequestEnd, type RequestNote, type RequestObserver, watchRequests } from "./lib/request-note.js";
 import { type Addresses, loopbackUrl } from "./lib/urls.js";
 import { DRAIN_TIMEOUT_MS, HTTP_HEADERS_TIMEOUT_MS, HTTP_KEEP_ALIVE_MS, HTTP_REQUEST_TIMEOUT_MS } from "./limits.js";
 import type { Infrastructure } from "./services/composition/infrastructure.js";
@@ -89,13 +89,14 @@ async function serve(
   const hosts = new AnsweredHosts(answeredHostnamesOf(config));
   const settings = { ...config, sessionHost: auth.host, worker };
   const metrics = new Metrics();
-  const observers = [metrics, new AccessLog(log, config.accessLog)];
+  const observers: RequestObserver[] = [metrics, new AccessLog(log, config.accessLog)];
   const onOver = (note: RequestNote, end: RequestEnd) => {
     for (const observer of observers) observer.requestOver(note, end);
   };
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, SCHEMA_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
+  observers.push(platform.failureRecorder.observer(faces.statusOfText));
   if (worker === null || worker.isPrimaryReporter) {
     log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
     log.info(metricsNotice(config.metrics));
@@ -187,24 +188,27 @@ async function serve(
  * idle.
  */
 async function loadFaces() {
-  const [{ default: express }, server, webSocket, yoga, clientError, context, hostMount, realtime, route, router] = await Promise.all([
-    import("express"),
-    import("./graphql/server.js"),
-    import("./http/websocket.js"),
-    import("./graphql/yoga.js"),
-    import("./http/client-error.js"),
-    import("./http/context.js"),
-    import("./rest/host-mount.js"),
-    import("./rest/routes/realtime.js"),
-    import("./rest/route.js"),
-    import("./rest/router.js"),
-  ]);
+  const [{ default: express }, server, webSocket, yoga, clientError, errors, context, hostMount, realtime, route, router] =
+    await Promise.all([
+      import("express"),
+      import("./graphql/server.js"),
+      import("./http/websocket.js"),
+      import("./graphql/yoga.js"),
+      import("./http/client-error.js"),
+      import("./http/errors.js"),
+      import("./http/context.js"),
+      import("./rest/host-mount.js"),
+      import("./rest/routes/realtime.js"),
+      import("./rest/route.js"),
+      import("./rest/router.js"),
+    ]);
   return {
     express,
     ...server,
     ...webSocket,
     ...yoga,
     ...clientError,
+    ...errors,
     ...context,
     ...hostMount,
     ...realtime,

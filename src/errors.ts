@@ -45,6 +45,8 @@ export interface AppErrorOptions {
   readonly isFinal?: boolean;
   /** With INTERNAL_ERROR: not the gateway's fault, and the message is for the client; otherwise the error's details are hidden. */
   readonly isExpected?: boolean;
+  /** The message without texts of clients and upstreams, for records that are kept. Absent: it quotes none. */
+  readonly summary?: string;
   /** With UNAUTHORIZED: a credential was presented and refused; otherwise there was none. */
   readonly isCredentialRefused?: boolean;
   /** Private: logged, never answered. */
@@ -60,6 +62,7 @@ export class AppError extends Error {
   readonly isFinal: boolean;
   readonly isExpected: boolean;
   readonly isCredentialRefused: boolean;
+  readonly summary: string;
 
   constructor(
     readonly code: ErrorCode,
@@ -74,6 +77,7 @@ export class AppError extends Error {
     this.isFinal = options.isFinal ?? false;
     this.isExpected = options.isExpected ?? false;
     this.isCredentialRefused = options.isCredentialRefused ?? false;
+    this.summary = options.summary ?? message;
   }
 }
 

@@ -381,3 +381,7 @@ export const PASSWORD_COST = 2 ** 14;
 export const SIGN_IN_ATTEMPTS_PER_MINUTE = 10;
 /** Unspecified: for attempts beyond these; no wait is much longer than half a minute. */
 export const SIGN_IN_PACE = { addressTurnMs: 5_000, emailTurnMs: 15_000, waitingPerAddressMax: 2 } as const;
+
+/** Unspecified: days that failed requests are kept for their accounts, by REQUEST_LOG_DAYS. 0: they are not kept. */
+export const REQUEST_LOG_DAYS_DEFAULT = 30;
+export const REQUEST_LOG_DAYS_MAX = 365;

@@ -19,6 +19,8 @@ import {
   PASSWORD_COST,
   REQUEST_BODIES_BYTES_DEFAULT,
   REQUEST_BODIES_BYTES_MIN,
+  REQUEST_LOG_DAYS_DEFAULT,
+  REQUEST_LOG_DAYS_MAX,
   SHUTDOWN_DELAY_MS_MAX,
   SIGN_IN_ATTEMPTS_PER_MINUTE,
   SIGN_IN_PACE,
@@ -98,6 +100,8 @@ export interface Config {
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Share of successful requests in the log; failed ones are always logged. Null: no access log. */
   readonly accessLog: number | null;
+  /** Days that failed requests are kept for their accounts. 0: they are not kept. */
+  readonly requestLogDays: number;
   /** Metrics need the token. Without one they are open only where just this machine can connect. */
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Sign-up: open to all, or only by operators. */
@@ -196,6 +200,7 @@ const environment = z.object({
   FAST_PATHS: z.enum(["on", "off"]).default("on"),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
   ACCESS_LOG: share().default(1),
+  REQUEST_LOG_DAYS: wholeNumber(0, REQUEST_LOG_DAYS_MAX).default(REQUEST_LOG_DAYS_DEFAULT),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
   GITHUB_CLIENT_ID: text.optional(),
@@ -271,6 +276,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     hasFastPaths: values.FAST_PATHS === "on",
     logLevel: values.LOG_LEVEL,
     accessLog: values.ACCESS_LOG,
+    requestLogDays: values.REQUEST_LOG_DAYS,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
     github:
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET

@@ -19,6 +19,11 @@ export const PERSISTED_QUERY_NOT_FOUND = "PERSISTED_QUERY_NOT_FOUND";
 export const PERSISTED_QUERY_NOT_IN_LIST = "PERSISTED_QUERY_NOT_IN_LIST";
 const PROTOCOL_CODES: ReadonlySet<unknown> = new Set([PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_IN_LIST]);
 
+/** Messages of GraphQL itself that name fields, arguments, types and variables. Others may quote a value, such as a prompt. */
+const NAMES_ONLY =
+  /^(?:Cannot query field |Unknown argument |Unknown type |Field "|Variable "\$\w{1,200}" of (?:required|non-null) type |The operation )/;
+const REFUSED_VALUE = "The document or a value in it is not valid. The answer named the place.";
+
 interface HttpExtension {
   readonly status?: number;
   readonly spec?: boolean;
@@ -36,7 +41,7 @@ const publicErrors = new WeakSet<GraphQLError>();
 export function toPublicError(error: unknown, scope: PublicErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
-  scope.note?.refused(String(mapped.extensions.code));
+  scope.note?.refused(String(mapped.extensions.code), NAMES_ONLY.test(mapped.message) ? mapped.message : REFUSED_VALUE);
   publicErrors.add(mapped);
   return mapped;
 }

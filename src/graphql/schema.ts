@@ -30,6 +30,7 @@ import "./types/models.js";
 import "./types/moderations.js";
 import "./types/operators.js";
 import "./types/own-community-models.js";
+import "./types/request-log.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/usage.js";

@@ -1,6 +1,5 @@
 /** Yoga with this schema, its limits and its error mapping: one instance behind HTTP, SSE and WebSocket. */
-import { type ExecutionArgs, getOperationAST } from "graphql";
-import { createYoga, type Plugin, type YogaServerInstance } from "graphql-yoga";
+import { createYoga, type YogaServerInstance } from "graphql-yoga";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { Caller } from "../context.js";
@@ -16,6 +15,7 @@ import { useDocumentLimits } from "./plugins/use-limits.js";
 import { useLiveConnections } from "./plugins/use-live-connections.js";
 import { useOperations } from "./plugins/use-operations.js";
 import { usePersistedDocuments } from "./plugins/use-persisted-documents.js";
+import { useRequestNote } from "./plugins/use-request-note.js";
 import { useCsrfRule, useRequestRules } from "./plugins/use-request-rules.js";
 import { useUploads } from "./plugins/use-uploads.js";
 import { schema } from "./schema.js";
@@ -61,12 +61,12 @@ export function createYogaServer(): Yoga {
       useUploads(),
       useRequestRules(),
       usePersistedDocuments(),
+      useRequestNote(),
       useDocumentLimits(),
       useAgentReach(),
       useOperations(),
       useLiveConnections(),
       useAppErrors(),
-      useRequestNote(),
       useIdempotency(),
     ],
   });
@@ -85,21 +85,4 @@ function boundedByText<Value extends object>(): LRUCache<string, Value> {
     // Short documents take more memory than their text.
     sizeCalculation: (_value, text) => Math.max(text.length, Math.ceil(PARSED_CHARS_MAX / PARSED_DOCUMENTS_MAX)),
   });
-}
-
-/** Clients choose the name, so a long one is truncated. GraphQL's grammar allows letters, digits and underscores. */
-const NAME_CHARS_MAX = 64;
-
-/** Records the name of an operation for the access log. Its document is private to its caller. */
-function useRequestNote(): Plugin<GraphQLContext, GraphQLContext> {
-  const note = ({
-    args,
-  }: {
-    readonly args: Pick<ExecutionArgs, "document" | "operationName"> & { readonly contextValue: GraphQLContext };
-  }) => {
-    const operation = getOperationAST(args.document, args.operationName);
-    if (!operation || !args.contextValue.note) return;
-    args.contextValue.note.operation = operation.name?.value.slice(0, NAME_CHARS_MAX) ?? operation.operation;
-  };
-  return { onExecute: note, onSubscribe: note };
 }

@@ -48,9 +48,10 @@ export class HttpRequestContext implements RequestContext {
   ) {
     this.requestId = source.requestId;
     this.note = source.note;
+    if (caller.kind !== "anonymous") source.note.caller = caller;
+    if (caller.kind === "key") source.note.apiKeyId = caller.apiKeyId;
     const maxCost = source.req.headers["x-max-cost"];
     this.maxCost = maxCost === undefined ? undefined : readMaxCost(maxCost, MAX_COST_HEADER);
-    if (caller.kind === "key") source.note.apiKeyId = caller.apiKeyId;
   }
 
   get hops(): number | undefined {

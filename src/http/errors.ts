@@ -91,7 +91,12 @@ export function statusOf(code: ErrorCode): number {
 
 /** Status of a finished operation, as if it had been an HTTP request. */
 export function statusOfNote({ code }: RequestNote): number {
-  return code === null ? 200 : (ownValue(STATUSES, code) ?? STATUSES.INTERNAL_ERROR);
+  return code === null ? 200 : statusOfText(code);
+}
+
+/** The status of an error code; 500 for a text that is none. */
+export function statusOfText(code: string): number {
+  return ownValue(STATUSES, code) ?? STATUSES.INTERNAL_ERROR;
 }
 
 /** Null for statuses that frameworks do not refuse requests with. */
@@ -136,7 +141,7 @@ const logged = new WeakSet<AppError>();
 export function explain(error: unknown, scope: ErrorScope, what = "request", more: Readonly<Record<string, unknown>> = {}): AppError {
   const isOurs = error instanceof AppError && (error.code !== "INTERNAL_ERROR" || error.isExpected || logged.has(error));
   const reported = isOurs ? error : new AppError("INTERNAL_ERROR", INTERNAL_MESSAGE);
-  scope.note?.refused(reported.code);
+  scope.note?.refused(reported.code, reported.summary);
   if (!isServerError(reported.code) || logged.has(reported) || scope.signal?.aborted === true) return reported;
   logged.add(reported);
   // Logs the route instead of the path, which can hold prompts and links.

@@ -3,7 +3,7 @@
  * services the generations and their cost.
  *
  * It must hold no secret and no prompt: only ids made by the gateway, names from closed lists, and the route's pattern, as clients write
- * into the path. The request id, which a client may choose, is the only client text.
+ * into the path. The request id, which a client may choose, the name of a GraphQL operation and the requested model are the only client texts.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 
@@ -16,6 +16,13 @@ export interface NotedReceipt {
   readonly gatewayMs: number;
 }
 
+/** The account, and the key unless it is a session. */
+export interface NotedCaller {
+  readonly accountId: string;
+  readonly apiKeyId?: string;
+  readonly apiKeyName?: string;
+}
+
 export class RequestNote {
   /** Monotonic milliseconds. */
   readonly startedAt = performance.now();
@@ -24,20 +31,33 @@ export class RequestNote {
   requestId: string | null = null;
   /** Null: anonymous, or a session. */
   apiKeyId: string | null = null;
+  /** Null: anonymous, or not yet authenticated. */
+  caller: NotedCaller | null = null;
+  /** It asks for a generation, whether or not one begins. */
+  isGeneration = false;
   /** The first error code in the answer. */
   code: string | null = null;
+  /** The message of that error, without texts of clients and upstreams. */
+  message: string | null = null;
   /** Of a GraphQL request: the name of its operation, or else its kind. */
   operation: string | null = null;
   /** Of the first generation. */
   generationId: string | null = null;
   /** The canonical id of the requested model. */
   model: string | null = null;
+  /** The model as the client named it, where it was read. Client text. */
+  requestedModel: string | null = null;
   generations = 0;
   costNanocredits = 0n;
   /** Charges of all generations that an agent made. */
   childCostNanocredits = 0n;
   /** The gateway's own share of the generations' time. */
   gatewayMs = 0;
+
+  /** Call before the model is looked up, so that a refused name is known. */
+  requested(model: string | null | undefined): void {
+    this.requestedModel ??= model ?? null;
+  }
 
   /** A generation is planned. A request may have several; an agent's own is the first. */
   began(generationId: string, model: string): void {
@@ -54,8 +74,11 @@ export class RequestNote {
     this.gatewayMs += gatewayMs;
   }
 
-  refused(code: string): void {
-    this.code ??= code;
+  /** `summary`: the error's message, without texts of clients and upstreams. */
+  refused(code: string, summary: string): void {
+    if (this.code !== null) return;
+    this.code = code;
+    this.message = summary;
   }
 }
 

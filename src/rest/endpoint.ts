@@ -98,6 +98,7 @@ export function createEndpoint(
     const isBounded = isBoundedBy(options);
     const answer = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
+      exchange.note.isGeneration = isBounded;
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const read = readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));

@@ -34,6 +34,7 @@ import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
 import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
+import { addRequestRoutes } from "./routes/requests.js";
 import { addResponseRoutes } from "./routes/responses.js";
 import { addSessionRoutes } from "./routes/sessions.js";
 import { addTextRoutes } from "./routes/text.js";
@@ -167,6 +168,7 @@ function createRouter(
   );
   addApiKeyRoutes(accountRoute, endpoint, services);
   addUsageRoutes(accountRoute, endpoint, services);
+  addRequestRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);

@@ -95,6 +95,7 @@ import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
+import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
 import { Moderation, type Moderator } from "./safety/moderation.js";
@@ -131,6 +132,7 @@ export function createServices(
     infrastructure;
   const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
+  const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings.requestLogDays, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
   const boundedUsage = new BoundedUsage(log, metrics, clock);
   const healthReporter: HealthReporter = {
@@ -263,7 +265,7 @@ export function createServices(
     isInUse: settings.integrations.kind === "development",
   });
   const broker = brokerOf(settings.integrations, developmentBroker);
-  const accountErasure = new AccountErasure({ database, broker, leases, clock, log });
+  const accountErasure = new AccountErasure({ database, broker, leases, failures, clock, log });
   const integrations = new Integrations({
     ...{ database, clock, broker, callbackPageUrl: integrationPage("callback") },
     links: new SignedLinks(deriveSecret("returns of connections"), callbackLink),
@@ -279,7 +281,7 @@ export function createServices(
     ],
     clock,
     log,
-    [deviceAuthorizations, developmentBroker],
+    [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }],
   );
   const box = new SecretBox(deriveSecret("columns"));
   const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
@@ -358,6 +360,7 @@ export function createServices(
       clock,
     }),
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
+    ...logs,
     responses: new Responses(chat, catalog),
     sessions,
     signIn,
@@ -380,7 +383,8 @@ export function createServices(
     videos,
     webhooks,
   };
-  return { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
+  const work = { cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
+  return { services, ...work, failureRecorder };
 }
 
 /** Moderators for the safety features, when the configuration names an existing model. */

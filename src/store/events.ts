@@ -15,6 +15,8 @@ export interface EventChannels {
   "account-suspension-changed": { readonly accountId: string; readonly isSuspended: boolean };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
+  /** Refused and failed requests were written to the request log, at most FAILURES_ANNOUNCED_MAX of one account at once. */
+  "requests-failed": { readonly accountId: string; readonly failureIds: readonly string[] };
   /** A bucket or its holds changed. */
   "balance-changed": { readonly accountId: string };
   /** A hold was refused because of leases of the account: each process releases unused credits. */

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/lib/clock.js";
 import { AccountErasure } from "../../src/services/account-data/erasure.js";
 import { EXPORT_PAGE_MAX, FRESH_SESSION_SECONDS } from "../../src/services/account-data/limits.js";
+import { FailureRetention } from "../../src/services/request-log/failure-retention.js";
 import { CREDIT, chat, databaseOf, poolOf, summarize } from "../e2e/money.js";
 import {
   AccountDeletionPreviewDocument,
@@ -59,7 +60,8 @@ async function createKeyOf(owner: Owner, name: string): Promise<{ readonly id: s
 async function finishedAt({ accountId }: Owner): Promise<Date | null> {
   const { leases } = app.infrastructure;
   const broker = app.services.developmentBroker;
-  await new AccountErasure({ database: databaseOf(app), broker, leases, clock: systemClock, log: silentLog }).sweep();
+  const failures = new FailureRetention(databaseOf(app), systemClock, 30);
+  await new AccountErasure({ database: databaseOf(app), broker, leases, failures, clock: systemClock, log: silentLog }).sweep();
   return (await prisma().accountDeletion.findUniqueOrThrow({ where: { accountId } })).finishedAt;
 }
 

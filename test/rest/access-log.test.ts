@@ -330,7 +330,7 @@ describe("ACCESS_LOG", () => {
     const accessLog = new AccessLog(log, share);
     for (const status of [200, 204, 404, 500]) accessLog.requestOver(new RequestNote(), { method: "GET", status, isLeft: false });
     const broken = new RequestNote();
-    broken.refused("UPSTREAM_ERROR");
+    broken.refused("UPSTREAM_ERROR", "The upstream failed.");
     accessLog.requestOver(broken, { method: "GET", status: 200, isLeft: false });
     return lines.map((line) => String((JSON.parse(line) as Line).status));
   };

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { v7 as uuidv7 } from "uuid";
 import { createApiKeyText, startOfApiKey } from "../../src/lib/api-key-format.js";
 import type { Database } from "../../src/store/database.js";
-import type { UsageRecordCreateManyInput } from "../../src/store/generated/prisma/models.js";
+import type { FailedRequestCreateManyInput, UsageRecordCreateManyInput } from "../../src/store/generated/prisma/models.js";
 import type { TestApp } from "../support/app.js";
 
 /** Another account with a secret key of every permission. */
@@ -59,6 +59,34 @@ export async function createUsage(
   }));
   // Prisma would send more in a transaction of several statements, and take its time between them.
   for (let from = 0; from < rows.length; from += 1_000) await prisma.usageRecord.createMany({ data: rows.slice(from, from + 1_000) });
+  return rows.map(({ id }) => id);
+}
+
+/** `count` failed requests of one key, a second apart, the newest at `newest`; answers their ids, newest first. */
+export async function createFailures(
+  app: TestApp,
+  apiKeyId: string,
+  count: number,
+  newest: Date,
+  more: Partial<FailedRequestCreateManyInput> = {},
+): Promise<string[]> {
+  const { prisma } = databaseOf(app);
+  const { accountId, name } = await prisma.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } });
+  const rows = Array.from({ length: count }, (_, index) => ({
+    id: randomUUID(),
+    accountId,
+    apiKeyId,
+    apiKeyName: name,
+    requestId: randomUUID(),
+    timestamp: new Date(newest.getTime() - index * 1000),
+    route: "/v1/chat/completions",
+    status: 400,
+    code: "BAD_REQUEST",
+    message: "messages: is required",
+    milliseconds: 1,
+    ...more,
+  }));
+  for (let from = 0; from < rows.length; from += 1_000) await prisma.failedRequest.createMany({ data: rows.slice(from, from + 1_000) });
   return rows.map(({ id }) => id);
 }
 

@@ -50,6 +50,7 @@ export const DOMAINS: readonly string[] = [
   "generation",
   "idempotency",
   "metrics",
+  "request-log",
   "community-models",
   "mcp",
   "agents",

@@ -24,6 +24,7 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   sessions: "Browser sessions.",
   api_keys: "All API keys, revoked ones included, without the secrets that authenticate them.",
   usage: "All generations, each with the amount that every bucket paid.",
+  failed_requests: "Requests for generations that were refused or failed, as far as the request log keeps them.",
   ledger: "Credits granted, refilled and forfeited, by bucket.",
   files: "Uploaded and generated files, identified by the hash of their content.",
   uploads: "Files uploaded directly to the blob store, with their tags.",

@@ -46,8 +46,8 @@ const GenerationResult = builder.objectRef<JobResult>("GenerationResult").implem
   }),
 });
 
-const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
-  description: "The reason why a job failed, the same codes as `extensions.code` of errors.",
+export const GenerationErrorCode = builder.enumType("GenerationErrorCode", {
+  description: "The reason why a request or a job failed, the same codes as `extensions.code` of errors.",
   values: {
     BAD_REQUEST: { description: "The upstream rejected the request." },
     CONTENT_BLOCKED: { description: "A safety check of the gateway or of the upstream rejected the content." },

@@ -194,8 +194,7 @@ class Face implements RealtimeFace {
     const requestId = requestIdOf(req);
     const log = this.options.log.child({ requestId });
     const note = noteOf(req);
-    note.route = REALTIME_PATH;
-    note.requestId = requestId;
+    Object.assign(note, { route: REALTIME_PATH, requestId, isGeneration: true });
     let status = SWITCHING_PROTOCOLS;
     const source = { req, requestId, note, log, signal: leaving.signal };
     const undo: (() => void)[] = [];

@@ -3,7 +3,7 @@
  *
  * - credits released by holds and leases are forfeited, and outputs of requests that were under way expire;
  * - then connections to outside apps are ended at their broker, which may be unavailable;
- * - and usage rows lose the names of keys, in batches.
+ * - usage rows lose the names of keys, and failures in the request log are deleted, in batches.
  */
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
@@ -13,12 +13,14 @@ import { Repeated } from "../../lib/repeated.js";
 import type { Database } from "../../store/database.js";
 import type { Leases } from "../credits/leases.js";
 import type { IntegrationsBroker } from "../integrations/broker.js";
+import type { FailureRetention } from "../request-log/failure-retention.js";
 import { ERASED_AT_ONCE_MAX, ERASED_NAMES_AT_ONCE_MAX, ERASURE_SWEEP_MS } from "./limits.js";
 
 export interface AccountErasureParts {
   readonly database: Database;
   readonly broker: Pick<IntegrationsBroker, "listConnections" | "disconnect">;
   readonly leases: Pick<Leases, "recall">;
+  readonly failures: Pick<FailureRetention, "deleteOf">;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -80,6 +82,7 @@ export class AccountErasure {
     if (isBusy) return false;
     await this.disconnect(accountId);
     await this.eraseNames(accountId);
+    await this.parts.failures.deleteOf(accountId);
     const { count } = await prisma.accountDeletion.updateMany({ where: { accountId, finishedAt: null }, data: { finishedAt: now } });
     return count > 0;
   }

@@ -22,6 +22,7 @@ export type ExportSection =
   | "sessions"
   | "api_keys"
   | "usage"
+  | "failed_requests"
   | "ledger"
   | "files"
   | "uploads"
@@ -131,6 +132,12 @@ const READERS: Readonly<Record<ExportSection, Reader>> = {
       }));
       return { item: { ...row, cost: formatNanocredits(costNanocredits), charge }, timestamp: row.timestamp, id: row.id };
     });
+  },
+  failed_requests: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page, "timestamp");
+    const omit = { accountId: true } as const;
+    const rows = await prisma.failedRequest.findMany({ where: { accountId, ...where }, omit, ...query });
+    return rows.map((item) => ({ item, timestamp: item.timestamp, id: item.id }));
   },
   ledger: readLedger,
   files: async ({ prisma }, accountId, page) => {

@@ -89,6 +89,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly requestBodiesBytes: number;
   readonly persistedDocuments: PersistedDocumentSettings;
   readonly metrics: MetricsSettings;
+  /** 0: requests are not logged. */
+  readonly requestLogDays: number;
   /** Sign-up: open to all, or only by operators. */
   readonly signUp: "open" | "closed";
   /** Per address, per e-mail address, and sign-ups per address. */

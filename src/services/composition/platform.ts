@@ -14,6 +14,7 @@ import { LoopbackClient } from "../mcp/loopback-client.js";
 import type { Metrics } from "../metrics/metrics.js";
 import { watchPlatform } from "../metrics/platform-gauges.js";
 import type { FamilyOfProcess } from "../metrics/several-processes.js";
+import type { FailureRecorder } from "../request-log/failure-recorder.js";
 import { createServices, type Services } from "../services.js";
 import { type Infrastructure, openInfrastructure, type PlatformSettings } from "./infrastructure.js";
 import { hasEnoughWorkers, METRICS_MS_MAX, METRICS_QUESTION, type WorkerLink } from "./worker-link.js";
@@ -23,6 +24,8 @@ export interface Platform {
   readonly infrastructure: Infrastructure;
   /** The owner's new key, shown once. */
   readonly newOwnerKey: string | null;
+  /** Notices requests that fail. */
+  readonly failureRecorder: FailureRecorder;
   /** True when generations can be served. */
   isReady(): Promise<boolean>;
   /** Call when no generation is under way. */
@@ -42,7 +45,8 @@ export async function openPlatform(
   const { database, keyCache, ledger, localModels, settler, upstreams } = infrastructure;
   const loopback = new LoopbackClient(ownUrl, addresses);
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
-  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller, accountErasure } = created;
+  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller, accountErasure, failureRecorder } =
+    created;
   watchPlatform(metrics, infrastructure, created);
   metrics.expect(() => infrastructure.catalog.models);
   const { worker } = settings;
@@ -56,8 +60,10 @@ export async function openPlatform(
   setImmediate(warmUpTokenizer);
   blobGc.start();
   accountErasure.start();
+  failureRecorder.start();
   return {
     services,
+    failureRecorder,
     infrastructure,
     newOwnerKey,
     isReady: async () => (worker === null || hasEnoughWorkers(worker)) && isReady(settler, database),
@@ -75,6 +81,7 @@ export async function openPlatform(
       await inspector.close();
       await blobGc.stop();
       await usageRoller.close().catch((error: unknown) => log.warn({ err: error }, "could not note which generations failed"));
+      await failureRecorder.close();
       await webhookWork.close();
       await cachedAnswers.close().catch((error: unknown) => log.warn({ err: error }, "could not note which cached answers were used"));
       await infrastructure.close();

@@ -160,6 +160,7 @@ export class Admission {
     const startedAt = performance.now();
     const { catalog } = this;
     const caller = requireCaller(ctx);
+    ctx.note?.requested(modelName);
     const model = withRequestRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
     ctx.note?.began(generationId, model.id);
     const fallbacks = catalog.fallbacksOf(model);

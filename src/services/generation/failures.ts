@@ -94,6 +94,7 @@ function toStatusError(error: ProviderError, served: Served): AppError {
     return new AppError(code, `The upstream refused the request: ${said}`, {
       cause: error,
       details,
+      summary: `The upstream refused the request with status ${status}.`,
       ...(param !== undefined && { param }),
     });
   }

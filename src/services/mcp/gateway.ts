@@ -67,6 +67,7 @@ export class McpGateway {
     const id = call.id && { ...principalOf(ctx), ...call.id };
     const tool = this.options.tools.find(({ name }) => name === call.name);
     if (!tool) throw new Error(`There is no tool ${call.name}.`);
+    if (!tool.isReadOnly && ctx.note) ctx.note.isGeneration = true;
     const input = parseInput(tool.input, withoutNulls(call.arguments));
     return this.options.calls.run(id, ctx.signal, (signal) => tool.call(deriveContext(ctx, { signal }), input, report));
   }

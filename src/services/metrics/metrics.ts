@@ -154,7 +154,7 @@ export class Metrics {
     name: "sluice_written_off_credits_total",
     help: "Credits of delivered answers that neither a hold, a budget nor a balance could pay.",
   });
-  private readonly instruments: Instrument[] = [
+  readonly instruments: Instrument[] = [
     ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
     ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords, this.boundedUsages],
     ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits, this.refusedFields],

@@ -50,7 +50,7 @@ export const queryCredits = () =>
     .meta({ pattern: "^\\d+(?:\\.\\d{1,9})?$" });
 
 /** Values separated by commas; surrounding blanks are dropped. */
-export function queryList<Item>(list: z.ZodType<Item[], Item[] | string[]>) {
+export function queryList<Item>(list: z.ZodType<Item[], Item[] | string[]> | z.ZodType<Item[], string[]>) {
   return z
     .string()
     .transform((text) =>

@@ -150,6 +150,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "account-suspension-changed": z.object({ accountId: z.string(), isSuspended: z.boolean() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
+  "requests-failed": z.object({ accountId: z.string(), failureIds: z.array(z.string()) }),
   "balance-changed": z.object({ accountId: z.string() }),
   "lease-wanted": z.object({ accountId: z.string() }),
   "device-authorization-changed": z.object({ deviceAuthorizationId: z.string() }),

@@ -91,6 +91,7 @@ export class Responses {
 
   private targetOf(ctx: RequestContext, input: ResponseInput): ResponseTarget {
     const { catalog } = this;
+    ctx.note?.requested(input.model);
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
     return {
       isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)),

@@ -87,6 +87,7 @@ export class TextGeneration {
     const { model, "no-cache": noCache, stream: _, ...rest } = query;
     const stated = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, value ?? null]));
     const parameters = { system: null, temperature: null, ...stated, prompt };
+    ctx.note?.requested(model);
     return { operation: "text", model: this.catalog.resolve(requireCaller(ctx), model, "text"), parameters, noCache };
   }
 

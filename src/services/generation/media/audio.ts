@@ -33,6 +33,7 @@ export class AudioGeneration {
     const { catalog } = this.deps;
     const caller = requireCaller(ctx);
     const { text } = parseInput(audioPath, { text: path });
+    ctx.note?.requested(query.model);
     const isMusic = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "music";
     const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech", ["speech", "music"]);
     return isMusic ? this.prepareMusic(model, text, query) : this.prepareSpeech(model, text, query);

@@ -110,6 +110,7 @@ export class Images {
     const { catalog, contentCache, videos } = this.deps;
     const noCache = query["no-cache"];
     const caller = requireCaller(ctx);
+    ctx.note?.requested(query.model);
     const isVideo = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "video";
     if (isVideo) return videos.ask(ctx, fromVideoQuery(prompt, query));
     const model = catalog.resolve(caller, query.model, "image", ["image", "video"]);

@@ -80,6 +80,7 @@ export class Videos {
   ask(ctx: RequestContext, request: VideoQueryRequest): PreparedAnswer {
     const { catalog, contentCache } = this.deps;
     const { input, ignored, noCache } = request;
+    ctx.note?.requested(input.model);
     const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "video");
     const query = { operation: "video", model, parameters: toParameters(input), noCache } as const;
     return contentCache.ask(ctx, query, "video/mp4", async (producing) => this.run(producing, this.prepare(producing, input, { ignored })));
