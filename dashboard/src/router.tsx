@@ -24,6 +24,10 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
   { paths: ["/dashboard/account", "/dashboard/account/:part"], load: () => import("./pages/account/page.js") },
   { paths: ["/dashboard/models", "/dashboard/models/:id"], load: () => import("./pages/models/page.js") },
   { paths: ["/dashboard/usage", "/dashboard/usage/:id"], load: () => import("./pages/usage/page.js") },
+  {
+    paths: ["/dashboard/logs", "/dashboard/logs/:id", "/dashboard/operator/logs", "/dashboard/operator/logs/:id"],
+    load: () => import("./pages/logs/page.js"),
+  },
   { paths: ["/dashboard/credits"], load: () => import("./pages/credits/page.js") },
   { paths: ["/dashboard/my-models", "/dashboard/my-models/:id"], load: () => import("./pages/my-models/page.js") },
   { paths: ["/dashboard/signed-in"], load: () => import("./pages/signed-in/page.js") },

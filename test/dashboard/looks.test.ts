@@ -12,7 +12,8 @@ import { type Person, signUp } from "../support/sign-in.js";
 const PATHS = [
   ["", "keys", "keys?new"],
   ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
-  ["operator", "operator/accounts", "operator/accounts?new"],
+  ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure", "operator", "operator/accounts", "operator/accounts?new"],
+  ["operator/logs", "operator/logs/:failure"],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
@@ -21,6 +22,7 @@ const PATHS = [
   ["account", "account/sessions", "account/data", "credits"],
 ].flat();
 
+const FAILURE_ID = "00000000-0000-4000-8000-0000000fa11e";
 const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";
 
 describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
@@ -34,6 +36,7 @@ describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
     person = await signUp(app, { credits: 10, name: "Ada" });
     await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isOperator: true } });
     await addEndpoint(app, person);
+    await addRequests(app, person);
     visit = await visitDashboard(browser, app, { person });
   });
   afterAll(async () => {
@@ -45,7 +48,7 @@ describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
     "fits its window and passes axe in both schemes and widths: /dashboard/%s",
     async (path) => {
       const { page } = visit;
-      await visit.open(path.replace(":account", person.accountId));
+      await visit.open(path.replace(":account", person.accountId).replace(":failure", FAILURE_ID));
       await page.waitForLoadState("networkidle");
       for (const { scheme, width } of LOOKS) {
         await page.emulateMedia({ colorScheme: scheme });
@@ -112,6 +115,41 @@ async function addEndpoint({ database }: TestApp, { accountId }: Person): Promis
       ...{ id: randomUUID(), endpointId: ENDPOINT_ID, event: "usage.recorded", eventKey: String(index) },
       ...{ payload: {}, nextAttemptAt: new Date(), finishedAt: new Date(), ...state },
     })),
+  });
+}
+
+/** Adds failures of several kinds, and a charged generation. */
+async function addRequests({ database }: TestApp, { accountId }: Person): Promise<void> {
+  const common = { accountId, apiKeyName: "production", route: "/v1/chat/completions", model: "acme/chat", milliseconds: 12 };
+  const failures = [
+    {
+      id: FAILURE_ID,
+      status: 402,
+      code: "INSUFFICIENT_BALANCE",
+      message: "The request needs 0.25 credits, and 0.1 are available.",
+      leftOut: 41,
+    },
+    { id: randomUUID(), status: 429, code: "RATE_LIMITED", message: "Too many requests with this key.", leftOut: 0 },
+    { id: randomUUID(), status: 502, code: "UPSTREAM_ERROR", message: `The upstream failed. ${"A long message. ".repeat(20)}`, leftOut: 0 },
+    { id: randomUUID(), status: 400, code: "BAD_REQUEST", message: "messages: is required", leftOut: 0, model: null },
+  ];
+  await database.prisma.failedRequest.createMany({
+    data: failures.map((failure, index) => ({
+      ...{
+        ...common,
+        apiKeyId: randomUUID(),
+        requestId: `req-${index}-${"a".repeat(100)}`,
+        timestamp: new Date(Date.now() - index * 1000),
+      },
+      ...failure,
+    })),
+  });
+  await database.prisma.usageRecord.create({
+    data: {
+      ...{ id: randomUUID(), accountId, timestamp: new Date(), modality: "text", model: "acme/chat", modelUsed: "acme/chat" },
+      ...{ meterSource: "pack", costNanocredits: 1_500_000n, responseTimeMs: 812, status: "ok", usageSource: "provider" },
+      ...{ inputTextTokens: 120, outputTextTokens: 340 },
+    },
   });
 }
 

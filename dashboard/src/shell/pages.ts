@@ -10,6 +10,7 @@ import {
   HomeIcon,
   KeyIcon,
   PuzzlePieceIcon,
+  QueueListIcon,
   ServerStackIcon,
   UserCircleIcon,
 } from "@heroicons/react/24/outline";
@@ -35,6 +36,7 @@ export const PAGES: readonly PageEntry[] = [
   },
   { path: "keys", label: "Keys", icon: KeyIcon, words: "api key budget revoke" },
   { path: "usage", label: "Usage", icon: ArrowTrendingUpIcon, words: "requests costs receipts csv export" },
+  { path: "logs", label: "Logs", icon: QueueListIcon, words: "requests errors failures request id status debug" },
   { path: "credits", label: "Credits", icon: BanknotesIcon, words: "balance ledger top up grants refills payments billing" },
   { path: "models", label: "Models", icon: CubeIcon, words: "catalog prices health calculator" },
   { path: "files", label: "Files", icon: FolderIcon, words: "media upload gallery" },

@@ -1,6 +1,7 @@
 /** One account, with the actions of an operator. */
-import { Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
+import { Link } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
   OperatorAccountDocument,
@@ -103,6 +104,9 @@ function AccountDetails({ account }: { readonly account: Account }) {
           </Stack>
         </Card>
       </SimpleGrid>
+      <Anchor component={Link} size="sm" to={`${OPERATOR}/logs?account=${encodeURIComponent(account.id)}`}>
+        Requests of this account
+      </Anchor>
       <Grants accountId={account.id} />
     </OperatorPage>
   );

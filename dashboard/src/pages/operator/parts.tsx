@@ -7,9 +7,11 @@ import { Empty } from "../../ui/states.js";
 
 export const OPERATOR = addressOf("operator");
 export const ACCOUNTS = `${OPERATOR}/accounts`;
+const LOGS = `${OPERATOR}/logs`;
 const SECTIONS = [
   { to: OPERATOR, label: "Gateway" },
   { to: ACCOUNTS, label: "Accounts" },
+  { to: LOGS, label: "Logs" },
 ];
 
 /** Frame of the operator pages. Other accounts see a notice; the gateway rejects their queries anyway. */
@@ -28,7 +30,7 @@ export function OperatorPage({ children, ...page }: PageProps) {
       <nav aria-label="Operator pages">
         <Group gap={6}>
           {SECTIONS.map(({ to, label }) => {
-            const isHere = to === OPERATOR ? !pathname.startsWith(ACCOUNTS) : pathname.startsWith(ACCOUNTS);
+            const isHere = to === OPERATOR ? pathname === OPERATOR : pathname.startsWith(to);
             return (
               <Button
                 key={to}

@@ -1,8 +1,8 @@
 /** Receipt of one request: cost, usage, timing, model and key. */
-import { Anchor, Badge, Group, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { Anchor, Badge, Group, SimpleGrid, type SimpleGridProps, Stack, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { useAnswer } from "../../client/answer.js";
-import { UsageReceiptDocument, type UsageReceiptQuery } from "../../client/generated/graphql.js";
+import { type ReceiptDetailsFragment, UsageReceiptDocument } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
@@ -14,7 +14,7 @@ import { Card, Page } from "../../ui/page.js";
 import { When } from "../../ui/when.js";
 import { STATUSES } from "./filters.js";
 
-type Shown = NonNullable<NonNullable<UsageReceiptQuery["me"]>["usageRecord"]>;
+type Shown = ReceiptDetailsFragment;
 
 const ABOVE = [{ label: "Usage", to: addressOf("usage") }];
 
@@ -54,9 +54,7 @@ const BUCKETS = new Map([
 ]);
 
 function Details({ record }: { readonly record: Shown }) {
-  const { modelId, modelUsedId, status, responseTimeMs, timeToFirstTokenMs, upstreamMs, gatewayMs, usage } = record;
-  const consumed = KINDS.filter(([field]) => usage[field] > 0);
-  const isFallback = modelUsedId !== modelId;
+  const { modelId, status } = record;
   return (
     <Page
       title={
@@ -72,7 +70,19 @@ function Details({ record }: { readonly record: Shown }) {
         </Badge>
       }
     >
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <ReceiptCards record={record} columns={{ base: 1, md: 2 }} />
+    </Page>
+  );
+}
+
+/** The charge, timing and request of a receipt. */
+export function ReceiptCards({ record, columns }: { readonly record: Shown; readonly columns: SimpleGridProps["cols"] }) {
+  const { modelId, modelUsedId, responseTimeMs, timeToFirstTokenMs, upstreamMs, gatewayMs, usage } = record;
+  const consumed = KINDS.filter(([field]) => usage[field] > 0);
+  const isFallback = modelUsedId !== modelId;
+  return (
+    <>
+      <SimpleGrid cols={columns ?? 1}>
         <Card title="Charge">
           <Stack gap="sm">
             <div className="amount">
@@ -168,7 +178,7 @@ function Details({ record }: { readonly record: Shown }) {
           )}
         </Facts>
       </Card>
-    </Page>
+    </>
   );
 }
 

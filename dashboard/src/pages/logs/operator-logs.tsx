@@ -1,0 +1,74 @@
+/** Logs of all accounts, or of one, for operators. */
+import { Anchor, Group, Text } from "@mantine/core";
+import { Link, useSearchParams } from "react-router";
+import { useAnswer } from "../../client/answer.js";
+import { OperatorLogEntryDocument, OperatorLogsDocument } from "../../client/generated/graphql.js";
+import { Card } from "../../ui/page.js";
+import { QueryView } from "../../ui/states.js";
+import { ACCOUNTS, OPERATOR, OperatorPage } from "../operator/parts.js";
+import { usePolled } from "../operator/polled.js";
+import { EntryDrawer, ErrorCard, RequestCard } from "./entry.js";
+import { FilterBar } from "./filter-bar.js";
+import { LogTable, TableSkeleton, useLogAddress } from "./table.js";
+
+/** No subscription reports the requests of all accounts. */
+const POLL_MS = 5_000;
+
+export function OperatorLogs({ id }: { readonly id: string | null }) {
+  const { variables, ...address } = useLogAddress(`${OPERATOR}/logs`);
+  const [query, setQuery] = useSearchParams();
+  const account = query.get("account");
+  const answer = usePolled(OperatorLogsDocument, { ...variables, accountId: account }, POLL_MS);
+  return (
+    <OperatorPage title="Logs" above={[{ label: "Operator", to: OPERATOR }]}>
+      {account !== null && (
+        <Group gap="xs">
+          <Text size="sm">Requests of one account.</Text>
+          <Anchor component={Link} size="sm" to={`${ACCOUNTS}/${encodeURIComponent(account)}`}>
+            Open account
+          </Anchor>
+          <Anchor
+            component="button"
+            size="sm"
+            onClick={() =>
+              setQuery((before) => {
+                const next = new URLSearchParams(before);
+                next.delete("account");
+                return next;
+              })
+            }
+          >
+            Show all accounts
+          </Anchor>
+        </Group>
+      )}
+      <FilterBar keys={null} />
+      <Card>
+        <QueryView answer={answer} loading={<TableSkeleton />}>
+          {({ requestLog }) => <LogTable log={requestLog} {...address} />}
+        </QueryView>
+      </Card>
+      {id !== null && (
+        <EntryDrawer onClose={address.close}>
+          <Entry id={id} />
+        </EntryDrawer>
+      )}
+    </OperatorPage>
+  );
+}
+
+function Entry({ id }: { readonly id: string }) {
+  const answer = useAnswer({ query: OperatorLogEntryDocument, variables: { id } });
+  return (
+    <QueryView answer={answer} loading={<TableSkeleton />}>
+      {({ loggedRequest }) =>
+        loggedRequest && (
+          <>
+            <ErrorCard entry={loggedRequest} />
+            <RequestCard entry={loggedRequest} account={loggedRequest.accountId} />
+          </>
+        )
+      }
+    </QueryView>
+  );
+}
