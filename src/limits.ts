@@ -376,6 +376,9 @@ export const FORM_TOKEN_SECONDS = 12 * 60 * 60;
 
 /** scrypt's N, OWASP Password Storage Cheat Sheet. */
 export const PASSWORD_COST = 2 ** 14;
+/** Unspecified: the line on the sign-in page for people who forgot their password. */
+export const PASSWORD_HELP = "Forgot your password? Ask the operator of this gateway for a link to set a new one.";
+export const PASSWORD_HELP_CHARS_MAX = 500;
 
 /** Unspecified: per address, per e-mail address, and sign-ups per address. */
 export const SIGN_IN_ATTEMPTS_PER_MINUTE = 10;

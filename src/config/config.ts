@@ -17,6 +17,8 @@ import {
   MEDIA_QUOTA_BYTES_DEFAULT,
   MEDIA_QUOTA_FILES_DEFAULT,
   PASSWORD_COST,
+  PASSWORD_HELP,
+  PASSWORD_HELP_CHARS_MAX,
   REQUEST_BODIES_BYTES_DEFAULT,
   REQUEST_BODIES_BYTES_MIN,
   REQUEST_LOG_DAYS_DEFAULT,
@@ -105,6 +107,8 @@ export interface Config {
   /** Metrics need the token. Without one they are open only where just this machine can connect. */
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Sign-up: open to all, or only by operators. */
+  /** The sign-in page's line for people who forgot their password. */
+  readonly passwordHelp: string;
   readonly signUp: "open" | "closed";
   /** Its addresses are not from the environment. */
   readonly github: GitHubSettings | null;
@@ -203,6 +207,7 @@ const environment = z.object({
   REQUEST_LOG_DAYS: wholeNumber(0, REQUEST_LOG_DAYS_MAX).default(REQUEST_LOG_DAYS_DEFAULT),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
+  PASSWORD_HELP: z.string().max(PASSWORD_HELP_CHARS_MAX).optional(),
   GITHUB_CLIENT_ID: text.optional(),
   GITHUB_CLIENT_SECRET: text.optional(),
   MCP_SERVERS: json(z.partialRecord(z.enum(MAPPED_MCP_SERVER_IDS), httpUrl())).default({}),
@@ -283,6 +288,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
         ? { clientId: values.GITHUB_CLIENT_ID, clientSecret: values.GITHUB_CLIENT_SECRET, ...GITHUB_URLS }
         : null,
     // Unspecified: each account gets credits every day, so public sign-up must be enabled by the operator.
+    passwordHelp: values.PASSWORD_HELP ?? PASSWORD_HELP,
     signUp: values.SIGN_UP ?? (isLocal ? "open" : "closed"),
     signInAttemptsPerMinute: SIGN_IN_ATTEMPTS_PER_MINUTE,
     signInPace: SIGN_IN_PACE,

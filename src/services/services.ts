@@ -198,7 +198,7 @@ export function createServices(
     hashToken: (token) => sessionDirectory.hash(token),
   }));
   const signIn = new SignIn({
-    ...{ database, sessions, passwords, isSignUpOpen, library, limits: signInLimits },
+    ...{ database, sessions, passwords, isSignUpOpen, library, limits: signInLimits, passwordHelp: settings.passwordHelp },
     directory: sessionDirectory,
     cookie: sessionCookie,
   });
@@ -293,7 +293,7 @@ export function createServices(
   const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {
     access,
-    ...createOperatorServices({ infrastructure, settings, clock, accounts }),
+    ...createOperatorServices({ infrastructure, settings, clock, accounts, passwords, authUrl: () => addresses().authUrl }),
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database),
     accounts,

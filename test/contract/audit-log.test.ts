@@ -29,6 +29,10 @@ const TRIES: Readonly<Record<string, Try>> = {
   setOperator: { act: "SET_OPERATOR", input: ({ accountId }) => ({ accountId, isOperator: true }) },
   suspendAccount: { act: "SUSPEND_ACCOUNT", input: ({ accountId }) => ({ accountId, reason: "A leaver." }) },
   restoreAccount: { act: "RESTORE_ACCOUNT", input: ({ accountId }) => ({ accountId }) },
+  revokeAnyApiKey: { act: "REVOKE_API_KEY", input: ({ apiKeyId }) => ({ apiKeyId, reason: "Leaked." }) },
+  endSessions: { act: "END_SESSIONS", input: ({ accountId }) => ({ accountId }) },
+  createPasswordLink: { act: "CREATE_PASSWORD_LINK", input: ({ accountId }) => ({ accountId }) },
+  withdrawCredits: { act: "WITHDRAW_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1" }) },
   retryRefusedSettlements: { act: "RETRY_SETTLEMENTS", input: () => ({}), isInTransaction: false },
 };
 
@@ -68,7 +72,9 @@ async function stateOf({ accountId }: Payer) {
 async function createTarget(): Promise<Payer> {
   const payer = await createPayer(app, { pack: 5n * CREDIT });
   const session = { id: randomUUID(), accountId: payer.accountId, token: randomUUID(), expiresAt: new Date(Date.now() + 60_000) };
-  await databaseOf(app).prisma.session.create({ data: session });
+  const { prisma } = databaseOf(app);
+  await prisma.session.create({ data: session });
+  await prisma.account.update({ where: { id: payer.accountId }, data: { email: `${payer.accountId}@example.com` } });
   return payer;
 }
 

@@ -51,7 +51,10 @@ builder.queryField("accounts", (t) =>
     description: "Accounts, newest first. Operators only.",
     args: {
       ...pageArgs,
-      search: t.arg.string({ description: "Part of a handle, name, e-mail address or GitHub user name; or an id." }),
+      search: t.arg.string({
+        description:
+          "Part of a handle, name, e-mail address or GitHub user name; the REST ID of an account, key, session, generation or grant; or a key or its beginning.",
+      }),
       filter: t.arg({ type: AccountFilter, description: "Filters. Defaults to all accounts." }),
     },
     complexity: pageCost,

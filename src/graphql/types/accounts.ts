@@ -136,13 +136,13 @@ export const Account = builder.prismaObject("Account", {
         { name: "ApiKeyEdge", description: "An API key and its cursor." },
       ),
       nullable: true,
-      description: "API keys that are not revoked, newest first. Needs a secret key with the permission KEYS.",
+      description:
+        "API keys that are not revoked, newest first. Needs a secret key with the permission KEYS. Operators see those of any account.",
       args: { ...pageArgs, filter: t.arg({ type: ApiKeyFilter, description: "Filters. Defaults to all keys." }) },
       complexity: pageCost,
       resolve: async ({ id }, args, ctx, info) => {
-        const { accounts, apiKeys } = ctx.services;
-        accounts.assertOwn(ctx, id);
-        const page = await apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), connectionSelectionOf(ctx, info), args.filter);
+        const selection = connectionSelectionOf(ctx, info);
+        const page = await ctx.services.apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), selection, args.filter, id);
         return toConnection(page, "apiKeys", createdPosition);
       },
     }),

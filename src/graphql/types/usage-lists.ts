@@ -224,12 +224,11 @@ builder.prismaObjectField(Account, "usage", (t) =>
   t.field({
     type: UsageRecordConnection,
     nullable: true,
-    description: "The account's usage records. Permission USAGE.",
+    description: "The account's usage records. Permission USAGE. Operators see those of any account.",
     args: listArgs,
     complexity: pageCost,
     resolve: async ({ id }, args, ctx, info) => {
-      ctx.services.accounts.assertOwn(ctx, id);
-      const page = await ctx.services.usage.list(ctx, toQuery(args), connectionSelectionOf(ctx, info));
+      const page = await ctx.services.usage.list(ctx, { ...toQuery(args), accountId: id }, connectionSelectionOf(ctx, info));
       return toConnection(page, listOf(toOrder(args.orderBy)), (row) => row);
     },
   }),
@@ -252,13 +251,12 @@ builder.prismaObjectField(Account, "usageSummary", (t) =>
   t.field({
     type: [UsageGroup],
     nullable: true,
-    description: "Usage totals of the account, by time, then the most expensive group first. Permission USAGE.",
+    description:
+      "Usage totals of the account, by time, then the most expensive group first. Permission USAGE. Operators see those of any account.",
     args: summaryArgs,
     complexity: summaryCost,
-    resolve: ({ id }, args, ctx, info) => {
-      ctx.services.accounts.assertOwn(ctx, id);
-      return ctx.services.usageSummaries.summary(ctx, toSummaryQuery(args, histogramsOf(info)));
-    },
+    resolve: ({ id }, args, ctx, info) =>
+      ctx.services.usageSummaries.summary(ctx, { ...toSummaryQuery(args, histogramsOf(info)), accountId: id }),
   }),
 );
 

@@ -39,6 +39,7 @@ export function addSignInPages(route: Route, page: PageEndpoint, services: SignI
   const offers = async (ctx: RequestContext, base: string, returnTo: string | undefined) => ({
     gitHubOrigin: gitHubSignIn.origin,
     isSignUpOpen: signIn.isSignUpOpen,
+    passwordHelp: signIn.passwordHelp,
     returnTo,
     purpose: await purposeOf(ctx, base, returnTo, services),
   });
@@ -167,7 +168,8 @@ function signInPage({
   purpose = "",
   gitHubOrigin,
   isSignUpOpen,
-}: FormPage & { readonly gitHubOrigin: string | null; readonly isSignUpOpen: boolean }): Page {
+  passwordHelp,
+}: FormPage & { readonly gitHubOrigin: string | null; readonly isSignUpOpen: boolean; readonly passwordHelp: string }): Page {
   const onward = returnToQuery(returnTo);
   const body = html`<h1>Sign in</h1>
 ${purpose}
@@ -180,6 +182,7 @@ ${hiddenFields(formToken, returnTo)}
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="${PASSWORD_CHARS_MAX}" required>
 <div class="buttons"><button class="primary">Sign in</button></div>
 </form>
+${passwordHelp === "" ? "" : html`<p class="soft">${passwordHelp}</p>`}
 ${gitHubOrigin === null ? "" : gitHubForm(base, formToken, returnTo)}
 ${isSignUpOpen ? html`<div class="buttons"><p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p></div>` : ""}`;
   return { title: "Sign in", body, ...(gitHubOrigin !== null && { formTargets: [gitHubOrigin] }) };

@@ -6,6 +6,7 @@ import { addAuthorizeRoutes } from "../pages/consent.js";
 import { addDevicePages } from "../pages/device.js";
 import { addIntegrationPages } from "../pages/integrations.js";
 import type { PageEndpoint } from "../pages/page-endpoint.js";
+import { addSetPasswordPages } from "../pages/set-password.js";
 import { addSignInPages } from "../pages/sign-in.js";
 import type { Route } from "../route.js";
 import { addDeviceRoutes, addMetadataRoutes, addRegistrationRoutes, addTokenRoutes } from "./oauth.js";
@@ -18,6 +19,7 @@ export interface AuthEndpoints {
 
 export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: Services): void {
   addSignInPages(route, endpoints.page, services);
+  addSetPasswordPages(route, endpoints.page, services);
   addAuthorizeRoutes(route, endpoints.page, services);
   addTokenRoutes(route, endpoints.oauth, services);
   addRegistrationRoutes(route, endpoints.oauth, services);

@@ -92,6 +92,17 @@ export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller 
   return caller;
 }
 
+/** The account to read: the caller's own, if `requires` admits it, or any for an operator. */
+export function readableAccountOf(
+  ctx: RequestContext,
+  requires: (ctx: RequestContext) => KeyCaller | SessionCaller,
+  accountId: string | undefined,
+): string {
+  if (accountId === undefined || accountId === requireAccount(ctx).accountId) return requires(ctx).accountId;
+  requireOperator(ctx);
+  return accountId;
+}
+
 /** Whether `requireKeyManager` would pass. */
 export function isKeyManager({ caller }: RequestContext): boolean {
   if (caller.kind === "anonymous" || caller.run) return false;

@@ -16,6 +16,7 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import type { Commit, TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
+import { matchesOf } from "./account-search.js";
 import { STANDING } from "./accounts.js";
 import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 import { countOtherOperators } from "./operators.js";
@@ -46,7 +47,7 @@ export const setOperatorInput = z.strictObject({ accountId: z.uuid(), isOperator
 export type SetOperatorInput = z.output<typeof setOperatorInput>;
 
 export const accountSearch = z.object({
-  /** Part of a handle, name, e-mail address or GitHub user name; or a whole id. */
+  /** See account-search.ts. */
   search: storableText.trim().max(ACCOUNT_SEARCH_CHARS_MAX).nullish(),
   filter: z
     .object({
@@ -74,7 +75,10 @@ export class AccountAdministration {
     requireOperator(ctx);
     const { account } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);
-    const where = { deletion: null, AND: whereOf(search) };
+    const where = {
+      deletion: null,
+      AND: [...whereOf(search), ...(search.search ? [{ OR: await matchesOf(this.database, search.search) }] : [])],
+    };
     const read = () => account.findMany({ where: { AND: [older, where] }, select: { ...select, ...LISTED }, ...query });
     let rows = await read();
     if (await this.leases.fold(rows.map(({ id }) => id))) rows = await read();
@@ -162,10 +166,9 @@ export class AccountAdministration {
   }
 }
 
-function whereOf({ search, filter }: AccountSearch): Prisma.AccountWhereInput[] {
+function whereOf({ filter }: AccountSearch): Prisma.AccountWhereInput[] {
   const { tiers, isOperator, isPublisher, isSuspended } = filter ?? {};
   return [
-    ...(search ? [{ OR: matchesOf(search) }] : []),
     ...(tiers ? [{ tier: { in: tiers } }] : []),
     ...(typeof isOperator === "boolean" ? [{ isOperator }] : []),
     ...(typeof isSuspended === "boolean" ? [{ suspendedAt: isSuspended ? { not: null } : null }] : []),
@@ -174,11 +177,4 @@ function whereOf({ search, filter }: AccountSearch): Prisma.AccountWhereInput[] 
       ? [isPublisher ? { OR: [{ isPublisher }, { isOperator: true }] } : { isPublisher, isOperator: false }]
       : []),
   ];
-}
-
-/** Escapes `%` and `_`, which are patterns in SQL. */
-function matchesOf(search: string) {
-  const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
-  const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];
-  return isUuid(search) ? [...texts, { id: search }] : texts;
 }

@@ -12,7 +12,7 @@ import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
-import { isKeyCaller, isKeyManager, requireAccount, requireKeyManager } from "../access/permissions.js";
+import { isKeyCaller, isKeyManager, readableAccountOf, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Leases } from "../credits/leases.js";
 import { parseInput } from "../requests/input.js";
@@ -135,14 +135,17 @@ export class ApiKeys {
     page: PageRequest,
     select: Prisma.ApiKeySelect,
     filter?: ApiKeyFilter | null,
+    /** An account, for operators; default: the caller's own. */
+    of?: string,
   ): Promise<Page<SelectedApiKey>>;
   async listSelected(
     ctx: RequestContext,
     page: PageRequest,
     select: Prisma.ApiKeySelect,
     filter: ApiKeyFilter | null = null,
+    of?: string,
   ): Promise<Page<SelectedApiKey>> {
-    const { accountId } = requireKeyManager(ctx);
+    const accountId = readableAccountOf(ctx, requireKeyManager, of);
     const { origins, types } = parseInput(apiKeyFilter, filter ?? {});
     const { apiKey } = this.database.prisma;
     const { where: older, ...query } = newestFirst(page);

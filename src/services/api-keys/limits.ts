@@ -9,3 +9,5 @@ export const GRANT_BUDGET_DEFAULT = 5_000_000_000n;
 export const REDIRECT_URL_CHARS_MAX = 2_048;
 /** Per app key (docs/spec/authorization.md#redirect-urls). */
 export const REDIRECT_URLS_MAX = 10;
+/** Unspecified: an operator's reason. */
+export const REVOCATION_REASON_CHARS_MAX = 500;

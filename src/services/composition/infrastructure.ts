@@ -92,6 +92,7 @@ export interface PlatformSettings extends CatalogSettings {
   /** 0: requests are not logged. */
   readonly requestLogDays: number;
   /** Sign-up: open to all, or only by operators. */
+  readonly passwordHelp: string;
   readonly signUp: "open" | "closed";
   /** Per address, per e-mail address, and sign-ups per address. */
   readonly signInAttemptsPerMinute: number;

@@ -6,7 +6,12 @@ import type { Accounts } from "../accounts/accounts.js";
 import { CreditGrants } from "../accounts/credit-grants.js";
 import { RefusedSettlements } from "../accounts/refused-settlements.js";
 import { AccountSuspensions } from "../accounts/suspensions.js";
+import { Withdrawals } from "../accounts/withdrawals.js";
+import { KeyAdministration } from "../api-keys/key-administration.js";
 import { AuditLog } from "../audit/audit-log.js";
+import { PasswordLinks } from "../sessions/password-links.js";
+import type { Passwords } from "../sessions/passwords.js";
+import { SessionAdministration } from "../sessions/session-administration.js";
 import type { Infrastructure, PlatformSettings } from "./infrastructure.js";
 
 export interface OperatorServiceParts {
@@ -14,9 +19,12 @@ export interface OperatorServiceParts {
   readonly settings: Pick<PlatformSettings, "worker" | "topUp">;
   readonly clock: Clock;
   readonly accounts: Accounts;
+  readonly passwords: Passwords;
+  /** The sign-in address. */
+  readonly authUrl: () => string;
 }
 
-export function createOperatorServices({ infrastructure, settings, clock, accounts }: OperatorServiceParts) {
+export function createOperatorServices({ infrastructure, settings, clock, accounts, passwords, authUrl }: OperatorServiceParts) {
   const { database, events, leases, refills, settler, tiers } = infrastructure;
   const ledger: Ledger = infrastructure.ledger;
   return {
@@ -24,6 +32,14 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),
+    keyAdministration: new KeyAdministration(database, events, clock),
+    passwordLinks: new PasswordLinks({
+      ...{ database, passwords, events, clock },
+      secret: infrastructure.deriveSecret("password links"),
+      pageUrl: () => `${authUrl()}/set-password`,
+    }),
+    sessionAdministration: new SessionAdministration(database, events),
+    withdrawals: new Withdrawals(database, ledger, events, leases),
     refusedSettlements: new RefusedSettlements(settler.refused, database, settings.worker),
   };
 }

@@ -33,3 +33,9 @@ export const EMAIL_CHARS_MAX = 254;
 export const USER_AGENT_CHARS_MAX = 400;
 
 export const GITHUB_TIMEOUT_MS = 10_000;
+/** A password link is good for 24 hours. */
+export const PASSWORD_LINK_SECONDS = 24 * 60 * 60;
+/** Longer than the 43 characters of a token. */
+export const PASSWORD_LINK_CHARS_MAX = 200;
+/** Unspecified: an operator's reason. */
+export const OPERATOR_REASON_CHARS_MAX = 500;

@@ -37,7 +37,7 @@ const emailInput = z
       .toLowerCase(),
   );
 const tooLong = `must have at most ${PASSWORD_CHARS_MAX} characters`;
-const newPasswordInput = z
+export const newPasswordInput = z
   .string()
   .min(PASSWORD_CHARS_MIN, `must have at least ${PASSWORD_CHARS_MIN} characters`)
   .max(PASSWORD_CHARS_MAX, tooLong);
@@ -85,6 +85,8 @@ export interface SignInParts {
   readonly cookie: SessionCookie;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
+  /** The line for people who forgot their password; empty: none. */
+  readonly passwordHelp: string;
   /** False: only operators make accounts. */
   readonly isSignUpOpen: boolean;
   /** Loaded on first use. */
@@ -97,6 +99,10 @@ const MADE_PASSWORD_BYTES = 18;
 
 export class SignIn {
   constructor(private readonly parts: SignInParts) {}
+
+  get passwordHelp(): string {
+    return this.parts.passwordHelp;
+  }
 
   get isSignUpOpen(): boolean {
     return this.parts.isSignUpOpen;

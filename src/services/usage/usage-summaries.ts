@@ -78,6 +78,8 @@ export interface UsageSummaryQuery {
   readonly first?: number | undefined;
   /** Only that key. The calling key's own needs no permission. */
   readonly apiKeyId?: string | undefined;
+  /** An account, for operators; default: the caller's own. */
+  readonly accountId?: string | undefined;
   /** Histograms to read; both by default. The others are null. */
   readonly histograms?: UsageHistograms | undefined;
 }
@@ -90,7 +92,7 @@ export class UsageSummaries {
 
   /** Sorted by time, then most expensive first. */
   async summary(ctx: RequestContext, query: UsageSummaryQuery): Promise<UsageGroup[]> {
-    const accountId = readableBy(ctx, query.apiKeyId);
+    const accountId = readableBy(ctx, query.apiKeyId, query.accountId);
     const { first, ...wanted } = toSummaryRequest(query);
     const { scope, range } = await this.scopeOf(accountId, query, wanted.groupBy);
     if (isCountedFirst(scope) && (await countIn(this.database, scope, range)) > USAGE_SUMMED_ROWS_MAX) throw tooManyToSum();

@@ -11,7 +11,7 @@ import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_DEFAULT } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AppUsageDailyModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
-import { isKeyCaller, requireAccount, requirePermission } from "../access/permissions.js";
+import { isKeyCaller, readableAccountOf, requireAccount, requirePermission } from "../access/permissions.js";
 import { scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
 import { IDENTITY, readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
 
@@ -67,6 +67,8 @@ export interface UsageQuery {
   readonly orderBy?: UsageOrder | undefined;
   /** Only that key. The calling key's own rows need no permission. */
   readonly apiKeyId?: string | undefined;
+  /** An account, for operators; default: the caller's own. */
+  readonly accountId?: string | undefined;
   /** The calling key's own rows, which need no permission. */
   readonly ownKeyOnly?: boolean | undefined;
 }
@@ -117,7 +119,9 @@ export class UsageRecords {
   }
 
   private async scope(ctx: RequestContext, query: UsageQuery): Promise<UsageScope> {
-    const owner = query.ownKeyOnly ? ownKey(ctx) : { accountId: readableBy(ctx, query.apiKeyId), apiKeyId: query.apiKeyId };
+    const owner = query.ownKeyOnly
+      ? ownKey(ctx)
+      : { accountId: readableBy(ctx, query.apiKeyId, query.accountId), apiKeyId: query.apiKeyId };
     return scopeOf(this.database, owner.accountId, this.since(query), owner.apiKeyId);
   }
 
@@ -157,11 +161,11 @@ export function areReadTogether(ctx: RequestContext, apiKeyIds: readonly string[
   return apiKeyIds.length > 1 && (!isKeyCaller(caller) || caller.permissions.has("usage"));
 }
 
-/** The account whose usage the caller may read; `apiKeyId`: only that key. */
-export function readableBy(ctx: RequestContext, apiKeyId: string | undefined): string {
+/** The account whose usage the caller may read: `accountId` for operators. `apiKeyId`: only that key. */
+export function readableBy(ctx: RequestContext, apiKeyId: string | undefined, accountId?: string): string {
   const caller = requireAccount(ctx);
   const isOwn = apiKeyId !== undefined && isKeyCaller(caller) && caller.apiKeyId === apiKeyId;
-  return isOwn ? caller.accountId : requirePermission(ctx, "usage").accountId;
+  return isOwn ? caller.accountId : readableAccountOf(ctx, () => requirePermission(ctx, "usage"), accountId);
 }
 
 function ownKey(ctx: RequestContext): { accountId: string; apiKeyId: string } {

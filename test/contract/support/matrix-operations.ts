@@ -459,6 +459,26 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "operator",
     graphql: { field: "Mutation.restoreAccount", document: mutation("restoreAccount", "account { id }"), input: { accountId: NOBODY } },
   },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.revokeAnyApiKey", document: mutation("revokeAnyApiKey", "account { id }"), input: { apiKeyId: NOBODY } },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.endSessions", document: mutation("endSessions", "ended"), input: { accountId: NOBODY } },
+  },
+  {
+    needs: "operator",
+    graphql: { field: "Mutation.createPasswordLink", document: mutation("createPasswordLink", "url"), input: { accountId: NOBODY } },
+  },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.withdrawCredits",
+      document: mutation("withdrawCredits", "credits"),
+      input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
+    },
+  },
   { needs: "operator", graphql: { field: "Query.auditLog", document: "{ auditLog(first: 1) { nodes { id } } }" } },
   {
     needs: "operator",

@@ -1,0 +1,250 @@
+/** Acts of operators against an account: a leaked key, a leaver, a forgotten password, credits that were granted by mistake. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { booksWith, CREDIT, chat, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
+import {
+  AccountsDocument,
+  AnyAccountsKeysAndUsageDocument,
+  CreatePasswordLinkDocument,
+  EndSessionsDocument,
+  MyIdDocument,
+  RevokeAnyApiKeyDocument,
+  SuspendAccountDocument,
+  WithdrawCreditsDocument,
+  type WithdrawCreditsInput,
+} from "../operations/generated/graphql.js";
+import { createTestApp, type TestApp } from "../support/app.js";
+import { createMovableClock, type MovableClock } from "../support/clock.js";
+import { chatCompletion } from "../support/openai-bodies.js";
+import { PageBrowser } from "../support/page-browser.js";
+import { type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
+import { gated } from "../support/upstream-replies.js";
+import { codes, execute, ok } from "./client.js";
+
+let app: TestApp;
+let clock: MovableClock;
+let payer: Payer;
+
+beforeAll(async () => {
+  clock = createMovableClock();
+  app = await createTestApp({ clock });
+});
+beforeEach(async () => {
+  payer = await createPayer(app, { pack: 10n * CREDIT, permissions: ["balance", "usage", "keys"] });
+});
+afterAll(() => app.close());
+
+const statusOf = async (key: string) => (await fetch(`${app.baseUrl}/account/key`, { headers: { Authorization: `Bearer ${key}` } })).status;
+const statusOfSession = async (person: Person) => (await fetch(`${app.baseUrl}/account/profile`, { headers: signedIn(person) })).status;
+const find = async (search: string) => ok(await execute(app, AccountsDocument, { search })).accounts.nodes.map(({ restId }) => restId);
+
+describe("a leaked key", () => {
+  it("is found by its id, its beginning, itself, and a generation that it made", async () => {
+    const answer = await chat(app, payer, { model: "acme/chat" });
+    const generationId = answer.headers.get("x-generation-id") ?? "";
+    await booksWith(app, payer, 1);
+
+    for (const search of [payer.apiKeyId, payer.key, payer.key.slice(0, 10), generationId, payer.accountId]) {
+      expect(await find(search), search).toContain(payer.accountId);
+    }
+    expect(await find(payer.apiKeyId)).toEqual([payer.accountId]);
+    expect(await find(randomUUID())).toEqual([]);
+  });
+
+  it("is revoked with the keys that were made with it, of a suspended account too", async () => {
+    const made = await fetch(`${app.baseUrl}/account/keys`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${payer.key}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ name: "child" }),
+    });
+    const { key: child } = (await made.json()) as { key: string };
+    expect([await statusOf(payer.key), await statusOf(child)]).toEqual([200, 200]);
+    ok(await execute(app, SuspendAccountDocument, { input: { accountId: payer.accountId, reason: "Leaked." } }));
+
+    const input = { apiKeyId: payer.apiKeyId, reason: "Leaked." };
+    expect(ok(await execute(app, RevokeAnyApiKeyDocument, { input })).revokeAnyApiKey.account).toEqual({ restId: payer.accountId });
+
+    expect([await statusOf(payer.key), await statusOf(child)]).toEqual([401, 401]);
+    expect(codes(await execute(app, RevokeAnyApiKeyDocument, { input }))).toEqual(["NOT_FOUND"]);
+    expect(codes(await execute(app, RevokeAnyApiKeyDocument, { input: { apiKeyId: randomUUID() } }))).toEqual(["NOT_FOUND"]);
+  });
+});
+
+describe("keys and usage of an account", () => {
+  it("are shown to operators, keys without their text, and to no other account", async () => {
+    await chat(app, payer, { model: "acme/chat" });
+    await booksWith(app, payer, 1);
+    const variables = { id: payer.accountId };
+
+    const { account } = ok(await execute(app, AnyAccountsKeysAndUsageDocument, variables));
+
+    expect(account.apiKeys?.nodes).toEqual([{ restId: payer.apiKeyId, name: "payer", start: payer.key.slice(0, 10) }]);
+    expect(account.usage?.nodes).toHaveLength(1);
+    expect(account.usageSummary).toMatchObject([{ requests: 1 }]);
+    const stranger = await createPayer(app, { permissions: ["balance", "usage", "keys"] });
+    expect(codes(await execute({ ...app, key: stranger.key }, AnyAccountsKeysAndUsageDocument, variables))).toEqual(["FORBIDDEN"]);
+  });
+});
+
+describe("the sessions of a leaver", () => {
+  it("all end, and the keys go on working", async () => {
+    const person = await signUp(app);
+    const other = await signIn(app, person);
+    expect([await statusOfSession(person), await statusOfSession(other)]).toEqual([200, 200]);
+
+    const { endSessions } = ok(await execute(app, EndSessionsDocument, { input: { accountId: person.accountId } }));
+
+    expect(endSessions.ended).toBe(2);
+    expect([await statusOfSession(person), await statusOfSession(other)]).toEqual([401, 401]);
+    expect(codes(await execute(app, EndSessionsDocument, { input: { accountId: randomUUID() } }))).toEqual(["NOT_FOUND"]);
+  });
+});
+
+describe("a password link", () => {
+  async function createLink(accountId: string): Promise<string> {
+    const { createPasswordLink } = ok(await execute(app, CreatePasswordLinkDocument, { input: { accountId } }));
+    const url = new URL(createPasswordLink.url);
+    expect(new Date(createPasswordLink.expiresAt).getTime() - clock.now().getTime()).toBe(24 * 3_600_000);
+    return url.pathname + url.search;
+  }
+  const tokenOf = (path: string) => new URL(path, app.baseUrl).searchParams.get("token") ?? "";
+
+  it("sets a new password once, and ends the sessions", async () => {
+    const person = await signUp(app);
+    const path = await createLink(person.accountId);
+    const browser = new PageBrowser(app.baseUrl);
+
+    const page = await browser.get(path);
+    const short = await browser.submit("/set-password", { token: tokenOf(path), password: "short" });
+    const done = await browser.submit("/set-password", { token: tokenOf(path), password: "a new password" });
+
+    expect([page.status, page.text]).toEqual([200, expect.stringContaining(person.email)]);
+    expect([short.status, short.text]).toEqual([400, expect.stringContaining("at least 8 characters")]);
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining("The password is set")]);
+    expect(await statusOfSession(person)).toBe(401);
+    await expect(signIn(app, person)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+    expect((await signIn(app, { ...person, password: "a new password" })).accountId).toBe(person.accountId);
+    for (const again of [
+      await browser.get(path),
+      await browser.submit("/set-password", { token: tokenOf(path), password: "and another" }),
+    ]) {
+      expect([again.status, again.text]).toEqual([409, expect.stringContaining("This link has been used")]);
+    }
+  });
+
+  it("sets one password when it is used twice at the same time", async () => {
+    const person = await signUp(app);
+    const path = await createLink(person.accountId);
+    const browsers = await Promise.all(
+      ["first password", "second password"].map(async (password) => {
+        const browser = new PageBrowser(app.baseUrl);
+        await browser.get(path);
+        return () => browser.submit("/set-password", { token: tokenOf(path), password });
+      }),
+    );
+
+    const answers = await Promise.all(browsers.map((submit) => submit()));
+
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+  });
+
+  it("is refused when it is late, replaced, made up, or opened by another person", async () => {
+    const person = await signUp(app);
+    const replaced = await createLink(person.accountId);
+    const path = await createLink(person.accountId);
+    const other = await signUp(app);
+    const browser = new PageBrowser(app.baseUrl);
+    const foreign = new PageBrowser(app.baseUrl);
+    foreign.cookies.set(...(other.cookie.split("=", 2) as [string, string]));
+
+    const answers = [await browser.get(replaced), await browser.get("/set-password?token=made-up"), await foreign.get(path)];
+    const unsaid = await browser.get("/set-password");
+    clock.advance(24 * 3_600);
+    const late = await browser.get(path);
+    clock.advance(-24 * 3_600);
+
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 403]);
+    expect(answers[2]?.text).toContain("sign out first");
+    expect(unsaid.status).toBe(400);
+    expect([late.status, late.text]).toEqual([409, expect.stringContaining("This link has expired")]);
+    expect((await signIn(app, person)).accountId).toBe(person.accountId);
+  });
+
+  it("is refused for an account without an e-mail address", async () => {
+    expect(codes(await execute(app, CreatePasswordLinkDocument, { input: { accountId: payer.accountId } }))).toEqual(["CONFLICT"]);
+  });
+
+  it("is advised on the sign-in page", async () => {
+    const { text } = await new PageBrowser(app.baseUrl).get("/sign-in");
+
+    expect(text).toContain("Forgot your password? Ask the operator of this gateway for a link to set a new one.");
+  });
+});
+
+describe("credits", () => {
+  const withdraw = (input: Partial<WithdrawCreditsInput> = {}, key = app.key) =>
+    execute({ ...app, key }, WithdrawCreditsDocument, {
+      input: { accountId: payer.accountId, bucket: "PACK", credits: "4", ...input },
+    });
+
+  it("are taken back, once for each id, and never below zero", async () => {
+    const withdrawalId = randomUUID();
+
+    const first = ok(await withdraw({ withdrawalId })).withdrawCredits;
+    const repeated = ok(await withdraw({ withdrawalId })).withdrawCredits;
+    const rest = ok(await withdraw({ credits: "100", note: "granted by mistake" })).withdrawCredits;
+
+    expect(first).toEqual({ credits: "4", account: { balance: { available: "6", pack: "6" } } });
+    expect(repeated).toEqual(first);
+    expect(rest).toEqual({ credits: "6", account: { balance: { available: "0", pack: "0" } } });
+    expect(codes(await withdraw())).toEqual(["CONFLICT"]);
+    expect((await closeBooks(app, payer)).account.buckets.pack).toBe(0n);
+    const { prisma } = databaseOf(app);
+    const entries = await prisma.ledgerEntry.findMany({ where: { accountId: payer.accountId, kind: "withdrawal" } });
+    expect(entries.reduce((sum, { amountNanocredits }) => sum + amountNanocredits, 0n)).toBe(0n);
+    expect(await prisma.auditEntry.count({ where: { accountId: payer.accountId, act: "withdraw_credits" } })).toBe(2);
+  });
+
+  it("are left to generations that are running", async () => {
+    const gate = gated(chatCompletion({ content: "Hi" }));
+    app.upstream.replyNext(gate.reply);
+    const calls = app.upstream.requests.length;
+    const answering = chat(app, payer, { model: "acme/dear", max_tokens: 3 });
+    await expect.poll(() => app.upstream.requests.length).toBe(calls + 1);
+
+    const { credits } = ok(await withdraw({ credits: "10" })).withdrawCredits;
+    gate.open();
+
+    expect((await answering).status).toBe(200);
+    expect(Number(credits)).toBeLessThan(10);
+    const { rows, account } = await booksWith(app, payer, 1);
+    const cost = rows[0]?.costNanocredits ?? 0n;
+    expect(account.buckets.pack).toBe(10n * CREDIT - cost - BigInt(Math.round(Number(credits) * 1e9)));
+  });
+
+  it("are taken once by many requests with one id at the same time", async () => {
+    const withdrawalId = randomUUID();
+
+    const answers = await Promise.all(Array.from({ length: 8 }, () => withdraw({ withdrawalId, credits: "1" })));
+
+    expect(answers.map((answer) => ok(answer).withdrawCredits.credits)).toEqual(Array.from({ length: 8 }, () => "1"));
+    expect((await closeBooks(app, payer)).account.buckets.pack).toBe(9n * CREDIT);
+  });
+
+  it.each([
+    { what: "no credits", input: { credits: "0" }, code: "BAD_REQUEST" },
+    { what: "less than none", input: { credits: "-1" }, code: "BAD_REQUEST" },
+    { what: "an unknown account", input: { accountId: randomUUID() }, code: "NOT_FOUND" },
+    { what: "a bucket without credits", input: { bucket: "CRYPTO" as const }, code: "CONFLICT" },
+  ])("are not taken for $what", async ({ input, code }) => {
+    expect(codes(await withdraw(input))).toEqual([code]);
+  });
+
+  it("are not taken with the id of a grant, nor by another account", async () => {
+    const { transactionId } = await databaseOf(app).prisma.ledgerEntry.findFirstOrThrow({ where: { accountId: payer.accountId } });
+
+    expect(codes(await withdraw({ withdrawalId: transactionId }))).toEqual(["CONFLICT"]);
+    expect(codes(await withdraw({}, payer.key))).toEqual(["FORBIDDEN"]);
+    expect(codes(await execute({ ...app, key: payer.key }, MyIdDocument))).toEqual([]);
+  });
+});
