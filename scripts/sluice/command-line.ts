@@ -5,10 +5,23 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 export const HELP = `Usage: npm run sluice -- <command>
 
   account list [--search <text>] [--limit <number>]   accounts, newest first; 20 unless said
+  account find <text>                                 by part of a handle, name or e-mail address; by the id of an account, key, session,
+                                                      generation (X-Generation-Id) or grant; or by a key or its beginning
   account show <account>
   account create <e-mail address> [--name <text>]     prints a password to sign in with, once
   account tier <account> <tier>                       gives the tier's credits at once
   account tier <account> --none                       ends refills; what is left lapses at the next boundary
+  account suspend <account> --reason <text>           refuses its keys and sessions, and ends its running generations
+  account restore <account> [--reason <text>]         accepts them again
+  account password-link <account>                     prints a link to set a new password: once, within 24 hours
+  account keys <account>                              its keys, without their text
+  sessions end <account> [--reason <text>]            ends all its browser sessions
+  key revoke <key id> [--reason <text>]               of any account, with the keys that were made with it
+  credits take <account> <credits> [--bucket pack|crypto|tier] [--note <text>] [--withdrawal-id <uuid>]
+                                                      at most the available ones; once for each withdrawal id
+  audit list [--account <account>] [--act <act>] [--from <time>] [--to <time>] [--limit <number>]
+                                                      acts of operators, newest first; 20 unless said
+  audit export [the same options]                     as CSV; all unless said
   credits grant <account> <credits> [--bucket pack|crypto|tier] [--note <text>] [--grant-id <uuid>]
                                                       to the pack unless said; once for each grant id
   publisher allow <account>                           may publish community models and agents
@@ -37,7 +50,27 @@ export type Bucket = (typeof BUCKETS)[number];
 export type Command =
   | { readonly name: "help" }
   | { readonly name: "account list"; readonly search: string | null; readonly limit: number }
-  | { readonly name: "account show"; readonly account: string }
+  | { readonly name: "account show" | "account password-link" | "account keys"; readonly account: string }
+  | { readonly name: "account suspend"; readonly account: string; readonly reason: string }
+  | { readonly name: "account restore" | "sessions end"; readonly account: string; readonly reason: string | null }
+  | { readonly name: "key revoke"; readonly apiKeyId: string; readonly reason: string | null }
+  | {
+      readonly name: "credits take";
+      readonly account: string;
+      /** A decimal. */
+      readonly credits: string;
+      readonly bucket: Bucket;
+      readonly note: string | null;
+      readonly withdrawalId: string;
+    }
+  | {
+      readonly name: "audit list" | "audit export";
+      readonly account: string | null;
+      readonly acts: readonly string[] | null;
+      readonly from: string | null;
+      readonly to: string | null;
+      readonly limit: number;
+    }
   | { readonly name: "account create"; readonly email: string; readonly fullName: string | null }
   | { readonly name: "account tier"; readonly account: string; readonly tier: string | null }
   | {
@@ -80,6 +113,14 @@ interface Form {
   readonly read: (values: Values, given: readonly string[]) => Command;
 }
 
+const AUDIT_OPTIONS: Options = {
+  account: { type: "string" },
+  act: { type: "string" },
+  from: { type: "string" },
+  to: { type: "string" },
+  limit: { type: "string" },
+};
+
 const FORMS: Readonly<Record<string, Form>> = {
   "account list": {
     options: { search: { type: "string" }, limit: { type: "string" } },
@@ -91,6 +132,58 @@ const FORMS: Readonly<Record<string, Form>> = {
     takes: () => ["account"],
     read: (_, [account = ""]) => ({ name: "account show", account }),
   },
+  "account find": {
+    options: { limit: { type: "string" } },
+    takes: () => ["text"],
+    read: ({ limit }, [search = ""]) => ({ name: "account list", search, limit: toLimit(text(limit)) }),
+  },
+  "account suspend": {
+    options: { reason: { type: "string" } },
+    takes: () => ["account"],
+    read: ({ reason }, [account = ""]) => {
+      const why = text(reason)?.trim();
+      if (!why) throw new UsageError("account suspend needs --reason <text>, which operators and the audit log show.");
+      return { name: "account suspend", account, reason: why };
+    },
+  },
+  "account restore": {
+    options: { reason: { type: "string" } },
+    takes: () => ["account"],
+    read: ({ reason }, [account = ""]) => ({ name: "account restore", account, reason: text(reason) }),
+  },
+  "account password-link": {
+    options: {},
+    takes: () => ["account"],
+    read: (_, [account = ""]) => ({ name: "account password-link", account }),
+  },
+  "account keys": { options: {}, takes: () => ["account"], read: (_, [account = ""]) => ({ name: "account keys", account }) },
+  "sessions end": {
+    options: { reason: { type: "string" } },
+    takes: () => ["account"],
+    read: ({ reason }, [account = ""]) => ({ name: "sessions end", account, reason: text(reason) }),
+  },
+  "key revoke": {
+    options: { reason: { type: "string" } },
+    takes: () => ["key id"],
+    read: ({ reason }, [apiKeyId = ""]) => {
+      if (!isId(apiKeyId)) throw new UsageError("<key id> is a UUID: `account keys <account>` lists the keys of an account.");
+      return { name: "key revoke", apiKeyId, reason: text(reason) };
+    },
+  },
+  "credits take": {
+    options: { bucket: { type: "string" }, note: { type: "string" }, "withdrawal-id": { type: "string" } },
+    takes: () => ["account", "credits"],
+    read: (values, [account = "", credits = ""]) => ({
+      name: "credits take",
+      account,
+      credits: toCredits(credits),
+      bucket: toBucket(text(values.bucket)),
+      note: text(values.note),
+      withdrawalId: toUuid(text(values["withdrawal-id"]), "--withdrawal-id"),
+    }),
+  },
+  "audit list": { options: AUDIT_OPTIONS, takes: () => [], read: (values) => toAudit("audit list", values, LIMIT_DEFAULT) },
+  "audit export": { options: AUDIT_OPTIONS, takes: () => [], read: (values) => toAudit("audit export", values, LIMIT_MAX) },
   "account create": {
     options: { name: { type: "string" } },
     takes: () => ["e-mail address"],
@@ -110,7 +203,7 @@ const FORMS: Readonly<Record<string, Form>> = {
       credits: toCredits(credits),
       bucket: toBucket(text(values.bucket)),
       note: text(values.note),
-      grantId: toGrantId(text(values["grant-id"])),
+      grantId: toUuid(text(values["grant-id"]), "--grant-id"),
     }),
   },
   "publisher allow": {
@@ -193,8 +286,28 @@ function toBucket(value: string | null): Bucket {
   return bucket;
 }
 
-function toGrantId(value: string | null): string {
-  if (value !== null && !UUID_PATTERN.test(value)) throw new UsageError("--grant-id takes a UUID.");
+function toAudit(name: "audit list" | "audit export", values: Values, limitDefault: number): Command {
+  const limit = text(values.limit);
+  const act = text(values.act);
+  return {
+    name,
+    account: text(values.account),
+    acts: act === null ? null : [act.toUpperCase().replaceAll("-", "_")],
+    from: toTime(text(values.from), "--from"),
+    to: toTime(text(values.to), "--to"),
+    limit: limit === null ? limitDefault : toLimit(limit),
+  };
+}
+
+function toTime(value: string | null, option: string): string | null {
+  if (value === null) return null;
+  const date = new Date(value);
+  if (Number.isNaN(date.getTime())) throw new UsageError(`${option} takes a time such as 2026-11-21 or 2026-11-21T09:30:00Z.`);
+  return date.toISOString();
+}
+
+function toUuid(value: string | null, option: string): string {
+  if (value !== null && !UUID_PATTERN.test(value)) throw new UsageError(`${option} takes a UUID.`);
   return value ?? randomUUID();
 }
 

@@ -19,6 +19,8 @@ export interface Account {
   readonly nextResetAt: string | null;
   readonly isOperator: boolean;
   readonly isPublisher: boolean;
+  readonly suspendedAt: string | null;
+  readonly suspensionReason: string | null;
   readonly createdAt: string;
   readonly balance: {
     readonly available: string;
@@ -29,7 +31,7 @@ export interface Account {
   };
 }
 
-type Column<Row> = readonly [string, (row: Row) => string];
+export type Column<Row> = readonly [string, (row: Row) => string];
 
 const ACCOUNT_COLUMNS: readonly Column<Account>[] = [
   ["ID", ({ id }) => id],
@@ -64,16 +66,16 @@ const REFUSED_COLUMNS: readonly Column<RefusedSettlement>[] = [
 ];
 
 export function toTable(accounts: readonly Account[]): string {
-  return inColumns(ACCOUNT_COLUMNS, accounts);
+  return toColumns(ACCOUNT_COLUMNS, accounts);
 }
 
 export function toRefusedTable({ count, settlements }: RefusedSettlements): string {
   if (count === 0) return "The database refuses no charge.";
   const more = count > settlements.length ? `\nand ${count - settlements.length} more` : "";
-  return inColumns(REFUSED_COLUMNS, settlements) + more;
+  return toColumns(REFUSED_COLUMNS, settlements) + more;
 }
 
-function inColumns<Row>(columns: readonly Column<Row>[], of: readonly Row[]): string {
+export function toColumns<Row>(columns: readonly Column<Row>[], of: readonly Row[]): string {
   const rows = [columns.map(([title]) => title), ...of.map((row) => columns.map(([, cell]) => printable(cell(row))))];
   const widths = columns.map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
   return rows
@@ -99,6 +101,7 @@ export function toLines(account: Account): string {
     ["balance", `${balance.available} credits: tier ${balance.tier}, crypto ${balance.crypto}, pack ${balance.pack}; held ${balance.held}`],
     ["publisher", account.isPublisher ? "yes" : "no"],
     ["operator", account.isOperator ? "yes" : "no"],
+    ["suspended", account.suspendedAt === null ? "no" : `since ${account.suspendedAt}: ${account.suspensionReason ?? ""}`],
     ["created", account.createdAt],
   ];
   return facts.map(([name, value]) => `${name.padEnd(11)} ${printable(value)}`).join("\n");

@@ -3,6 +3,7 @@ import { createApiKeyText } from "../../src/lib/api-key-format.js";
 import { StartError } from "../../src/lib/start-error.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
+import { endSessions, exportAudit, listAudit, listKeys, makePasswordLink, restore, revokeKey, suspend, takeCredits } from "./operators.js";
 import { runOwnerKey } from "./owner-key.js";
 import { type Account, type Outcome, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
 
@@ -20,7 +21,7 @@ const EXIT_USAGE = 2;
 /** Of the gateway's own pages. */
 const PAGE_SIZE_MAX = 100;
 
-const FIELDS = `id: restId handle name email githubUsername tier nextResetAt isOperator isPublisher createdAt
+const FIELDS = `id: restId handle name email githubUsername tier nextResetAt isOperator isPublisher suspendedAt suspensionReason createdAt
   balance { available tier crypto pack held }`;
 
 /** Resolves with the exit code. Nothing is thrown that an operator can do something about. */
@@ -71,7 +72,7 @@ async function run(env: Environment, command: Exclude<Command, { name: "help" }>
 
 type Asked = Exclude<Command, { name: "help" | "owner key" | "key generate" }>;
 
-function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
+async function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
   switch (command.name) {
     case "account list":
       return list(gateway, command);
@@ -87,6 +88,25 @@ function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
       return setPublisher(gateway, command);
     case "operator":
       return setOperator(gateway, command);
+    case "account suspend":
+      return suspend(gateway, await resolve(gateway, command.account), command.reason);
+    case "account restore":
+      return restore(gateway, await resolve(gateway, command.account), command.reason);
+    case "account password-link":
+      return makePasswordLink(gateway, await resolve(gateway, command.account));
+    case "account keys":
+      return listKeys(gateway, await resolve(gateway, command.account));
+    case "sessions end":
+      return endSessions(gateway, await resolve(gateway, command.account), command.reason);
+    case "key revoke":
+      return revokeKey(gateway, command.apiKeyId, command.reason);
+    case "credits take":
+      return takeCredits(gateway, await resolve(gateway, command.account), command);
+    case "audit list":
+    case "audit export": {
+      const accountId = command.account === null ? null : await resolve(gateway, command.account);
+      return (command.name === "audit list" ? listAudit : exportAudit)(gateway, { ...command, accountId });
+    }
     case "books refused":
       return refused(gateway);
     case "books retry":
