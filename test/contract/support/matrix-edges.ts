@@ -42,6 +42,7 @@ const TYPES = {
   ApiKey: { needs: "manager", edges: { app: "none", appUsage: "none", usage: "usage", usageSummary: "usage" } },
   UsageRecord: { needs: "usage", edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", job: "started" } },
   CreditGrant: { needs: "balance", edges: {} },
+  AuditEntry: { needs: "operator", edges: { actor: "shown", account: "shown" } },
   GenerationJob: {
     needs: "started",
     edges: { model: "shown", apiKey: "manager", result: "shown", receipt: "shown", usageRecord: "usage", error: "none" },
@@ -140,7 +141,9 @@ export async function createThings(
   await createJobs(app, accountId, paying, failed);
   await giveCredits(app, accountId, 1);
   const { transactionId: grant } = await prisma.ledgerEntry.findFirstOrThrow({ where: { accountId, kind: "grant" } });
+  const { id: act } = await prisma.auditEntry.findFirstOrThrow({ where: { accountId } });
   const shared = [
+    toThing("an act of an operator", "AuditEntry", act),
     toThing("an app's key", "ApiKey", appKey, { edges: { app: "shown", appUsage: "usage" } }),
     toThing("its record", "UsageRecord", paying.get(appKey) as string),
     toThing("a grant", "CreditGrant", grant),

@@ -45,7 +45,7 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "profile",
     rest: { method: "GET", path: "/profile" },
-    graphql: { field: "Account.email", document: me("name email isEmailVerified githubUsername tier createdAt nextResetAt") },
+    graphql: { field: "Account.email", document: me("name email isEmailVerified githubUsername tier createdAt nextResetAt suspendedAt suspensionReason") },
   },
   {
     needs: "session",
@@ -542,6 +542,8 @@ export const ELSEWHERE: readonly string[] = [
     "tier",
     "createdAt",
     "nextResetAt",
+    "suspendedAt",
+    "suspensionReason",
     "media",
     "mediaQuota",
   ].map((name) => `Account.${name}`),
