@@ -45,7 +45,10 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "profile",
     rest: { method: "GET", path: "/profile" },
-    graphql: { field: "Account.email", document: me("name email isEmailVerified githubUsername tier createdAt nextResetAt suspendedAt suspensionReason") },
+    graphql: {
+      field: "Account.email",
+      document: me("name email isEmailVerified githubUsername tier createdAt nextResetAt suspendedAt suspensionReason"),
+    },
   },
   {
     needs: "session",
