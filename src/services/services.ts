@@ -297,7 +297,7 @@ export function createServices(
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database),
     accounts,
-    agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock }),
+    agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock, mcpServers: mcpServers.available() }),
     agentSync: new AgentSync({ database, repositories, events, clock }),
     apiKeys,
     apps,

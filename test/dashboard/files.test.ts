@@ -27,10 +27,14 @@ describe.skipIf(NO_BROWSER)("files page", () => {
     const { page, open } = visit;
     await open("files");
     await page.getByText("No files yet").waitFor();
+    await page.getByRole("radio", { name: "In the public gallery" }).check();
     await choose(
       { name: "mill.png", mimeType: "image/png", buffer: await picture() },
       { name: "notes ‮gnp.txt", mimeType: "text/plain", buffer: Buffer.from("The mill stands at the river.") },
     );
+    await page.getByText("without an account.").last().waitFor();
+    await screenshot(page, "files-publish");
+    await page.getByRole("button", { name: "Publish" }).click();
     await page.getByText("2 of 2 uploaded").waitFor();
     const tiles = page.locator(".file-tile");
     await expect.poll(() => tiles.count()).toBe(2);
@@ -63,9 +67,15 @@ describe.skipIf(NO_BROWSER)("files page", () => {
     await expect.poll(() => tiles.count()).toBe(1);
   });
 
-  it("uploads unlisted files, which have only a link", async () => {
+  it("uploads files unlisted unless the gallery is selected and confirmed", async () => {
     const { page, open } = visit;
     await open("files");
+    expect(await page.getByRole("radio", { name: "Only a link" }).isChecked()).toBe(true);
+    await page.getByRole("radio", { name: "In the public gallery" }).check();
+    await choose({ name: "alone.png", mimeType: "image/png", buffer: await picture() });
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    expect(await page.getByText("uploaded").count()).toBe(0);
     await page.getByRole("radio", { name: "Only a link" }).check();
     await choose({ name: "alone.png", mimeType: "image/png", buffer: await picture() });
     const link = page.getByRole("link", { name: "alone.png" });
@@ -86,7 +96,7 @@ describe.skipIf(NO_BROWSER)("files page", () => {
     await open("files");
     await choose({ name: "empty.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(0) });
     const alert = page.getByRole("alert");
-    await expect.poll(() => alert.textContent()).toContain("size");
+    await expect.poll(() => alert.textContent()).toContain("The file is empty.");
     await page.getByRole("button", { name: "Try again" }).click();
     await alert.waitFor();
     await page.getByRole("button", { name: "Remove empty.bin" }).click();

@@ -67,6 +67,11 @@ describe.skipIf(NO_BROWSER)("keys page", () => {
     await dialog.getByRole("tab", { name: "GraphQL" }).click();
     const command = await dialog.getByRole("region", { name: "Example for graphql" }).innerText();
     await screenshot(page, "key-made");
+    // Only the button closes it.
+    await page.keyboard.press("Escape");
+    await page.mouse.click(5, 5);
+    expect(await dialog.getByRole("button", { name: "Close" }).count()).toBe(0);
+    expect(await dialog.locator("[data-key-value]").count()).toBe(1);
     const [, body = ""] = /-d '(.+)'$/.exec(command.trim()) ?? [];
     const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
     const answered = await fetch(`${app.baseUrl}/graphql`, { method: "POST", headers, body });

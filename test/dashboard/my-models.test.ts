@@ -114,11 +114,24 @@ describe.skipIf(NO_BROWSER)("my models page", () => {
     await page.getByRole("textbox", { name: "Title" }).fill("Mill stones");
     await next();
     await page.getByRole("radio", { name: /^Public/ }).check();
-    await page.getByRole("textbox", { name: "Text input, per token", exact: true }).fill("0.000002");
-    await page.getByText("2.00 credits per 1M").waitFor();
+    const price = page.getByRole("textbox", { name: "Text input, per 1M tokens", exact: true });
+    await price.fill("1000.5");
+    await page.getByText("= 0.0010005 credits per token").waitFor();
+    await page.getByRole("button", { name: "Create proxy model" }).click();
+    await page.getByRole("dialog").getByText("Text input: 1000.5 credits per 1M tokens, 0.0010005 per token").waitFor();
+    await screenshot(page, "my-models-price-question");
+    await page.getByRole("button", { name: "Change prices" }).click();
+    await price.fill("2");
+    await page.getByText("= 0.000002 credits per token").waitFor();
     await screenshot(page, "my-models-wizard-terms");
     await page.getByRole("button", { name: "Create proxy model" }).click();
     await page.getByRole("heading", { level: 1, name: "Mill stones" }).waitFor();
+    const { promptTextPrice } = await app.database.prisma.communityModel.findFirstOrThrow({ where: { title: "Mill stones" } });
+    // In picocredits.
+    expect(promptTextPrice).toBe(2_000_000n);
+    await page.getByRole("button", { name: "Edit" }).click();
+    expect(await price.inputValue()).toBe("2");
+    await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("Scheduled change", { exact: true }).waitFor();
     await page.getByText(/2 h 59 min \d+ s/).waitFor();
     expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain("secret-of-mine");

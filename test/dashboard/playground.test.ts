@@ -145,6 +145,23 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     expect(await page.getByRole("alert").count()).toBe(0);
   });
 
+  it("offers to limit an answer to the tokens that the balance covers, and sends it again with that limit", async () => {
+    const poor = await visitDashboard(browser, app, { credits: 50 });
+    app.upstream.replyNext(sse(chatChunks(["Short."])));
+    await poor.open("playground?model=acme/dear");
+    await poor.page.getByRole("textbox", { name: "Message" }).fill("Write a long story.");
+    await poor.page.getByRole("textbox", { name: "Message" }).press("Enter");
+    await poor.page.getByText(/^This request may cost up to [\d.,]+ credits, and you have [\d.]+ left\./).waitFor();
+    await screenshot(poor.page, "playground-limit");
+    const button = poor.page.getByRole("button", { name: /^Limit to [\d,]+ tokens$/ });
+    const limit = Number((await button.innerText()).replace(/\D/g, ""));
+    await button.click();
+
+    await poor.page.getByText("Short.").waitFor();
+    expect(app.upstream.requests.at(-1)?.json).toMatchObject({ max_tokens: limit });
+    await poor.context.close();
+  });
+
   it("offers tools, shows tool calls, and sends their results", async () => {
     await page.getByLabel("Tools (JSON)").fill('[{"name": "get_weather"');
     await page.getByText('Invalid JSON at line 1, column 24: expected "," or "}".').waitFor();
@@ -175,10 +192,11 @@ describe.skipIf(NO_BROWSER)("playground", () => {
   });
 
   it("stores conversations in the browser, restores them after a reload, and deletes them", async () => {
-    const address = page.url();
+    const conversationOf = () => new URL(page.url()).searchParams.get("conversation");
+    const conversation = conversationOf();
     await page.reload();
     await page.getByText("Rain in Oslo.").waitFor();
-    expect(page.url()).toBe(address);
+    expect(conversationOf()).toBe(conversation);
 
     await page.getByRole("button", { name: "New" }).click();
     await page.getByText("Start a conversation").waitFor();
@@ -215,6 +233,23 @@ describe.skipIf(NO_BROWSER)("playground", () => {
       .toEqual([expect.stringContaining("I am upstream-chat."), expect.stringContaining("I am upstream-chat-b.")]);
     await screenshot(page, "playground-compare");
     expect(await page.getByText(/^I am /).count()).toBe(2);
+
+    // The default model stands in no address.
+    await visit.open("playground");
+    const first = await page.getByRole("combobox", { name: "Model", exact: true }).inputValue();
+    await page.getByRole("button", { name: "Compare with another model" }).click();
+    const second = page.getByRole("combobox", { name: "Second model" });
+    await expect.poll(() => second.inputValue()).not.toBe(first);
+    await second.click();
+    await page.getByRole("option", { name: "acme/chat-b" }).click();
+    await send("And you?");
+    await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
+    await page.waitForURL(/conversation=/);
+    await page.reload();
+    await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
+    expect(await page.getByRole("combobox", { name: "Model", exact: true }).inputValue()).toBe(first);
+    expect(await second.inputValue()).toBe("acme/chat-b");
+    await page.getByRole("button", { name: "Stop comparing" }).click();
     app.upstream.replyAlways(null);
   });
 

@@ -41,6 +41,8 @@ describe.skipIf(NO_BROWSER)("webhooks page", () => {
     const secret = (await page.locator("[data-webhook-secret] .mono").textContent()) ?? "";
     expect(secret).toMatch(/^whsec_/);
     await screenshot(page, "webhooks-secret");
+    await page.keyboard.press("Escape");
+    expect(await page.locator("[data-webhook-secret]").count()).toBe(1);
     await page.getByRole("button", { name: "Done" }).click();
 
     await page.getByRole("heading", { level: 1, name: receiver.url }).waitFor();

@@ -6,11 +6,13 @@ import { databaseOf } from "../e2e/money.js";
 import {
   AgentEverywhereDocument,
   type AgentPartsFragment,
+  AvailableMcpServersDocument,
   CreateCodeAgentDocument,
   type CreateCodeAgentInput,
   CreatePromptAgentDocument,
   type CreatePromptAgentInput,
   DeleteAgentDocument,
+  MissingMcpServersDocument,
   MyAgentDocument,
   MyAgentsDocument,
   type MyAgentsQueryVariables,
@@ -58,6 +60,23 @@ async function createCodeAgent(): Promise<string> {
   await databaseOf(app).prisma.agent.create({ data: { id, ...code } });
   return id;
 }
+
+describe("the MCP servers of this gateway", () => {
+  it("are listed to who may make agents, and those that an agent lacks with the agent", async () => {
+    const { restId } = await create({ mcpServers: ["SLUICE", "SEARCH"] });
+    const id = toGlobalId("PromptAgent", restId);
+
+    expect(ok(await execute(by(), AvailableMcpServersDocument)).mcpServers).toEqual(["SLUICE"]);
+    expect(ok(await execute(by(), MissingMcpServersDocument, { id })).node).toEqual({
+      mcpServers: ["SLUICE", "SEARCH"],
+      missingMcpServers: ["SEARCH"],
+    });
+  });
+
+  it("are refused to anonymous callers", async () => {
+    expect(codes(await execute({ ...app, key: null }, AvailableMcpServersDocument))).toEqual(["UNAUTHORIZED"]);
+  });
+});
 
 describe("agents", () => {
   it("are made, shown, changed and removed", async () => {

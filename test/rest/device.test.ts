@@ -228,6 +228,13 @@ describe("GET /api/device/userinfo", () => {
 });
 
 describe("the device page", () => {
+  it("names the field of a mistyped code as its label does", async () => {
+    const page = await confirm("XX");
+
+    expect(page.text).toContain("A code has eight letters");
+    expect(page.text).not.toMatch(/userCode|user_code:/);
+  });
+
   it("has people sign in first, and come back with their code", async () => {
     const page = await visit(app.baseUrl, null).open("/device?user_code=BCDF-GHJK");
 

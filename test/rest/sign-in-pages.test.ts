@@ -93,6 +93,16 @@ describe("Signing up and in", () => {
     expect(answer.text).toContain("<h1>Create an account</h1>");
   });
 
+  it("marks the fields that are refused", async () => {
+    const browser = open();
+    await browser.get("/sign-up");
+
+    const answer = await browser.submit("/sign-up", { email: "short@example.com", password: "1234567" });
+
+    expect(answer.text).toMatch(/<input id="password" [^>]*aria-invalid="true"/);
+    expect(answer.text).not.toMatch(/<input id="email" [^>]*aria-invalid/);
+  });
+
   it("refuses an address that has an account", async () => {
     const browser = open();
     await browser.get("/sign-up");

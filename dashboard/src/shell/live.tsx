@@ -16,6 +16,7 @@ import {
   type ShellQuery,
   ShellUsageRecordedDocument,
 } from "../client/generated/graphql.js";
+import { isUnreachable } from "../client/graphql.js";
 import { formatCredits } from "../ui/credits.js";
 import { toast } from "../ui/toast.js";
 
@@ -60,7 +61,11 @@ const LiveContext = createContext<Live>({ me: null, balance: null, topUp: null, 
 export const useLive = () => useContext(LiveContext);
 
 export function LiveProvider({ children }: { readonly children: ReactNode }) {
-  const { data, refetch } = useAnswer({ query: ShellDocument });
+  const { data: answered, error, refetch } = useAnswer({ query: ShellDocument });
+  // A request without an answer says nothing about the account: the figures before it stay.
+  const known = useRef<ShellQuery>(undefined);
+  if (answered || !error || !isUnreachable(error)) known.current = answered;
+  const data = known.current;
   const [balance, setBalance] = useState<Balance | null>(null);
   const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
   const [chargedAt, setChargedAt] = useState(0);

@@ -19,7 +19,7 @@ import {
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Suspense, useEffect, useState } from "react";
 import { Link, Outlet, NavLink as RouterLink, ScrollRestoration, useLocation } from "react-router";
-import { useConnection } from "../client/connection.js";
+import { useConnection, useIsBehind } from "../client/connection.js";
 import { GATEWAY_URL, HAS_GRAPHIQL } from "../client/place.js";
 import { useIsSessionEnded } from "../client/session.js";
 import { formatCredits } from "../ui/credits.js";
@@ -151,6 +151,7 @@ function Frame() {
 
 function BalanceLink() {
   const { balance } = useLive();
+  const isBehind = useIsBehind();
   if (!balance) return null;
   return (
     <UnstyledButton
@@ -159,7 +160,7 @@ function BalanceLink() {
       aria-label={`Balance: ${formatCredits(balance.available, 2)} credits`}
       title={`${balance.available} credits`}
     >
-      <Text fw={600} size="sm" aria-live="off" data-balance={balance.available}>
+      <Text fw={600} size="sm" aria-live="off" data-balance={balance.available} c={isBehind ? "dimmed" : "var(--ink)"}>
         {formatCredits(balance.available, 2)}
       </Text>
     </UnstyledButton>

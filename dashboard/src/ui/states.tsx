@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useRef } from "react";
 import type { CombinedError } from "urql";
 import type { Answer } from "../client/answer.js";
 import { onReconnect } from "../client/connection.js";
-import { isUnreachable } from "../client/graphql.js";
+import { isSessionOver, isUnreachable } from "../client/graphql.js";
 
 export function Loading({ rows = 3, height = 20 }: { readonly rows?: number; readonly height?: number }) {
   return (
@@ -44,7 +44,9 @@ export function Failure({ error, retry }: { readonly error: CombinedError; reado
   const [first] = error.graphQLErrors;
   const message = isAway
     ? `Cannot reach the gateway. ${retry ? "Retrying as soon as the connection is back." : "Try again when the connection is back."}`
-    : first?.message;
+    : isSessionOver(error)
+      ? "Your session has ended. Sign in again."
+      : first?.message;
   return (
     <Alert color="red" variant="light" role="alert" title={isAway ? "No connection" : "Request failed"}>
       <Group justify="space-between" align="flex-start">

@@ -70,8 +70,23 @@ const PromptAgent = builder.prismaObject("CommunityModel", {
       select: { agent: { select: { mcpServers: true } } },
       resolve: ({ agent }) => (agent?.mcpServers ?? []) as McpServerId[],
     }),
+    missingMcpServers: t.field({
+      type: [McpServerEnum],
+      description: "Those of `mcpServers` that this gateway does not have. Their tools fail.",
+      select: { agent: { select: { mcpServers: true } } },
+      resolve: ({ agent }, _args, ctx) => ctx.services.agents.missingMcpServers(ctx, (agent?.mcpServers ?? []) as McpServerId[]),
+    }),
   }),
 });
+
+builder.queryField("mcpServers", (t) =>
+  t.field({
+    type: [McpServerEnum],
+    nullable: true,
+    description: "The MCP servers that this gateway has, whose tools prompt agents can use. Permission KEYS.",
+    resolve: (_root, _args, ctx) => ctx.services.agents.availableMcpServers(ctx),
+  }),
+);
 
 const AgentRunOutcome = builder.enumType("AgentRunOutcome", {
   description: "How a run of a code agent ended.",

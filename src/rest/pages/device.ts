@@ -10,7 +10,7 @@ import type { Services } from "../../services/services.js";
 import type { Route } from "../route.js";
 import { decisionFields, PERMISSION_WORDS, type Refused } from "./decision-fields.js";
 import type { FormFields } from "./form.js";
-import { errorSummary } from "./form-errors.js";
+import { errorSummary, type FieldsByParam } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { ListedModel } from "./model-choice.js";
 import type { Page } from "./page.js";
@@ -27,12 +27,19 @@ interface DevicePage {
   readonly base: string;
 }
 
+const CODE_FIELD = { id: "user_code", label: "The code" };
+/** By the names in the form and in the service. */
+const CODE_FIELDS: FieldsByParam = new Map([
+  ["user_code", CODE_FIELD],
+  ["userCode", CODE_FIELD],
+]);
+
 /** The form for the code. A code from a link is filled in, and still has to be confirmed. */
 function codePage(shown: DevicePage, userCode: string, error?: AppError): Page {
   const { formToken, base } = shown;
   const body = html`<h1>Connect a device</h1>
 ${personSection(shown)}
-${error ? errorSummary(error) : ""}
+${error ? errorSummary(error, CODE_FIELDS) : ""}
 <form method="post" action="${base}/device">
 ${hiddenFields(formToken)}
 <label for="user_code">Code that your device shows</label>

@@ -12,7 +12,7 @@ import { EMAIL_CHARS_MAX, PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN } from "../../s
 import { type Browser, signInInput, signUpClosed, signUpInput } from "../../services/sessions/sign-in.js";
 import type { Route } from "../route.js";
 import type { FormFields } from "./form.js";
-import { errorSummary, type FieldsByParam } from "./form-errors.js";
+import { errorSummary, type FieldsByParam, invalidMark } from "./form-errors.js";
 import { type Html, html } from "./html.js";
 import type { Page, PageAnswer } from "./page.js";
 import type { PageEndpoint } from "./page-endpoint.js";
@@ -202,11 +202,11 @@ ${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-up">
 ${hiddenFields(formToken, returnTo)}
 <label for="name">Name <small>(may be left empty)</small></label>
-<input id="name" name="name" type="text" value="${name}" autocomplete="name" maxlength="${PROFILE_NAME_CHARS_MAX}">
+<input id="name" name="name" type="text" value="${name}" autocomplete="name" maxlength="${PROFILE_NAME_CHARS_MAX}"${invalidMark(error, FIELDS, "name")}>
 <label for="email">E-mail address</label>
-<input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="${EMAIL_CHARS_MAX}" required>
+<input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="${EMAIL_CHARS_MAX}" required${invalidMark(error, FIELDS, "email")}>
 <label for="password">Password <small>(${PASSWORD_CHARS_MIN} characters or more)</small></label>
-<input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required>
+<input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required${invalidMark(error, FIELDS, "password")}>
 <div class="buttons"><button class="primary">Sign up</button></div>
 </form>
 <div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;

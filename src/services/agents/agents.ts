@@ -13,6 +13,7 @@ import { requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Model } from "../catalog/model.js";
 import type { ChangedModelRow, CommunityModelRepository, SelectedModel } from "../community-models/repository.js";
+import type { McpServerId } from "../mcp/mcp-tools.js";
 import { AGENT_ROW_TYPES, type AgentRow, type LoadedAgent, toAgentRow, WITH_AGENT } from "./agent-row.js";
 import type { CreateAgentInput, CreateCodeAgentInput, CreatePromptAgentInput, UpdateAgentInput } from "./agents-input.js";
 import type { CodeRepositories } from "./repositories.js";
@@ -25,6 +26,8 @@ export interface AgentsDependencies {
   /** Resolves when the catalog has all registered models. */
   readonly upToDate: () => Promise<void>;
   readonly clock: Clock;
+  /** The MCP servers that this gateway has. */
+  readonly mcpServers: readonly McpServerId[];
 }
 
 type Owner = KeyCaller | SessionCaller;
@@ -34,6 +37,18 @@ const PROMPT_FIELDS = ["systemPrompt", "baseModel", "mcpServers"] as const;
 
 export class Agents {
   constructor(private readonly deps: AgentsDependencies) {}
+
+  /** The MCP servers whose tools a new agent can use here. */
+  availableMcpServers(ctx: RequestContext): readonly McpServerId[] {
+    requireKeyManager(ctx);
+    return this.deps.mcpServers;
+  }
+
+  /** Those of an agent that this gateway does not have: their calls fail. */
+  missingMcpServers(ctx: RequestContext, chosen: readonly McpServerId[]): readonly McpServerId[] {
+    const available = this.availableMcpServers(ctx);
+    return chosen.filter((server) => !available.includes(server));
+  }
 
   /** Newest first. */
   async list(ctx: RequestContext, page: PageRequest): Promise<Page<AgentRow>> {

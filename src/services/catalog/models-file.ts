@@ -5,13 +5,14 @@
 
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
+import { formatPicocredits } from "../../lib/money.js";
 import { StartError } from "../../lib/start-error.js";
 import { parseBaseUrl } from "../../lib/urls.js";
 import { ADVERTISED_CONTEXT_LENGTH_MAX, FALLBACKS_MAX, MODEL_DESCRIPTION_CHARS_MAX } from "../../limits.js";
 import { VENDOR_NAMES } from "../../providers/ai-sdk/vendors.js";
 import { COMMUNITY_PUBLISHER } from "./community.js";
 import { dialectEntry } from "./dialect-entry.js";
-import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES } from "./modality.js";
+import { CONTENT_KINDS, IMAGE_PRICINGS, MODALITIES, type Modality } from "./modality.js";
 import { CAPABILITIES, type CatalogSource, type ModelDefinition, SAFETY_FEATURES, type Upstream, type WireFormat } from "./model.js";
 import {
   longContext,
@@ -120,6 +121,29 @@ export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpst
   for (const [index, model] of parsed.data.models.entries()) checkPrices(model, index, problems);
   if (problems.length > 0) throw new ModelsFileError(file, problems);
   return { origin: "operator", upstreams, models };
+}
+
+/** Picocredits for one token or character: 1,000 credits a million. A price above it was probably meant for a million. */
+const HIGH_PRICE = 1_000_000_000n;
+const PRICED_BY_SECOND: ReadonlySet<Modality> = new Set(["video", "music", "transcription"]);
+
+export interface HighPrice {
+  readonly model: string;
+  readonly price: CatalogPriceField;
+  /** Credits. */
+  readonly perMillion: string;
+}
+
+/** Prices of the file that are unusually high, for the operator. */
+export function highPricesIn({ models }: CatalogSource): readonly HighPrice[] {
+  return models.flatMap(({ id, modality, imagePricing, prices }) =>
+    CATALOG_PRICE_FIELDS.flatMap((price) => {
+      const stated = prices[price];
+      const isByPiece = PRICED_BY_SECOND.has(modality) || (price === "completionImagePrice" && imagePricing !== "tokens");
+      if (stated === undefined || isByPiece || stated <= HIGH_PRICE) return [];
+      return [{ model: id, price, perMillion: formatPicocredits(stated * 1_000_000n) }];
+    }),
+  );
 }
 
 async function readJson(file: string): Promise<unknown> {

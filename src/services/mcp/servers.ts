@@ -31,7 +31,14 @@ import {
   MCP_TOOLS_MAX,
 } from "./limits.js";
 import type { LoopbackClient } from "./loopback-client.js";
-import type { McpCallOptions, McpServerId, McpTool, McpToolResult, McpToolServers } from "./mcp-tools.js";
+import {
+  MCP_SERVER_IDS,
+  type McpCallOptions,
+  type McpServerId,
+  type McpTool,
+  type McpToolResult,
+  type McpToolServers,
+} from "./mcp-tools.js";
 import { RpcError, type RpcFields } from "./rpc.js";
 import { McpSessions } from "./sessions.js";
 
@@ -92,6 +99,11 @@ export class McpServers implements McpToolServers {
     const result = await unlessAborted(answered, options.signal);
     for (const type of new Set(result.content.map((block) => block.type))) this.noteContent(server, type);
     return result;
+  }
+
+  /** Those that `MCP_SERVERS` names, and this gateway itself. */
+  available(): readonly McpServerId[] {
+    return MCP_SERVER_IDS.filter((server) => server === "sluice" || this.options.urls[server] !== undefined);
   }
 
   endRun(runToken: string): void {

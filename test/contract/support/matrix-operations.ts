@@ -424,6 +424,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "DELETE", path: "/integrations/:id" },
     graphql: { field: "Mutation.deleteIntegration", document: mutation("deleteIntegration", "integration { id }"), input: { id: "$id" } },
   },
+  { needs: "manager", graphql: { field: "Query.mcpServers", document: "{ mcpServers }" } },
   { needs: "operator", graphql: { field: "Query.accounts", document: "{ accounts(first: 1) { edges { node { id } } } }" } },
   { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },
   {

@@ -92,6 +92,21 @@ async function listIds(catalog: Catalog, caller: Caller = ANONYMOUS, filter: Par
   return (await catalog.list(contextOf(caller), filter)).map(({ id }) => id).filter((id) => !isSandboxMedia(id));
 }
 
+it("reports prices that are above 1,000 credits a million", async () => {
+  const models = [
+    { ...CHAT, prices: { promptTextPrice: "0.001", completionTextPrice: "1" } },
+    { ...CHAT, id: "acme/film", modality: "video", prices: { completionVideoPrice: "2" } },
+    { ...CHAT, id: "acme/picture", modality: "image", prices: { completionImagePrice: "2" } },
+  ];
+  const modelsFile = join(folder, "high.json");
+  await writeFile(modelsFile, JSON.stringify({ upstreams: [ACME], models }));
+  const reported: unknown[] = [];
+
+  await loadCatalog({ ...WITHOUT_FILE, modelsFile }, clock, null, (price) => reported.push(price));
+
+  expect(reported).toEqual([{ model: "acme/chat", price: "completionTextPrice", perMillion: "1000000" }]);
+});
+
 describe("the catalog with nothing configured", () => {
   it("holds the sandbox, and a free text model as default", async () => {
     const catalog = await loadCatalog(WITHOUT_FILE, clock);

@@ -12,6 +12,7 @@ import {
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
+import { secretModal } from "../../ui/secret-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 type Created = NonNullable<AppsCreateMutation["createApiKey"]>;
@@ -24,7 +25,7 @@ export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly
     onClose();
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={created ? "App registered" : "Register app"} size="lg" closeOnClickOutside={false}>
+    <Modal opened={isOpen} onClose={close} title={created ? "App registered" : "Register app"} size="lg" {...secretModal(created !== null)}>
       {created ? (
         <Stack>
           <Alert color="yellow" variant="light" title="Copy the app key now. You won’t be able to see it again." role="status">

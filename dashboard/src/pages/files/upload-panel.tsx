@@ -8,6 +8,7 @@ import {
   Checkbox,
   FileButton,
   Group,
+  Modal,
   Progress,
   Radio,
   SimpleGrid,
@@ -27,13 +28,20 @@ const DEFAULT_TAG = "uploads";
 
 /** `children` is shown below the uploads. */
 export function UploadPanel({ children }: { readonly children: ReactNode }) {
-  const [isListed, setListed] = useState(true);
+  const [isListed, setListed] = useState(false);
+  const [toConfirm, setToConfirm] = useState<readonly File[] | null>(null);
   const [tags, setTags] = useState<string[]>([DEFAULT_TAG]);
   const [isStripped, setStripped] = useState(false);
   const [isOver, setOver] = useState(false);
   const isMissingTags = isListed && tags.length === 0;
   const start = (files: readonly File[]) => {
-    if (files.length > 0 && !isMissingTags) startUploads(files, { tags: isListed ? tags : [], isStripped: !isListed && isStripped });
+    if (files.length === 0 || isMissingTags) return;
+    if (isListed) setToConfirm(files);
+    else startUploads(files, { tags: [], isStripped });
+  };
+  const publish = () => {
+    if (toConfirm) startUploads(toConfirm, { tags, isStripped: false });
+    setToConfirm(null);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
@@ -76,14 +84,14 @@ export function UploadPanel({ children }: { readonly children: ReactNode }) {
         <Radio.Group label="Visibility" value={isListed ? "listed" : "link"} onChange={(value) => setListed(value === "listed")}>
           <Stack gap={6} mt={4}>
             <Radio
-              value="listed"
-              label="In your files and the public gallery"
-              description="Anyone can find these files in the gallery by their tags. They are kept until you delete them."
-            />
-            <Radio
               value="link"
               label="Only a link"
               description="Not listed anywhere. Anyone with the link can read the file. It expires after 14 days."
+            />
+            <Radio
+              value="listed"
+              label="In the public gallery"
+              description="Everyone can find these files by their tags, without an account. They are kept until you delete them."
             />
           </Stack>
         </Radio.Group>
@@ -105,6 +113,20 @@ export function UploadPanel({ children }: { readonly children: ReactNode }) {
           />
         )}
       </Stack>
+      <Modal opened={toConfirm !== null} onClose={() => setToConfirm(null)} title="Publish in the public gallery?" centered>
+        <Stack>
+          <Text>
+            Everyone can find and read {toConfirm?.length === 1 ? "this file" : `these ${toConfirm?.length ?? 0} files`}, without an
+            account.
+          </Text>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => setToConfirm(null)}>
+              Cancel
+            </Button>
+            <Button onClick={publish}>Publish</Button>
+          </Group>
+        </Stack>
+      </Modal>
     </SimpleGrid>
   );
 }

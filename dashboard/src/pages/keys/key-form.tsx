@@ -28,6 +28,7 @@ import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ModelsSelect } from "../../ui/models-select.js";
+import { secretModal } from "../../ui/secret-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const SECONDS_PER_DAY = 86_400;
@@ -106,14 +107,7 @@ export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly
     setCreated(null);
   };
   return (
-    <Modal
-      opened={isOpen}
-      onClose={close}
-      title={created ? "Key created" : "Create key"}
-      size="lg"
-      // A stray click must not lose the input or the key.
-      closeOnClickOutside={false}
-    >
+    <Modal opened={isOpen} onClose={close} title={created ? "Key created" : "Create key"} size="lg" {...secretModal(created !== null)}>
       {created ? <CreatedKey created={created} onClose={close} /> : <NewKeyForm onCreated={setCreated} onClose={close} />}
     </Modal>
   );

@@ -20,6 +20,7 @@ import type {
   UpstreamApi,
   Visibility,
 } from "../../client/generated/graphql.js";
+import { toExactPrice, toTypedPrice } from "./typed-prices.js";
 
 export type Kind = "proxy" | "prompt" | "code" | "endpoint";
 
@@ -83,6 +84,7 @@ export interface Draft {
   readonly isPaidOnly: boolean;
   readonly fallbackIds: readonly string[];
   readonly imagePricing: ImagePricing;
+  /** As typed, for the unit of `priceUnitOf`. */
   readonly prices: Readonly<Partial<Record<PriceField, string>>>;
   readonly systemPrompt: string;
   readonly baseModelId: string;
@@ -117,7 +119,8 @@ const EMPTY: Draft = {
   repository: "",
 };
 
-const KEY = "sluice-new-model";
+/** The prices of earlier drafts were per token. */
+const KEY = "sluice-new-model-per-million";
 
 function readStoredDraft(): Draft {
   try {
@@ -142,8 +145,8 @@ const toNumber = (text: string): number | null => (text.trim() === "" || !Number
 
 function pricesIn(draft: Draft): Partial<Record<PriceField, string>> {
   const entries = pricesOf(draft.modality).flatMap((field) => {
-    const price = draft.prices[field]?.trim();
-    return price ? [[field, price] as const] : [];
+    const price = toExactPrice(draft, field);
+    return price === null ? [] : [[field, price] as const];
   });
   return Object.fromEntries(entries);
 }
@@ -232,7 +235,7 @@ export function draftOf(model: MyModelWholeFragment): Draft {
         isPaidOnly: model.isPaidOnly,
         fallbackIds: model.fallbackIds,
         imagePricing: model.imagePricing,
-        prices: Object.fromEntries(stated.map((field) => [field, model[field]])),
+        prices: Object.fromEntries(stated.map((field) => [field, toTypedPrice(model, field, model[field])])),
       };
     }
     case "EndpointAgentModel":
@@ -284,7 +287,7 @@ export function toUpdate(id: string, before: Draft, after: Draft): UpdateCommuni
     ...Object.fromEntries(
       PRICE_FIELDS.filter((field) => (before.prices[field] ?? "") !== (after.prices[field] ?? "")).map((field) => [
         field,
-        after.prices[field]?.trim() || null,
+        toExactPrice(after, field),
       ]),
     ),
   };

@@ -15,6 +15,7 @@ import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { type Draft, draftOf, toAgentUpdate, toUpdate } from "./draft.js";
 import { ALL_FIELDS, NamePart, SourcePart } from "./fields.js";
+import { AskAboutPrices, usePriceQuestion } from "./price-question.js";
 import { TermsPart } from "./terms.js";
 import { OUTDATED } from "./wizard.js";
 
@@ -61,12 +62,14 @@ export function Edit({
   const [, updateModel] = useMutation(MyModelsUpdateDocument);
   const [, updateAgent] = useMutation(MyModelsUpdateAgentDocument);
   const form = useServerForm(ALL_FIELDS);
+  const prices = usePriceQuestion();
   const isAgent = draft.kind === "prompt" || draft.kind === "code";
   const part = { draft, set, form, id: model.id };
   const submit = async () => {
     // The page passes fresh data on to `useEdited`, which shows the warning.
     const { data } = await refetchQuery(MyModelsOneDocument, { id: model.id });
     if (isModel(data?.node) && !isUpToDate(draftOf(data.node))) return;
+    if (draft.prices !== base.prices && !(await prices.confirm(draft))) return;
     const answer = isAgent
       ? await updateAgent({ input: toAgentUpdate(model.id, base, draft) }, OUTDATED)
       : await updateModel({ input: toUpdate(model.id, base, draft) }, OUTDATED);
@@ -74,6 +77,7 @@ export function Edit({
   };
   return (
     <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
+      {prices.question && <AskAboutPrices question={prices.question} />}
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
         {draft.kind === "code" && (
           <Text size="sm" c="dimmed">

@@ -3,7 +3,7 @@ import { Checkbox, Group, MultiSelect, Radio, Select, Stack, Textarea, TextInput
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useQuery } from "urql";
-import { MyModelsBasesDocument } from "../../client/generated/graphql.js";
+import { MyModelsBasesDocument, MyModelsServersDocument } from "../../client/generated/graphql.js";
 import { toModality } from "../../ui/modalities.js";
 import type { ServerForm } from "../../ui/server-form.js";
 import { type Draft, PRICE_FIELDS } from "./draft.js";
@@ -138,6 +138,8 @@ function PromptPart({ draft, set, form }: PartProps) {
     query: MyModelsBasesDocument,
     variables: debounced === "" || debounced === draft.baseModelId ? {} : { search: debounced },
   });
+  const [{ data: servers }] = useQuery({ query: MyModelsServersDocument });
+  const available = servers?.mcpServers ?? undefined;
   const found = data?.models?.nodes.map(({ restId }) => restId) ?? [];
   const bases = draft.baseModelId === "" || found.includes(draft.baseModelId) ? found : [draft.baseModelId, ...found];
   return (
@@ -169,9 +171,19 @@ function PromptPart({ draft, set, form }: PartProps) {
         error={form.errorOf("mcpServers")}
       >
         <Stack gap={6} mt={4}>
-          {SERVERS.map(({ value, label }) => (
-            <Checkbox key={value} value={value} label={label} />
-          ))}
+          {SERVERS.map(({ value, label }) => {
+            const isMissing = available !== undefined && !available.includes(value);
+            return (
+              <Checkbox
+                key={value}
+                value={value}
+                label={label}
+                description={isMissing ? "Not available: the operator has not configured this server." : undefined}
+                // A chosen one can be removed.
+                disabled={isMissing && !draft.mcpServers.includes(value)}
+              />
+            );
+          })}
         </Stack>
       </Checkbox.Group>
     </Stack>

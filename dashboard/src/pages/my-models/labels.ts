@@ -1,6 +1,7 @@
 import type { ContentKind, McpServer, Modality, SafetyFeature } from "../../client/generated/graphql.js";
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import type { Kind, PriceField } from "./draft.js";
+import type { PriceUnit } from "./typed-prices.js";
 
 export const KIND_LABELS: Readonly<Record<Kind, { readonly name: string; readonly description: string }>> = {
   prompt: {
@@ -44,14 +45,21 @@ export const SAFETY: readonly { readonly value: SafetyFeature; readonly label: s
 ];
 
 export const PRICE_LABELS: Readonly<Record<PriceField, string>> = {
-  promptTextPrice: "Text input, per token",
-  promptCachedPrice: "Cached input, per token",
-  promptCacheWritePrice: "Cache write, per token",
-  promptAudioPrice: "Audio input, per token or second",
-  promptImagePrice: "Image input, per token",
-  completionTextPrice: "Text output, per token",
-  completionReasoningPrice: "Reasoning, per token",
-  completionAudioPrice: "Audio output, per token or character",
-  completionImagePrice: "Image output, per image or token",
-  completionVideoPrice: "Video output, per second",
+  promptTextPrice: "Text input",
+  promptCachedPrice: "Cached input",
+  promptCacheWritePrice: "Cache write",
+  promptAudioPrice: "Audio input",
+  promptImagePrice: "Image input",
+  completionTextPrice: "Text output",
+  completionReasoningPrice: "Reasoning",
+  completionAudioPrice: "Audio output",
+  completionImagePrice: "Image output",
+  completionVideoPrice: "Video output",
+};
+
+export const UNIT_LABELS: Readonly<Record<PriceUnit, string>> = {
+  token: "per 1M tokens",
+  character: "per 1M characters",
+  second: "per second",
+  image: "per image",
 };

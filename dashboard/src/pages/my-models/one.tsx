@@ -184,6 +184,15 @@ function KindFacts({ model }: { readonly model: MyModelWholeFragment }) {
               : SERVERS.filter(({ value }) => model.mcpServers.includes(value))
                   .map(({ label }) => label.split(":", 1)[0])
                   .join(", ")}
+            {model.missingMcpServers.length > 0 && (
+              <Text size="sm" fw={600} role="status">
+                Not available on this gateway:{" "}
+                {SERVERS.filter(({ value }) => model.missingMcpServers.includes(value))
+                  .map(({ label }) => label.split(":", 1)[0])
+                  .join(", ")}
+                . Calls of their tools fail.
+              </Text>
+            )}
           </Fact>
         </>
       );

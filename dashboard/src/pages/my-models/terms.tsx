@@ -2,11 +2,11 @@
 import { Checkbox, Group, MultiSelect, NumberInput, Radio, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useQuery } from "urql";
 import { MyModelsFallbacksDocument } from "../../client/generated/graphql.js";
-import { formatCredits } from "../../ui/credits.js";
-import { toPerMillion } from "../../ui/prices.js";
+import { fromPerMillion } from "../../ui/prices.js";
 import { type Draft, pricesOf } from "./draft.js";
 import type { PartProps } from "./fields.js";
-import { PRICE_LABELS } from "./labels.js";
+import { PRICE_LABELS, UNIT_LABELS } from "./labels.js";
+import { isPerMillion, priceUnitOf } from "./typed-prices.js";
 
 export function TermsPart(props: PartProps & { readonly isPublisher: boolean }) {
   const { draft, set, form, id, isPublisher } = props;
@@ -76,7 +76,7 @@ function Prices({ draft, set, form }: PartProps) {
   return (
     <fieldset style={{ border: 0, margin: 0, padding: 0 }}>
       <Text component="legend" size="sm" fw={600} p={0}>
-        Prices in credits per unit
+        Prices in credits
       </Text>
       <Text size="xs" c="dimmed" mb={6}>
         An empty price is free, or defaults to a related price.
@@ -98,13 +98,14 @@ function Prices({ draft, set, form }: PartProps) {
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
         {pricesOf(draft.modality).map((field) => {
           const price = draft.prices[field] ?? "";
-          const million = PRICE_LABELS[field].includes("token") ? toPerMillion(price.trim()) : null;
+          const unit = priceUnitOf(draft, field);
+          const exact = isPerMillion(unit) ? fromPerMillion(price.trim()) : null;
           return (
             <TextInput
               key={field}
-              label={PRICE_LABELS[field]}
+              label={`${PRICE_LABELS[field]}, ${UNIT_LABELS[unit]}`}
               {...form.text(field, price, (typed) => set({ prices: { ...draft.prices, [field]: typed } }))}
-              description={million === null ? " " : `${formatCredits(million)} credits per 1M`}
+              description={exact === null ? " " : `= ${exact} credits per ${unit}`}
               inputWrapperOrder={["label", "input", "description", "error"]}
               inputMode="decimal"
               autoComplete="off"

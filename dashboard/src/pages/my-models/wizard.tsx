@@ -17,6 +17,7 @@ import { Failure } from "../../ui/states.js";
 import { type Draft, forgetDraft, type Kind, toCode, toEndpoint, toPrompt, toProxy, useStoredDraft } from "./draft.js";
 import { ALL_FIELDS, NAME_FIELDS, NamePart, SOURCE_FIELDS, SourcePart, TERMS_FIELDS } from "./fields.js";
 import { KIND_LABELS } from "./labels.js";
+import { AskAboutPrices, usePriceQuestion } from "./price-question.js";
 import { Probe } from "./probe.js";
 import { HowToPublish } from "./publishing.js";
 import { TermsPart } from "./terms.js";
@@ -36,6 +37,7 @@ export function NewModel() {
   const form = useServerForm(ALL_FIELDS);
   const probeForm = useServerForm(SOURCE_FIELDS);
   const [isBusy, setBusy] = useState(false);
+  const prices = usePriceQuestion();
   const step = Math.min(Math.max(Number(search.get("step") ?? "1") - 1 || 0, 0), STEPS.length - 1);
   const isPublisher = data?.me?.isPublisher ?? true;
   const goTo = (next: number) => setSearch(next === 0 ? {} : { step: String(next + 1) });
@@ -46,6 +48,7 @@ export function NewModel() {
       goTo(step + 1);
       return;
     }
+    if (!(await prices.confirm(draft))) return;
     setBusy(true);
     const { id, error } = await create(draft);
     setBusy(false);
@@ -63,6 +66,7 @@ export function NewModel() {
       above={[{ label: "My models", to: addressOf("my-models") }]}
       description="Your draft is kept in this tab until you create the model."
     >
+      {prices.question && <AskAboutPrices question={prices.question} />}
       {data?.me && !isPublisher && <HowToPublish handle={data.me.handle} />}
       <Card>
         <form onSubmit={submit} noValidate>

@@ -34,6 +34,13 @@ export function useModel(modality: Modality, requestedId: string | null): Playgr
   return inList ?? (requestedId === null ? null : (fetched?.model ?? null));
 }
 
+/** A model to compare `model` with: another one of the list, free where there is one. */
+export function useOtherModel(modality: Modality, model: PlaygroundModel | null): PlaygroundModel | null {
+  const [{ data }] = useQuery({ query: PlaygroundModelsDocument, variables: { filter: filterOf(modality) } });
+  const others = (data?.models?.nodes ?? []).filter(({ restId }) => restId !== model?.restId);
+  return others.find(({ pricing }) => isFree(pricing)) ?? others[0] ?? null;
+}
+
 export interface ModelPickerProps {
   readonly modality: Modality;
   readonly label: string;

@@ -29,6 +29,8 @@ const STATUS = {
   DELIVERED: { label: "Delivered", color: "green" },
   FAILED: { label: "Failed", color: "red" },
 } as const;
+/** A pending delivery after a failed attempt. */
+const RETRIED = { label: "Retrying", color: "yellow" } as const;
 
 export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: string; readonly isEnabled: boolean }) {
   const [after, setAfter] = useState<string | null>(null);
@@ -91,7 +93,7 @@ function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
             </Anchor>
           </Table.Td>
           <Table.Td>
-            <Status status={delivery.status} />
+            <Status delivery={delivery} />
           </Table.Td>
           <Table.Td>
             <Text size="sm" lineClamp={1} className="any-wrap" maw="22rem" miw="8rem">
@@ -106,8 +108,9 @@ function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
   );
 }
 
-function Status({ status }: { readonly status: WebhookDeliveryRowFragment["status"] }) {
-  const { label, color } = STATUS[status];
+function Status({ delivery: { status, attempts, lastStatus, lastError } }: { readonly delivery: WebhookDeliveryRowFragment }) {
+  const isRetried = status === "PENDING" && attempts > 0 && (lastStatus !== null || lastError !== null);
+  const { label, color } = isRetried ? RETRIED : STATUS[status];
   return (
     <Badge color={color} variant="light" size="sm">
       {label}
@@ -186,7 +189,7 @@ function DeliveryDetails({
           <span className="mono">{delivery.event}</span>
         </Fact>
         <Fact label="Status">
-          <Status status={delivery.status} />
+          <Status delivery={delivery} />
         </Fact>
         <Fact label="Response">
           <Answer delivery={delivery} />

@@ -10,6 +10,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
+import { secretModal } from "../../ui/secret-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
@@ -74,8 +75,7 @@ export function NewEndpoint({
       onClose={() => (created ? onCreated(created.id) : onClose())}
       title={created ? "Endpoint added" : "Add endpoint"}
       size="lg"
-      // A stray click must not lose the input or the secret.
-      closeOnClickOutside={false}
+      {...secretModal(created !== null)}
     >
       {created ? (
         <ShownSecret secret={created.secret} onClose={() => onCreated(created.id)} />

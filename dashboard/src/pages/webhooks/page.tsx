@@ -21,6 +21,7 @@ import { Copyable } from "../../ui/copy.js";
 import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card, Page } from "../../ui/page.js";
+import { secretModal } from "../../ui/secret-modal.js";
 import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { When, WhenCell } from "../../ui/when.js";
@@ -261,7 +262,7 @@ function EndpointActions({ endpoint: { id, url } }: EndpointProps) {
   const navigate = useNavigate();
   return (
     <Group gap="xs">
-      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="Secret rotated" size="lg" closeOnClickOutside={false}>
+      <Modal opened={secret !== null} onClose={() => setSecret(null)} title="Secret rotated" size="lg" {...secretModal(true)}>
         {secret !== null && <ShownSecret secret={secret} onClose={() => setSecret(null)} />}
       </Modal>
       <Confirm

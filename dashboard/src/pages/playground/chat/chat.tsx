@@ -11,8 +11,9 @@ import { Empty } from "../../../ui/states.js";
 import { AsCode } from "../as-code.js";
 import { newId, readItem, saveItem, useHistory } from "../history.js";
 import { HistoryDrawer } from "../history-drawer.js";
-import { ModelPicker, useModel } from "../models.js";
+import { ModelPicker, useModel, useOtherModel } from "../models.js";
 import { Workbench } from "../workbench.js";
+import { affordableTokens } from "./affordable.js";
 import { Composer } from "./composer.js";
 import { chatRequest, messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
 import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
@@ -27,6 +28,7 @@ export default function Chat() {
   const model = useModel("TEXT", requestedId);
   const secondModel = useModel("TEXT", requestedSecondId);
   const models = requestedSecondId === null ? [model] : [model, secondModel];
+  const other = useOtherModel("TEXT", model);
   const set = useCallback(
     (changes: Readonly<Record<string, string | null>>) =>
       setSearch(
@@ -55,10 +57,14 @@ export default function Chat() {
   const save = useCallback(
     (turns: readonly Turn[]) => {
       if (account === null || id.current === null || turns.length === 0) return;
-      const chosen = [requestedId, requestedSecondId].filter((name) => name !== null);
+      const first = model?.restId ?? requestedId;
+      // One side each: without the first, the second would take its place.
+      if (first === null) return;
+      const second = secondModel?.restId ?? requestedSecondId;
+      const chosen = requestedSecondId === null || second === null ? [first] : [first, second];
       void saveItem(account, "chat", { id: id.current, title: titleOf(turns), models: chosen, content: { settings, turns } });
     },
-    [account, requestedId, requestedSecondId, settings],
+    [account, model?.restId, secondModel?.restId, requestedId, requestedSecondId, settings],
   );
   const chat = useChat({
     models: models.flatMap((chosen) => (chosen ? [chosen.restId] : [])),
@@ -113,6 +119,13 @@ export default function Chat() {
     setText("");
     chat.send(text);
   };
+  // The request reads the settings of the render before it.
+  const [isLimited, setLimited] = useState(false);
+  useEffect(() => {
+    if (!isLimited) return;
+    setLimited(false);
+    if (text.trim() !== "" && !isRunning) send();
+  });
   const costs = useMemo(() => turns.flatMap(({ answers }) => answers.flatMap((answer) => (answer?.cost ? [answer.cost] : []))), [turns]);
   const request = () => {
     const draft: Turn = { id: "draft", text: text.trim() === "" ? "Hello" : text, results: null, answers: [null] };
@@ -139,7 +152,7 @@ export default function Chat() {
             <Button
               variant="default"
               size="compact-sm"
-              onClick={() => set({ with: model?.restId ?? null })}
+              onClick={() => set({ model: model?.restId ?? null, with: other?.restId ?? model?.restId ?? null })}
               disabled={!model}
               w="fit-content"
             >
@@ -206,6 +219,11 @@ export default function Chat() {
           blockedReason={blockedReason}
           error={error}
           onErrorClose={() => setError(undefined)}
+          limit={model && requestedSecondId === null && error ? affordableTokens(error, model, settings.maxTokens) : null}
+          onLimit={(maxTokens) => {
+            setSettings((before) => ({ ...before, maxTokens }));
+            setLimited(true);
+          }}
           onSend={send}
           onStop={chat.stop}
         />

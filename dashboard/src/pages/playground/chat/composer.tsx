@@ -12,11 +12,15 @@ export interface ComposerProps {
   readonly blockedReason: string | null;
   readonly error: CombinedError | undefined;
   readonly onErrorClose: () => void;
+  /** Tokens of output that the balance covers, when the request was refused for its cost. */
+  readonly limit: number | null;
+  /** Sends the message again with at most so many tokens of output. */
+  readonly onLimit: (tokens: number) => void;
   readonly onSend: () => void;
   readonly onStop: () => void;
 }
 
-export function Composer({ text, onText, isRunning, blockedReason, error, onErrorClose, onSend, onStop }: ComposerProps) {
+export function Composer({ text, onText, isRunning, blockedReason, error, onErrorClose, limit, onLimit, onSend, onStop }: ComposerProps) {
   const canSend = !isRunning && blockedReason === null && text.trim() !== "";
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -30,7 +34,19 @@ export function Composer({ text, onText, isRunning, blockedReason, error, onErro
   };
   return (
     <form onSubmit={submit}>
-      {error && <Refusal error={error} onClose={onErrorClose} />}
+      {error && (
+        <Refusal
+          error={error}
+          onClose={onErrorClose}
+          action={
+            limit !== null && (
+              <Button size="compact-sm" variant="default" onClick={() => onLimit(limit)} disabled={!canSend}>
+                Limit to {limit.toLocaleString("en")} tokens
+              </Button>
+            )
+          }
+        />
+      )}
       <Group align="flex-end" gap="xs" wrap="nowrap" mt={error ? "xs" : 0}>
         <Textarea
           aria-label="Message"
