@@ -17,6 +17,11 @@ import { imagesObject, picture } from "../support/pictures.js";
 import { recording } from "../support/recordings.js";
 import { errorReply, hang, json, raw, sse } from "../support/upstream-replies.js";
 
+const SEEING = {
+  ...{ id: "acme/seeing", title: "Seeing", modality: "text", upstream: "acme", upstreamModel: "upstream-seeing" },
+  ...{ inputModalities: ["text", "image"], prices: { promptTextPrice: "0.000001", completionTextPrice: "0.000002" } },
+};
+
 describe.skipIf(NO_BROWSER)("playground", () => {
   let browser: Browser;
   let app: TestApp;
@@ -24,7 +29,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
   let page: Page;
 
   beforeAll(async () => {
-    [browser, app] = await Promise.all([launchBrowser(BEEPING_MICROPHONE), createTestApp()]);
+    [browser, app] = await Promise.all([launchBrowser(BEEPING_MICROPHONE), createTestApp({ models: [SEEING] })]);
     visit = await visitDashboard(browser, app, { name: "Ada", credits: 50 });
     page = visit.page;
   });
@@ -251,6 +256,82 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     expect(await second.inputValue()).toBe("acme/chat-b");
     await page.getByRole("button", { name: "Stop comparing" }).click();
     app.upstream.replyAlways(null);
+  });
+
+  it("shows tables, and copies an answer and its code", async () => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const copied = () => page.evaluate(() => navigator.clipboard.readText());
+    const text = "| City | Rain |\n| --- | ---: |\n| Oslo | **763** mm |\n\n```js\nlet a = 1;\n```";
+    await visit.open("playground?model=acme/chat");
+    app.upstream.replyNext(sse(chatChunks([text])));
+
+    await send("How much rain?");
+
+    await page.getByRole("cell", { name: "763 mm" }).waitFor();
+    expect(await page.getByRole("columnheader").allInnerTexts()).toEqual(["City", "Rain"]);
+    expect(
+      await page
+        .locator("td")
+        .last()
+        .evaluate((cell) => getComputedStyle(cell).textAlign),
+    ).toBe("right");
+    await page.getByRole("button", { name: "Copy", exact: true }).click();
+    await page.getByRole("button", { name: "Copied", exact: true }).waitFor();
+    expect(await copied()).toBe("let a = 1;\n");
+    await page.getByRole("button", { name: "Copy the answer of acme/chat" }).click();
+    await expect.poll(copied).toBe(text);
+    await screenshot(page, "playground-table");
+    expect(await seriousFindings(page)).toEqual([]);
+  });
+
+  it("regenerates a good answer in its place", async () => {
+    app.upstream.replyNext(sse(chatChunks(["About 763 mm."])));
+
+    await page.getByRole("button", { name: "Regenerate the answer of acme/chat" }).click();
+
+    await page.getByText("About 763 mm.").waitFor();
+    expect(await answers().count()).toBe(1);
+    const { messages } = bodyOf(app.upstream.requests.at(-1));
+    expect(messages).toEqual([{ role: "user", content: "How much rain?" }]);
+  });
+
+  it("sends pictures and text files with a message, and shows them in it, also after a reload", async () => {
+    await visit.open("playground?model=acme/seeing");
+    await page.locator('input[type="file"]').setInputFiles([
+      { name: "mill.png", mimeType: "image/png", buffer: await picture() },
+      { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("# Wind\n") },
+    ]);
+    await page.getByRole("img", { name: "mill.png" }).waitFor();
+    app.upstream.replyNext(sse(chatChunks(["A mill."])));
+
+    await send("What is this?");
+
+    await page.getByText("A mill.").waitFor();
+    const { messages } = bodyOf(app.upstream.requests.at(-1));
+    expect(messages).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is this?\n\nFile notes.md:\n\n# Wind\n" },
+          { type: "image_url", image_url: { url: `data:image/png;base64,${(await picture()).toString("base64")}` } },
+        ],
+      },
+    ]);
+    await screenshot(page, "playground-attachments");
+    await page.reload();
+    await page.getByRole("img", { name: "mill.png" }).waitFor();
+    await page.getByText("notes.md").waitFor();
+  });
+
+  it("refuses files that no message can hold, with the reason", async () => {
+    const input = page.locator('input[type="file"]');
+    await input.setInputFiles([{ name: "song.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 255, 1]) }]);
+    await page.getByText("song.bin is neither a picture nor a text file.").waitFor();
+    await input.setInputFiles([{ name: "long.txt", mimeType: "text/plain", buffer: Buffer.alloc(200 * 1_024 + 1, "a") }]);
+    await page.getByText("long.txt is too large: a text file may have 200 KiB.").waitFor();
+    await visit.open("playground?model=acme/chat");
+    await page.locator('input[type="file"]').setInputFiles([{ name: "mill.png", mimeType: "image/png", buffer: await picture() }]);
+    await page.getByText("The selected model reads no pictures.").waitFor();
   });
 
   it("shows the request as working code without a key", async () => {

@@ -1,5 +1,6 @@
 /** Answer of one model, streaming or complete: text, reasoning, tool calls, cost and errors. */
-import { Alert, Anchor, Button, Group, Text, Textarea } from "@mantine/core";
+import { ArrowPathIcon, CheckIcon, ClipboardIcon } from "@heroicons/react/24/outline";
+import { ActionIcon, Alert, Anchor, Button, CopyButton, Group, Text, Textarea, Tooltip } from "@mantine/core";
 import { type FormEvent, memo, useState, useSyncExternalStore } from "react";
 import { Link } from "react-router";
 import { addressOf } from "../../../shell/pages.js";
@@ -83,9 +84,43 @@ function Finished({ answer, onRetry, onResults }: Pick<AnswerViewProps, "answer"
       {receipt?.warnings.map((warning) => (
         <Note key={warning}>{warning}</Note>
       ))}
-      <Spent answer={answer} />
+      <Group gap={4} mt={6} align="center">
+        <Spent answer={answer} />
+        {text !== "" && <CopyAnswer text={text} modelId={answer.modelId} />}
+        {state === "done" && onRetry && <Regenerate modelId={answer.modelId} onClick={onRetry} />}
+      </Group>
       {onResults && state === "done" && toolCalls.length > 0 && <Results calls={toolCalls} onResults={onResults} />}
     </>
+  );
+}
+
+function CopyAnswer({ text, modelId }: { readonly text: string; readonly modelId: string }) {
+  return (
+    <CopyButton value={text}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? "Copied" : "Copy answer"}>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size={24}
+            onClick={copy}
+            aria-label={copied ? "Copied" : `Copy the answer of ${modelId}`}
+          >
+            {copied ? <CheckIcon width={16} /> : <ClipboardIcon width={16} />}
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  );
+}
+
+function Regenerate({ modelId, onClick }: { readonly modelId: string; readonly onClick: () => void }) {
+  return (
+    <Tooltip label="Regenerate">
+      <ActionIcon variant="subtle" color="gray" size={24} onClick={onClick} aria-label={`Regenerate the answer of ${modelId}`}>
+        <ArrowPathIcon width={16} />
+      </ActionIcon>
+    </Tooltip>
   );
 }
 
@@ -108,7 +143,7 @@ function Spent({ answer: { modelId, cost, generationId, receipt } }: { readonly 
       ]
     : [];
   return (
-    <Text size="xs" c="dimmed" mt={6} className="any-wrap" data-cost={cost ?? ""}>
+    <Text size="xs" c="dimmed" className="any-wrap" data-cost={cost ?? ""}>
       {cost === null ? "Cost pending" : <Credits value={cost} unit />}
       {parts.length > 0 && ` · ${parts.join(" · ")}`}
       {cost !== null && (

@@ -14,6 +14,7 @@ import { HistoryDrawer } from "../history-drawer.js";
 import { ModelPicker, useModel, useOtherModel } from "../models.js";
 import { Workbench } from "../workbench.js";
 import { affordableTokens } from "./affordable.js";
+import type { Attachment } from "./attachments.js";
 import { Composer } from "./composer.js";
 import { chatRequest, messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
 import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
@@ -46,6 +47,7 @@ export default function Chat() {
   );
 
   const [text, setText] = useState("");
+  const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
   const [settings, setSettings] = useState(NO_SETTINGS);
   const [error, setError] = useState<CombinedError>();
   const form = useServerForm(SETTING_FIELDS);
@@ -69,10 +71,12 @@ export default function Chat() {
   const chat = useChat({
     models: models.flatMap((chosen) => (chosen ? [chosen.restId] : [])),
     settings,
-    onRefused: (failure, message) => {
+    onRefused: (failure, removed) => {
       setError(failure);
       form.accept({ error: failure });
-      if (message !== null) setText((typed) => (typed.trim() === "" ? message : typed));
+      if (removed === null) return;
+      setText((typed) => (typed.trim() === "" ? (removed.text ?? "") : typed));
+      setAttachments((chosen) => (chosen.length === 0 ? (removed.attachments ?? []) : chosen));
     },
     onAccepted: () => {
       setError(undefined);
@@ -117,21 +121,23 @@ export default function Chat() {
     }
     setError(undefined);
     setText("");
-    chat.send(text);
+    setAttachments([]);
+    chat.send(text, attachments);
   };
   // The request reads the settings of the render before it.
   const [isLimited, setLimited] = useState(false);
   useEffect(() => {
     if (!isLimited) return;
     setLimited(false);
-    if (text.trim() !== "" && !isRunning) send();
+    if ((text.trim() !== "" || attachments.length > 0) && !isRunning) send();
   });
   const costs = useMemo(() => turns.flatMap(({ answers }) => answers.flatMap((answer) => (answer?.cost ? [answer.cost] : []))), [turns]);
   const request = () => {
-    const draft: Turn = { id: "draft", text: text.trim() === "" ? "Hello" : text, results: null, answers: [null] };
+    const isEmpty = text.trim() === "" && attachments.length === 0;
+    const draft: Turn = { id: "draft", text: isEmpty ? "Hello" : text, attachments, results: null, answers: [null] };
     const last = turns.at(-1);
     const messages =
-      text.trim() === "" && last
+      isEmpty && last
         ? messagesFor(turns, last.id, 0, settings.systemPrompt)
         : messagesFor([...turns, draft], "draft", 0, settings.systemPrompt);
     const areToolsValid = toolsProblem(settings.tools) === null;
@@ -215,6 +221,9 @@ export default function Chat() {
         <Composer
           text={text}
           onText={setText}
+          attachments={attachments}
+          onAttachments={setAttachments}
+          takesPictures={models.every((chosen) => chosen?.inputModalities.includes("IMAGE") ?? true)}
           isRunning={isRunning}
           blockedReason={blockedReason}
           error={error}

@@ -1,13 +1,21 @@
 /** Message input. Enter sends the message, Shift+Enter starts a new line. */
-import { PaperAirplaneIcon, StopIcon } from "@heroicons/react/24/outline";
-import { Button, Group, Textarea } from "@mantine/core";
-import type { FormEvent, KeyboardEvent } from "react";
+import { PaperAirplaneIcon, PaperClipIcon, StopIcon } from "@heroicons/react/24/outline";
+import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "@mantine/core";
+import { type ClipboardEvent, type FormEvent, type KeyboardEvent, useState } from "react";
 import type { CombinedError } from "urql";
 import { Refusal } from "../refusal.js";
+import { AttachmentList } from "./attachment-list.js";
+import { ATTACHMENTS_MAX, type Attachment, toAttachment } from "./attachments.js";
+
+const TEXT_TYPES = "text/*,application/json,.md,.csv,.ts,.py,.go,.rs,.java,.c,.h,.yaml,.yml,.toml,.log";
 
 export interface ComposerProps {
   readonly text: string;
   readonly onText: (text: string) => void;
+  readonly attachments: readonly Attachment[];
+  readonly onAttachments: (change: (before: readonly Attachment[]) => readonly Attachment[]) => void;
+  /** False: the model reads no pictures. */
+  readonly takesPictures: boolean;
   readonly isRunning: boolean;
   readonly blockedReason: string | null;
   readonly error: CombinedError | undefined;
@@ -20,8 +28,48 @@ export interface ComposerProps {
   readonly onStop: () => void;
 }
 
-export function Composer({ text, onText, isRunning, blockedReason, error, onErrorClose, limit, onLimit, onSend, onStop }: ComposerProps) {
-  const canSend = !isRunning && blockedReason === null && text.trim() !== "";
+export function Composer({
+  text,
+  onText,
+  attachments,
+  onAttachments,
+  takesPictures,
+  isRunning,
+  blockedReason,
+  error,
+  onErrorClose,
+  limit,
+  onLimit,
+  onSend,
+  onStop,
+}: ComposerProps) {
+  const [problem, setProblem] = useState<string | null>(null);
+  const hasContent = text.trim() !== "" || attachments.length > 0;
+  const canSend = !isRunning && blockedReason === null && hasContent;
+  const attach = async (files: readonly File[]) => {
+    setProblem(null);
+    const added: Attachment[] = [];
+    for (const file of files) {
+      try {
+        const attachment = await toAttachment(file);
+        if (attachment.kind === "picture" && !takesPictures) throw new Error("The selected model reads no pictures.");
+        added.push(attachment);
+      } catch (error) {
+        setProblem(error instanceof Error ? error.message : "The file could not be read.");
+      }
+    }
+    onAttachments((before) => {
+      const all = [...before, ...added];
+      if (all.length > ATTACHMENTS_MAX) setProblem(`A message takes ${ATTACHMENTS_MAX} files.`);
+      return all.slice(0, ATTACHMENTS_MAX);
+    });
+  };
+  const paste = (event: ClipboardEvent) => {
+    const files = [...event.clipboardData.files];
+    if (files.length === 0) return;
+    event.preventDefault();
+    void attach(files);
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (canSend) onSend();
@@ -47,7 +95,25 @@ export function Composer({ text, onText, isRunning, blockedReason, error, onErro
           }
         />
       )}
-      <Group align="flex-end" gap="xs" wrap="nowrap" mt={error ? "xs" : 0}>
+      <AttachmentList
+        attachments={attachments}
+        onRemove={(index) => onAttachments((before) => before.filter((_, other) => other !== index))}
+      />
+      {problem !== null && (
+        <Text size="xs" c="var(--mantine-color-error)" role="alert" className="any-wrap">
+          {problem}
+        </Text>
+      )}
+      <Group align="flex-end" gap="xs" wrap="nowrap" mt={error || attachments.length > 0 ? "xs" : 0}>
+        <FileButton multiple onChange={(files) => void attach(files)} {...(!takesPictures && { accept: TEXT_TYPES })}>
+          {(props) => (
+            <Tooltip label={takesPictures ? "Attach pictures or text files" : "Attach text files: this model reads no pictures"}>
+              <ActionIcon {...props} variant="default" size={36} aria-label="Attach files" disabled={attachments.length >= ATTACHMENTS_MAX}>
+                <PaperClipIcon width={18} />
+              </ActionIcon>
+            </Tooltip>
+          )}
+        </FileButton>
         <Textarea
           aria-label="Message"
           placeholder="Type a message"
@@ -59,6 +125,7 @@ export function Composer({ text, onText, isRunning, blockedReason, error, onErro
           value={text}
           onChange={({ target }) => onText(target.value)}
           onKeyDown={keyDown}
+          onPaste={paste}
           style={{ flex: 1, minWidth: 0 }}
         />
         {isRunning ? (

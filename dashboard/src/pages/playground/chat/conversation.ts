@@ -7,6 +7,7 @@ import type {
   ReasoningEffort,
 } from "../../../client/generated/graphql.js";
 import { type Request, wireNames } from "../snippets.js";
+import { type Attachment, textWith } from "./attachments.js";
 import { findJsonFault } from "./json-fault.js";
 
 export interface ToolCall {
@@ -36,6 +37,8 @@ export interface Turn {
   readonly id: string;
   /** Message of the user, null in a turn with tool results. */
   readonly text: string | null;
+  /** Files of the message; absent in older conversations. */
+  readonly attachments?: readonly Attachment[];
   /** Tool results by the id of the call. */
   readonly results: Readonly<Record<string, string>> | null;
   /** One per side, null for a side without a request. */
@@ -90,15 +93,22 @@ export function emptyAnswer(modelId: string): Answer {
 /** Messages of one side up to a turn, without the answer to that turn. */
 export function messagesFor(turns: readonly Turn[], upTo: string, side: number, systemPrompt: string): ChatMessageInput[] {
   const messages: ChatMessageInput[] = systemPrompt.trim() === "" ? [] : [{ role: "SYSTEM", content: systemPrompt }];
-  for (const { id, text, results, answers } of turns) {
+  for (const { id, text, attachments = [], results, answers } of turns) {
     const answer = answers[side];
-    if (text !== null) messages.push({ role: "USER", content: text });
+    if (text !== null) messages.push(toQuestion(text, attachments));
     else if (answer)
       for (const [toolCallId, content] of Object.entries(results ?? {})) messages.push({ role: "TOOL", toolCallId, content });
     if (id === upTo) return messages;
     if (answer && (answer.text !== "" || answer.toolCalls.length > 0)) messages.push(toMessage(answer));
   }
   return messages;
+}
+
+function toQuestion(text: string, attachments: readonly Attachment[]): ChatMessageInput {
+  const content = textWith(text, attachments);
+  const pictures = attachments.flatMap((one) => (one.kind === "picture" ? [{ image: { url: one.url } }] : []));
+  if (pictures.length === 0) return { role: "USER", content };
+  return { role: "USER", parts: [...(content === "" ? [] : [{ text: content }]), ...pictures] };
 }
 
 function toMessage({ text, toolCalls }: Answer): ChatMessageInput {
@@ -132,7 +142,8 @@ export function toInput(model: string, messages: readonly ChatMessageInput[], se
 }
 
 export function chatRequest(input: ChatCompletionInput): Request {
-  const { messages, tools, ...rest } = input;
+  const { messages: sent, tools, ...rest } = input;
+  const messages = sent.map(withShortPictures);
   return {
     path: "/v1/chat/completions",
     body: {
@@ -150,16 +161,27 @@ export function chatRequest(input: ChatCompletionInput): Request {
       field: "createChatCompletion",
       type: "ChatCompletionInput",
       selection: "completion { choices { message { content toolCalls { id function { name arguments } } } } } receipt { cost }",
-      input: { ...input },
+      input: { ...input, messages },
     },
     print: { python: "print(answer.choices[0].message)", node: "console.log(answer.choices[0].message);" },
   };
 }
 
-function toWire({ role, content, toolCalls, toolCallId }: ChatMessageInput) {
+/** The data of a picture is left for the reader to fill in: it would hide the rest of the code. */
+function withShortPictures(message: ChatMessageInput): ChatMessageInput {
+  if (!message.parts) return message;
+  return { ...message, parts: message.parts.map((part) => (part.image ? { image: { url: "data:image/png;base64,BASE64" } } : part)) };
+}
+
+function toWire({ role, content, parts, toolCalls, toolCallId }: ChatMessageInput) {
   return {
     role: role.toLowerCase(),
     ...(content !== undefined && { content }),
+    ...(parts && {
+      content: parts.map(({ text, image }) =>
+        image ? { type: "image_url", image_url: { url: image.url } } : { type: "text", text: text ?? "" },
+      ),
+    }),
     ...(toolCalls && { tool_calls: toolCalls.map((call) => ({ type: "function", ...call })) }),
     ...(toolCallId !== undefined && { tool_call_id: toolCallId }),
   };
@@ -204,7 +226,10 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 export function charactersOf(messages: readonly ChatMessageInput[]): number {
-  return messages.reduce((sum, { content }) => sum + (content?.length ?? 0), 0);
+  return messages.reduce(
+    (sum, { content, parts }) => sum + (content?.length ?? 0) + (parts ?? []).reduce((inner, { text }) => inner + (text?.length ?? 0), 0),
+    0,
+  );
 }
 
 export const titleOf = (turns: readonly Turn[]): string => (turns[0]?.text ?? "").trim().slice(0, 200) || "Untitled";

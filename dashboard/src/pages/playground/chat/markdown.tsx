@@ -1,7 +1,10 @@
 /** Renders Markdown of models, which is untrusted: no raw HTML, no remote images, links without a referrer. */
-import { Box } from "@mantine/core";
-import type { ReactNode } from "react";
-import ReactMarkdown, { type Components } from "react-markdown";
+import { Box, Button } from "@mantine/core";
+import { useClipboard } from "@mantine/hooks";
+import { gfmTableFromMarkdown } from "mdast-util-gfm-table";
+import { gfmTable } from "micromark-extension-gfm-table";
+import { type ReactNode, useRef } from "react";
+import ReactMarkdown, { type Components, type Options } from "react-markdown";
 
 const heading = ({ children }: { readonly children?: ReactNode }) => <h3>{children}</h3>;
 const smallHeading = ({ children }: { readonly children?: ReactNode }) => <h4>{children}</h4>;
@@ -22,26 +25,49 @@ const COMPONENTS: Components = {
   h4: smallHeading,
   h5: smallHeading,
   h6: smallHeading,
+  pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
   // Focusable, so that a keyboard can scroll it.
-  pre: ({ children }) => (
-    <Box component="pre" tabIndex={0}>
-      {children}
+  table: ({ children }) => (
+    <Box className="table" tabIndex={0} role="region" aria-label="Table">
+      <table>{children}</table>
     </Box>
   ),
 };
 
-/** Tables are shown as source text in a monospaced font. */
-function isTable(text: string): boolean {
-  const lines = text.trim().split("\n");
-  return lines.length > 1 && lines.every((line) => line.trimStart().startsWith("|"));
+function CodeBlock({ children }: { readonly children?: ReactNode }) {
+  const code = useRef<HTMLPreElement>(null);
+  return (
+    <div className="code-block">
+      <Box component="pre" ref={code} tabIndex={0}>
+        {children}
+      </Box>
+      <CopyCode read={() => code.current?.textContent ?? ""} />
+    </div>
+  );
 }
 
+/** Reads the code when it is copied, because the block may still grow. */
+function CopyCode({ read }: { readonly read: () => string }) {
+  const { copied, copy } = useClipboard();
+  return (
+    <Button size="compact-xs" variant="default" onClick={() => copy(read())}>
+      {copied ? "Copied" : "Copy"}
+    </Button>
+  );
+}
+
+/** Of GitHub's Markdown only tables: its links without brackets are found with patterns whose time is not linear. */
+const tables: NonNullable<Options["remarkPlugins"]>[number] = function (this: unknown) {
+  const data = (this as { data(): { micromarkExtensions?: unknown[]; fromMarkdownExtensions?: unknown[] } }).data();
+  data.micromarkExtensions = [...(data.micromarkExtensions ?? []), gfmTable()];
+  data.fromMarkdownExtensions = [...(data.fromMarkdownExtensions ?? []), gfmTableFromMarkdown()];
+};
+const PLUGINS = [tables];
+
 export default function Markdown({ text }: { readonly text: string }) {
-  if (isTable(text))
-    return (
-      <Box component="pre" tabIndex={0}>
-        {text.trim()}
-      </Box>
-    );
-  return <ReactMarkdown components={COMPONENTS}>{text}</ReactMarkdown>;
+  return (
+    <ReactMarkdown components={COMPONENTS} remarkPlugins={PLUGINS}>
+      {text}
+    </ReactMarkdown>
+  );
 }

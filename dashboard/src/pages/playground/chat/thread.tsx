@@ -4,6 +4,8 @@ import { type FormEvent, memo, type ReactNode, useCallback, useEffect, useMemo, 
 import { estimateCost } from "../estimate.js";
 import type { PlaygroundModel } from "../models.js";
 import { AnswerView } from "./answer.js";
+import { AttachmentList } from "./attachment-list.js";
+import type { Attachment } from "./attachments.js";
 import { charactersOf, messagesFor, type Turn } from "./conversation.js";
 import type { useChat } from "./use-chat.js";
 
@@ -61,7 +63,7 @@ function TurnView({ turn, turns, isLast, chat, models, systemPrompt }: TurnViewP
   return (
     <section className="turn" aria-label={`Turn ${turns.indexOf(turn) + 1}`}>
       {turn.text !== null ? (
-        <UserMessage turnId={turn.id} text={turn.text} onEdit={edit} />
+        <UserMessage turnId={turn.id} text={turn.text} attachments={turn.attachments ?? NO_ATTACHMENTS} onEdit={edit} />
       ) : (
         Object.entries(turn.results ?? {}).map(([call, result]) => (
           <div key={call} className="message">
@@ -124,13 +126,17 @@ function SideView({ turn, turns, side, answer, run, model, systemPrompt, retry, 
   return <AnswerView answer={answer} run={run} estimate={estimate} onRetry={onRetry} onResults={onResults} />;
 }
 
+const NO_ATTACHMENTS: readonly Attachment[] = [];
+
 const UserMessage = memo(function UserMessage({
   turnId,
   text,
+  attachments,
   onEdit,
 }: {
   readonly turnId: string;
   readonly text: string;
+  readonly attachments: readonly Attachment[];
   readonly onEdit: Chat["edit"];
 }) {
   const [draft, setDraft] = useState<string | null>(null);
@@ -173,7 +179,8 @@ const UserMessage = memo(function UserMessage({
         <Text size="xs" c="dimmed" fw={600}>
           You
         </Text>
-        <bdi className="plain">{text}</bdi>
+        {text !== "" && <bdi className="plain">{text}</bdi>}
+        <AttachmentList attachments={attachments} />
       </Stack>
       <Button size="compact-xs" variant="subtle" color="gray" onClick={() => setDraft(text)} style={{ flex: "none" }}>
         Edit

@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { CombinedError } from "urql";
 import { newId } from "../history.js";
+import type { Attachment } from "./attachments.js";
 import { type Answer, emptyAnswer, messagesFor, type Settings, type Turn, toInput } from "./conversation.js";
 import { Run } from "./run.js";
 
@@ -9,8 +10,8 @@ export interface ChatOptions {
   /** Model ids, one per side. */
   readonly models: readonly string[];
   readonly settings: Settings;
-  /** Called when the gateway rejects a request. `text` is the message if all sides failed and the turn was removed. */
-  readonly onRefused: (error: CombinedError, text: string | null) => void;
+  /** Called when the gateway rejects a request. `removed` is the turn if all sides failed and it was removed. */
+  readonly onRefused: (error: CombinedError, removed: Turn | null) => void;
   readonly onAccepted: () => void;
   /** Called when the user leaves during an answer, with the partial answers. */
   readonly onLeft: (turns: readonly Turn[]) => void;
@@ -58,7 +59,7 @@ export function useChat(options: ChatOptions) {
         const turn = now.current.turns.find(({ id }) => id === turnId);
         if (error && turn && isRefused(turn) && turn.id === now.current.turns.at(-1)?.id && turn.text !== null) {
           putTurns(now.current.turns.slice(0, -1));
-          now.current.options.onRefused(error, turn.text);
+          now.current.options.onRefused(error, turn);
         } else if (error && answer.generationId === null) now.current.options.onRefused(error, null);
         else now.current.options.onAccepted();
       });
@@ -79,10 +80,10 @@ export function useChat(options: ChatOptions) {
 
   /** Appends a message to the turns in `before`. */
   const send = useCallback(
-    (text: string, before: readonly Turn[] = now.current.turns) => {
+    (text: string, attachments: readonly Attachment[] = [], before: readonly Turn[] = now.current.turns) => {
       leaveAll();
       const { models } = now.current.options;
-      const turn: Turn = { id: newId(), text, results: null, answers: models.map(() => null) };
+      const turn: Turn = { id: newId(), text, attachments, results: null, answers: models.map(() => null) };
       putTurns([...before, turn]);
       for (const side of models.keys()) generate(turn.id, side);
     },
@@ -92,13 +93,8 @@ export function useChat(options: ChatOptions) {
   const edit = useCallback(
     (turnId: string, text: string) => {
       leaveAll();
-      send(
-        text,
-        now.current.turns.slice(
-          0,
-          now.current.turns.findIndex(({ id }) => id === turnId),
-        ),
-      );
+      const index = now.current.turns.findIndex(({ id }) => id === turnId);
+      send(text, now.current.turns[index]?.attachments, now.current.turns.slice(0, index));
     },
     [leaveAll, send],
   );
