@@ -89,7 +89,7 @@ async function serve(
   const hosts = new AnsweredHosts(answeredHostnamesOf(config));
   const settings = { ...config, sessionHost: auth.host, worker };
   const metrics = new Metrics();
-  const observers: RequestObserver[] = [metrics, new AccessLog(log, config.accessLog)];
+  const observers: RequestObserver[] = [metrics, new AccessLog(log, config.accessLog, config.accessLogAddress)];
   const onOver = (note: RequestNote, end: RequestEnd) => {
     for (const observer of observers) observer.requestOver(note, end);
   };

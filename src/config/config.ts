@@ -102,6 +102,8 @@ export interface Config {
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** Share of successful requests in the log; failed ones are always logged. Null: no access log. */
   readonly accessLog: number | null;
+  /** Lines of the access log hold the client's address. */
+  readonly accessLogAddress: boolean;
   /** Days that failed requests are kept for their accounts. 0: they are not kept. */
   readonly requestLogDays: number;
   /** Metrics need the token. Without one they are open only where just this machine can connect. */
@@ -204,6 +206,7 @@ const environment = z.object({
   FAST_PATHS: z.enum(["on", "off"]).default("on"),
   LOG_LEVEL: z.enum(LOG_LEVELS).default("info"),
   ACCESS_LOG: share().default(1),
+  ACCESS_LOG_ADDRESS: z.enum(["on", "off"]).default("off"),
   REQUEST_LOG_DAYS: wholeNumber(0, REQUEST_LOG_DAYS_MAX).default(REQUEST_LOG_DAYS_DEFAULT),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
@@ -281,6 +284,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     hasFastPaths: values.FAST_PATHS === "on",
     logLevel: values.LOG_LEVEL,
     accessLog: values.ACCESS_LOG,
+    accessLogAddress: values.ACCESS_LOG_ADDRESS === "on",
     requestLogDays: values.REQUEST_LOG_DAYS,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
     github:

@@ -48,6 +48,7 @@ export class HttpRequestContext implements RequestContext {
   ) {
     this.requestId = source.requestId;
     this.note = source.note;
+    source.note.clientAddress = clientAddress;
     if (caller.kind !== "anonymous") source.note.caller = caller;
     if (caller.kind === "key") source.note.apiKeyId = caller.apiKeyId;
     const maxCost = source.req.headers["x-max-cost"];

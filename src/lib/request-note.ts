@@ -33,6 +33,8 @@ export class RequestNote {
   apiKeyId: string | null = null;
   /** Null: anonymous, or not yet authenticated. */
   caller: NotedCaller | null = null;
+  /** Logged by configuration only. */
+  clientAddress: string | null = null;
   /** It asks for a generation, whether or not one begins. */
   isGeneration = false;
   /** The first error code in the answer. */

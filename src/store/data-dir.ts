@@ -37,8 +37,15 @@ export interface DataDir {
   readonly workerNumber: number | null;
   /** The named secret, 32 random bytes as base64; generated and stored in `secrets.json` if missing. */
   secret(name: string): string;
+  /** As `secret`, but a generated one is stored by `keep` only. */
+  draftSecret(name: string): DraftSecret;
   /** Releases the lock. */
   release(): Promise<void>;
+}
+
+export interface DraftSecret {
+  readonly value: string;
+  keep(): void;
 }
 
 /** Another living process has the directory. */
@@ -97,8 +104,13 @@ export async function visitLeftBehind(
 async function openLocked(lock: Server, path: string, ownPath: string, workerNumber: number | null): Promise<DataDir> {
   try {
     const instanceId = readInstanceId(join(ownPath, "instance-id"));
-    const secret = openSecrets(join(path, "secrets.json"));
-    return { path, ownPath, workerNumber, instanceId, secret, release: () => closeServer(lock) };
+    const draftSecret = openSecrets(join(path, "secrets.json"));
+    const secret = (name: string) => {
+      const draft = draftSecret(name);
+      draft.keep();
+      return draft.value;
+    };
+    return { path, ownPath, workerNumber, instanceId, secret, draftSecret, release: () => closeServer(lock) };
   } catch (error) {
     await closeServer(lock);
     throw error;
@@ -190,15 +202,18 @@ function readInstanceId(file: string): string {
 
 const secretsFile = z.record(z.string(), z.string().regex(/^[A-Za-z0-9+/]{43}=$/));
 
-function openSecrets(file: string): (name: string) => string {
+function openSecrets(file: string): (name: string) => DraftSecret {
   const secrets = new Map(Object.entries(readSecrets(file)));
   return (name) => {
     const known = secrets.get(name);
-    if (known !== undefined) return known;
-    const made = randomBytes(SECRET_BYTES).toString("base64");
-    secrets.set(name, made);
-    writeDurably(file, `${JSON.stringify(Object.fromEntries(secrets), null, 2)}\n`);
-    return made;
+    if (known !== undefined) return { value: known, keep: () => undefined };
+    const value = randomBytes(SECRET_BYTES).toString("base64");
+    const keep = () => {
+      if (secrets.has(name)) return;
+      secrets.set(name, value);
+      writeDurably(file, `${JSON.stringify(Object.fromEntries(secrets), null, 2)}\n`);
+    };
+    return { value, keep };
   };
 }
 

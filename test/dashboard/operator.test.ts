@@ -96,6 +96,37 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await visit.context.close();
   });
 
+  it("suspends and restores an account, ends its sessions, and makes a password link", async () => {
+    const person = await signUp(app, { name: "Lea Leaver" });
+    const suspended = async () =>
+      (await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } })).suspensionReason;
+    const { page, open } = await visitDashboard(browser, app, { person: operator });
+    await open(`operator/accounts/${person.accountId}`);
+    const dialog = page.getByRole("dialog");
+
+    await page.getByRole("button", { name: "Suspend account" }).click();
+    expect(await dialog.getByRole("button", { name: "Suspend account" }).isDisabled()).toBe(true);
+    await dialog.getByLabel("Reason").fill("A leaver.");
+    await dialog.getByRole("button", { name: "Suspend account" }).click();
+    await page.getByText(/^Since .*: A leaver\.$/).waitFor();
+    await screenshot(page, "operator-account-suspended");
+    expect(await suspended()).toBe("A leaver.");
+
+    await page.getByRole("button", { name: "Restore account" }).click();
+    await dialog.getByRole("button", { name: "Restore account" }).click();
+    await page.getByText("API keys and sessions are accepted.").waitFor();
+    expect(await suspended()).toBeNull();
+
+    await page.getByRole("button", { name: "End sessions" }).click();
+    await dialog.getByRole("button", { name: "End sessions" }).click();
+    await page.getByText("Sessions ended: 1.").waitFor();
+
+    await page.getByRole("button", { name: "Create password link" }).click();
+    await dialog.getByRole("button", { name: "Create link" }).click();
+    const link = await page.getByText(/\/set-password\?token=/).textContent();
+    expect(await (await fetch(link ?? "")).text()).toContain(person.email);
+  });
+
   it("sees an invalid amount at its field, and keeps the input", async () => {
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;

@@ -30,7 +30,7 @@ let client: Client;
 beforeAll(async () => {
   live = await startFakeRealtime();
   app = await createTestApp({
-    config: { metrics: { token: "hush-metrics-token", isOpen: false } },
+    config: { accessLogAddress: true, metrics: { token: "hush-metrics-token", isOpen: false } },
     upstreams: [{ id: "live", wireFormat: "openai", baseUrl: live.baseUrl, apiKey: "hush-live-key" }],
     models: [
       {
@@ -84,7 +84,9 @@ describe("A request's line", () => {
       model: "acme/chat",
       cost: headers.get("x-cost"),
       generationId: headers.get("x-generation-id"),
+      accountId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       keyId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      address: expect.stringMatching(/127\.0\.0\.1$/),
     });
     expect(line.ms).toBeGreaterThanOrEqual(line.ownMs as number);
   });

@@ -1,6 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -160,6 +160,17 @@ describe("kept data", () => {
     expect(Buffer.from(secret, "base64")).toHaveLength(32);
     expect(second.secret("encryptionKey")).toBe(secret);
     expect(second.secret("another")).not.toBe(secret);
+  });
+
+  it("stores a drafted secret when it is kept, not before", async () => {
+    const dataDir = await open();
+    const file = join(dataDir.path, "secrets.json");
+    const draft = dataDir.draftSecret("encryptionKey");
+
+    expect(existsSync(file)).toBe(false);
+    draft.keep();
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ encryptionKey: draft.value });
+    expect(dataDir.secret("encryptionKey")).toBe(draft.value);
   });
 
   it("lets only the owner read the secrets", async () => {

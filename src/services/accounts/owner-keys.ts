@@ -32,7 +32,7 @@ export interface OwnerKeyOptions {
 
 /** Rejects with a StartError that states the remedy. */
 export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: OwnerKeyOptions): Promise<MadeOwnerKey> {
-  const { encryptionKey, release } = await openSecrets(settings);
+  const { encryptionKey, keep, release } = await openSecrets(settings);
   try {
     const database = await openDatabase({
       databaseUrl: settings.databaseUrl,
@@ -42,7 +42,7 @@ export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: O
     });
     try {
       await migrate(database, log);
-      const pepper = await pepperOf(secretsOf(encryptionKey), database);
+      const pepper = await pepperOf(secretsOf(encryptionKey), database, keep);
       const ledger = createLedger(database.pool, {
         processId: createId(),
         holdSeconds: HOLD_SECONDS,
@@ -70,6 +70,7 @@ export async function makeOwnerKey(settings: Settings, { revokesOthers, log }: O
 
 interface OpenedSecrets {
   readonly encryptionKey: string;
+  readonly keep: () => void;
   release(): Promise<void>;
 }
 
@@ -77,11 +78,13 @@ interface OpenedSecrets {
 async function openSecrets({ databaseUrl, dataDir, encryptionKey }: Settings): Promise<OpenedSecrets> {
   if (databaseUrl !== null) {
     const known = encryptionKey ?? findSecret(dataDir, "encryptionKey");
-    if (known !== null) return { encryptionKey: known, release: async () => undefined };
+    if (known !== null) return { encryptionKey: known, keep: () => undefined, release: async () => undefined };
   }
   try {
     const opened = await openDataDir(dataDir);
-    return { encryptionKey: encryptionKey ?? opened.secret("encryptionKey"), release: () => opened.release() };
+    const generated = encryptionKey === null ? opened.draftSecret("encryptionKey") : null;
+    const keep = () => generated?.keep();
+    return { encryptionKey: encryptionKey ?? generated?.value ?? "", keep, release: () => opened.release() };
   } catch (error) {
     if (!(error instanceof DataDirInUse)) throw error;
     throw new StartError(

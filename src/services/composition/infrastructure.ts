@@ -178,11 +178,12 @@ export async function openInfrastructure(
   const localModelsListed = localModels?.start();
   const { worker } = settings;
   const dataDir = await (worker ? openWorkerDir(settings.dataDir, worker.number) : openDataDir(settings.dataDir));
-  const deriveSecret = secretsOf(settings.encryptionKey ?? dataDir.secret("encryptionKey"));
+  const generated = settings.encryptionKey === null ? dataDir.draftSecret("encryptionKey") : null;
+  const deriveSecret = secretsOf(settings.encryptionKey ?? generated?.value ?? "");
   const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
   const opened = await openStore(settings, dataDir, blobUrls, log);
   const database = await openMigrated(settings, dataDir, log);
-  const pepper = await pepperOf(deriveSecret, database);
+  const pepper = await pepperOf(deriveSecret, database, generated?.keep);
   const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
   const ownEvents = createMemoryEvents(log);
   const processId = createId();

@@ -16,10 +16,11 @@ const WATCHED: ReadonlySet<string | null> = new Set(["/healthz", "/readyz", "/me
 export class AccessLog {
   private readonly write: (fields: string) => void;
 
-  /** `share`: 0 to 1; null: no lines. */
+  /** `share`: 0 to 1; null: no lines. `hasAddress`: lines hold the client's address, as far as proxies are trusted. */
   constructor(
     log: Logger,
     private readonly share: number | null,
+    private readonly hasAddress = false,
   ) {
     this.write = infoWriterOf(log, "request");
   }
@@ -29,13 +30,14 @@ export class AccessLog {
     if (this.share === null) return;
     const hasFailed = end.status >= FAILED_STATUS_MIN || note.code !== null;
     if (!hasFailed && (WATCHED.has(note.route) || (this.share < 1 && Math.random() >= this.share))) return;
-    this.write(toFields(note, end));
+    this.write(toFields(note, end, this.hasAddress));
   }
 }
 
 /** Present fields only, as JSON: a line is written for every request, in one piece. */
-function toFields(note: RequestNote, { method, status, isLeft }: RequestEnd): string {
-  const { route, requestId, apiKeyId, code, operation, generationId, model, generations, childCostNanocredits } = note;
+function toFields(note: RequestNote, { method, status, isLeft }: RequestEnd, hasAddress: boolean): string {
+  const { route, requestId, apiKeyId, caller, clientAddress, code, operation, generationId, model, generations, childCostNanocredits } =
+    note;
   let fields = `,"method":${JSON.stringify(method)},"route":${JSON.stringify(route)},"status":${status}`;
   if (code !== null) fields += `,"code":${JSON.stringify(code)}`;
   if (isLeft) fields += ',"isLeft":true';
@@ -46,8 +48,10 @@ function toFields(note: RequestNote, { method, status, isLeft }: RequestEnd): st
   if (generations > 0) fields += `,"ownMs":${rounded(note.gatewayMs)},"cost":"${formatNanocredits(note.costNanocredits)}"`;
   if (generations > 1) fields += `,"generations":${generations}`;
   if (childCostNanocredits > 0n) fields += `,"childCost":"${formatNanocredits(childCostNanocredits)}"`;
+  if (caller !== null) fields += `,"accountId":${JSON.stringify(caller.accountId)}`;
   if (apiKeyId !== null) fields += `,"keyId":${JSON.stringify(apiKeyId)}`;
   if (requestId !== null) fields += `,"requestId":${JSON.stringify(requestId)}`;
+  if (hasAddress && clientAddress !== null) fields += `,"address":${JSON.stringify(clientAddress)}`;
   return fields;
 }
 

@@ -19,6 +19,7 @@ import { Fact, Facts } from "../../ui/facts.js";
 import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { When } from "../../ui/when.js";
+import { Access } from "./access.js";
 import { Grant, Grants } from "./grants.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
@@ -101,6 +102,7 @@ function AccountDetails({ account }: { readonly account: Account }) {
             <Tier account={account} />
             <Publisher account={account} />
             <OperatorAccess account={account} />
+            <Access account={account} />
           </Stack>
         </Card>
       </SimpleGrid>
