@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { type GraphQLObjectType, getNamedType, isInterfaceType, isObjectType } from "graphql";
 import { describe, expect, it } from "vitest";
 import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
+import { GENERATION_SUBSCRIPTIONS } from "../../src/graphql/plugins/use-request-note.js";
 import { schema } from "../../src/graphql/schema.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { KINDS, OPERATIONS } from "../support/operations.js";
@@ -51,6 +52,12 @@ describe("the table of operations", () => {
     const generating = [...fieldsOf(schema.getMutationType()), ...fieldsOf(schema.getSubscriptionType())];
 
     expect(contractsOf("GraphQL")).toEqual(generating.filter((field) => !LOOKING.has(field)).sort());
+  });
+
+  it("holds every subscription that the request log takes for a generation, and no other", () => {
+    const streamed = contractsOf("GraphQL").filter((name) => name.startsWith("Subscription."));
+
+    expect(streamed).toEqual([...GENERATION_SUBSCRIPTIONS].map((name) => `Subscription.${name}`).sort());
   });
 
   it("holds every mutation that takes an Idempotency-Key, and says so of no other", () => {

@@ -1,6 +1,8 @@
 /** The request log: each refused or failed request is found by its request id, beside the generations that were charged. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { GENERATION_MUTATIONS } from "../../src/graphql/plugins/use-idempotency.js";
+import { GENERATION_SUBSCRIPTIONS } from "../../src/graphql/plugins/use-request-note.js";
 import {
   AccountRequestLogDocument,
   AllRequestsDocument,
@@ -12,8 +14,10 @@ import {
   StreamChatDocument,
 } from "../operations/generated/graphql.js";
 import { type Answer, type Client, createClient, createKey } from "../rest/client.js";
+import { refuseRealtime } from "../rest/realtime-client.js";
 import { createFailures, createStranger, createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { createTestDataDir } from "../support/database.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { errorReply, sse } from "../support/upstream-replies.js";
 import { codes, execute, executeText, ok, subscribeWebSocket, TRANSPORTS } from "./client.js";
@@ -157,6 +161,63 @@ describe("A refused or failed request", () => {
       );
     await call("generate_text", { prompt: "Hi", model: "acme/none" });
     expect(await logged(requestId)).toMatchObject([{ code: "BAD_REQUEST", route: "/mcp", modelId: "acme/none" }]);
+  });
+
+  it("is logged for each route and operation that generates", async () => {
+    const { paths } = (await client.get("/openapi.json")).json<{
+      paths: Record<string, Record<string, { parameters?: { name: string }[] }>>;
+    }>();
+    const has = (operation: { parameters?: { name: string }[] }, name: string) =>
+      operation.parameters?.some((parameter) => parameter.name === name) ?? false;
+    const sent = new Map<string, string>();
+    const send = async (method: string, path: string, body: unknown) => {
+      const requestId = randomUUID();
+      const address = path.replaceAll(/\{\w+\}/g, "prompt");
+      const answer = await client.request(method, address, { headers: { "x-request-id": requestId }, ...(body !== null && { body }) });
+      expect([path, Math.floor(answer.status / 100)]).toEqual([path, 4]);
+      sent.set(requestId, path);
+    };
+    for (const [path, { get, post }] of Object.entries(paths)) {
+      if (post && has(post, "Idempotency-Key")) await send("POST", path, { max_cost: "none" });
+      if (get && has(get, "max_cost") && path !== "/v1/realtime") await send("GET", `${path}?max_cost=none`, null);
+    }
+    expect(sent.size).toBeGreaterThan(12);
+    for (const [kind, names] of [
+      ["mutation", GENERATION_MUTATIONS],
+      ["subscription", GENERATION_SUBSCRIPTIONS],
+    ] as const) {
+      for (const name of names) {
+        const answer = await executeText(app, { query: `${kind} { ${name} { __typename } }` });
+        sent.set(answer.errors?.[0]?.extensions.requestId ?? "", name);
+      }
+    }
+    const realtime = randomUUID();
+    await refuseRealtime(app, "?model=acme/none", { headers: { "x-request-id": realtime } });
+    sent.set(realtime, "/v1/realtime");
+
+    const loggedIds = async () => {
+      const rows = await app.database.prisma.failedRequest.findMany({ where: { requestId: { in: [...sent.keys()] } } });
+      return new Set(rows.map(({ requestId }) => requestId));
+    };
+    const missing = async () => {
+      const ids = await loggedIds();
+      return [...sent].filter(([id]) => !ids.has(id)).map(([, name]) => name);
+    };
+    await expect.poll(missing, { timeout: 20_000 }).toEqual([]);
+  });
+
+  it("is written before the gateway stops", async () => {
+    const { dataDir, remove } = await createTestDataDir();
+    const first = await createTestApp({ dataDir });
+    const answer = await createClient(first.baseUrl, first.key).post("/v1/chat/completions", {});
+    await first.close();
+    const second = await createTestApp({ dataDir });
+    const { edges } = ok(await execute(second, MyRequestLogDocument, { filter: { requestId: idOf(answer) } })).me.requestLog ?? {
+      edges: [],
+    };
+    expect(edges).toHaveLength(1);
+    await second.close();
+    await remove();
   });
 
   it("is not logged without a valid key, for other routes, or when it succeeds", async () => {

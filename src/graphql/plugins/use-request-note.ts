@@ -7,8 +7,8 @@ import { GENERATION_MUTATIONS } from "./use-idempotency.js";
 
 /** Clients choose the name, so a long one is truncated. GraphQL's grammar allows letters, digits and underscores. */
 const NAME_CHARS_MAX = 64;
-/** A contract test compares them with the schema. */
-export const GENERATION_SUBSCRIPTIONS: ReadonlySet<string> = new Set(["chatCompletion", "speech"]);
+/** A contract test compares it with the schema. */
+export const GENERATION_SUBSCRIPTIONS: ReadonlySet<string> = new Set(["chatCompletion", "response", "speech"]);
 
 type Args = Pick<ExecutionArgs, "document" | "operationName"> & { readonly contextValue: GraphQLContext };
 

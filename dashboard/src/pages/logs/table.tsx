@@ -65,7 +65,7 @@ export function LogTable({ log, move, isFiltered, entryAddress }: LogTableProps)
   return (
     <>
       <Wide label="Requests">
-        <Table className="log-table" highlightOnHover verticalSpacing={6}>
+        <Table className="slim log-table" highlightOnHover verticalSpacing={6}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Status</Table.Th>
