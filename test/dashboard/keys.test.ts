@@ -1,10 +1,11 @@
 /** Keys page: creating, editing and revoking keys, and field errors. */
+import { randomBytes, randomUUID } from "node:crypto";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_KEY_NAME_CHARS_MAX } from "../../src/limits.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
-import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
+import { type DashboardVisit, LOOKS, seriousFindings, visitDashboard } from "../support/dashboard.js";
 
 describe.skipIf(NO_BROWSER)("keys page", () => {
   let browser: Browser;
@@ -54,6 +55,38 @@ describe.skipIf(NO_BROWSER)("keys page", () => {
       expect(await message.innerText()).toMatch(label === "Name" ? /120/ : /credit|at most|less/i);
     }
     await screenshot(page, "key-refused");
+  });
+
+  it.each(LOOKS)("finds and sorts keys among more than a page: $scheme, $width px", async (look) => {
+    const { page, context, person, browserErrors, open } = await visitDashboard(browser, app, { look });
+    await app.database.prisma.apiKey.createMany({
+      data: Array.from({ length: 120 }, (_, index) => ({
+        ...{ id: randomUUID(), accountId: person.accountId, type: "secret" as const, hash: new Uint8Array(randomBytes(32)) },
+        ...{ name: `service-${index}`, start: `sk_${String(index).padStart(7, "0")}`, spentNanocredits: BigInt(index) * 1_000_000_000n },
+        createdAt: new Date(Date.now() - index * 60_000),
+      })),
+    });
+    await open("keys");
+    const links = page.getByRole("region", { name: "Your keys" }).getByRole("link");
+    await page.getByText("120 keys").waitFor();
+    await screenshot(page, `keys-many-${look.scheme}-${look.width}`);
+    expect(await seriousFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Next page" }).click();
+    await page.getByRole("link", { name: "service-50", exact: true }).waitFor();
+    await page.getByLabel("Search").fill("service-11");
+    await page.getByText("11 keys").waitFor();
+    await page.getByRole("combobox", { name: "Sort by" }).click();
+    await page.getByRole("option", { name: "Most spent" }).click();
+    await expect.poll(() => links.first().innerText()).toBe("service-119");
+    await page.getByRole("row", { name: /^service-119 sk_0000119… 119\.00/ }).waitFor();
+    await page.getByLabel("Search").fill("none of them");
+    await page.getByText("No keys match your search").waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByLabel("Search pages, keys and models").fill("service-12");
+    await page.getByRole("button", { name: /service-12\b/ }).click();
+    await page.getByRole("heading", { level: 1, name: "service-12" }).waitFor();
+    expect(browserErrors).toEqual([]);
+    await context.close();
   });
 
   it("creates a working key, and shows it once", async () => {

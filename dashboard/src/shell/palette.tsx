@@ -1,4 +1,4 @@
-/** Command palette: searches pages, the account's keys and the models of the catalog. */
+/** Command palette: searches pages, and on the gateway all keys of the account and all models of the catalog. */
 import { Spotlight, type SpotlightActionData, type SpotlightActionGroupData, spotlight } from "@mantine/spotlight";
 import "@mantine/spotlight/styles.css";
 import { CubeIcon, KeyIcon, MagnifyingGlassIcon } from "@heroicons/react/24/outline";
@@ -6,11 +6,11 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 import { useQuery } from "urql";
-import { PaletteKeysDocument, PaletteSearchDocument } from "../client/generated/graphql.js";
+import { PaletteSearchDocument } from "../client/generated/graphql.js";
 import { useLive } from "./live.js";
 import { addressOf, PAGES } from "./pages.js";
 
-/** Delay between the last keystroke and the search for models. */
+/** Delay between the last keystroke and the search for keys and models. */
 const DEBOUNCE_MS = 150;
 
 export default function Palette({ onClose }: { readonly onClose: () => void }) {
@@ -19,7 +19,6 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [search] = useDebouncedValue(typed.trim(), DEBOUNCE_MS);
   const [{ data: found }] = useQuery({ query: PaletteSearchDocument, variables: { search }, pause: search === "" });
-  const [{ data: mine }] = useQuery({ query: PaletteKeysDocument });
   useEffect(() => spotlight.open(), []);
 
   const pages = PAGES.filter(({ isForOperators }) => !isForOperators || me?.isOperator).map(({ path, label, words, icon: Icon }) => ({
@@ -29,10 +28,12 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     leftSection: <Icon width={18} aria-hidden />,
     onClick: () => void navigate(addressOf(path)),
   }));
-  const keys = (mine?.me?.apiKeys?.nodes ?? []).map(({ id, name, start }) => ({
+  // Spotlight filters by keywords. The gateway has already filtered keys and models, so each matches.
+  const keys: SpotlightActionData[] = (search === "" ? [] : (found?.me?.apiKeys?.nodes ?? [])).map(({ id, name, start }) => ({
     id: `key ${id}`,
     label: name,
     description: `${start}…`,
+    keywords: [typed],
     leftSection: <KeyIcon width={18} aria-hidden />,
     onClick: () => void navigate(`${addressOf("keys")}/${encodeURIComponent(id)}`),
   }));
@@ -40,14 +41,13 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     id: `model ${id}`,
     label: restId,
     description: title,
-    // Spotlight filters by keywords. The gateway has already filtered the models, so each matches.
     keywords: [typed],
     leftSection: <CubeIcon width={18} aria-hidden />,
     onClick: () => void navigate(`${addressOf("models")}/${encodeURIComponent(id)}`),
   }));
   const groups: SpotlightActionGroupData[] = [
     { group: "Pages", actions: pages },
-    ...(search === "" ? [] : [{ group: "Keys", actions: keys }]),
+    ...(keys.length === 0 ? [] : [{ group: "Keys", actions: keys }]),
     ...(models.length === 0 ? [] : [{ group: "Models", actions: models }]),
   ];
   return (

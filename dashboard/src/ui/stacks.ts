@@ -4,6 +4,8 @@ import type { Stack } from "./chart.js";
 export interface TimeSum {
   readonly from: string | null;
   readonly modelId: string | null;
+  /** Name of the series. Without one it is the model. */
+  readonly name?: string;
   readonly requests: number;
   readonly cost: string;
 }
@@ -17,13 +19,14 @@ export interface Times {
 }
 
 const MODELS_SHOWN = 7;
-const OTHERS = "Other models";
 
 export function toStacks(
   sums: readonly TimeSum[],
   { first, step, count }: Times,
   shown: "cost" | "requests",
+  noun: "model" | "key" = "model",
 ): { readonly stacks: readonly Stack[]; readonly series: readonly string[] } {
+  const others = `Other ${noun}s`;
   const amountOf = (sum: TimeSum) => (shown === "cost" ? Number(sum.cost) : sum.requests);
   const within = sums.filter(({ from }) => from !== null && Date.parse(from) >= first);
   const totals = new Map<string, number>();
@@ -36,12 +39,12 @@ export function toStacks(
   }));
   for (const sum of within) {
     const values = stacks[Math.floor((Date.parse(sum.from ?? "") - first) / step)]?.values;
-    const name = named.has(nameOf(sum)) ? nameOf(sum) : OTHERS;
+    const name = named.has(nameOf(sum)) ? nameOf(sum) : others;
     values?.set(name, (values.get(name) ?? 0) + amountOf(sum));
   }
-  return { stacks, series: [...named, ...(largest.length > named.size ? [OTHERS] : [])] };
+  return { stacks, series: [...named, ...(largest.length > named.size ? [others] : [])] };
 }
 
-function nameOf({ modelId }: TimeSum): string {
-  return modelId ?? "Removed models";
+function nameOf({ modelId, name }: TimeSum): string {
+  return name ?? modelId ?? "Removed models";
 }

@@ -1,5 +1,5 @@
-/** Card with a chart of usage by time and model, in credits or requests. The code of the chart loads after the page. */
-import { SegmentedControl, Skeleton, Stack } from "@mantine/core";
+/** Card with a chart of usage by time and model or key, in credits or requests. The code of the chart loads after the page. */
+import { Group, SegmentedControl, Skeleton, Stack } from "@mantine/core";
 import { type ReactNode, Suspense, useMemo, useState } from "react";
 import { formatCredits } from "./credits.js";
 import { DAY_MS } from "./days.js";
@@ -26,29 +26,36 @@ export interface SumsChartProps {
   readonly sums: readonly TimeSum[];
   readonly times: Times;
   readonly height?: number;
+  /** Noun for one series, "model" by default. */
+  readonly noun?: "model" | "key";
+  /** More controls in the heading. */
+  readonly controls?: ReactNode;
   readonly children?: ReactNode;
   readonly empty?: ReactNode;
   readonly onSelect?: (from: string, to: string) => void;
 }
 
-export function SumsChart({ title, sums, times, height = 220, children, empty, onSelect }: SumsChartProps) {
+export function SumsChart({ title, sums, times, height = 220, noun = "model", controls, children, empty, onSelect }: SumsChartProps) {
   const [shown, setShown] = useState<"cost" | "requests">("cost");
-  const { stacks, series } = useMemo(() => toStacks(sums, times, shown), [sums, times, shown]);
+  const { stacks, series } = useMemo(() => toStacks(sums, times, shown, noun), [sums, times, shown, noun]);
   const isDaily = times.step >= DAY_MS;
   return (
     <Card
       title={title}
       actions={
-        <SegmentedControl
-          size="xs"
-          value={shown}
-          onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
-          data={[
-            { value: "cost", label: "Credits" },
-            { value: "requests", label: "Requests" },
-          ]}
-          aria-label="Unit of the chart"
-        />
+        <Group gap="xs">
+          {controls}
+          <SegmentedControl
+            size="xs"
+            value={shown}
+            onChange={(value) => setShown(value === "cost" ? "cost" : "requests")}
+            data={[
+              { value: "cost", label: "Credits" },
+              { value: "requests", label: "Requests" },
+            ]}
+            aria-label="Unit of the chart"
+          />
+        </Group>
       }
     >
       {series.length === 0 && empty !== undefined ? (
@@ -58,7 +65,7 @@ export function SumsChart({ title, sums, times, height = 220, children, empty, o
           {children}
           <Suspense fallback={<Skeleton height={height + CAPTION_HEIGHT} />}>
             <StackedBars
-              label={`${shown === "cost" ? "Credits" : "Requests"} ${isDaily ? "per day" : "per hour"} by model`}
+              label={`${shown === "cost" ? "Credits" : "Requests"} ${isDaily ? "per day" : "per hour"} by ${noun}`}
               stacks={stacks}
               series={series}
               height={height}

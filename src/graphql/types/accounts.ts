@@ -1,11 +1,13 @@
 /** The account of the caller: profile, balance, keys and usage (docs/spec/accounts.md). */
 import { formatNanocredits } from "../../lib/money.js";
+import { RANKED } from "../../lib/pagination.js";
 import { type Balance as AccountBalance, BALANCE_COLUMNS } from "../../services/accounts/accounts.js";
+import { keyPosition } from "../../services/api-keys/api-key-list.js";
 import { builder } from "../builder.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
-import { ApiKey, ApiKeyFilter } from "./api-keys.js";
+import { ApiKey, ApiKeyFilter, ApiKeyOrder } from "./api-keys.js";
 import { LowBalance } from "./low-balance.js";
 
 export const Balance = builder.objectRef<AccountBalance>("Balance").implement({
@@ -137,13 +139,29 @@ export const Account = builder.prismaObject("Account", {
       ),
       nullable: true,
       description:
-        "API keys that are not revoked, newest first. Needs a secret key with the permission KEYS. Operators see those of any account.",
-      args: { ...pageArgs, filter: t.arg({ type: ApiKeyFilter, description: "Filters. Defaults to all keys." }) },
+        "API keys that are not revoked, newest first unless `orderBy` says otherwise. Needs a secret key with the permission KEYS. Operators see those of any account.",
+      args: {
+        ...pageArgs,
+        filter: t.arg({ type: ApiKeyFilter, description: "Filters. Defaults to all keys." }),
+        orderBy: t.arg({
+          type: ApiKeyOrder,
+          description: "The sort order. Defaults to newest first. Cursors are valid in one order only.",
+        }),
+      },
       complexity: pageCost,
-      resolve: async ({ id }, args, ctx, info) => {
+      resolve: async ({ id }, { filter, orderBy, ...args }, ctx, info) => {
+        const { apiKeys } = ctx.services;
         const selection = connectionSelectionOf(ctx, info);
-        const page = await ctx.services.apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), selection, args.filter, id);
-        return toConnection(page, "apiKeys", createdPosition);
+        if (!orderBy) {
+          const page = await apiKeys.listSelected(ctx, toPageRequest(args, "apiKeys"), selection, filter, id);
+          return toConnection(page, "apiKeys", createdPosition);
+        }
+        const list = `apiKeys.${orderBy.field}.${orderBy.direction}`;
+        const page = await apiKeys.listOrdered(ctx, toPageRequest(args, list, RANKED), orderBy, selection, {
+          filter: filter ?? null,
+          of: id,
+        });
+        return toConnection(page, list, (key) => keyPosition(key, orderBy), RANKED);
       },
     }),
   }),

@@ -2,13 +2,15 @@
 import type { AccountPermission } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import type { ApiKeyOrder as Order } from "../../services/api-keys/api-key-list.js";
 import { type KeyTerms, WORTH_COLUMNS } from "../../services/api-keys/api-key-tree.js";
 import type { SelectedApiKey, ShownWorth } from "../../services/api-keys/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
-import { builder } from "../builder.js";
+import { builder, describedValues } from "../builder.js";
 import { readId } from "../global-ids.js";
 import { batchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
+import { OrderDirection } from "../pages.js";
 import { selectionOf } from "../selection.js";
 import { App, appOf } from "./apps.js";
 
@@ -51,7 +53,26 @@ export const ApiKeyFilter = builder.inputType("ApiKeyFilter", {
       type: [ApiKeyOrigin],
       description: "Keys of one of these origins. REDIRECT_FLOW and DEVICE_FLOW are the keys of connected apps.",
     }),
+    search: t.string({ description: "Part of the name or of the first characters of the key, in any case; or the REST ID." }),
     types: t.field({ type: [ApiKeyType], description: "Keys of one of these types. PUBLISHABLE keys serve as app keys." }),
+  }),
+});
+
+const ApiKeyOrderField = builder.enumType("ApiKeyOrderField", {
+  description: "The field to sort keys by. Keys with equal values are sorted by ID.",
+  values: describedValues<Order["field"]>({
+    created_at: "The time of creation.",
+    name: "The display name.",
+    spent: "The credits that the key and its descendants have spent.",
+    last_used_at: "The last use. Keys that were never used come last.",
+  }),
+});
+
+export const ApiKeyOrder = builder.inputType("ApiKeyOrder", {
+  description: "The sort order of keys.",
+  fields: (t) => ({
+    field: t.field({ type: ApiKeyOrderField, required: true, defaultValue: "created_at", description: "The field to sort by." }),
+    direction: t.field({ type: OrderDirection, required: true, defaultValue: "desc", description: "The direction." }),
   }),
 });
 

@@ -4,7 +4,7 @@ import { inUnit } from "../../lib/issue-words.js";
 import { API_KEY_ALLOWED_MODELS_MAX, API_KEY_EXPIRES_IN_SECONDS_MAX, API_KEY_NAME_CHARS_MAX } from "../../limits.js";
 import { ApiKeyOrigin, ApiKeyType } from "../../store/generated/prisma/enums.js";
 import { creditsAmount } from "../credits/credits-amount.js";
-import { shownText, storableText } from "../requests/input.js";
+import { nonBlankText, shownText, storableText } from "../requests/input.js";
 import { redirectUrls } from "./redirect-url.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
@@ -38,6 +38,7 @@ export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
 /** Selects keys of an account that match every given field. */
 export const apiKeyFilter = z.strictObject({
   origins: z.array(z.enum(ApiKeyOrigin)).min(1).max(Object.keys(ApiKeyOrigin).length).nullish(),
+  search: nonBlankText.max(API_KEY_NAME_CHARS_MAX).nullish(),
   types: z.array(z.enum(ApiKeyType)).min(1).max(Object.keys(ApiKeyType).length).nullish(),
 });
 export type ApiKeyFilter = z.input<typeof apiKeyFilter>;

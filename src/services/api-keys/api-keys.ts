@@ -6,7 +6,7 @@ import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
 import { eachOf } from "../../lib/collections.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { newestFirst, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
 import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
@@ -15,7 +15,6 @@ import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, isKeyManager, readableAccountOf, requireAccount, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Leases } from "../credits/leases.js";
-import { parseInput } from "../requests/input.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
 import {
   assertMayChange,
@@ -25,6 +24,7 @@ import {
   type KeyInTree,
   registrableUrls,
 } from "./api-key-limits.js";
+import { type ApiKeyOrder, KEY_IDENTITY, type KeyList, keysInOrder, keysWhere, orderColumn, readKeys } from "./api-key-list.js";
 import { type AnnouncedChange, type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
 import {
   allowedByAll,
@@ -39,7 +39,7 @@ import {
   setBudget,
   worthOf,
 } from "./api-key-tree.js";
-import { type ApiKeyFilter, apiKeyFilter, type CreateApiKeyInput, type UpdateApiKeyInput } from "./api-keys-input.js";
+import type { ApiKeyFilter, CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
 import { describeRevocation } from "./key-refusals.js";
 
@@ -74,8 +74,6 @@ export interface KeyGrant {
 }
 
 export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
-
-const KEY_IDENTITY = { id: true, createdAt: true } as const;
 
 export type SelectedApiKey = Pick<ApiKeyModel, keyof typeof KEY_IDENTITY>;
 
@@ -128,7 +126,6 @@ export class ApiKeys {
     ctx: RequestContext,
     page: PageRequest,
     select: Readonly<Record<Column, true>>,
-    filter?: ApiKeyFilter | null,
   ): Promise<Page<SelectedApiKey & Pick<ApiKeyModel, Column>>>;
   async listSelected(
     ctx: RequestContext,
@@ -145,14 +142,25 @@ export class ApiKeys {
     filter: ApiKeyFilter | null = null,
     of?: string,
   ): Promise<Page<SelectedApiKey>> {
+    return this.page(ctx, page, { filter, of, query: { ...newestFirst(page), select } });
+  }
+
+  /** As `listSelected`, in another order. */
+  listOrdered(
+    ctx: RequestContext,
+    page: PageRequest<RankedPosition>,
+    order: ApiKeyOrder,
+    select: Prisma.ApiKeySelect,
+    list: { readonly filter: ApiKeyFilter | null; readonly of: string },
+  ): Promise<Page<SelectedApiKey>> {
+    return this.page(ctx, page, { ...list, query: { ...keysInOrder(page, order), select: { ...select, [orderColumn(order)]: true } } });
+  }
+
+  private async page(ctx: RequestContext, page: PageRequest<unknown>, { filter, of, query }: KeyList): Promise<Page<SelectedApiKey>> {
     const accountId = readableAccountOf(ctx, requireKeyManager, of);
-    const { origins, types } = parseInput(apiKeyFilter, filter ?? {});
-    const { apiKey } = this.database.prisma;
-    const { where: older, ...query } = newestFirst(page);
-    const where = { accountId, revokedAt: null, ...(origins && { origin: { in: origins } }), ...(types && { type: { in: types } }) };
-    if (showsUse(select)) await this.leases.fold([accountId]);
-    const rows = await apiKey.findMany({ where: { ...where, ...older }, select: { ...select, ...KEY_IDENTITY }, ...query });
-    return toPage(rows, page, () => apiKey.count({ where, take: COUNT_TAKE }));
+    const where = keysWhere(accountId, filter);
+    if (showsUse(query.select)) await this.leases.fold([accountId]);
+    return readKeys(this.database, page, where, query);
   }
 
   /** Returns keys of the account by id, revoked ones too. A key may read itself without permission. */

@@ -1,11 +1,13 @@
-import { Alert, Anchor, Badge, Button, Group, Progress, SimpleGrid, Stack, Table, Text } from "@mantine/core";
+import { Alert, Anchor, Badge, Button, Group, Progress, Select, SimpleGrid, Stack, Table, Text } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { useMutation } from "urql";
 import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import {
+  type ApiKeyOrder,
   type KeyRowFragment,
   KeysListDocument,
+  type KeysListQueryVariables,
   KeysOneDocument,
   type KeysOneQuery,
   KeysRevokeDocument,
@@ -20,6 +22,7 @@ import { Credits, sumOfCredits, toNanocredits } from "../../ui/credits.js";
 import { daysAgo } from "../../ui/days.js";
 import { DetailView } from "../../ui/detail-view.js";
 import { Fact, Facts } from "../../ui/facts.js";
+import { FilterInput } from "../../ui/filter-input.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
@@ -30,10 +33,27 @@ import { NewKey } from "./key-form.js";
 
 const DAYS_SHOWN = 30;
 
+const ORDER_DEFAULT = "new";
+const ORDERS: ReadonlyMap<string, { readonly label: string; readonly order: ApiKeyOrder }> = new Map([
+  [ORDER_DEFAULT, { label: "Newest first", order: { field: "CREATED_AT", direction: "DESC" } }],
+  ["old", { label: "Oldest first", order: { field: "CREATED_AT", direction: "ASC" } }],
+  ["name", { label: "Name", order: { field: "NAME", direction: "ASC" } }],
+  ["spent", { label: "Most spent", order: { field: "SPENT", direction: "DESC" } }],
+  ["used", { label: "Last used", order: { field: "LAST_USED_AT", direction: "DESC" } }],
+]);
+
+/** Search and order from the address. */
+function readKeys(query: URLSearchParams): KeysListQueryVariables {
+  const search = query.get("q")?.trim() || null;
+  const after = query.get("after") || null;
+  const { order } = ORDERS.get(query.get("order") ?? ORDER_DEFAULT) ?? { order: { field: "CREATED_AT", direction: "DESC" } as const };
+  return { orderBy: order, ...(search !== null && { filter: { search } }), ...(after !== null && { after }) };
+}
+
 const since = () => daysAgo(DAYS_SHOWN).toISOString();
 
-export function start({ params: { id } }: { readonly params: Readonly<Record<string, string | undefined>> }): void {
-  if (id === undefined) prefetch(KeysListDocument, {});
+export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
+  if (id === undefined) prefetch(KeysListDocument, readKeys(url.searchParams));
   else prefetch(KeysOneDocument, { id, from: since() });
 }
 
@@ -43,32 +63,85 @@ export function Component() {
 }
 
 function Keys() {
-  const [after, setAfter] = useState<string | null>(null);
-  const [search, setSearch] = useSearchParams();
-  const answer = useAnswer({ query: KeysListDocument, variables: after === null ? {} : { after } });
-  const isCreating = search.has("new");
+  const [query, setQuery] = useSearchParams();
+  const variables = useMemo(() => readKeys(query), [query]);
+  const answer = useAnswer({ query: KeysListDocument, variables });
+  const isCreating = query.has("new");
+  const isFiltered = query.has("q");
+  /** Cursors are valid for one search and order only. */
+  const set = (name: string, value: string | null, isTyped = false) =>
+    setQuery(
+      (before) => {
+        const next = new URLSearchParams(before);
+        for (const each of ["after", "new"]) next.delete(each);
+        if (value) next.set(name, value);
+        else next.delete(name);
+        return next;
+      },
+      { replace: isTyped || name === "new", preventScrollReset: true },
+    );
+  const create = () => setQuery({ new: "" });
   const { keysChangedAt } = useLive();
   useRefetchOnChange(keysChangedAt, answer.refetch);
   return (
     <Page
       title="Keys"
       description="Programs use keys to spend your credits. Create one key per program, with only the access it needs."
-      actions={<Button onClick={() => setSearch({ new: "" })}>Create key</Button>}
+      actions={<Button onClick={create}>Create key</Button>}
     >
-      <NewKey isOpen={isCreating} onClose={() => setSearch({}, { replace: true })} />
+      <NewKey isOpen={isCreating} onClose={() => set("new", null)} />
       <Card>
+        <Group gap="sm" align="flex-end" component="search" mb="sm">
+          <FilterInput
+            label="Search"
+            placeholder="Name, or first characters"
+            type="search"
+            value={query.get("q") ?? ""}
+            onChange={(q) => set("q", q, true)}
+            maxLength={120}
+            w={220}
+          />
+          <Select
+            label="Sort by"
+            data={[...ORDERS].map(([value, { label }]) => ({ value, label }))}
+            value={ORDERS.has(query.get("order") ?? "") ? query.get("order") : ORDER_DEFAULT}
+            onChange={(order) => set("order", order === ORDER_DEFAULT ? null : order)}
+            allowDeselect={false}
+            w={170}
+          />
+        </Group>
         <QueryView answer={answer} loading={<Loading rows={5} height={36} />}>
           {({ me }) => {
-            const { nodes = [], pageInfo } = me?.apiKeys ?? {};
-            return nodes.length === 0 ? (
-              <Empty title="No keys yet" action={<Button onClick={() => setSearch({ new: "" })}>Create key</Button>}>
-                Create a key to call the API from your programs.
-              </Empty>
-            ) : (
+            const { nodes = [], pageInfo, totalCount = 0 } = me?.apiKeys ?? {};
+            return nodes.length > 0 ? (
               <Stack gap="sm">
                 <KeyTable keys={nodes} />
-                <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older keys" />
+                <Group justify="space-between">
+                  <Text size="sm" c="dimmed" role="status">
+                    {formatCount(totalCount, "key", "keys")}
+                  </Text>
+                  <Pager
+                    after={query.get("after")}
+                    pageInfo={pageInfo}
+                    onMove={(after) => set("after", after)}
+                    first="First page"
+                    next="Next page"
+                  />
+                </Group>
               </Stack>
+            ) : isFiltered ? (
+              <Empty
+                title="No keys match your search"
+                action={
+                  <Button variant="default" onClick={() => set("q", null)}>
+                    Clear search
+                  </Button>
+                }
+              />
+            ) : (
+              <Empty title="No keys yet" action={<Button onClick={create}>Create key</Button>}>
+                Create a key to call the API from your programs.
+              </Empty>
             );
           }}
         </QueryView>
@@ -79,7 +152,11 @@ function Keys() {
 
 function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
   return (
-    <WideTable label="Your keys" columns={["Name", "Key", "Budget", "Last used", "Expires"]} highlightOnHover>
+    <WideTable
+      label="Your keys"
+      columns={["Name", "Key", { amount: "Spent" }, "Budget", "Last used", "Created", "Expires"]}
+      highlightOnHover
+    >
       {keys.map((key) => (
         <Table.Tr key={key.id}>
           <Table.Td>
@@ -89,10 +166,14 @@ function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
             <Kind apiKey={key} />
           </Table.Td>
           <Table.Td className="mono">{key.start}…</Table.Td>
-          <Table.Td miw={150}>
+          <Table.Td ta="right">
+            <Credits value={key.spent} />
+          </Table.Td>
+          <Table.Td miw={120}>
             <Budget apiKey={key} />
           </Table.Td>
           <WhenCell value={key.lastUsedAt} />
+          <WhenCell value={key.createdAt} />
           <WhenCell value={key.expiresAt} />
         </Table.Tr>
       ))}
@@ -135,7 +216,7 @@ function Budget({ apiKey: { creditBudget, spent, name } }: { readonly apiKey: Ke
   return (
     <Stack gap={4}>
       <Text size="sm">
-        <Credits value={creditBudget} /> left, <Credits value={spent} /> spent
+        <Credits value={creditBudget} /> left
       </Text>
       <Progress value={percent} color={percent < 10 ? "orange" : "blue"} size="sm" aria-label={`${name}: ${percent}% of the budget left`} />
     </Stack>

@@ -1,6 +1,6 @@
-import { Anchor, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { Anchor, SegmentedControl, SimpleGrid, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { memo, Suspense, useCallback, useMemo, useState } from "react";
-import { Link, useNavigate } from "react-router";
+import { Link, useNavigate, useSearchParams } from "react-router";
 import { type Answer, useAnswer, useRefetchOnChange } from "../../client/answer.js";
 import {
   type FeedRecordFragment,
@@ -28,22 +28,57 @@ const FirstRun = lazyWithRetry(() => import("./first-run.js"));
 
 /** Covers this month and the last one on every day of the month. */
 const DAYS_FETCHED = 62;
-const DAYS_SHOWN = 30;
 
-function times() {
-  const iso = (days: number) => daysAgo(days).toISOString();
-  return { from: iso(DAYS_FETCHED - 1), recent: iso(DAYS_SHOWN - 1), today: iso(0) };
+const HOUR_MS = 3_600_000;
+
+interface RangeShown {
+  readonly label: string;
+  readonly step: number;
+  readonly count: number;
 }
 
-export function start(): void {
-  prefetch(OverviewUsageDocument, times());
+const RANGE_DEFAULT = "30d";
+const RANGES: ReadonlyMap<string, RangeShown> = new Map([
+  ["24h", { label: "24 hours", step: HOUR_MS, count: 24 }],
+  ["7d", { label: "7 days", step: DAY_MS, count: 7 }],
+  [RANGE_DEFAULT, { label: "30 days", step: DAY_MS, count: 30 }],
+  ["90d", { label: "90 days", step: DAY_MS, count: 90 }],
+]);
+
+/** The current hour or day is the last one of the range. */
+const startOf = ({ step, count }: RangeShown) => (Math.floor(Date.now() / step) - count + 1) * step;
+
+function readRange(query: URLSearchParams): string {
+  const range = query.get("range") ?? "";
+  return RANGES.has(range) ? range : RANGE_DEFAULT;
+}
+
+function times(range: string) {
+  const shown = RANGES.get(range);
+  const iso = (days: number) => daysAgo(days).toISOString();
+  return {
+    from: iso(DAYS_FETCHED - 1),
+    recent: shown ? new Date(startOf(shown)).toISOString() : iso(29),
+    today: iso(0),
+    groupBy: [shown?.step === HOUR_MS ? ("HOUR" as const) : ("DAY" as const), "MODEL" as const],
+  };
+}
+
+export function start({ url }: { readonly url: URL }): void {
+  prefetch(OverviewUsageDocument, times(readRange(url.searchParams)));
   prefetch(OverviewFeedDocument, {});
 }
 
 export function Component() {
   const { chargedAt } = useLive();
-  const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(times, []) });
+  const [query, setQuery] = useSearchParams();
+  const range = readRange(query);
+  const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(() => times(range), [range]) });
   useRefetchOnChange(chargedAt, usage.refetch);
+  const setRange = useCallback(
+    (next: string) => setQuery(next === RANGE_DEFAULT ? {} : { range: next }, { replace: true, preventScrollReset: true }),
+    [setQuery],
+  );
   const recent = useAnswer({ query: OverviewFeedDocument });
   const { isNew, dismiss } = useFirstRun(recent.data);
   return (
@@ -61,7 +96,7 @@ export function Component() {
             me && (
               <>
                 <Spend days={me.days ?? NONE} today={me.today?.[0] ?? null} />
-                <Daily days={me.models ?? NONE} />
+                <Daily sums={me.models ?? NONE} range={range} onRange={setRange} />
               </>
             )
           }
@@ -125,16 +160,32 @@ function costOf(days: readonly DaySum[], month: string, lastDay = 31): string {
   return fromNanocredits(days.reduce((sum, { from, cost }) => (isWithin(from) ? sum + toNanocredits(cost) : sum), 0n));
 }
 
-function DailyView({ days }: { readonly days: readonly Day[] }) {
+interface DailyProps {
+  readonly sums: readonly Day[];
+  readonly range: string;
+  readonly onRange: (range: string) => void;
+}
+
+function DailyView({ sums, range, onRange }: DailyProps) {
   const navigate = useNavigate();
+  const shown = RANGES.get(range) ?? { label: "30 days", step: DAY_MS, count: 30 };
   return (
     <SumsChart
-      title="Usage by day and model"
-      sums={days}
-      times={{ first: daysAgo(DAYS_SHOWN - 1).getTime(), step: DAY_MS, count: DAYS_SHOWN }}
+      title={shown.step === HOUR_MS ? "Usage by hour and model" : "Usage by day and model"}
+      controls={
+        <SegmentedControl
+          size="xs"
+          value={range}
+          onChange={onRange}
+          data={[...RANGES].map(([value, { label }]) => ({ value, label }))}
+          aria-label="Time range"
+        />
+      }
+      sums={sums}
+      times={useMemo(() => ({ first: startOf(shown), step: shown.step, count: shown.count }), [shown])}
       empty={
         <Empty
-          title="No usage in the last 30 days"
+          title={`No usage in the last ${shown.label}`}
           action={
             <Anchor component={Link} to={addressOf("playground")}>
               Try a model in the playground

@@ -99,7 +99,7 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
         value={query.get("modality")}
         onChange={(value) => set({ modality: value })}
         {...CHOICE}
-        w={135}
+        w={160}
       />
       <Select
         label="Status"
@@ -108,7 +108,7 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
         value={query.get("status")}
         onChange={(value) => set({ status: value })}
         {...CHOICE}
-        w={115}
+        w={140}
         searchable={false}
       />
       {isFiltered && (
@@ -152,7 +152,7 @@ function TimeSelect({
           )
         }
         allowDeselect={false}
-        w={155}
+        w={165}
       />
       {isCustom && (
         <>

@@ -47,7 +47,9 @@ export function readFilters(query: URLSearchParams, now: number): AppliedFilters
   const to = momentOf(query.get("to"));
   const from = SPANS.has(query.get("from") ?? "") ? null : momentOf(query.get("from"));
   const span = SPANS.get(query.get("from") ?? SPAN_DEFAULT)?.ms ?? DAYS_DEFAULT * DAY_MS;
-  const since = from ?? (to ?? Math.ceil(now / HOUR_MS) * HOUR_MS) - span;
+  // Whole days in UTC, today included, as on the overview.
+  const ahead = span > DAY_MS ? DAY_MS : HOUR_MS;
+  const since = from ?? (to ?? Math.ceil(now / ahead) * ahead) - span;
   return {
     from: since,
     to,

@@ -24,7 +24,7 @@ export function start({ params: { id }, url }: { readonly params: Readonly<Recor
   const now = Date.now();
   const filters = readFilters(url.searchParams, now);
   listFor(filters.filter);
-  prefetch(UsageSumsDocument, sumsOf(filters, now));
+  prefetch(UsageSumsDocument, sumsOf(filters, now, seriesOf(url.searchParams)));
 }
 
 export function Component() {
@@ -32,8 +32,12 @@ export function Component() {
   return id === undefined ? <Usage /> : <Receipt id={id} />;
 }
 
-function sumsOf(filters: AppliedFilters, now: number) {
-  return { filter: filters.filter, groupBy: [timesOf(filters, now).isHourly ? ("HOUR" as const) : ("DAY" as const), "MODEL" as const] };
+type Series = "MODEL" | "KEY";
+
+const seriesOf = (query: URLSearchParams): Series => (query.get("group") === "key" ? "KEY" : "MODEL");
+
+function sumsOf(filters: AppliedFilters, now: number, series: Series) {
+  return { filter: filters.filter, groupBy: [timesOf(filters, now).isHourly ? ("HOUR" as const) : ("DAY" as const), series] };
 }
 
 function Usage() {
@@ -42,8 +46,10 @@ function Usage() {
   // Other parameters of the address do not change the query.
   const address = FILTER_NAMES.map((name) => query.get(name) ?? "").join("\n");
   const filters = useMemo(() => readFilters(query, now), [address, now]);
+  const series = seriesOf(query);
   const keys = useKeys(filters, query.get("key"));
-  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(filters, now), [filters, now]) });
+  const keyNames = useMemo(() => new Map(keys.map(({ restId, label }) => [restId, label])), [keys]);
+  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(filters, now, series), [filters, now, series]) });
   const { chargedAt } = useLive();
   useRefetchOnChange(chargedAt, sums.refetch, now);
   const total = sums.data?.me?.total?.[0];
@@ -54,6 +60,12 @@ function Usage() {
     <Page title="Usage" description="All charged requests, newest first." actions={button}>
       <FilterBar filters={filters} keys={keys} />
       {progress}
+      <Requests
+        filters={filters}
+        keyRestId={keyRestId}
+        total={total?.requests ?? null}
+        onClear={address.trim() === "" ? null : () => setQuery({}, { preventScrollReset: true })}
+      />
       <QueryView answer={sums} loading={<SumsSkeleton />}>
         {({ me }) => (
           <>
@@ -62,17 +74,17 @@ function Usage() {
               groups={me?.groups ?? []}
               filters={filters}
               now={now}
+              series={series}
+              keyNames={keyNames}
+              onSeries={(next) => {
+                const { group: _, ...rest } = Object.fromEntries(query);
+                setQuery({ ...rest, ...(next === "KEY" && { group: "key" }) }, { replace: true, preventScrollReset: true });
+              }}
               onSelect={(from, to) => setQuery({ ...Object.fromEntries(query), from, to }, { preventScrollReset: true })}
             />
           </>
         )}
       </QueryView>
-      <Requests
-        filters={filters}
-        keyRestId={keyRestId}
-        total={total?.requests ?? null}
-        onClear={address.trim() === "" ? null : () => setQuery({}, { preventScrollReset: true })}
-      />
     </Page>
   );
 }

@@ -1,5 +1,5 @@
 /** Totals and chart of the filtered usage. */
-import { SimpleGrid, Skeleton } from "@mantine/core";
+import { SegmentedControl, SimpleGrid, Skeleton } from "@mantine/core";
 import { useMemo } from "react";
 import type { UsageSumsQuery } from "../../client/generated/graphql.js";
 import { formatPercent } from "../../ui/amounts.js";
@@ -37,18 +37,44 @@ export function Chart({
   groups,
   filters,
   now,
+  series,
+  keyNames,
+  onSeries,
   onSelect,
 }: {
   readonly groups: NonNullable<Me["groups"]>;
   readonly filters: AppliedFilters;
   readonly now: number;
+  readonly series: "MODEL" | "KEY";
+  /** By REST ID. */
+  readonly keyNames: ReadonlyMap<string, string>;
+  readonly onSeries: (series: "MODEL" | "KEY") => void;
   readonly onSelect: (from: string, to: string) => void;
 }) {
   const times = useMemo(() => timesOf(filters, now), [filters, now]);
+  const nameOf = (apiKeyId: string | null) => (apiKeyId === null ? "Signed-in session" : (keyNames.get(apiKeyId) ?? apiKeyId));
+  const noun = series === "KEY" ? "key" : "model";
+  const sums = useMemo(
+    () => (series === "KEY" ? groups.map((group) => ({ ...group, name: nameOf(group.apiKeyId) })) : groups),
+    [groups, series, keyNames],
+  );
   return (
     <SumsChart
-      title={times.isHourly ? "Usage by hour and model" : "Usage by day and model"}
-      sums={groups}
+      title={times.isHourly ? `Usage by hour and ${noun}` : `Usage by day and ${noun}`}
+      noun={noun}
+      controls={
+        <SegmentedControl
+          size="xs"
+          value={series}
+          onChange={(value) => onSeries(value === "KEY" ? "KEY" : "MODEL")}
+          data={[
+            { value: "MODEL", label: "By model" },
+            { value: "KEY", label: "By key" },
+          ]}
+          aria-label="Groups of the chart"
+        />
+      }
+      sums={sums}
       times={times}
       height={CHART_HEIGHT}
       onSelect={onSelect}

@@ -20,7 +20,7 @@ const AHEAD = 40;
 /** Lists up to this length do not scroll in a box of their own. */
 const SHORT = 8;
 /** Widths of columns. They are used as React keys, so all differ. */
-const WIDTHS = ["21%", "31%", "17%", "11%", "9.5%", "10.5%"];
+const WIDTHS = ["15%", "26%", "15%", "12%", "8%", "8.1%", "8.2%", "7.7%"];
 
 export function UsageTable({ list, total }: { readonly list: UsageList; readonly total: number | null }) {
   useSyncExternalStore(list.subscribe, list.current);
@@ -124,6 +124,12 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
               <th scope="col">Key</th>
               <th scope="col">Type</th>
               <th scope="col" className="number">
+                Input
+              </th>
+              <th scope="col" className="number">
+                Output
+              </th>
+              <th scope="col" className="number">
                 Duration
               </th>
               <th scope="col" className="number">
@@ -192,7 +198,7 @@ const Row = memo(function Row({
   readonly onFocus: (index: number) => void;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }) {
-  const { id, timestamp, modality, modelId, modelUsedId, apiKeyId, apiKeyName, cost, status, responseTimeMs } = row;
+  const { id, timestamp, modality, modelId, modelUsedId, apiKeyId, apiKeyName, cost, status, responseTimeMs, usage } = row;
   const remarks = [...(modelUsedId === modelId ? [] : [`fallback for ${modelId}`]), ...(status === "OK" ? [] : ["cancelled"])];
   return (
     <tr aria-rowindex={index + 2} data-index={index}>
@@ -216,6 +222,8 @@ const Row = memo(function Row({
         {apiKeyId === null ? <span className="soft">Signed-in session</span> : <bdi>{apiKeyName ?? "Unknown key"}</bdi>}
       </td>
       <td>{MODALITIES.get(modality)}</td>
+      <td className="number">{tokensOf(INPUT, usage)}</td>
+      <td className="number">{tokensOf(OUTPUT, usage)}</td>
       <td className="number">{responseTimeMs.toLocaleString("en")} ms</td>
       <td className="number">
         <Credits value={cost} />
@@ -223,6 +231,16 @@ const Row = memo(function Row({
     </tr>
   );
 });
+
+type Quantities = FeedRecordFragment["usage"];
+const INPUT = ["inputTextTokens", "inputCachedTokens", "inputCacheWriteTokens", "inputAudioTokens", "inputImageTokens"] as const;
+const OUTPUT = ["outputTextTokens", "outputReasoningTokens", "outputAudioTokens", "outputImageTokens"] as const;
+
+/** Tokens of all kinds. */
+function tokensOf(kinds: readonly (keyof Quantities)[], usage: Quantities): string {
+  const sum = kinds.reduce((tokens, kind) => tokens + Number(usage[kind]), 0);
+  return sum === 0 ? "–" : sum.toLocaleString("en");
+}
 
 /** Has a constant height, so that changes of its text move nothing. */
 function Foot({ list }: { readonly list: UsageList }) {
