@@ -13,7 +13,20 @@ const root = document.getElementById("explorer");
 if (root === null) throw new Error("The page has no place for the explorer.");
 const fetcher = createFetcher(root.dataset.schema ?? null);
 
+/** GraphiQL names its editors' sections, but not the fields in them. */
+function labelEditors(): void {
+  for (const field of document.querySelectorAll(".CodeMirror textarea:not([aria-label])")) {
+    field.setAttribute("aria-label", field.closest("[aria-label]")?.getAttribute("aria-label") ?? "Editor");
+  }
+}
+
 function Explorer() {
+  useEffect(() => {
+    const observer = new MutationObserver(labelEditors);
+    observer.observe(document.body, { childList: true, subtree: true });
+    labelEditors();
+    return () => observer.disconnect();
+  }, []);
   return (
     <GraphiQLProvider
       fetcher={fetcher}

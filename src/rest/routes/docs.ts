@@ -12,6 +12,7 @@ import { openEndpoint } from "../open-endpoint.js";
 import { json, writtenJson } from "../openapi/answer.js";
 import { createOpenApiDocument } from "../openapi/document.js";
 import type { RecordedRoute } from "../openapi/record.js";
+import { PAGE, START, START_SCRIPT, STYLE_SHEET, STYLES } from "../reference/page.js";
 import type { Route } from "../route.js";
 
 /** Files of Swagger UI that the page loads. */
@@ -22,37 +23,8 @@ const ASSETS: ReadonlyMap<string, AnswerType> = new Map(
     "favicon-32x32.png": "image/png",
   } as const),
 );
-const START_SCRIPT = "start.js";
 const ASSET_MAX_AGE_SECONDS = 86_400;
 
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sluice: API reference</title>
-<link rel="icon" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-</head>
-<body>
-<div id="reference"><noscript>The description of this API is at <a href="/openapi.json">/openapi.json</a>.</noscript></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/${START_SCRIPT}"></script>
-</body>
-</html>
-`;
-/** A separate file, as the page's policy forbids inline scripts. Empty form fields are not sent. */
-const START = `window.onload = () => SwaggerUIBundle({
-  url: "/openapi.json",
-  dom_id: "#reference",
-  deepLinking: true,
-  persistAuthorization: false,
-  requestInterceptor: (request) => {
-    if (request.body instanceof FormData) for (const [name, value] of [...request.body]) if (value === "") request.body.delete(name);
-    return request;
-  },
-});
-`;
 /** Swagger UI sets styles by script, has icons as data URLs, and shows images and audio of answers; all from this host. */
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -91,6 +63,7 @@ async function sendAsset(exchange: Exchange): Promise<void> {
   const name = exchange.parameter("asset");
   exchange.setHeaders({ "Cache-Control": `public, max-age=${ASSET_MAX_AGE_SECONDS}` });
   if (name === START_SCRIPT) return exchange.sendBytes(Buffer.from(START), "text/javascript; charset=utf-8");
+  if (name === STYLES) return exchange.sendBytes(Buffer.from(STYLE_SHEET), "text/css; charset=utf-8");
   const type = ASSETS.get(name);
   if (type === undefined) throw notFound("path");
   const path = join(dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json")), name);
