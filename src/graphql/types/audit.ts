@@ -25,8 +25,6 @@ const AuditAct = builder.enumType("AuditAct", {
     USE_PASSWORD_LINK: { value: "use_password_link", description: "A password was set with a link." },
     RETRY_SETTLEMENTS: { value: "retry_settlements", description: "Retried charges that the database had refused." },
     CREATE_OWNER_KEY: { value: "create_owner_key", description: "Made a key of the owner's account, on the command line." },
-    ROTATE_ENCRYPTION_KEY: { value: "rotate_encryption_key", description: "Sealed stored secrets with a new encryption key." },
-    ABANDON_ENCRYPTION_KEY: { value: "abandon_encryption_key", description: "Gave up all that a lost encryption key had sealed." },
   } as const,
 });
 

@@ -5,6 +5,7 @@ import { createId } from "../../lib/ids.js";
 import { StartError } from "../../lib/start-error.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Ledger } from "../../store/ledger.js";
+import { recordLocalAct } from "../audit/audit-log.js";
 
 export const OWNER_HANDLE = "owner";
 const ALL_PERMISSIONS = ["profile", "balance", "usage", "keys"];
@@ -99,7 +100,9 @@ export async function addOwnerKey(
       : [];
     const key = createApiKeyText("sk");
     await insertOwnerKey(transaction, accountId, key, new Uint8Array(hasher.hash(key)));
-    return { accountId, key, others, endedIds: ended.map(({ id }) => id) };
+    const endedIds = ended.map(({ id }) => id);
+    await recordLocalAct(transaction, { act: "create_owner_key", accountId, after: { endedIds } });
+    return { accountId, key, others, endedIds };
   });
 }
 

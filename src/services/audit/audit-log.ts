@@ -28,8 +28,6 @@ export const AUDIT_ACTS = [
   "use_password_link",
   "retry_settlements",
   "create_owner_key",
-  "rotate_encryption_key",
-  "abandon_encryption_key",
 ] as const;
 export type AuditAct = (typeof AUDIT_ACTS)[number];
 
