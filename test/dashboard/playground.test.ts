@@ -332,6 +332,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await visit.open("playground?model=acme/chat");
     await page.locator('input[type="file"]').setInputFiles([{ name: "mill.png", mimeType: "image/png", buffer: await picture() }]);
     await page.getByText("The selected model reads no pictures.").waitFor();
+    expect(await page.getByRole("button", { name: "Remove mill.png" }).count()).toBe(0);
   });
 
   it("shows the request as working code without a key", async () => {

@@ -1,4 +1,4 @@
-/** The files of a message, below what is typed or said. */
+/** Files of a message. */
 import { DocumentTextIcon, XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Group, Text } from "@mantine/core";
 import type { Attachment } from "./attachments.js";
