@@ -53,6 +53,10 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     await fetch(announced.uploadUrl ?? "", { method: "PUT", headers: { "Content-Type": "text/plain" }, body: "hello" });
     return announced.id ?? "";
   };
+  const chatted = async () => {
+    const answer = await client.post("/v1/chat/completions", { model: "sandbox/text", messages: [{ role: "user", content: "Hello" }] });
+    return answer.headers.get("x-generation-id") ?? "";
+  };
   let filmed: Promise<string> | undefined;
   const film = (_path: string, method: string) => {
     if (method === "delete") return make("/v1/videos").then(({ id = "" }) => id);
@@ -80,6 +84,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
       return (await make("/media/upload")).id ?? "";
     },
     id: async (path) => {
+      if (path.includes("/requests/")) return chatted();
       if (path.includes("/apps/")) return (await make("/account/keys", { type: "publishable" })).id ?? "";
       return (await make("/account/keys")).id ?? "";
     },

@@ -5,6 +5,7 @@ import { toGlobalId } from "../../../src/graphql/global-ids.js";
 import { schema } from "../../../src/graphql/schema.js";
 import { toStoredTerms } from "../../../src/services/api-keys/grant-terms.js";
 import { createUserCode, formatUserCode } from "../../../src/services/authorizations/device-codes.js";
+import { createFailures } from "../../rest/seed.js";
 import type { TestApp } from "../../support/app.js";
 import { registerModel } from "../../support/community-models.js";
 import { giveCredits } from "../../support/sign-in.js";
@@ -42,6 +43,8 @@ const TYPES = {
   ApiKey: { needs: "manager", edges: { app: "none", appUsage: "none", usage: "usage", usageSummary: "usage" } },
   UsageRecord: { needs: "usage", edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", job: "started" } },
   CreditGrant: { needs: "balance", edges: {} },
+  LedgerLine: { needs: "balance", edges: {} },
+  LoggedRequest: { needs: "usage", edges: { model: "shown", apiKey: "manager", usageRecord: "none" } },
   AuditEntry: { needs: "operator", edges: { actor: "shown", account: "shown" } },
   GenerationJob: {
     needs: "started",
@@ -139,6 +142,7 @@ export async function createThings(
   });
   const paying = new Map([appKey, ...callers.flatMap(({ apiKeyId }) => apiKeyId ?? [])].map((apiKeyId) => [apiKeyId, uuidv7()]));
   await createJobs(app, accountId, paying, failed);
+  const [refused = ""] = await createFailures(app, appKey, 1, new Date(), { model: "acme/chat" });
   await giveCredits(app, accountId, 1);
   const { transactionId: grant } = await prisma.ledgerEntry.findFirstOrThrow({ where: { accountId, kind: "grant" } });
   const { id: act } = await prisma.auditEntry.findFirstOrThrow({ where: { accountId } });
@@ -147,6 +151,8 @@ export async function createThings(
     toThing("an app's key", "ApiKey", appKey, { edges: { app: "shown", appUsage: "usage" } }),
     toThing("its record", "UsageRecord", paying.get(appKey) as string),
     toThing("a grant", "CreditGrant", grant),
+    toThing("its line of the ledger", "LedgerLine", grant),
+    toThing("a refused request", "LoggedRequest", refused),
     toThing("its job", "GenerationJob", paying.get(appKey) as string),
     toThing("a failed job", "GenerationJob", failed, { edges: { result: "none", receipt: "none", usageRecord: "none", error: "shown" } }),
     toThing("an app", "App", appKey),

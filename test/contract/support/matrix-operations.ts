@@ -162,6 +162,17 @@ export const OPERATIONS: readonly Operation[] = [
     refusal: "NOT_FOUND",
     graphql: { field: "Account.usageRecord", document: me(`usageRecord(id: "${NOBODY}") { id }`) },
   },
+  {
+    needs: "usage",
+    rest: { method: "GET", path: "/requests" },
+    graphql: { field: "Account.requestLog", document: me("requestLog(first: 1) { edges { node { id } } }") },
+  },
+  {
+    needs: "usage",
+    refusal: "NOT_FOUND",
+    rest: { method: "GET", path: "/requests/:id" },
+    graphql: { field: "Account.loggedRequest", document: me(`loggedRequest(id: "${NOBODY}") { id }`) },
+  },
   { needs: "usage", graphql: { field: "Account.usageSummary", document: me("usageSummary { requests }") } },
   { needs: "usage", graphql: { field: "Account.jobs", document: me("jobs(first: 1) { edges { node { id } } }") } },
   { needs: "key", rest: { method: "GET", path: "/key" } },
@@ -425,6 +436,8 @@ export const OPERATIONS: readonly Operation[] = [
     graphql: { field: "Mutation.deleteIntegration", document: mutation("deleteIntegration", "integration { id }"), input: { id: "$id" } },
   },
   { needs: "manager", graphql: { field: "Query.mcpServers", document: "{ mcpServers }" } },
+  { needs: "operator", graphql: { field: "Query.requestLog", document: "{ requestLog(first: 1) { edges { node { id } } } }" } },
+  { needs: "operator", graphql: { field: "Query.loggedRequest", document: `{ loggedRequest(id: "${NOBODY}") { id } }` } },
   { needs: "operator", graphql: { field: "Query.accounts", document: "{ accounts(first: 1) { edges { node { id } } } }" } },
   { needs: "operator", graphql: { field: "Query.account", document: `{ account(id: "${NOBODY}") { id } }` } },
   {
