@@ -45,7 +45,7 @@ export interface AppErrorOptions {
   readonly isFinal?: boolean;
   /** With INTERNAL_ERROR: not the gateway's fault, and the message is for the client; otherwise the error's details are hidden. */
   readonly isExpected?: boolean;
-  /** The message without texts of clients and upstreams, for records that are kept. Absent: it quotes none. */
+  /** The message without texts of clients and upstreams, for records that are kept. Absent: it is made of the message. */
   readonly summary?: string;
   /** With UNAUTHORIZED: a credential was presented and refused; otherwise there was none. */
   readonly isCredentialRefused?: boolean;
@@ -77,8 +77,25 @@ export class AppError extends Error {
     this.isFinal = options.isFinal ?? false;
     this.isExpected = options.isExpected ?? false;
     this.isCredentialRefused = options.isCredentialRefused ?? false;
-    this.summary = options.summary ?? message;
+    this.summary = options.summary ?? (code === "BAD_REQUEST" ? summarize(message, options.param) : message);
   }
+}
+
+/** Message parts that a client's own name of a field stands before. */
+const UNKNOWN_NAME = "is not known here";
+
+/** A problem without the client's words: those are quoted, or are names of fields below the first level, or of fields that do not exist. */
+function summarize(message: string, param: string | undefined): string {
+  if (message.includes(UNKNOWN_NAME)) return `A field or parameter ${UNKNOWN_NAME}.`;
+  const problem = param !== undefined && message.startsWith(`${param}: `) ? message.slice(param.length + 2) : message;
+  const field = param === undefined || problem === message ? "" : `${param.split(".", 1)[0]}: `;
+  return field + withoutQuotes(problem);
+}
+
+/** What stands before the first quote, or before a second problem. */
+export function withoutQuotes(text: string): string {
+  const at = text.search(/["“‘`;]/);
+  return at === -1 ? text : `${text.slice(0, at).trimEnd()} …`;
 }
 
 export function invalidInput(message: string, param?: string): AppError {

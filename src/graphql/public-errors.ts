@@ -3,7 +3,7 @@
  * BAD_REQUEST, and all others as INTERNAL_ERROR with a fixed message, logged once.
  */
 import { GraphQLError } from "graphql";
-import type { AppError } from "../errors.js";
+import { type AppError, withoutQuotes } from "../errors.js";
 import { codeOfRefusal, type ErrorScope, explain, headersOf, statusOf } from "../http/errors.js";
 import { locationsOf } from "./documents/places.js";
 
@@ -41,7 +41,7 @@ const publicErrors = new WeakSet<GraphQLError>();
 export function toPublicError(error: unknown, scope: PublicErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
-  scope.note?.refused(String(mapped.extensions.code), NAMES_ONLY.test(mapped.message) ? mapped.message : REFUSED_VALUE);
+  scope.note?.refused(String(mapped.extensions.code), NAMES_ONLY.test(mapped.message) ? withoutQuotes(mapped.message) : REFUSED_VALUE);
   publicErrors.add(mapped);
   return mapped;
 }

@@ -95,6 +95,8 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
     await visit.open();
     await page.getByLabel("Balance: 11.00 credits").first().waitFor();
     await opened;
+    // An answered request would clear the banner.
+    await page.route("**/graphql", (route) => (isCut ? route.abort("connectionrefused") : route.continue()));
     isCut = true;
     await Promise.all(sockets.map((socket) => socket.close()));
     await page.getByText("Data on this page may be out of date").waitFor();
@@ -103,6 +105,7 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
 
     await page.getByLabel("Balance: 16.00 credits").first().waitFor();
     await expect.poll(() => page.getByText("Cannot reach the gateway").count()).toBe(0);
+    await page.unroute("**/graphql");
   });
 
   it("retries a failed query automatically when the gateway is back", async () => {
@@ -169,14 +172,14 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
     const again = await signIn(app, person);
     await runGraphql(app, signedIn(again), "mutation { revokeOtherSessions(input: {}) { __typename } }");
     // The gateway closes the socket of each page, which needs no request to notice.
-    for (const { page } of tabs) await page.getByText("Your session has ended").waitFor();
+    for (const { page } of tabs) await page.getByRole("dialog", { name: "Your session has ended" }).waitFor();
     await screenshot(tabs[0]?.page as Page, "session-ended");
     const [name = "", value = ""] = again.cookie.split(/=(.*)/s);
     await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
 
     for (const { page, label, typed, button, shown } of tabs) {
       await page.evaluate("window.dispatchEvent(new Event('focus'))");
-      await page.getByText("Your session has ended").waitFor({ state: "hidden" });
+      await page.getByRole("dialog", { name: "Your session has ended" }).waitFor({ state: "hidden" });
       expect(await page.getByRole("textbox", { name: label }).first().inputValue()).toBe(typed);
       // Dialogs come last in the document, after a button of the page with the same name.
       await page.getByRole("button", { name: button }).last().click();

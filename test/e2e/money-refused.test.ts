@@ -103,7 +103,7 @@ describe("the cap on the daily spending of all tiers", () => {
     expect(await (answers[3] as Response).json()).toMatchObject({
       error: {
         code: "INSUFFICIENT_BALANCE",
-        message: expect.stringContaining(`They return at ${midnight}`),
+        message: expect.stringContaining(`wait until they return at ${midnight}`),
         details: { bound: "free_spend_per_day", required: "1", resetsAt: midnight },
       },
     });

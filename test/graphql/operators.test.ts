@@ -19,7 +19,7 @@ import { chatCompletion } from "../support/openai-bodies.js";
 import { PageBrowser } from "../support/page-browser.js";
 import { type Person, signedIn, signIn, signUp } from "../support/sign-in.js";
 import { gated } from "../support/upstream-replies.js";
-import { codes, execute, ok } from "./client.js";
+import { codes, execute, executeText, ok } from "./client.js";
 
 let app: TestApp;
 let clock: MovableClock;
@@ -67,6 +67,21 @@ describe("a leaked key", () => {
     expect([await statusOf(payer.key), await statusOf(child)]).toEqual([401, 401]);
     expect(codes(await execute(app, RevokeAnyApiKeyDocument, { input }))).toEqual(["NOT_FOUND"]);
     expect(codes(await execute(app, RevokeAnyApiKeyDocument, { input: { apiKeyId: randomUUID() } }))).toEqual(["NOT_FOUND"]);
+  });
+
+  it("is not revoked when it is the calling one, or the owner's that starts this gateway", async () => {
+    const operator = await createPayer(app, { permissions: ["keys"] });
+    const { prisma } = databaseOf(app);
+    await prisma.account.update({ where: { id: operator.accountId }, data: { isOperator: true } });
+    const { id: ownerKeyId } = await prisma.apiKey.findFirstOrThrow({ where: { account: { handle: "owner" } } });
+
+    const refused = [
+      await execute({ ...app, key: operator.key }, RevokeAnyApiKeyDocument, { input: { apiKeyId: operator.apiKeyId } }),
+      await execute({ ...app, key: operator.key }, RevokeAnyApiKeyDocument, { input: { apiKeyId: ownerKeyId } }),
+      await execute(app, RevokeAnyApiKeyDocument, { input: { apiKeyId: ownerKeyId } }),
+    ];
+
+    expect(refused.map(codes)).toEqual([["CONFLICT"], ["CONFLICT"], ["CONFLICT"]]);
   });
 });
 
@@ -130,6 +145,21 @@ describe("a password link", () => {
     ]) {
       expect([again.status, again.text]).toEqual([409, expect.stringContaining("This link has been used")]);
     }
+  });
+
+  it("ends when the person changes the password, and when the account is deleted", async () => {
+    const [changed, deleted] = [await signUp(app), await signUp(app)];
+    const paths = [await createLink(changed.accountId), await createLink(deleted.accountId)];
+    const session = { ...app, key: null, headers: signedIn(changed) };
+    const input = { currentPassword: changed.password, newPassword: "another password" };
+    const { errors } = await executeText(session, {
+      query: "mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { account { id } } }",
+      variables: { input },
+    });
+    expect(errors).toBeUndefined();
+    await databaseOf(app).prisma.accountDeletion.create({ data: { accountId: deleted.accountId, deletedAt: new Date() } });
+
+    for (const path of paths) expect((await new PageBrowser(app.baseUrl).get(path)).status).toBe(404);
   });
 
   it("sets one password when it is used twice at the same time", async () => {
@@ -203,6 +233,17 @@ describe("credits", () => {
     const entries = await prisma.ledgerEntry.findMany({ where: { accountId: payer.accountId, kind: "withdrawal" } });
     expect(entries.reduce((sum, { amountNanocredits }) => sum + amountNanocredits, 0n)).toBe(0n);
     expect(await prisma.auditEntry.count({ where: { accountId: payer.accountId, act: "withdraw_credits" } })).toBe(2);
+  });
+
+  it("are those of a refill that is due", async () => {
+    const account = await signUp(app);
+    const { prisma } = databaseOf(app);
+    const lapsed = { tierNanocredits: 0n, tierResetsAt: new Date(clock.now().getTime() - 1_000) };
+    await prisma.account.update({ where: { id: account.accountId }, data: lapsed });
+
+    const taken = ok(await withdraw({ accountId: account.accountId, bucket: "TIER", credits: "0.0001" })).withdrawCredits;
+
+    expect(taken.credits).toBe("0.0001");
   });
 
   it("are left to generations that are running", async () => {

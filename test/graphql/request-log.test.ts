@@ -91,6 +91,37 @@ describe("A refused or failed request", () => {
     expect(JSON.stringify(rows)).not.toContain("secret");
   });
 
+  it.each<[string, () => Promise<Answer>, string]>([
+    [
+      "a parameter that is a part of the prompt",
+      () => client.get("/text/What%20is%20wrong?My%20secret%20is%20hunter2"),
+      "A field or parameter is not known here.",
+    ],
+    [
+      "a field that does not exist",
+      () => client.post("/v1/audio/speech", { input: "Hi", secret: 1 }),
+      "A field or parameter is not known here.",
+    ],
+    ["a voice", () => client.post("/v1/audio/speech", { input: "Hi", voice: 'a "secret' }), "acme/speech has no voice …"],
+    ["a safety feature", () => client.post("/v1/chat/completions", { ...CHAT, safe: "secret" }), "There is no safety feature …"],
+    ["a model", () => client.post("/v1/chat/completions", { ...CHAT, model: "secret" }), "There is no model …"],
+    [
+      "a name within a field",
+      () => client.post("/v1/chat/completions", { ...CHAT, metadata: { "my secret": { deep: 1 } } }),
+      expect.not.stringContaining("secret") as string,
+    ],
+  ])("keeps no words of the request in its message: %s", async (_what, ask, message) => {
+    const [entry] = await logged(idOf(await ask()));
+
+    expect(entry?.message ?? "").toEqual(message);
+  });
+
+  it("names the field and the problem of a bad request", async () => {
+    const [entry] = await logged(idOf(await client.post("/v1/chat/completions", { ...CHAT, temperature: 9 })));
+
+    expect(entry?.message).toBe("temperature: must be from 0 to 2");
+  });
+
   it("is logged once with what a broken stream has cost", async () => {
     app.upstream.replyNext(sse(chatChunks(["a", "b"], { finishReason: null, usage: null }), { end: "cut" }));
     const broken = await client.post("/v1/chat/completions", { ...CHAT, stream: true });

@@ -180,6 +180,7 @@ const OWN_PAGES = [
   "/docs",
   "/integrations/callback",
   "/integrations/connect",
+  "/set-password",
   "/sign-in",
   "/sign-in/github",
   "/sign-out",

@@ -167,6 +167,7 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["protocol", oneOf("graphql", "realtime")],
     ["upstream", oneOf("community", "acme")],
     ["field", oneOf(...REFUSABLE)],
+    ["outcome", oneOf("written", "left_out", "dropped")],
   ]);
 }
 

@@ -61,7 +61,7 @@ const AuditEntry = builder.objectRef<AuditEntryRow>("AuditEntry").implement({
     after: t.field({ type: "JSON", nullable: true, description: "The changed values after.", resolve: ({ after }) => after }),
     reason: t.exposeString("reason", { nullable: true, description: "The operator's reason. Null when none was given." }),
     address: t.exposeString("address", { nullable: true, description: "The client's address. Null for the command line." }),
-    requestId: t.exposeString("requestId", { nullable: true, description: "The request ID. Null for the command line." }),
+    requestId: t.exposeID("requestId", { nullable: true, description: "The request ID. Null for the command line." }),
   }),
 });
 

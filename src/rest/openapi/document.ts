@@ -369,9 +369,7 @@ function stateBound(schema: Json): void {
   const { exclusiveMinimum: bound } = schema;
   if (typeof bound !== "number") return;
   delete schema.exclusiveMinimum;
-  schema.minimum = bound;
-  const unit = typeof schema.description === "string" ? `${schema.description} ` : "";
-  schema.description = `${unit}Above ${bound}.`;
+  Object.assign(schema, { minimum: bound, not: { enum: [bound] } });
 }
 
 // Headers of generations. `headers.ts` of the REST face sets them.

@@ -11,6 +11,7 @@ import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
+import type { TierRefills } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { GRANT_NOTE_CHARS_MAX } from "./limits.js";
 
@@ -30,6 +31,7 @@ export class Withdrawals {
     private readonly ledger: Pick<Ledger, "withdraw">,
     private readonly events: Events,
     private readonly leases: Pick<Leases, "recall">,
+    private readonly refills: Pick<TierRefills, "bringUpToDate">,
   ) {}
 
   /**
@@ -40,6 +42,10 @@ export class Withdrawals {
     requireOperator(ctx);
     const { accountId, bucket, credits: amount, note = null, withdrawalId } = input;
     const id = withdrawalId ?? createId();
+    const account = await this.database.prisma.account.findUnique({ where: { id: accountId, deletion: null } });
+    if (!account) throw notFound("account");
+    // A due refill comes first: it replaces what is left of the tier's credits.
+    await this.refills.bringUpToDate(account);
     // Credits of a lease are held until it is recalled.
     await this.leases.recall(accountId);
     const taken = await this.database.prisma.$transaction(async (transaction) => {

@@ -1,11 +1,12 @@
 /** Keys of any account, as operators revoke them (docs/spec/accounts.md#operators). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { notFound } from "../../errors.js";
+import { conflict, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
+import { OWNER_HANDLE } from "../accounts/owner.js";
 import { recordAct } from "../audit/audit-log.js";
 import { storableText } from "../requests/input.js";
 import { inTreeOf } from "./api-key-tree.js";
@@ -26,13 +27,22 @@ export class KeyAdministration {
 
   /**
    * Revokes a key of any account, with the keys that were made with it, for accounts that are suspended too. Returns the account's ID.
-   * Rejects with NOT_FOUND, also for a revoked key.
+   * Rejects with NOT_FOUND, also for a revoked key, and with CONFLICT for the calling key, and for others for keys of the owner's
+   * account, one of which starts this gateway.
    */
   async revoke(ctx: RequestContext, { apiKeyId, reason }: RevokeAnyApiKeyInput): Promise<string> {
-    requireOperator(ctx);
+    const caller = requireOperator(ctx);
+    // An operator may have no other way in.
+    if (caller.kind === "key" && caller.apiKeyId === apiKeyId)
+      throw conflict("The calling key cannot revoke itself: use another key or a session.");
     const { accountId, ended } = await this.database.prisma.$transaction(async (transaction) => {
-      const found = await transaction.apiKey.findUnique({ where: { id: apiKeyId }, select: { accountId: true } });
+      const found = await transaction.apiKey.findUnique({
+        where: { id: apiKeyId },
+        select: { accountId: true, account: { select: { handle: true } } },
+      });
       if (!found) throw notFound("API key");
+      if (found.account.handle === OWNER_HANDLE && found.accountId !== caller.accountId)
+        throw conflict("A key of the owner's account is revoked by the owner: its key starts this gateway.");
       // As the ledger does: the account before its keys.
       await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${found.accountId}::uuid FOR NO KEY UPDATE`;
       const revoked = await transaction.apiKey.updateManyAndReturn({

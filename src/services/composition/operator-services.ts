@@ -39,7 +39,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
       pageUrl: () => `${authUrl()}/set-password`,
     }),
     sessionAdministration: new SessionAdministration(database, events),
-    withdrawals: new Withdrawals(database, ledger, events, leases),
+    withdrawals: new Withdrawals(database, ledger, events, leases, refills),
     refusedSettlements: new RefusedSettlements(settler.refused, database, settings.worker),
   };
 }

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { ERROR_CODES, wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
-import { parseInput, storableText } from "../requests/input.js";
+import { nonBlankText, parseInput, storableText } from "../requests/input.js";
 import { REQUEST_FILTER_VALUES_MAX, REQUEST_ID_CHARS_MAX, REQUEST_ID_PREFIX_MIN, REQUEST_LIST_DAYS_DEFAULT } from "./limits.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -24,7 +24,7 @@ export const requestFilterInput = z.strictObject({
   /** Canonical ids of models, or names that were asked for and refused. */
   modelIds: some(storableText.max(512)),
   /** A request's or a generation's id, or its beginning. */
-  requestId: storableText.trim().min(1).max(REQUEST_ID_CHARS_MAX).nullish(),
+  requestId: nonBlankText.trim().max(REQUEST_ID_CHARS_MAX).nullish(),
   /** Inclusive. */
   from: z.date().nullish(),
   /** Exclusive. */

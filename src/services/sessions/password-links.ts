@@ -105,7 +105,7 @@ export class PasswordLinks {
 
   private async findGood(links: Links, { caller }: RequestContext, token: string) {
     const link = await links.passwordLink.findUnique({
-      where: { hash: this.hash(token) },
+      where: { hash: this.hash(token), account: { deletion: null } },
       select: { accountId: true, expiresAt: true, usedAt: true, account: { select: { email: true } } },
     });
     if (!link) throw notFound("link: it may have been replaced by a newer one. Ask for another one");

@@ -165,6 +165,7 @@ export class SignIn {
       data: { password },
     });
     if (changed.count === 0) throw conflict("The password has just been changed.");
+    await database.prisma.passwordLink.deleteMany({ where: { accountId } });
     await sessions.end(accountId);
     return this.open(ctx, accountId, browser, select);
   }

@@ -143,7 +143,7 @@ describe("a good stream", () => {
   });
 
   it("writes data that came in several lines as one", async () => {
-    const chunk = chatChunk({ content: "a" }, "stop");
+    const chunk = chatChunk({ role: "assistant", content: "a" }, "stop");
     upstream.replyNext(sse([event(JSON.stringify(chunk, null, 2))]));
 
     const { chunks } = await drain(await open());
