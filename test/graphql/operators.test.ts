@@ -153,13 +153,14 @@ describe("a password link", () => {
     const session = { ...app, key: null, headers: signedIn(changed) };
     const input = { currentPassword: changed.password, newPassword: "another password" };
     const { errors } = await executeText(session, {
-      query: "mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { account { id } } }",
+      query: "mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { accountId } }",
       variables: { input },
     });
     expect(errors).toBeUndefined();
     await databaseOf(app).prisma.accountDeletion.create({ data: { accountId: deleted.accountId, deletedAt: new Date() } });
 
     for (const path of paths) expect((await new PageBrowser(app.baseUrl).get(path)).status).toBe(404);
+    await databaseOf(app).prisma.accountDeletion.delete({ where: { accountId: deleted.accountId } });
   });
 
   it("sets one password when it is used twice at the same time", async () => {
