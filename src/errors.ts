@@ -92,7 +92,7 @@ function summarize(message: string, param: string | undefined): string {
   return field + withoutQuotes(problem);
 }
 
-/** What stands before the first quote, or before a second problem. */
+/** The text before the first quote, and before a second problem. */
 export function withoutQuotes(text: string): string {
   const at = text.search(/["“‘`;]/);
   return at === -1 ? text : `${text.slice(0, at).trimEnd()} …`;

@@ -6,7 +6,6 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
-import { OWNER_HANDLE } from "../accounts/owner.js";
 import { recordAct } from "../audit/audit-log.js";
 import { storableText } from "../requests/input.js";
 import { inTreeOf } from "./api-key-tree.js";
@@ -23,6 +22,8 @@ export class KeyAdministration {
     private readonly database: Database,
     private readonly events: Events,
     private readonly clock: Clock,
+    /** Of the account whose key starts this gateway. */
+    private readonly ownerHandle: string,
   ) {}
 
   /**
@@ -41,7 +42,7 @@ export class KeyAdministration {
         select: { accountId: true, account: { select: { handle: true } } },
       });
       if (!found) throw notFound("API key");
-      if (found.account.handle === OWNER_HANDLE && found.accountId !== caller.accountId)
+      if (found.account.handle === this.ownerHandle && found.accountId !== caller.accountId)
         throw conflict("A key of the owner's account is revoked by the owner: its key starts this gateway.");
       // As the ledger does: the account before its keys.
       await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${found.accountId}::uuid FOR NO KEY UPDATE`;

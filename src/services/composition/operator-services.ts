@@ -1,9 +1,11 @@
 /** The services for operators: each act writes its row of the audit log. */
+
 import type { Clock } from "../../lib/clock.js";
 import type { Ledger } from "../../store/ledger.js";
 import { AccountAdministration } from "../accounts/account-administration.js";
 import type { Accounts } from "../accounts/accounts.js";
 import { CreditGrants } from "../accounts/credit-grants.js";
+import { OWNER_HANDLE } from "../accounts/owner.js";
 import { RefusedSettlements } from "../accounts/refused-settlements.js";
 import { AccountSuspensions } from "../accounts/suspensions.js";
 import { Withdrawals } from "../accounts/withdrawals.js";
@@ -32,7 +34,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),
-    keyAdministration: new KeyAdministration(database, events, clock),
+    keyAdministration: new KeyAdministration(database, events, clock, OWNER_HANDLE),
     passwordLinks: new PasswordLinks({
       ...{ database, passwords, events, clock },
       secret: infrastructure.deriveSecret("password links"),
