@@ -44,7 +44,7 @@ export class Withdrawals {
     const id = withdrawalId ?? createId();
     const account = await this.database.prisma.account.findUnique({ where: { id: accountId, deletion: null } });
     if (!account) throw notFound("account");
-    // A due refill comes first: it replaces what is left of the tier's credits.
+    // A due refill comes first: it replaces the rest of the tier's credits.
     await this.refills.bringUpToDate(account);
     // Credits of a lease are held until it is recalled.
     await this.leases.recall(accountId);
