@@ -24,6 +24,11 @@ export function toShown(name: string): string {
   return toStorable(name).replace(/\p{Bidi_Control}/gu, "");
 }
 
+/** Escapes `%`, `_` and their escape, which are patterns in SQL's LIKE, also in Prisma's `contains` and `startsWith`. */
+export function escapeLike(text: string): string {
+  return text.replaceAll(/[\\%_]/g, "\\$&");
+}
+
 /** Valid JSON in valid UTF-8 holds no unstorable text without this. */
 export const UNICODE_ESCAPE = "\\u";
 

@@ -1,6 +1,7 @@
 /** Query parameters common to several lists. */
 import * as z from "zod";
-import { decodeCursor } from "../lib/pagination.js";
+import { decodeCursor, type PagePosition } from "../lib/pagination.js";
+import { queryTime } from "../services/requests/query-values.js";
 
 /** The start of a page: a `nextCursor` of this list. */
 export function queryCursor(list: string) {
@@ -13,4 +14,31 @@ export function queryCursor(list: string) {
       return z.NEVER;
     })
     .meta({ pattern: "^[A-Za-z0-9_-]+$" });
+}
+
+/** The start of a page by the time of the previous page's last row, and its ID where rows share a time. `rows`: their name, such as "Rows". */
+export function queryBefore(rows: string, row: string, record: string) {
+  return {
+    before: queryTime().optional().describe(`${rows} before this ISO 8601 time.`),
+    before_id: z
+      .uuid(`must be the id of a ${record}`)
+      .optional()
+      .describe(`The ID of the last ${row} of the previous page, to distinguish ${rows.toLowerCase()} with the same time as \`before\`.`),
+  };
+}
+
+interface Before {
+  readonly before?: Date | undefined;
+  readonly before_id?: string | undefined;
+}
+
+/** For `refine` of a query with `queryBefore`. */
+export const hasBefore = ({ before, before_id: id }: Before): boolean => before !== undefined || id === undefined;
+export const NEEDS_BEFORE = { path: ["before_id"], error: "needs `before` too" };
+
+/** Sorts before every id, so that a page after it starts by time alone. */
+const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
+
+export function positionBefore({ before, before_id: id = LOWEST_ID }: Before): PagePosition | undefined {
+  return before && { timestamp: before, id };
 }

@@ -12,10 +12,8 @@ import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
 import { amount, credits, nullableText, pathId, time } from "../openapi/schemas.js";
+import { hasBefore, NEEDS_BEFORE, positionBefore, queryBefore } from "../query.js";
 import type { Route } from "../route.js";
-
-/** Sorts before every id, so that a page after it starts by time alone. */
-const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
 
 const { shape } = requestFilterInput;
 
@@ -45,13 +43,9 @@ const requestsQuery = z
     from: queryTime().optional().describe("Requests at or after this ISO 8601 time. Defaults to 30 days before the end."),
     to: queryTime().optional().describe("Requests before this ISO 8601 time."),
     limit: queryInteger(z.int().min(1).max(PAGE_SIZE_MAX)).default(PAGE_SIZE_DEFAULT).describe("The maximum number of requests."),
-    before: queryTime().optional().describe("Requests before this ISO 8601 time."),
-    before_id: z
-      .uuid("must be the id of a request")
-      .optional()
-      .describe("The ID of the last request of the previous page, to distinguish requests with the same time as `before`."),
+    ...queryBefore("Requests", "request", "request"),
   })
-  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" });
+  .refine(hasBefore, NEEDS_BEFORE);
 
 const loggedRequest = z.looseObject({
   id: z.string(),
@@ -90,9 +84,8 @@ export function addRequestRoutes(route: Route, endpoint: Endpoint, { requestLog 
       query: requestsQuery,
       handler: async (ctx, { query }) => {
         const { outcomes, statuses, codes, api_key_ids: apiKeyIds, model_ids: modelIds, request_id: requestId, from, to } = query;
-        const after = query.before && { timestamp: query.before, id: query.before_id ?? LOWEST_ID };
         const filter = { outcomes, statuses, codes, apiKeyIds, modelIds, requestId, from, to };
-        return toList(await requestLog.listOwn(ctx, { page: { first: query.limit, after }, filter }));
+        return toList(await requestLog.listOwn(ctx, { page: { first: query.limit, after: positionBefore(query) }, filter }));
       },
     }),
   });

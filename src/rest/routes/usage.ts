@@ -5,7 +5,7 @@ import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
 import { toDisposition } from "../../lib/header-text.js";
 import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
-import type { Page, PagePosition } from "../../lib/pagination.js";
+import type { Page } from "../../lib/pagination.js";
 import { SLOW_READER_TIMEOUT_MS, USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
@@ -27,10 +27,9 @@ import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import type { Operation } from "../openapi/contract.js";
 import { amount, credits, nullableText, pathId, time, timeText } from "../openapi/schemas.js";
+import { hasBefore, NEEDS_BEFORE, positionBefore, queryBefore } from "../query.js";
 import type { Route } from "../route.js";
 
-/** Sorts before every id, so that a page after it starts by time alone. */
-const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
 /** Unspecified: rows that a CSV answer holds in memory. */
 const CSV_PAGE_ROWS = 1_000;
 /** "cached 1 hour", read as the greatest age that a client may assume (docs/spec/usage.md#daily). */
@@ -62,13 +61,9 @@ const usageQuery = z
     ...filterQuery,
     days: queryUsageDays().optional().describe("The number of days to go back from `to`, 30 by default. Cannot be combined with `from`."),
     limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT).describe("The maximum number of rows."),
-    before: queryTime().optional().describe("Rows before this ISO 8601 time."),
-    before_id: z
-      .uuid("must be the id of a usage record")
-      .optional()
-      .describe("The ID of the last row of the previous page, to distinguish rows with the same time as `before`."),
+    ...queryBefore("Rows", "row", "usage record"),
   })
-  .refine((query) => query.before !== undefined || query.before_id === undefined, { path: ["before_id"], error: "needs `before` too" })
+  .refine(hasBefore, NEEDS_BEFORE)
   .refine((query) => query.from === undefined || query.days === undefined, {
     path: ["days"],
     error: "cannot be given together with `from`",
@@ -132,7 +127,7 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
       handler: async (ctx, { query, exchange }) => {
         const scope = { days: query.days, filter: filterOf(query), ownKeyOnly };
         if (query.format === "csv") return sendCsv(exchange, "usage.csv", usagePages(usage, ctx, query, scope));
-        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionOf(query) } }, USAGE_ROW));
+        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionBefore(query) } }, USAGE_ROW));
       },
     });
   route("/usage", {
@@ -165,10 +160,6 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
 
 type UsageQuery = z.infer<typeof usageQuery>;
 
-function positionOf({ before, before_id }: UsageQuery): PagePosition | undefined {
-  return before === undefined ? undefined : { timestamp: before, id: before_id ?? LOWEST_ID };
-}
-
 function filterOf(query: UsageQuery): UsageFilter {
   const { api_key_ids: apiKeyIds, model_ids: modelIds, min_cost_usd: minCost, modalities, statuses, from, to, search } = query;
   return { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search };
@@ -182,7 +173,7 @@ function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
 
 /** The table in pieces: the header row and the first page, then page by page at the reader's pace. */
 async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
-  let after = positionOf(query);
+  let after = positionBefore(query);
   for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
     const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } }, USAGE_ROW);
     const rows = toCsvRows(USAGE_COLUMNS, page.items);

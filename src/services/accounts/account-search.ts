@@ -4,14 +4,14 @@
  */
 import { startOfApiKey } from "../../lib/api-key-format.js";
 import { isUuid } from "../../lib/ids.js";
+import { escapeLike } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 
 const KEY_START = /^[sp]k_[A-Za-z0-9]/;
 
 export async function matchesOf(database: Database, search: string): Promise<Prisma.AccountWhereInput[]> {
-  // `%` and `_` are patterns in SQL.
-  const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
+  const contains = { contains: escapeLike(search), mode: "insensitive" } as const;
   const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];
   if (KEY_START.test(search)) return [...texts, { apiKeys: { some: { start: { startsWith: startOfApiKey(search) } } } }];
   return isUuid(search) ? [...texts, { id: { in: await accountsOf(database, search) } }] : texts;

@@ -2,7 +2,7 @@
 import { wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, type Page, type PageRequest, type RankedPosition, toPage } from "../../lib/pagination.js";
-import { unstorableIn } from "../../lib/storable-text.js";
+import { escapeLike, unstorableIn } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
@@ -86,7 +86,7 @@ export function keysWhere(accountId: string, filter: ApiKeyFilter | null): Prism
 
 /** Keys whose name or start has the text, in any case, or whose id it is. */
 function matching(search: string): Prisma.ApiKeyWhereInput {
-  const contains = { contains: search.replaceAll(/[\\%_]/g, "\\$&"), mode: "insensitive" } as const;
+  const contains = { contains: escapeLike(search), mode: "insensitive" } as const;
   return { OR: [{ name: contains }, { start: contains }, ...(isUuid(search) ? [{ id: search }] : [])] };
 }
 

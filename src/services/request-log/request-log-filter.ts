@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { ERROR_CODES, wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
+import { escapeLike } from "../../lib/storable-text.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import { nonBlankText, parseInput, storableText } from "../requests/input.js";
 import { REQUEST_FILTER_VALUES_MAX, REQUEST_ID_CHARS_MAX, REQUEST_ID_PREFIX_MIN, REQUEST_LIST_DAYS_DEFAULT } from "./limits.js";
@@ -85,7 +86,7 @@ function failedAs(outcomes: readonly RequestOutcome[], statuses: readonly number
 }
 
 function failureIdIs(text: string): Prisma.Sql {
-  const beginning = `${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+  const beginning = `${escapeLike(text)}%`;
   const isRequest = text.length < REQUEST_ID_PREFIX_MIN ? Prisma.sql`f.request_id = ${text}` : Prisma.sql`f.request_id LIKE ${beginning}`;
   return Prisma.sql`(${isRequest} OR ${uuidStartsWith(Prisma.sql`f.generation_id`, text)} OR ${uuidStartsWith(Prisma.sql`f.id`, text)})`;
 }

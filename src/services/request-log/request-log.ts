@@ -6,7 +6,7 @@ import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
-import { requireOperator, requirePermission } from "../access/permissions.js";
+import { readableAccountOf, requireOperator, requirePermission } from "../access/permissions.js";
 import { IDENTITY, type SelectedUsage } from "../usage/usage-lists.js";
 import { type RequestFilter, type RequestScope, requestScopeOf } from "./request-log-filter.js";
 
@@ -183,9 +183,5 @@ function existing([entry]: readonly LoggedRequest[]): LoggedRequest {
 
 /** The account to read, the caller's for null. Throws FORBIDDEN for another account, except to operators. */
 export function requireReader(ctx: RequestContext, accountId: string | null): string {
-  const { caller } = ctx;
-  const isOwn = accountId === null || (caller.kind !== "anonymous" && caller.accountId === accountId);
-  if (isOwn) return requirePermission(ctx, "usage").accountId;
-  requireOperator(ctx);
-  return accountId;
+  return readableAccountOf(ctx, () => requirePermission(ctx, "usage"), accountId ?? undefined);
 }

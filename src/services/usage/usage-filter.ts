@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
+import { escapeLike } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
 import { Modality, UsageStatus } from "../../store/generated/prisma/enums.js";
 import type { UsageRecordWhereInput } from "../../store/generated/prisma/models.js";
@@ -92,8 +93,7 @@ export function toWhere(scope: UsageScope): UsageRecordWhereInput {
 
 /** Finds the account's models and keys whose names contain the text; rows are then found by id. */
 async function findNamed(database: Database, accountId: string, search: string): Promise<NonNullable<UsageScope["either"]>> {
-  const contains = search.replaceAll(/[\\%_]/g, "\\$&");
-  const named = { contains, mode: "insensitive" } as const;
+  const named = { contains: escapeLike(search), mode: "insensitive" } as const;
   const [models, keys] = await Promise.all([
     database.prisma.usageDaily.groupBy({
       by: ["model"],
