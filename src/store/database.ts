@@ -256,3 +256,8 @@ function createPool(config: pg.PoolConfig, log: Logger): pg.Pool {
   pool.on("connect", (client) => client.on("error", onError));
   return pool;
 }
+
+/** Locks an account's row. It is the first lock of a transaction that changes the account's rows, as of those that charge it. */
+export async function lockAccountRow(client: Pick<DatabaseClient, "$queryRaw">, id: string): Promise<void> {
+  await client.$queryRaw`SELECT 1 FROM account WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
+}

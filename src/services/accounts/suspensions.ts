@@ -6,7 +6,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Database, DatabaseClient } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
@@ -92,7 +92,7 @@ async function findCredentials(transaction: Transaction, accountId: string) {
 
 /** Rejects with NOT_FOUND. */
 async function lockAccount(transaction: Transaction, id: string) {
-  await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
+  await lockAccountRow(transaction, id);
   const account = await transaction.account.findUnique({
     where: { id, deletion: null },
     select: { handle: true, isOperator: true, suspendedAt: true, suspensionReason: true },

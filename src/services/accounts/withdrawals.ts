@@ -4,7 +4,7 @@ import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
-import type { Database, DatabaseClient } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Ledger } from "../../store/ledger.js";
 import { requireOperator } from "../access/permissions.js";
@@ -13,6 +13,7 @@ import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import type { TierRefills } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
+import { STANDING } from "./accounts.js";
 import { GRANT_NOTE_CHARS_MAX } from "./limits.js";
 
 export const withdrawCreditsInput = z.strictObject({
@@ -42,7 +43,7 @@ export class Withdrawals {
     requireOperator(ctx);
     const { accountId, bucket, credits: amount, note = null, withdrawalId } = input;
     const id = withdrawalId ?? createId();
-    const account = await this.database.prisma.account.findUnique({ where: { id: accountId, deletion: null } });
+    const account = await this.database.prisma.account.findUnique({ where: { id: accountId, deletion: null }, select: STANDING });
     if (!account) throw notFound("account");
     // A due refill comes first: it replaces the rest of the tier's credits.
     await this.refills.bringUpToDate(account);
@@ -67,6 +68,6 @@ export class Withdrawals {
 }
 
 async function lockAccount(transaction: Pick<DatabaseClient, "$queryRaw" | "account">, id: string): Promise<void> {
-  await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
+  await lockAccountRow(transaction, id);
   if ((await transaction.account.count({ where: { id, deletion: null } })) === 0) throw notFound("account");
 }

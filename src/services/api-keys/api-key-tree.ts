@@ -6,7 +6,7 @@
 import type { AccountPermission } from "../../context.js";
 import { accountSuspended, credentialRefused, notFound } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
-import type { DatabaseClient } from "../../store/database.js";
+import { type DatabaseClient, lockAccountRow } from "../../store/database.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
 
 /** The columns that decide the effective limits of a key. */
@@ -119,7 +119,7 @@ function present(row: KeyRow | undefined): KeyRow {
  * accounts before keys. Rejects with UNAUTHORIZED or ACCOUNT_SUSPENDED for an account that was deleted or suspended meanwhile.
  */
 export async function lockAccount(writer: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
-  await writer.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR NO KEY UPDATE`;
+  await lockAccountRow(writer, accountId);
   const [folded] = await writer.$queryRaw<{ isDeleted: boolean; isSuspended: boolean }[]>`
     SELECT credit_fold(ARRAY[${accountId}::uuid]), EXISTS (SELECT FROM account_deletion WHERE account_id = ${accountId}::uuid) AS "isDeleted",
       EXISTS (SELECT FROM account WHERE id = ${accountId}::uuid AND suspended_at IS NOT NULL) AS "isSuspended"`;

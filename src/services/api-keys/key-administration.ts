@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { conflict, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
@@ -45,7 +45,7 @@ export class KeyAdministration {
       if (found.account.handle === this.ownerHandle && found.accountId !== caller.accountId)
         throw conflict("A key of the owner's account is revoked by the owner: its key starts this gateway.");
       // As the ledger does: the account before its keys.
-      await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${found.accountId}::uuid FOR NO KEY UPDATE`;
+      await lockAccountRow(transaction, found.accountId);
       const revoked = await transaction.apiKey.updateManyAndReturn({
         where: { ...inTreeOf(apiKeyId), revokedAt: null },
         data: { revokedAt: this.clock.now() },

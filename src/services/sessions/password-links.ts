@@ -14,6 +14,7 @@ import { admitAnybody, requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
 import { PASSWORD_LINK_CHARS_MAX, PASSWORD_LINK_SECONDS } from "./limits.js";
 import type { Passwords } from "./passwords.js";
+import { announceEnded, deleteSessions } from "./sessions.js";
 import { newPasswordInput } from "./sign-in.js";
 
 export const createPasswordLinkInput = z.strictObject({ accountId: z.uuid() });
@@ -94,12 +95,11 @@ export class PasswordLinks {
       if (changed.count === 0) {
         await transaction.signInMethod.create({ data: { id: createId(), ...method, providerAccountId: accountId, password: hash } });
       }
-      const sessions = await transaction.session.findMany({ where: { accountId }, select: { id: true } });
-      await transaction.session.deleteMany({ where: { id: { in: sessions.map(({ id }) => id) } } });
+      const sessions = await deleteSessions(transaction, accountId);
       await recordAct(transaction, ctx, { act: "use_password_link", accountId, before: { sessions: sessions.length } });
       return { accountId, sessions };
     });
-    for (const { id: sessionId } of sessions) events.publish("session-changed", { accountId, sessionId });
+    announceEnded(events, accountId, sessions);
     ctx.log.info({ accountId }, "a password was set with a link");
   }
 

@@ -8,6 +8,7 @@ import { requireOperator } from "../access/permissions.js";
 import { recordAct } from "../audit/audit-log.js";
 import { storableText } from "../requests/input.js";
 import { OPERATOR_REASON_CHARS_MAX } from "./limits.js";
+import { announceEnded, deleteSessions } from "./sessions.js";
 
 export const endSessionsInput = z.strictObject({
   accountId: z.uuid(),
@@ -26,13 +27,12 @@ export class SessionAdministration {
     requireOperator(ctx);
     const ended = await this.database.prisma.$transaction(async (transaction) => {
       if ((await transaction.account.count({ where: { id: accountId, deletion: null } })) === 0) throw notFound("account");
-      const sessions = await transaction.session.findMany({ where: { accountId }, select: { id: true } });
-      await transaction.session.deleteMany({ where: { id: { in: sessions.map(({ id }) => id) } } });
+      const sessions = await deleteSessions(transaction, accountId);
       const facts = { before: { sessions: sessions.length }, after: { sessions: 0 } };
       await recordAct(transaction, ctx, { act: "end_sessions", accountId, ...facts, reason: reason || null });
       return sessions;
     });
-    for (const { id: sessionId } of ended) this.events.publish("session-changed", { accountId, sessionId });
+    announceEnded(this.events, accountId, ended);
     ctx.log.info({ accountId, sessions: ended.length }, "an operator ended the sessions of an account");
     return ended.length;
   }

@@ -4,7 +4,7 @@ import { notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import type { Database } from "../../store/database.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { SessionModel } from "../../store/generated/prisma/models.js";
@@ -113,7 +113,11 @@ export class Sessions {
       select: { ...select, ...IDENTITY },
     });
     await session.deleteMany({ where: { id: { in: ended.map(({ id }) => id) } } });
-    for (const { id: sessionId } of ended) this.events.publish("session-changed", { accountId, sessionId });
+    announceEnded(
+      this.events,
+      accountId,
+      ended.map(({ id }) => id),
+    );
     return ended;
   }
 
@@ -134,4 +138,17 @@ export class Sessions {
   private live({ accountId }: SessionCaller) {
     return { accountId, expiresAt: { gt: this.clock.now() } };
   }
+}
+
+/** Deletes all sessions of an account in a transaction. Returns their IDs, to be announced once it is committed. */
+export async function deleteSessions({ session }: Pick<DatabaseClient, "session">, accountId: string): Promise<string[]> {
+  const sessions = await session.findMany({ where: { accountId }, select: { id: true } });
+  const ids = sessions.map(({ id }) => id);
+  await session.deleteMany({ where: { id: { in: ids } } });
+  return ids;
+}
+
+/** Drops the sessions from the caches of all processes, and ends their connections. */
+export function announceEnded(events: Events, accountId: string, ids: readonly string[]): void {
+  for (const sessionId of ids) events.publish("session-changed", { accountId, sessionId });
 }
