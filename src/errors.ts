@@ -3,6 +3,8 @@
  * the client; `cause` is private and only logged.
  */
 
+import { summarize } from "./lib/error-summary.js";
+
 export const ERROR_CODES = [
   "BAD_REQUEST",
   "CONTENT_BLOCKED",
@@ -79,23 +81,6 @@ export class AppError extends Error {
     this.isCredentialRefused = options.isCredentialRefused ?? false;
     this.summary = options.summary ?? (code === "BAD_REQUEST" ? summarize(message, options.param) : message);
   }
-}
-
-/** Message parts that a client's own name of a field stands before. */
-const UNKNOWN_NAME = "is not known here";
-
-/** A problem without the client's words: those are quoted, or are names of fields below the first level, or of fields that do not exist. */
-function summarize(message: string, param: string | undefined): string {
-  if (message.includes(UNKNOWN_NAME)) return `A field or parameter ${UNKNOWN_NAME}.`;
-  const problem = param !== undefined && message.startsWith(`${param}: `) ? message.slice(param.length + 2) : message;
-  const field = param === undefined || problem === message ? "" : `${param.split(".", 1)[0]}: `;
-  return field + withoutQuotes(problem);
-}
-
-/** The text before the first quote, and before a second problem. */
-export function withoutQuotes(text: string): string {
-  const at = text.search(/["“‘`;]/);
-  return at === -1 ? text : `${text.slice(0, at).trimEnd()} …`;
 }
 
 export function invalidInput(message: string, param?: string): AppError {

@@ -3,8 +3,9 @@
  * BAD_REQUEST, and all others as INTERNAL_ERROR with a fixed message, logged once.
  */
 import { GraphQLError } from "graphql";
-import { type AppError, withoutQuotes } from "../errors.js";
+import type { AppError } from "../errors.js";
 import { codeOfRefusal, type ErrorScope, explain, headersOf, statusOf } from "../http/errors.js";
+import { withoutQuotes } from "../lib/error-summary.js";
 import { locationsOf } from "./documents/places.js";
 
 /** Suggestions that graphql-js appends to messages. They would reveal the schema to callers who may not read it. */

@@ -7,6 +7,7 @@
 import { distance } from "fastest-levenshtein";
 import * as z from "zod";
 import { least } from "./collections.js";
+import { UNKNOWN_NAME } from "./error-summary.js";
 
 /** Units of number schemas, for messages about bounds and for descriptions. */
 const units = z.registry<{ readonly unit: string }>();
@@ -164,7 +165,7 @@ function sayUnknown(keys: readonly string[], fields: readonly string[]): string 
     .slice(0, UNKNOWN_SAID_MAX)
     .map((key) => {
       const meant = closest(fields, key, CLOSEST);
-      return meant.length === 0 ? "is not known here" : `is not known here; the closest that are: ${meant.join(", ")}`;
+      return meant.length === 0 ? UNKNOWN_NAME : `${UNKNOWN_NAME}; the closest that are: ${meant.join(", ")}`;
     })
     .join(UNKNOWN_FIELDS_SEPARATOR);
 }

@@ -24,6 +24,7 @@ import type { ReadPassages, Safety, SafetyReport } from "../safety/safety.js";
 import { ChatPassages } from "./chat/passages.js";
 import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
+import { resolveRequested } from "./requested-model.js";
 
 export interface GenerationTask {
   readonly generationId: string;
@@ -160,8 +161,7 @@ export class Admission {
     const startedAt = performance.now();
     const { catalog } = this;
     const caller = requireCaller(ctx);
-    ctx.note?.requested(modelName);
-    const model = withRequestRates(catalog.resolve(caller, modelName ?? undefined, modality), fields);
+    const model = withRequestRates(resolveRequested(ctx, catalog, modelName, modality), fields);
     ctx.note?.began(generationId, model.id);
     const fallbacks = catalog.fallbacksOf(model);
     // Excludes fallbacks that the key may not use, and those of a vendor that must not get the request's fields.

@@ -10,7 +10,6 @@ import { toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
 import { append } from "../../../lib/collections.js";
 import { formatSseEvent } from "../../../lib/sse.js";
-import { requireCaller } from "../../access/permissions.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
@@ -18,6 +17,7 @@ import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
+import { resolveRequested } from "../requested-model.js";
 import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { chatCompletionInput } from "./plan.js";
@@ -91,8 +91,7 @@ export class Responses {
 
   private targetOf(ctx: RequestContext, input: ResponseInput): ResponseTarget {
     const { catalog } = this;
-    ctx.note?.requested(input.model);
-    const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "text");
+    const model = resolveRequested(ctx, catalog, input.model, "text");
     return {
       isNative: [model, ...catalog.fallbacksOf(model)].every((candidate) => speaksResponses(catalog, candidate)),
       isBilled: (type) => {

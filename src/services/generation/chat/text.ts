@@ -7,13 +7,13 @@ import { plainText } from "../../../formats/openai-chat/schema.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import { TEMPERATURE_MAX, TEMPERATURE_MIN } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
-import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { queryFlag, queryInteger, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN, toSafeText } from "../../safety/features.js";
 import type { CachedAnswer, CacheQuery, ContentCache } from "../content-cache/content-cache.js";
 import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import { type Receipt, toStreamReceipt } from "../receipt.js";
+import { resolveRequested } from "../requested-model.js";
 import { withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ChatCompletionInput, chatCompletionInput } from "./plan.js";
@@ -87,8 +87,7 @@ export class TextGeneration {
     const { model, "no-cache": noCache, stream: _, ...rest } = query;
     const stated = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, value ?? null]));
     const parameters = { system: null, temperature: null, ...stated, prompt };
-    ctx.note?.requested(model);
-    return { operation: "text", model: this.catalog.resolve(requireCaller(ctx), model, "text"), parameters, noCache };
+    return { operation: "text", model: resolveRequested(ctx, this.catalog, model, "text"), parameters, noCache };
   }
 
   fromQuery(prompt: string, query: TextQuery): ChatCompletionInput {

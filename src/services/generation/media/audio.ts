@@ -6,6 +6,7 @@ import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { parseInput } from "../../requests/input.js";
 import type { CacheableAnswer, CacheQuery, ContentCache, PreparedAnswer } from "../content-cache/content-cache.js";
+import { resolveRequested } from "../requested-model.js";
 import type { Music } from "./music.js";
 import { type AudioQuery, audioPath, chooseVoice, musicInput, type Speech, speechInput } from "./speech.js";
 
@@ -33,9 +34,8 @@ export class AudioGeneration {
     const { catalog } = this.deps;
     const caller = requireCaller(ctx);
     const { text } = parseInput(audioPath, { text: path });
-    ctx.note?.requested(query.model);
     const isMusic = query.model !== undefined && catalog.findFor(caller, query.model)?.modality === "music";
-    const model = catalog.resolve(caller, query.model, isMusic ? "music" : "speech", ["speech", "music"]);
+    const model = resolveRequested(ctx, catalog, query.model, isMusic ? "music" : "speech", ["speech", "music"]);
     return isMusic ? this.prepareMusic(model, text, query) : this.prepareSpeech(model, text, query);
   }
 

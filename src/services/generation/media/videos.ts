@@ -24,6 +24,7 @@ import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
 import { judged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
+import { resolveRequested } from "../requested-model.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageQuery } from "./images-input.js";
@@ -80,8 +81,7 @@ export class Videos {
   ask(ctx: RequestContext, request: VideoQueryRequest): PreparedAnswer {
     const { catalog, contentCache } = this.deps;
     const { input, ignored, noCache } = request;
-    ctx.note?.requested(input.model);
-    const model = catalog.resolve(requireCaller(ctx), input.model ?? undefined, "video");
+    const model = resolveRequested(ctx, catalog, input.model, "video");
     const query = { operation: "video", model, parameters: toParameters(input), noCache } as const;
     return contentCache.ask(ctx, query, "video/mp4", async (producing) => this.run(producing, this.prepare(producing, input, { ignored })));
   }
