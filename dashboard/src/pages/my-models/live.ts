@@ -3,28 +3,13 @@ import { useEffect, useRef } from "react";
 import { useSubscription } from "urql";
 import { onReconnect } from "../../client/connection.js";
 import { MyModelsChangedDocument, MyModelsHealthDocument } from "../../client/generated/graphql.js";
+import { useCombined } from "../../client/use-combined.js";
 
-const PAUSE_MS = 1_000;
-
-/** Combines the changes of PAUSE_MS into one refetch, which comes after the last of them. */
 export function useModelChanges(refetch: () => void): void {
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latest = useRef(refetch);
   latest.current = refetch;
-  const schedule = () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      latest.current();
-    }, PAUSE_MS);
-  };
+  const schedule = useCombined(refetch);
   useEffect(() => onReconnect(() => latest.current()), []);
-  useEffect(
-    () => () => {
-      clearTimeout(timer.current);
-      timer.current = undefined;
-    },
-    [],
-  );
   useSubscription({ query: MyModelsHealthDocument }, (_, event) => {
     schedule();
     return event;

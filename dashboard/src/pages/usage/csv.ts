@@ -1,6 +1,7 @@
 /** CSV export of filtered usage, newest rows first. Columns are those of the REST export, plus the model that answered. */
 import type { CombinedError } from "urql";
 import {
+  type FeedRecordFragment,
   type ReceiptRecordFragment,
   UsageExportDocument,
   type UsageExportQuery,
@@ -11,7 +12,8 @@ import { refetchQuery } from "../../client/graphql.js";
 /** Same limit as the REST export. */
 export const EXPORT_ROWS_MAX = 50_000;
 
-type Column = readonly [name: string, read: (row: ReceiptRecordFragment) => string | number | null];
+type Row = FeedRecordFragment & ReceiptRecordFragment;
+type Column = readonly [name: string, read: (row: Row) => string | number | null];
 
 const COLUMNS: readonly Column[] = [
   ["id", ({ restId }) => restId],

@@ -124,16 +124,16 @@ export default function Chat() {
     setAttachments([]);
     chat.send(text, attachments);
   };
+  const isEmpty = text.trim() === "" && attachments.length === 0;
   // The request reads the settings of the render before it.
   const [isLimited, setLimited] = useState(false);
   useEffect(() => {
     if (!isLimited) return;
     setLimited(false);
-    if ((text.trim() !== "" || attachments.length > 0) && !isRunning) send();
+    if (!isEmpty && !isRunning) send();
   });
   const costs = useMemo(() => turns.flatMap(({ answers }) => answers.flatMap((answer) => (answer?.cost ? [answer.cost] : []))), [turns]);
   const request = () => {
-    const isEmpty = text.trim() === "" && attachments.length === 0;
     const draft: Turn = { id: "draft", text: isEmpty ? "Hello" : text, attachments, results: null, answers: [null] };
     const last = turns.at(-1);
     const messages =
