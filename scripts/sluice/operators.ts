@@ -1,5 +1,5 @@
 /** Commands against an account: each is a mutation of the gateway, which writes the audit log. */
-import { toCsv } from "./csv.js";
+import { toCsvCell } from "../../src/lib/csv.js";
 import { type Gateway, GatewayError } from "./gateway.js";
 import { type Outcome, printable, toColumns } from "./present.js";
 
@@ -194,4 +194,9 @@ async function collect<Node>(limit: number, read: (first: number, after: string 
     after = pageInfo.endCursor;
   }
   return all;
+}
+
+function toCsv<Row>(columns: readonly (readonly [title: string, cell: (row: Row) => string | null])[], rows: readonly Row[]): string {
+  const lines = [columns.map(([title]) => title), ...rows.map((row) => columns.map(([, cell]) => toCsvCell(cell(row))))];
+  return lines.map((cells) => cells.join(",")).join("\r\n");
 }

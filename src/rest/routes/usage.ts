@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { Exchange } from "../../http/exchange.js";
 import { drained } from "../../lib/back-pressure.js";
+import { toCsvCell } from "../../lib/csv.js";
 import { toDisposition } from "../../lib/header-text.js";
 import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
@@ -231,18 +232,12 @@ function toCsvHeader<Row>(columns: Columns<Row>): string {
   return `${Object.keys(columns).join(",")}\r\n`;
 }
 
+/** Amounts are numbers. */
+const toCell = (cell: Cell): string => (typeof cell === "bigint" ? formatNanocredits(cell) : toCsvCell(cell));
+
 export function toCsvRows<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
   const cells = Object.values(columns);
-  return rows.map((row) => `${cells.map((cell) => toCsvCell(cell(row))).join(",")}\r\n`).join("");
-}
-
-/** RFC 4180. Text that a spreadsheet would run as a formula is prefixed with an apostrophe. */
-function toCsvCell(cell: Cell): string {
-  if (cell === null) return "";
-  if (typeof cell === "bigint") return formatNanocredits(cell);
-  if (typeof cell === "number") return String(cell);
-  const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return rows.map((row) => `${cells.map((cell) => toCell(cell(row))).join(",")}\r\n`).join("");
 }
 
 const APP_USAGE_DAILY_COLUMNS = {

@@ -1,0 +1,9 @@
+const FORMULA = /^[=+\-@\t\r]/;
+const NEEDS_QUOTES = /[",\r\n]/;
+
+/** A cell of RFC 4180. A text that a spreadsheet would run as a formula begins with an apostrophe. */
+export function toCsvCell(value: string | number | null): string {
+  if (value === null) return "";
+  const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value);
+  return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
