@@ -18,6 +18,7 @@ import { notFound } from "./errors.js";
 import { DirectRoutes } from "./fast/direct-routes.js";
 import type { StopListening } from "./fast/shared-port.js";
 import { AnsweredHosts, misdirected } from "./http/answered-hosts.js";
+import { statusOfText } from "./http/errors.js";
 import { listenWithBursts } from "./http/listening.js";
 import { createMessageClasses, endConnectionsWithAnswers, trackRequests } from "./http/server.js";
 import { answerWhileStarting } from "./http/starting.js";
@@ -87,7 +88,7 @@ async function serve(
   const media = mediaMountOf(config);
   const auth = authMountOf(config);
   const hosts = new AnsweredHosts(answeredHostnamesOf(config));
-  const settings = { ...config, sessionHost: auth.host, worker };
+  const settings = { ...config, sessionHost: auth.host, worker, statusOf: statusOfText };
   const metrics = new Metrics();
   const observers: RequestObserver[] = [metrics, new AccessLog(log, config.accessLog, config.accessLogAddress)];
   const onOver = (note: RequestNote, end: RequestEnd) => {
@@ -96,7 +97,7 @@ async function serve(
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, SCHEMA_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
-  observers.push(platform.failureRecorder.observer(faces.statusOfText));
+  observers.push(platform.failureRecorder);
   if (worker === null || worker.isPrimaryReporter) {
     log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
     log.info(metricsNotice(config.metrics));

@@ -42,7 +42,8 @@ const publicErrors = new WeakSet<GraphQLError>();
 export function toPublicError(error: unknown, scope: PublicErrorScope): GraphQLError {
   if (error instanceof GraphQLError && publicErrors.has(error)) return error;
   const mapped = map(error, scope);
-  scope.note?.refused(String(mapped.extensions.code), NAMES_ONLY.test(mapped.message) ? withoutQuotes(mapped.message) : REFUSED_VALUE);
+  const summary = NAMES_ONLY.test(mapped.message) ? withoutQuotes(mapped.message) : REFUSED_VALUE;
+  scope.note?.refused(String(mapped.extensions.code), summary, mapped.path?.[0]);
   publicErrors.add(mapped);
   return mapped;
 }

@@ -2,6 +2,7 @@ import { type GraphQLSchema, printSchema, specifiedDirectives } from "graphql";
 import { builder } from "./builder.js";
 import { INCREMENTAL_DIRECTIVES } from "./incremental-delivery.js";
 import { nameFieldsAsTheSchemaDoes } from "./input-names.js";
+import { noteGenerations } from "./plugins/use-request-note.js";
 import { refuseUnstorableArguments } from "./storable-arguments.js";
 import "./types/account-administration.js";
 import "./types/account-data.js";
@@ -46,6 +47,7 @@ export const schema: GraphQLSchema = builder.toSchema({
 // `storable-arguments` must run inside `input-names`, which converts the names in its errors.
 refuseUnstorableArguments(schema);
 nameFieldsAsTheSchemaDoes(schema);
+noteGenerations(schema);
 
 /** Prints the contract for schema/schema.graphql. */
 export function printSdl(): string {

@@ -138,10 +138,15 @@ const logged = new WeakSet<AppError>();
  * Converts anything thrown to the error for the client. Unexpected errors are logged here, once, and answered as INTERNAL_ERROR without
  * details. `what` names the failed work; `more` is added to the log line.
  */
-export function explain(error: unknown, scope: ErrorScope, what = "request", more: Readonly<Record<string, unknown>> = {}): AppError {
+export function explain(
+  error: unknown,
+  scope: ErrorScope,
+  what = "request",
+  more: Readonly<Record<string, unknown>> & { readonly path?: readonly (string | number)[] | undefined } = {},
+): AppError {
   const isOurs = error instanceof AppError && (error.code !== "INTERNAL_ERROR" || error.isExpected || logged.has(error));
   const reported = isOurs ? error : new AppError("INTERNAL_ERROR", INTERNAL_MESSAGE);
-  scope.note?.refused(reported.code, reported.summary);
+  scope.note?.refused(reported.code, reported.summary, more.path?.[0]);
   if (!isServerError(reported.code) || logged.has(reported) || scope.signal?.aborted === true) return reported;
   logged.add(reported);
   // Logs the route instead of the path, which can hold prompts and links.

@@ -23,6 +23,18 @@ export interface NotedCaller {
   readonly apiKeyName?: string;
 }
 
+/** One of several generations of a request. They run one after the other. */
+export interface NotedPart {
+  /** Its response key in the operation. */
+  readonly key: string;
+  readonly startedAt: number;
+  requestedModel: string | null;
+  model: string | null;
+  generationId: string | null;
+  code: string | null;
+  message: string | null;
+}
+
 export class RequestNote {
   /** Monotonic milliseconds. */
   readonly startedAt = performance.now();
@@ -49,6 +61,8 @@ export class RequestNote {
   model: string | null = null;
   /** The model as the client named it, where it was read. Client text. */
   requestedModel: string | null = null;
+  /** The generations of an operation with several fields, in their order; null: it has one. */
+  parts: NotedPart[] | null = null;
   generations = 0;
   costNanocredits = 0n;
   /** Charges of all generations that an agent made. */
@@ -59,12 +73,24 @@ export class RequestNote {
   /** Call before the model is looked up, so that a refused name is known. */
   requested(model: string | null | undefined): void {
     this.requestedModel ??= model ?? null;
+    const part = this.parts?.at(-1);
+    if (part) part.requestedModel ??= model ?? null;
+  }
+
+  /** A generation of an operation with several fields begins. Does nothing for other operations. */
+  beganPart(key: string): void {
+    const startedAt = performance.now();
+    this.parts?.push({ key, startedAt, requestedModel: null, model: null, generationId: null, code: null, message: null });
   }
 
   /** A generation is planned. A request may have several; an agent's own is the first. */
   began(generationId: string, model: string): void {
     this.generationId ??= generationId;
     this.model ??= model;
+    const part = this.parts?.at(-1);
+    if (!part) return;
+    part.generationId ??= generationId;
+    part.model ??= model;
   }
 
   /** A generation was charged, at a cost of 0 too. */
@@ -76,12 +102,31 @@ export class RequestNote {
     this.gatewayMs += gatewayMs;
   }
 
-  /** `summary`: the error's message, without texts of clients and upstreams. */
-  refused(code: string, summary: string): void {
+  /** `summary`: the error's message, without texts of clients and upstreams. `key`: the response key of the field that failed. */
+  refused(code: string, summary: string, key: unknown = null): void {
+    const part = key === null ? undefined : this.parts?.find((one) => one.key === key);
+    if (part && part.code === null) Object.assign(part, { code, message: summary });
     if (this.code !== null) return;
     this.code = code;
     this.message = summary;
   }
+}
+
+/** A generation that failed after its request was answered, as a job does. */
+export interface LateFailure {
+  readonly caller: NotedCaller;
+  /** The request that started it. */
+  readonly request: { readonly requestId: string; readonly route: string; readonly operation: string | null };
+  readonly generationId: string;
+  readonly model: string;
+  readonly code: string;
+  /** Without texts of clients and upstreams. */
+  readonly message: string;
+  readonly milliseconds: number;
+}
+
+export interface LateFailureObserver {
+  failedLate(failure: LateFailure): void;
 }
 
 const NOTE = Symbol("request note");

@@ -132,7 +132,7 @@ export function createServices(
     infrastructure;
   const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
-  const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings.requestLogDays, clock, log);
+  const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
   const boundedUsage = new BoundedUsage(log, metrics, clock);
   const healthReporter: HealthReporter = {
@@ -226,8 +226,12 @@ export function createServices(
   agentRuns.runBy({ promptAgent, codeAgent });
   const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock, leases);
   const jobRows = new JobRows(database, clock, processId);
-  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events });
-  const jobRecovery = new JobRecovery({ database, rows: jobRows, blobs, clock, processId, log, events, running: () => jobRunner.ids });
+  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events, failures: failureRecorder });
+  const jobRecovery = new JobRecovery({
+    ...{ database, rows: jobRows, blobs, clock, processId, log, events },
+    failures: failureRecorder,
+    running: () => jobRunner.ids,
+  });
   const jobs = new GenerationJobs({
     runner: jobRunner,
     rows: jobRows,

@@ -13,7 +13,13 @@ import { Client } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openSettlementSpool } from "../../src/store/settlement-spool.js";
 import { execute, ok, subscribeWebSocket } from "../graphql/client.js";
-import { GatewayStatusDocument, RefusedSettlementsDocument, UsageRecordedDocument } from "../operations/generated/graphql.js";
+import {
+  GatewayStatusDocument,
+  MyRequestLogDocument,
+  RefusedSettlementsDocument,
+  RequestLoggedDocument,
+  UsageRecordedDocument,
+} from "../operations/generated/graphql.js";
 import { OWNER_KEY, testModels } from "../support/app.js";
 import { SERVER_PROGRAM } from "../support/compile.js";
 import { createEmptyDir } from "../support/database.js";
@@ -36,6 +42,7 @@ interface LogLine {
   readonly pid: number;
   readonly msg: string;
   readonly generationId?: string;
+  readonly requestId?: string;
   readonly worker?: number;
   readonly workerPid?: number;
 }
@@ -229,6 +236,43 @@ describe.skipIf(!isPostgresInstalled)("a gateway of several workers", () => {
     live.leave();
     await asking;
     await Promise.all(callers.map((caller) => caller.close()));
+  });
+
+  it("reports the refused requests of each to subscribers of one of them, and lists them at any", async () => {
+    const { baseUrl, log } = gateway;
+    const target = { baseUrl, wsUrl: `${baseUrl.replace("http", "ws")}/graphql`, key: OWNER_KEY };
+    const live = subscribeWebSocket(target, RequestLoggedDocument);
+    const refuse = async (): Promise<string> => {
+      const client = new Client(baseUrl);
+      const { statusCode, headers, body } = await client.request({
+        ...chatRequest(false),
+        path: "/v1/chat/completions",
+        body: '{"messages":[]}',
+      });
+      await body.dump();
+      await client.close();
+      expect(statusCode).toBe(400);
+      return String(headers["x-request-id"]);
+    };
+    const sent: string[] = [];
+    let isOver = false;
+    const refusing = (async () => {
+      while (!isOver) sent.push(...(await Promise.all(Array.from({ length: WORKERS }, refuse))));
+    })();
+    const pidOf = (requestId: string) => log.find((line) => line.requestId === requestId)?.pid;
+
+    const told: string[] = [];
+    do told.push(ok(await live.next()).requestLogged.requestId ?? "");
+    while (new Set(told.map(pidOf).filter(Boolean)).size < WORKERS);
+
+    isOver = true;
+    live.leave();
+    await refusing;
+    expect(sent).toEqual(expect.arrayContaining(told));
+    for (const requestId of told) {
+      const { requestLog } = ok(await execute(target, MyRequestLogDocument, { filter: { requestId } })).me;
+      expect(requestLog?.edges.map(({ node }) => node.code)).toEqual(["BAD_REQUEST"]);
+    }
   });
 
   it("counts an address once for all of them", async () => {

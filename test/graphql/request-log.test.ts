@@ -18,6 +18,7 @@ import { refuseRealtime } from "../rest/realtime-client.js";
 import { createFailures, createStranger, createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createTestDataDir } from "../support/database.js";
+import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { errorReply, sse } from "../support/upstream-replies.js";
 import { codes, execute, executeText, ok, subscribeWebSocket, TRANSPORTS } from "./client.js";
@@ -144,7 +145,9 @@ describe("A refused or failed request", () => {
     const refused = await executeText(app, { query: CREATE_CHAT, variables: { input } });
     const invalid = await executeText(app, { query: CREATE_CHAT, variables: { input: { ...input, messages: "A secret prompt" } } });
     const misspelt = await executeText(app, { query: CREATE_CHAT.replace("generationId", "nothing"), variables: { input } });
-    const other = await executeText(app, { query: 'mutation { revokeApiKey(id: "none") { id } }' });
+    const other = await executeText(app, {
+      query: 'mutation { revokeApiKey(input: { id: "00000000-0000-4000-8000-000000000000" }) { apiKey { id } } }',
+    });
     const requestId = (answer: typeof refused) => answer.errors?.[0]?.extensions.requestId ?? "";
 
     expect(await logged(requestId(refused))).toMatchObject([
@@ -170,6 +173,96 @@ describe("A refused or failed request", () => {
       .poll(async () => (await list({ filter: { outcomes: ["FAILED"] } }, key)).nodes)
       .toMatchObject([{ status: 502, code: "UPSTREAM_ERROR", route: "/graphql", usageRecord: { status: "CANCELLED" } }]);
     expect((await list({}, key)).nodes).toHaveLength(1);
+  });
+
+  it("is logged by generation when a request has several", async () => {
+    const chat = (name: string, model: string) =>
+      `${name}: createChatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }`;
+    app.upstream.replyNext(errorReply(500));
+    const revoke = 'other: revokeApiKey(input: { id: "00000000-0000-4000-8000-000000000000" }) { apiKey { id } }';
+    const several = [
+      chat("broken", "acme/chat-b"),
+      chat("first", "acme/chat"),
+      revoke,
+      chat("refused", "acme/none"),
+      chat("last", "acme/chat"),
+    ];
+    const answer = await executeText(app, { query: `mutation Several { ${several.join(" ")} }` });
+    const requestId = answer.errors?.[0]?.extensions.requestId ?? "";
+    const data = answer.data as Record<string, { receipt: { generationId: string } } | null> | null;
+
+    expect(answer.errors).toHaveLength(3);
+    await expect.poll(async () => (await list({ filter: { requestId } })).nodes.length, { timeout: 20_000 }).toBe(2);
+    const entries = (await list({ filter: { requestId } })).nodes;
+    const failure = { requestId, operation: "Several", cost: "0", usageRecord: null };
+    expect(entries.toSorted((a, b) => a.status - b.status)).toMatchObject([
+      { ...failure, status: 400, code: "BAD_REQUEST", modelId: "acme/none", generationId: null },
+      { ...failure, status: 502, code: "UPSTREAM_ERROR", modelId: "acme/chat-b", generationId: expect.any(String) },
+    ]);
+    for (const name of ["first", "last"]) {
+      const generationId = data?.[name]?.receipt.generationId ?? "";
+      expect((await list({ filter: { requestId: generationId } })).nodes).toMatchObject([{ status: 200, code: null, generationId }]);
+    }
+  });
+
+  it("is logged when another field of its request fails, as that alone", async () => {
+    const chat =
+      'createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
+    const answer = await executeText(app, {
+      query: `mutation { revokeApiKey(input: { id: "00000000-0000-4000-8000-000000000000" }) { apiKey { id } } ${chat} }`,
+    });
+    const data = answer.data as { createChatCompletion: { receipt: { generationId: string } } | null } | null;
+    const generationId = data?.createChatCompletion?.receipt.generationId ?? "";
+    const last = await client.post("/v1/chat/completions", {});
+
+    await logged(idOf(last));
+    expect((await list({ filter: { requestId: generationId } })).nodes).toMatchObject([{ status: 200, code: null }]);
+    expect((await list({ filter: { requestId: answer.errors?.[0]?.extensions.requestId ?? "" } })).nodes).toEqual([]);
+  });
+
+  it.each([
+    [
+      "a video, which its upstream accepts and fails",
+      "/v1/videos",
+      { model: "acme/video", prompt: "A secret prompt", seconds: "4" },
+      { route: "/v1/videos", modelId: "acme/video", status: 502, code: "UPSTREAM_ERROR" },
+    ],
+  ])("is logged when it is a job that was accepted: %s", async (_what, path, body, expected) => {
+    const videos = createFakeVideos({ clip: await readClip(1), error: { code: "moderation_blocked", message: "A secret prompt" } });
+    app.upstream.replyAlways(videos.reply);
+    const { key, id: apiKeyId } = await createKey(app, { name: "films" });
+    const accepted = await client.post(path, body, { key });
+    const generationId = accepted.json<{ id: string }>().id;
+
+    expect(accepted.status).toBe(200);
+    expect(await logged(idOf(accepted))).toMatchObject([
+      { ...expected, generationId, apiKeyId, apiKeyName: "films", cost: "0", usageRecord: null },
+    ]);
+    expect((await list({ filter: { requestId: generationId } })).nodes).toHaveLength(1);
+    expect(JSON.stringify(await app.database.prisma.failedRequest.findMany())).not.toContain("secret");
+  });
+
+  it("is logged when it is a job that was started over GraphQL", async () => {
+    app.upstream.replyAlways(errorReply(500));
+    const start = "mutation Start($input: StartImageInput!) { startImage(input: $input) { job { restId } } }";
+    const accepted = await executeText(app, { query: start, variables: { input: { model: "acme/image", prompt: "A secret prompt" } } });
+    const generationId = (accepted.data as { startImage: { job: { restId: string } } } | null)?.startImage.job.restId ?? "";
+
+    await expect
+      .poll(async () => (await list({ filter: { requestId: generationId } })).nodes, { timeout: 20_000 })
+      .toMatchObject([{ status: 502, code: "UPSTREAM_ERROR", route: "/graphql", operation: "Start", modelId: "acme/image", generationId }]);
+  });
+
+  it("is not logged when it is a job that its caller cancels", async () => {
+    const videos = createFakeVideos({ clip: await readClip(1), gate: new Promise(() => undefined) });
+    app.upstream.replyAlways(videos.reply);
+    const accepted = await client.post("/v1/videos", { model: "acme/video", prompt: "Hi", seconds: "4" });
+    const generationId = accepted.json<{ id: string }>().id;
+    expect((await client.request("DELETE", `/v1/videos/${generationId}`, {})).status).toBe(200);
+    const last = await client.post("/v1/chat/completions", {});
+
+    await logged(idOf(last));
+    expect((await list({ filter: { requestId: generationId } })).nodes.filter(({ code }) => code !== null)).toEqual([]);
   });
 
   it("is logged for the tools of /mcp that generate", async () => {

@@ -58,6 +58,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly dataDir: string;
   /** Null: this process is the whole gateway on this machine. */
   readonly worker: WorkerLink | null;
+  /** The HTTP status of an error code. */
+  readonly statusOf: (code: string) => number;
   /** Null: the embedded database. */
   readonly databaseUrl: string | null;
   /** Address past the pooler of `databaseUrl`. Null: no pooler, or no need for a session. */

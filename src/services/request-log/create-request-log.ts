@@ -14,10 +14,16 @@ interface Infrastructure {
   readonly metrics: Pick<Metrics, "instruments">;
 }
 
-/** `days`: how long failures are kept. 0: they are not recorded. */
-export function createRequestLog({ database, events, metrics }: Infrastructure, days: number, clock: Clock, log: Logger) {
+interface Settings {
+  /** How long failures are kept, in days. 0: they are not recorded. */
+  readonly requestLogDays: number;
+  readonly statusOf: (code: string) => number;
+}
+
+export function createRequestLog({ database, events, metrics }: Infrastructure, settings: Settings, clock: Clock, log: Logger) {
+  const { requestLogDays: days, statusOf } = settings;
   const retention = new FailureRetention(database, clock, days);
-  const failureRecorder = new FailureRecorder({ database, events, retention, clock, log, isOn: days > 0 });
+  const failureRecorder = new FailureRecorder({ database, events, retention, clock, log, statusOf, isOn: days > 0 });
   metrics.instruments.push(failureRecorder.counter);
   const requestLog = new RequestLog(database, clock);
   return { failureRecorder, failures: retention, logs: { requestLog, liveRequests: new LiveRequests(events, requestLog) } };

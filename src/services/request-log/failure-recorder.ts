@@ -11,7 +11,7 @@ import { groupBy } from "../../lib/collections.js";
 import { createId } from "../../lib/ids.js";
 import { quoteStart } from "../../lib/quote-start.js";
 import { Repeated } from "../../lib/repeated.js";
-import type { RequestEnd, RequestNote, RequestObserver } from "../../lib/request-note.js";
+import type { LateFailure, LateFailureObserver, NotedCaller, RequestEnd, RequestNote, RequestObserver } from "../../lib/request-note.js";
 import { toStorable } from "../../lib/storable-text.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
@@ -30,6 +30,22 @@ import {
 } from "./limits.js";
 
 type Row = Omit<FailedRequestModel, "leftOut"> & { leftOut: number };
+
+/** A request's part of its rows. */
+interface FailedRequest {
+  readonly caller: NotedCaller;
+  readonly requestId: string;
+  readonly route: string;
+  readonly operation: string | null;
+}
+
+/** A generation's part of its row: of the whole request, or of one of several. */
+interface FailedGeneration {
+  readonly generationId: string | null;
+  readonly model: string | null;
+  readonly requestedModel: string | null;
+  readonly message: string | null;
+}
 
 /** Failures of one account with one code. */
 interface Sample {
@@ -52,11 +68,13 @@ export interface FailureRecorderParts {
   readonly retention: Pick<FailureRetention, "written" | "sweep">;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The HTTP status of an error code. */
+  readonly statusOf: (code: string) => number;
   /** False: nothing is recorded. */
   readonly isOn: boolean;
 }
 
-export class FailureRecorder {
+export class FailureRecorder implements RequestObserver, LateFailureObserver {
   readonly counter = new Counter({
     name: "sluice_request_log_failures_total",
     help: "Refused and failed requests for generations: written to the request log, left_out and counted in another row, or dropped because the database did not take them.",
@@ -89,40 +107,72 @@ export class FailureRecorder {
     await this.writes.now();
   }
 
-  /** `statusOf`: the status of an error code. */
-  observer(statusOf: (code: string) => number): RequestObserver {
-    return { requestOver: (note, end) => this.requestOver(note, end, statusOf) };
+  requestOver(note: RequestNote, end: RequestEnd): void {
+    const { code, caller, parts, operation } = note;
+    if (code === null || caller === null || !note.isGeneration || !this.parts.isOn) return;
+    const now = performance.now();
+    if (parts === null || parts.length === 0) {
+      const sample = this.take(caller, code);
+      if (sample === null) return;
+      const request = { caller, requestId: note.requestId ?? "", route: note.route ?? "", operation };
+      const status = end.status >= ERROR_STATUS_MIN ? end.status : this.parts.statusOf(code);
+      this.record(sample, request, note, code, status, now - note.startedAt);
+      return;
+    }
+    for (const [index, part] of parts.entries()) {
+      const sample = part.code === null ? null : this.take(caller, part.code);
+      if (part.code === null || sample === null) continue;
+      const request = { caller, requestId: note.requestId ?? "", route: note.route ?? "", operation };
+      this.record(sample, request, part, part.code, this.parts.statusOf(part.code), (parts[index + 1]?.startedAt ?? now) - part.startedAt);
+    }
   }
 
-  private requestOver(note: RequestNote, end: RequestEnd, statusOf: (code: string) => number): void {
-    const { code, caller } = note;
-    if (code === null || caller === null || !note.isGeneration || !this.parts.isOn) return;
-    const sample = this.sampleOf(caller.accountId, code);
+  failedLate({ caller, request, code, model, generationId, message, milliseconds }: LateFailure): void {
+    const sample = this.parts.isOn ? this.take(caller, code) : null;
+    if (sample === null) return;
+    const generation = { generationId, model, requestedModel: model, message };
+    this.record(sample, { caller, ...request }, generation, code, this.parts.statusOf(code), milliseconds);
+  }
+
+  /** The sample into which a failure is kept; null when it is left out or dropped, which is counted. */
+  private take({ accountId }: NotedCaller, code: string): Sample | null {
+    const sample = this.sampleOf(accountId, code);
     if (sample === null) {
       this.counts.dropped.value += 1;
-      return;
+      return null;
     }
     if (sample.tokens === 0 || this.waiting.length >= FAILURES_WAITING_MAX) {
       sample.leftOut += 1;
       this.counts.leftOut.value += 1;
-      return;
+      return null;
     }
     sample.tokens -= 1;
+    return sample;
+  }
+
+  private record(
+    sample: Sample,
+    { caller, requestId, route, operation }: FailedRequest,
+    generation: FailedGeneration,
+    code: string,
+    status: number,
+    milliseconds: number,
+  ): void {
     sample.last = {
       id: createId(),
       accountId: caller.accountId,
       apiKeyId: caller.apiKeyId ?? null,
       apiKeyName: caller.apiKeyName ?? null,
-      requestId: note.requestId ?? "",
-      generationId: note.generationId,
+      requestId,
+      generationId: generation.generationId,
       timestamp: this.parts.clock.now(),
-      route: note.route ?? "",
-      operation: note.operation,
-      status: end.status >= ERROR_STATUS_MIN ? end.status : statusOf(code),
+      route,
+      operation,
+      status,
       code,
-      message: toStorable(quoteStart(note.message ?? "", FAILURE_MESSAGE_CHARS_MAX)),
-      model: modelOf(note),
-      milliseconds: Math.round(performance.now() - note.startedAt),
+      message: toStorable(quoteStart(generation.message ?? "", FAILURE_MESSAGE_CHARS_MAX)),
+      model: modelOf(generation),
+      milliseconds: Math.round(milliseconds),
       leftOut: 0,
     };
     this.waiting.push(sample.last);
@@ -215,7 +265,7 @@ export class FailureRecorder {
   }
 }
 
-function modelOf({ model, requestedModel }: RequestNote): string | null {
+function modelOf({ model, requestedModel }: FailedGeneration): string | null {
   if (model !== null || requestedModel === null) return model;
   return toStorable(quoteStart(requestedModel, FAILURE_MODEL_CHARS_MAX));
 }

@@ -33,12 +33,11 @@ function createRecorder({ isOn = true, perAccountMax, database = test.database }
   const clock = createMovableClock();
   const retention = new FailureRetention(test.database, clock, 30, perAccountMax);
   const events = createMemoryEvents(silentLog);
-  const recorder = new FailureRecorder({ database, events, retention, clock, log: silentLog, isOn });
-  const observer = recorder.observer(() => 402);
+  const recorder = new FailureRecorder({ database, events, retention, clock, log: silentLog, statusOf: () => 402, isOn });
   const fail = (accountId: string, code = "RATE_LIMITED", more: Partial<RequestNote> = {}) => {
     const note = Object.assign(new RequestNote(), { caller: { accountId }, isGeneration: true, requestId: randomUUID(), ...more });
     note.refused(code, "Too many requests.");
-    observer.requestOver(note, { method: "POST", status: 429, isLeft: false });
+    recorder.requestOver(note, { method: "POST", status: 429, isLeft: false });
   };
   const counted = async () => Object.fromEntries((await recorder.counter.get()).values.map(({ labels, value }) => [labels.outcome, value]));
   return { recorder, retention, events, clock, fail, counted };

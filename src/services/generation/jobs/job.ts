@@ -1,5 +1,6 @@
 import type { AppError, ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
+import type { LateFailure } from "../../../lib/request-note.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
 import { fromStoredReceipt, type Receipt } from "../receipt.js";
 
@@ -45,6 +46,8 @@ export interface StoredRequest {
   readonly input: object;
   /** The generation of the agent that started it; absent: the caller did. */
   readonly parentRequestId?: string | undefined;
+  /** The request that started it, for the request log. */
+  readonly startedBy?: LateFailure["request"];
   readonly failure?: Pick<JobError, "details">;
   /** Written when the answer is in the blob store and about to be charged: from then on the charge decides the job's state. */
   readonly made?: { readonly contentType: string; readonly storeId: string };

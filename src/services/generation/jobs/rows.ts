@@ -5,6 +5,7 @@
 import type { Clock } from "../../../lib/clock.js";
 import { isUuid } from "../../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type PageRequest } from "../../../lib/pagination.js";
+import type { LateFailure } from "../../../lib/request-note.js";
 import { toStorable } from "../../../lib/storable-text.js";
 import { JOB_RESULT_HOURS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
@@ -25,6 +26,7 @@ export type OwnedJob = Pick<GenerationJobModel, keyof typeof JOB_OWNER>;
 
 interface NewJob extends Pick<GenerationJob, "id" | "accountId" | "apiKeyId" | "modality" | "model" | "input"> {
   readonly parentRequestId: string | undefined;
+  readonly startedBy: LateFailure["request"];
 }
 
 export class JobRows {
@@ -35,9 +37,9 @@ export class JobRows {
   ) {}
 
   /** False when the account has its maximum of running jobs. The lock makes counting and adding atomic. */
-  async add({ id, accountId, apiKeyId, modality, model, input, parentRequestId }: NewJob): Promise<boolean> {
+  async add({ id, accountId, apiKeyId, modality, model, input, parentRequestId, startedBy }: NewJob): Promise<boolean> {
     const { prisma } = this.database;
-    const request = JSON.stringify({ input, parentRequestId } satisfies StoredRequest, storable);
+    const request = JSON.stringify({ input, parentRequestId, startedBy } satisfies StoredRequest, storable);
     const now = this.clock.now();
     const [, added] = await prisma.$transaction([
       prisma.$queryRaw`SELECT pg_advisory_xact_lock(${COUNT_LOCK_CLASS}::int, hashtext(${accountId}))::text`,

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
 import type { Clock } from "../../../lib/clock.js";
+import type { LateFailure, LateFailureObserver } from "../../../lib/request-note.js";
 import { toStorable } from "../../../lib/storable-text.js";
 import {
   HEARTBEAT_DEAD_MS,
@@ -33,6 +34,7 @@ interface JobRunnerDependencies {
   readonly rows: JobRows;
   readonly blobs: BlobStore;
   readonly events: Events;
+  readonly failures: LateFailureObserver;
 }
 
 /** Makes the job's generation, with the job's own context. */
@@ -134,7 +136,7 @@ export class JobRunner {
       const { answer, receipt } = await generations.run(ctx, plan, {
         ...work,
         onHeld: async (cancellation) => {
-          await this.add(plan, input);
+          await this.add(ctx, plan, input);
           isStarted = true;
           onStarted(cancellation);
         },
@@ -156,12 +158,14 @@ export class JobRunner {
     }
   }
 
-  private async add({ generationId: id, caller, model }: GenerationPlan, input: object): Promise<void> {
+  private async add(ctx: RequestContext, { generationId: id, caller, model }: GenerationPlan, input: object): Promise<void> {
     const { accountId } = caller;
     const apiKeyId = caller.kind === "key" ? caller.apiKeyId : null;
     const parentRequestId = caller.run?.parentRequestId;
     if (model.modality === "moderation") throw new Error("Moderations are no jobs.");
-    if (await this.deps.rows.add({ id, accountId, apiKeyId, modality: model.modality, model: model.id, input, parentRequestId })) return;
+    const { modality } = model;
+    const job = { id, accountId, apiKeyId, modality, model: model.id, input, parentRequestId, startedBy: requestOf(ctx) };
+    if (await this.deps.rows.add(job)) return;
     throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
   }
 
@@ -175,14 +179,21 @@ export class JobRunner {
     this.cancel(id);
   }
 
-  private async fail(ctx: RequestContext, { generationId: id, caller }: GenerationPlan, error: unknown): Promise<void> {
+  private async fail(ctx: RequestContext, { generationId: id, caller, model, startedAt }: GenerationPlan, error: unknown): Promise<void> {
     const reported = toJobError(error);
     if (reported.code === "INTERNAL_ERROR" && !ctx.signal.aborted)
       ctx.log.error({ err: error, generationId: id }, "a generation job failed");
     // A cancelled job stays cancelled.
     const hasFailed = await this.insist(() => this.deps.rows.fail(id, reported));
     await this.deps.blobs.delete(blobKeyOf(id)).catch(ignore);
-    if (hasFailed) this.publish(caller.accountId, id, "failed");
+    if (!hasFailed) return;
+    this.publish(caller.accountId, id, "failed");
+    const message = error instanceof AppError ? error.summary : reported.message;
+    const milliseconds = performance.now() - startedAt;
+    this.deps.failures.failedLate({
+      ...{ caller, request: requestOf(ctx), generationId: id, model: model.id },
+      ...{ code: reported.code, message, milliseconds },
+    });
   }
 
   private async noteProgress(accountId: string, id: string, percent: number): Promise<void> {
@@ -218,6 +229,10 @@ export class JobRunner {
   private publish(accountId: string, generationId: string, status: JobStatus): void {
     this.deps.events.publish("generation-changed", { accountId, generationId, status });
   }
+}
+
+function requestOf({ requestId, note }: RequestContext): LateFailure["request"] {
+  return { requestId, route: note?.route ?? "", operation: note?.operation ?? null };
 }
 
 /** The caller's error in storable form; the rest is logged. */
@@ -265,6 +280,10 @@ const JOBS_A_SWEEP_MAX = 200;
 interface AbandonedJob {
   readonly id: string;
   readonly account_id: string;
+  readonly api_key_id: string | null;
+  readonly api_key_name: string | null;
+  readonly model: string;
+  readonly created_at: Date;
   readonly request: StoredRequest;
 }
 
@@ -277,6 +296,7 @@ interface JobRecoveryDependencies {
   readonly log: Logger;
   readonly running: () => readonly string[];
   readonly events: Events;
+  readonly failures: LateFailureObserver;
 }
 
 export class JobRecovery {
@@ -287,7 +307,8 @@ export class JobRecovery {
     await this.removeExpired();
   }
 
-  private async conclude({ id, account_id: accountId, request }: AbandonedJob): Promise<void> {
+  private async conclude(job: AbandonedJob): Promise<void> {
+    const { id, account_id: accountId, request } = job;
     const { database, rows, blobs, log, events } = this.deps;
     const record = await database.prisma.usageRecord.findUnique({ where: { id } });
     if (record && request.made) {
@@ -296,19 +317,35 @@ export class JobRecovery {
       // While its hold exists it may still be charged: the hold is recovered first.
       const isHeld = (await database.prisma.hold.count({ where: { id } })) > 0;
       if (isHeld) return;
-      const message = "The gateway's process ended while it worked on this. Nothing was charged.";
-      if (await rows.fail(id, { code: "SERVICE_UNAVAILABLE", message })) await blobs.delete(blobKeyOf(id));
+      const error = {
+        code: "SERVICE_UNAVAILABLE",
+        message: "The gateway's process ended while it worked on this. Nothing was charged.",
+      } as const;
+      if (await rows.fail(id, error)) {
+        await blobs.delete(blobKeyOf(id));
+        this.deps.failures.failedLate(this.failureOf(job, error));
+      }
     }
     log.warn({ generationId: id, isCharged: record !== null }, "concluded a generation job that nobody worked on any more");
     events.publish("generation-changed", { accountId, generationId: id, status: record ? "succeeded" : "failed" });
+  }
+
+  private failureOf(job: AbandonedJob, { code, message }: JobError): LateFailure {
+    const { id: generationId, account_id: accountId, api_key_id: apiKeyId, api_key_name: apiKeyName, model, request } = job;
+    return {
+      caller: { accountId, ...(apiKeyId !== null && { apiKeyId }), ...(apiKeyName !== null && { apiKeyName }) },
+      request: request.startedBy ?? { requestId: "", route: "", operation: null },
+      ...{ generationId, model, code, message },
+      milliseconds: this.deps.clock.now().getTime() - job.created_at.getTime(),
+    };
   }
 
   private async findAbandoned(): Promise<AbandonedJob[]> {
     const { database, processId, running } = this.deps;
     const deadAfterSeconds = HEARTBEAT_DEAD_MS / 1000;
     const jobs = await database.prisma.$queryRaw<AbandonedJob[]>`
-      SELECT j.id, j.account_id, j.request, j.process_id = ${processId}::uuid AS is_own
-      FROM generation_job j LEFT JOIN gateway_process p ON p.id = j.process_id
+      SELECT j.id, j.account_id, j.api_key_id, k.name AS api_key_name, j.model, j.created_at, j.request, j.process_id = ${processId}::uuid AS is_own
+      FROM generation_job j LEFT JOIN gateway_process p ON p.id = j.process_id LEFT JOIN api_key k ON k.id = j.api_key_id
       WHERE j.status = 'running'
         AND (p.id IS NULL OR p.heartbeat_at < now() - make_interval(secs => ${deadAfterSeconds}) OR j.process_id = ${processId}::uuid)
       ORDER BY j.id LIMIT ${JOBS_A_SWEEP_MAX}`;

@@ -12,6 +12,7 @@ import type { RequestContext } from "../../../../src/context.js";
 import { type AppError, serviceUnavailable } from "../../../../src/errors.js";
 import { systemClock } from "../../../../src/lib/clock.js";
 import { createId } from "../../../../src/lib/ids.js";
+import type { LateFailure } from "../../../../src/lib/request-note.js";
 import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../../src/limits.js";
 import { type GenerationJob, progressOf } from "../../../../src/services/generation/jobs/job.js";
 import { JobRows } from "../../../../src/services/generation/jobs/rows.js";
@@ -140,12 +141,24 @@ function blobsOf({ infrastructure }: TestApp): BlobStore {
   return infrastructure.blobs;
 }
 
+const failures: LateFailure[] = [];
+
 /** As another process does that works on none of these jobs. */
 async function sweepElsewhere(): Promise<void> {
   const { database, blobs, events } = app.infrastructure;
   const processId = randomUUID();
   const rows = new JobRows(database, systemClock, processId);
-  await new JobRecovery({ database, rows, blobs, events, processId, clock: systemClock, log: silentLog, running: () => [] }).sweep();
+  await new JobRecovery({
+    database,
+    rows,
+    blobs,
+    events,
+    processId,
+    clock: systemClock,
+    log: silentLog,
+    running: () => [],
+    failures: { failedLate: (failure) => void failures.push(failure) },
+  }).sweep();
 }
 
 /** As if its process had been killed before it wrote down how the job ended. */
@@ -180,9 +193,13 @@ describe.each(KINDS)("the recovery of %s", (_what, { costNanocredits, start, ans
     const blobs = blobsOf(app);
     await blobs.put(`generations/${lost}`, clip);
 
-    await app.services.jobs.sweep();
+    failures.length = 0;
+    await sweepElsewhere();
 
     const job = await app.services.jobs.get(await contextOf(app, payer.key), lost);
+    expect(failures).toMatchObject([
+      { generationId: lost, code: "SERVICE_UNAVAILABLE", model: job.model, caller: { apiKeyId: job.apiKeyId } },
+    ]);
     expect(job).toMatchObject({ status: "failed", error: { code: "SERVICE_UNAVAILABLE" }, result: null, receipt: null });
     expect(await blobs.head(`generations/${lost}`)).toBeNull();
   });
