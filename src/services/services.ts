@@ -226,21 +226,10 @@ export function createServices(
   agentRuns.runBy({ promptAgent, codeAgent });
   const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock, leases);
   const jobRows = new JobRows(database, clock, processId);
-  const jobRunner = new JobRunner({ generations, rows: jobRows, blobs, events, failures: failureRecorder });
-  const jobRecovery = new JobRecovery({
-    ...{ database, rows: jobRows, blobs, clock, processId, log, events },
-    failures: failureRecorder,
-    running: () => jobRunner.ids,
-  });
-  const jobs = new GenerationJobs({
-    runner: jobRunner,
-    rows: jobRows,
-    recovery: jobRecovery,
-    blobs,
-    events,
-    log,
-    baseUrl: () => addresses().baseUrl,
-  });
+  const jobParts = { database, rows: jobRows, blobs, events, clock, processId, log, failures: failureRecorder };
+  const jobRunner = new JobRunner({ ...jobParts, generations });
+  const jobRecovery = new JobRecovery({ ...jobParts, running: () => jobRunner.ids });
+  const jobs = new GenerationJobs({ ...jobParts, runner: jobRunner, recovery: jobRecovery, baseUrl: () => addresses().baseUrl });
   const repositories = new Repositories(outbound);
   const references = new ImageReferences(outbound, media);
   const inspector = new MediaInspector();

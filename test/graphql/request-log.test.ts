@@ -7,10 +7,13 @@ import {
   AccountRequestLogDocument,
   AllRequestsDocument,
   AnyLoggedRequestDocument,
+  ChatBesideAnotherDocument,
   MyLoggedRequestDocument,
   MyRequestLogDocument,
   type MyRequestLogQueryVariables,
   RequestLoggedDocument,
+  SeveralFieldsDocument,
+  StartImageDocument,
   StreamChatDocument,
 } from "../operations/generated/graphql.js";
 import { type Answer, type Client, createClient, createKey } from "../rest/client.js";
@@ -176,43 +179,30 @@ describe("A refused or failed request", () => {
   });
 
   it("is logged by generation when a request has several", async () => {
-    const chat = (name: string, model: string) =>
-      `${name}: createChatCompletion(input: { model: "${model}", messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }`;
     app.upstream.replyNext(errorReply(500));
-    const revoke = 'other: revokeApiKey(input: { id: "00000000-0000-4000-8000-000000000000" }) { apiKey { id } }';
-    const several = [
-      chat("broken", "acme/chat-b"),
-      chat("first", "acme/chat"),
-      revoke,
-      chat("refused", "acme/none"),
-      chat("last", "acme/chat"),
-    ];
-    const answer = await executeText(app, { query: `mutation Several { ${several.join(" ")} }` });
+    const chat = (model: string) => ({ model, messages: [{ role: "USER" as const, content: "Hi" }] });
+    const models = { broken: chat("acme/chat-b"), good: chat("acme/chat"), refused: chat("acme/none") };
+    const answer = await execute(app, SeveralFieldsDocument, { ...models, keyId: randomUUID() });
     const requestId = answer.errors?.[0]?.extensions.requestId ?? "";
-    const data = answer.data as Record<string, { receipt: { generationId: string } } | null> | null;
 
     expect(answer.errors).toHaveLength(3);
     await expect.poll(async () => (await list({ filter: { requestId } })).nodes.length, { timeout: 20_000 }).toBe(2);
     const entries = (await list({ filter: { requestId } })).nodes;
-    const failure = { requestId, operation: "Several", cost: "0", usageRecord: null };
+    const failure = { requestId, operation: "SeveralFields", cost: "0", usageRecord: null };
     expect(entries.toSorted((a, b) => a.status - b.status)).toMatchObject([
       { ...failure, status: 400, code: "BAD_REQUEST", modelId: "acme/none", generationId: null },
       { ...failure, status: 502, code: "UPSTREAM_ERROR", modelId: "acme/chat-b", generationId: expect.any(String) },
     ]);
-    for (const name of ["first", "last"]) {
-      const generationId = data?.[name]?.receipt.generationId ?? "";
+    for (const good of [answer.data?.first, answer.data?.last]) {
+      const generationId = good?.receipt.generationId ?? "";
       expect((await list({ filter: { requestId: generationId } })).nodes).toMatchObject([{ status: 200, code: null, generationId }]);
     }
   });
 
-  it("is logged when another field of its request fails, as that alone", async () => {
-    const chat =
-      'createChatCompletion(input: { model: "acme/chat", messages: [{ role: USER, content: "Hi" }] }) { receipt { generationId } }';
-    const answer = await executeText(app, {
-      query: `mutation { revokeApiKey(input: { id: "00000000-0000-4000-8000-000000000000" }) { apiKey { id } } ${chat} }`,
-    });
-    const data = answer.data as { createChatCompletion: { receipt: { generationId: string } } | null } | null;
-    const generationId = data?.createChatCompletion?.receipt.generationId ?? "";
+  it("is not logged for a generation when another field of its request fails", async () => {
+    const input = { model: "acme/chat", messages: [{ role: "USER" as const, content: "Hi" }] };
+    const answer = await execute(app, ChatBesideAnotherDocument, { input, keyId: randomUUID() });
+    const generationId = answer.data?.createChatCompletion?.receipt.generationId ?? "";
     const last = await client.post("/v1/chat/completions", {});
 
     await logged(idOf(last));
@@ -228,7 +218,7 @@ describe("A refused or failed request", () => {
       { route: "/v1/videos", modelId: "acme/video", status: 502, code: "UPSTREAM_ERROR" },
     ],
   ])("is logged when it is a job that was accepted: %s", async (_what, path, body, expected) => {
-    const videos = createFakeVideos({ clip: await readClip(1), error: { code: "moderation_blocked", message: "A secret prompt" } });
+    const videos = createFakeVideos({ clip: await readClip(1), error: { code: "server_error", message: "A secret prompt" } });
     app.upstream.replyAlways(videos.reply);
     const { key, id: apiKeyId } = await createKey(app, { name: "films" });
     const accepted = await client.post(path, body, { key });
@@ -244,13 +234,14 @@ describe("A refused or failed request", () => {
 
   it("is logged when it is a job that was started over GraphQL", async () => {
     app.upstream.replyAlways(errorReply(500));
-    const start = "mutation Start($input: StartImageInput!) { startImage(input: $input) { job { restId } } }";
-    const accepted = await executeText(app, { query: start, variables: { input: { model: "acme/image", prompt: "A secret prompt" } } });
-    const generationId = (accepted.data as { startImage: { job: { restId: string } } } | null)?.startImage.job.restId ?? "";
+    const accepted = await execute(app, StartImageDocument, { input: { model: "acme/image", prompt: "A secret prompt" } });
+    const generationId = ok(accepted).startImage.job.restId;
 
     await expect
       .poll(async () => (await list({ filter: { requestId: generationId } })).nodes, { timeout: 20_000 })
-      .toMatchObject([{ status: 502, code: "UPSTREAM_ERROR", route: "/graphql", operation: "Start", modelId: "acme/image", generationId }]);
+      .toMatchObject([
+        { status: 502, code: "UPSTREAM_ERROR", route: "/graphql", operation: "StartImage", modelId: "acme/image", generationId },
+      ]);
   });
 
   it("is not logged when it is a job that its caller cancels", async () => {
