@@ -15,7 +15,10 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
   { paths: ["/dashboard/keys", "/dashboard/keys/:id"], load: () => import("./pages/keys/page.js") },
   { paths: ["/dashboard/apps", "/dashboard/apps/:id"], load: () => import("./pages/apps/page.js") },
   {
-    paths: ["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
+    paths: [
+      ...["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
+      ...["/dashboard/operator/audit", "/dashboard/operator/audit/:id"],
+    ],
     load: () => import("./pages/operator/page.js"),
   },
   { paths: ["/dashboard/files", "/dashboard/files/:id"], load: () => import("./pages/files/page.js") },

@@ -13,7 +13,7 @@ const PATHS = [
   ["", "keys", "keys?new"],
   ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
   ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure", "operator", "operator/accounts", "operator/accounts?new"],
-  ["operator/logs", "operator/logs/:failure"],
+  ["operator/logs", "operator/logs/:failure", "operator/audit", "operator/audit/:audit"],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],
@@ -23,6 +23,7 @@ const PATHS = [
 ].flat();
 
 const FAILURE_ID = "00000000-0000-4000-8000-0000000fa11e";
+const AUDIT_ID = "00000000-0000-4000-8000-0000000a0d17";
 const ENDPOINT_ID = "00000000-0000-4000-8000-00000000e9d1";
 
 describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
@@ -37,6 +38,7 @@ describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
     await app.database.prisma.account.update({ where: { id: person.accountId }, data: { isOperator: true } });
     await addEndpoint(app, person);
     await addRequests(app, person);
+    await addActs(app, person);
     visit = await visitDashboard(browser, app, { person });
   });
   afterAll(async () => {
@@ -48,7 +50,9 @@ describe.skipIf(NO_BROWSER)("layout and accessibility", () => {
     "fits its window and passes axe in both schemes and widths: /dashboard/%s",
     async (path) => {
       const { page } = visit;
-      await visit.open(path.replace(":account", person.accountId).replace(":failure", FAILURE_ID));
+      await visit.open(
+        path.replace(":account", person.accountId).replace(":failure", FAILURE_ID).replace(":audit", toGlobalId("AuditEntry", AUDIT_ID)),
+      );
       await page.waitForLoadState("networkidle");
       for (const { scheme, width } of LOOKS) {
         await page.emulateMedia({ colorScheme: scheme });
@@ -115,6 +119,32 @@ async function addEndpoint({ database }: TestApp, { accountId }: Person): Promis
       ...{ id: randomUUID(), endpointId: ENDPOINT_ID, event: "usage.recorded", eventKey: String(index) },
       ...{ payload: {}, nextAttemptAt: new Date(), finishedAt: new Date(), ...state },
     })),
+  });
+}
+
+/** Adds acts of operators: with long texts, by the command line, and on a deleted account. */
+async function addActs({ database }: TestApp, { accountId }: Person): Promise<void> {
+  const common = { accountId, actorAccountId: accountId, address: "2001:db8:85a3::8a2e:370:7334", requestId: `req-${"a".repeat(100)}` };
+  await database.prisma.auditEntry.createMany({
+    data: [
+      {
+        ...common,
+        id: AUDIT_ID,
+        act: "revoke_api_key",
+        objectId: randomUUID(),
+        before: { isRevoked: false },
+        after: { isRevoked: true, apiKeyIds: [randomUUID(), randomUUID()] },
+        reason: `Found in a public repository. ${"A long reason. ".repeat(20)}`,
+      },
+      { ...common, id: randomUUID(), act: "set_tier", before: { tier: "free" }, after: { tier: null } },
+      {
+        id: randomUUID(),
+        act: "suspend_account",
+        accountId: randomUUID(),
+        after: { isSuspended: true },
+        reason: "\u05e9\u05dc\u05d5\u05dd",
+      },
+    ],
   });
 }
 

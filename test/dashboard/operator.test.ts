@@ -11,7 +11,7 @@ import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
 import { createEmptyDir } from "../support/database.js";
 import { settle } from "../support/ledger.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
-import { type Person, signUp } from "../support/sign-in.js";
+import { type Person, signedIn, signUp } from "../support/sign-in.js";
 import { createPostgresDatabase, type SuiteDatabase } from "../support/suite-server.js";
 import { errorReply } from "../support/upstream-replies.js";
 
@@ -19,6 +19,21 @@ async function signUpOperator(app: TestApp): Promise<Person> {
   const operator = await signUp(app, { name: "Olga Operator" });
   await app.database.prisma.account.update({ where: { id: operator.accountId }, data: { isOperator: true } });
   return operator;
+}
+
+async function createKey(app: TestApp, person: Person, name: string): Promise<{ readonly id: string; readonly key: string }> {
+  const headers = { "content-type": "application/json", ...signedIn(person) };
+  const response = await fetch(`${app.baseUrl}/account/keys`, { method: "POST", headers, body: JSON.stringify({ name }) });
+  return (await response.json()) as { readonly id: string; readonly key: string };
+}
+
+/** Status of a request with the key. */
+async function statusWith(app: TestApp, key: string | undefined): Promise<number> {
+  return (await fetch(`${app.baseUrl}/account/key`, { headers: { authorization: `Bearer ${key}` } })).status;
+}
+
+async function handleOf({ database }: TestApp, { accountId }: Person): Promise<string> {
+  return (await database.prisma.account.findUniqueOrThrow({ where: { id: accountId } })).handle;
 }
 
 /** Name of the greatest length with markup, right-to-left text and no place to break. */
@@ -78,8 +93,7 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await page.getByRole("button", { name: "Allow publishing" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Allow publishing" }).click();
     await page.getByRole("button", { name: "Disallow publishing" }).waitFor();
-    const grants = page.getByRole("region", { name: "Credit grants" });
-    await grants.getByText("from the test").waitFor();
+    await page.getByRole("region", { name: "Ledger" }).getByText("from the test").waitFor();
     await page.getByRole("button", { name: "Make operator" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Make operator" }).click();
     await page.getByRole("button", { name: "Remove operator" }).waitFor();
@@ -123,8 +137,94 @@ describe.skipIf(NO_BROWSER)("operator", () => {
 
     await page.getByRole("button", { name: "Create password link" }).click();
     await dialog.getByRole("button", { name: "Create link" }).click();
-    const link = await page.getByText(/\/set-password\?token=/).textContent();
+    const link = await dialog.getByText(/\/set-password\?token=/).textContent();
+    // A key press must not lose the link, which is shown once.
+    await page.keyboard.press("Escape");
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.getByText(/set-password/).count()).toBe(0);
     expect(await (await fetch(link ?? "")).text()).toContain(person.email);
+  });
+
+  it("revokes a leaked key of another account with a reason, and finds the act in the audit log", async () => {
+    const person = await signUp(app, { name: "Kim" });
+    const [leaked, other] = await Promise.all(["leaked", "other"].map((name) => createKey(app, person, name)));
+    const { page, open, browserErrors, context } = await visitDashboard(browser, app, { person: operator });
+    await open(`operator/accounts/${person.accountId}`);
+    const keys = page.getByRole("region", { name: "Keys of the account" });
+    await keys.getByText("other").waitFor();
+    await page.getByLabel("Search keys").fill(leaked?.id ?? "");
+    await keys.getByText("other").waitFor({ state: "detached" });
+
+    await keys.getByRole("button", { name: "Revoke leaked" }).click();
+    await page.getByRole("dialog").getByLabel("Reason").fill("Found in a public repository.");
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
+    await page.getByText("No keys match your search").waitFor();
+
+    expect(await statusWith(app, leaked?.key)).toBe(401);
+    expect(await statusWith(app, other?.key)).toBe(200);
+    const audit = page.getByRole("region", { name: "Audit log" });
+    await audit.getByText("Revoked key").waitFor();
+    await audit.getByRole("link", { name: "just now" }).click();
+    const entry = page.getByRole("dialog", { name: "Audit log entry" });
+    await entry.getByText("Found in a public repository.").waitFor();
+    expect(await entry.getByText(leaked?.id ?? "").count()).toBeGreaterThan(0);
+    expect(browserErrors).toEqual([]);
+    await context.close();
+  });
+
+  it("takes back at most the available credits, and says how many", async () => {
+    const person = await signUp(app, { name: "Rich", credits: 3 });
+    const { page, open, context } = await visitDashboard(browser, app, { person: operator });
+    await open(`operator/accounts/${person.accountId}`);
+
+    await page.getByRole("button", { name: "Take back credits" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("textbox", { name: "Credits" }).fill("-1");
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    await dialog.getByRole("button", { name: "Take back" }).click();
+    await dialog
+      .getByText(/must be/)
+      .first()
+      .waitFor();
+    await dialog.getByRole("textbox", { name: "Credits" }).fill("5");
+    await dialog.getByLabel("Note").fill("a refund");
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    await dialog.getByRole("button", { name: "Take back" }).click();
+    await dialog.getByText("3.00 credits were taken back. The bucket had no more available credits.").waitFor();
+    await dialog.getByRole("button", { name: "Done" }).click();
+
+    await page.getByRole("region", { name: "Ledger" }).getByText("a refund").waitFor();
+    const { packNanocredits } = await app.database.prisma.account.findUniqueOrThrow({ where: { id: person.accountId } });
+    expect(packNanocredits).toBe(0n);
+    await context.close();
+  });
+
+  it("filters the audit log by operator, account, action and day", async () => {
+    const person = await signUp(app, { name: "Audited" });
+    const { page, open, context } = await visitDashboard(browser, app, { person: operator });
+    await open(`operator/accounts/${person.accountId}`);
+    await page.getByRole("button", { name: "End sessions" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "End sessions" }).click();
+    await page.getByText("Sessions ended: 1.").waitFor();
+
+    await open("operator/audit");
+    const handle = await handleOf(app, person);
+    await page.getByRole("combobox", { name: "Account", exact: true }).fill(handle);
+    await page.getByRole("option", { name: handle }).click();
+    await page.waitForURL(/account=/);
+    await page.getByRole("combobox", { name: "Operator" }).fill("Olga");
+    await page.getByRole("option", { name: await handleOf(app, operator) }).click();
+    const rows = page.getByRole("region", { name: "Audit log" }).getByRole("row");
+    await page.waitForURL(/actor=/);
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByRole("combobox", { name: "Action" }).click();
+    await page.getByRole("option", { name: "Granted credits" }).click();
+    await page.getByText("No entries match your filters").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByLabel("To (UTC)").fill("2020-01-31");
+    await page.getByText("No entries match your filters").waitFor();
+    await context.close();
   });
 
   it("sees an invalid amount at its field, and keeps the input", async () => {

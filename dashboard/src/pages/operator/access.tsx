@@ -1,44 +1,56 @@
 /** Access of an account: suspend and restore it, end its sessions, and make a link for a forgotten password. */
-import { Badge, Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Badge, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
-import { useMutation } from "urql";
+import { type CombinedError, useMutation } from "urql";
 import {
   type OperatorAccountPartsFragment,
   OperatorEndSessionsDocument,
   OperatorPasswordLinkDocument,
+  type OperatorPasswordLinkMutation,
   OperatorRestoreDocument,
   OperatorSuspendDocument,
 } from "../../client/generated/graphql.js";
 import { Confirm } from "../../ui/confirm.js";
 import { Copyable } from "../../ui/copy.js";
+import { secretModal } from "../../ui/secret-modal.js";
+import { Failure } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
+import { REASON_CHARS_MAX } from "./parts.js";
 
 type Account = OperatorAccountPartsFragment;
+type Link = NonNullable<OperatorPasswordLinkMutation["createPasswordLink"]>;
 
-export function Access({ account }: { readonly account: Account }) {
+interface AccessProps {
+  readonly account: Account;
+  readonly onChange: () => void;
+}
+
+export function Access(props: AccessProps) {
   return (
     <>
-      <Suspension account={account} />
-      <Sessions account={account} />
-      <PasswordLink account={account} />
+      <Suspension {...props} />
+      <Sessions {...props} />
+      <PasswordLink {...props} />
     </>
   );
 }
 
-function Suspension({ account: { restId, handle, suspendedAt, suspensionReason } }: { readonly account: Account }) {
+function Suspension({ account: { restId, handle, suspendedAt, suspensionReason }, onChange }: AccessProps) {
   const [, suspend] = useMutation(OperatorSuspendDocument);
   const [, restore] = useMutation(OperatorRestoreDocument);
   const [reason, setReason] = useState("");
   const isSuspended = suspendedAt !== null;
   const change = () => {
     const input = { accountId: restId };
-    return isSuspended ? restore({ input }) : suspend({ input: { ...input, reason: reason.trim() } });
+    const given = reason.trim() !== "" && { reason: reason.trim() };
+    return isSuspended ? restore({ input: { ...input, ...given } }) : suspend({ input: { ...input, reason: reason.trim() } });
   };
   return (
     <Group justify="space-between" gap="xs">
-      <div>
+      <div style={{ flex: "1 1 12rem" }}>
         <Text size="sm" fw={500}>
-          Access{" "}
+          Status{" "}
           <Badge size="sm" variant="light" color={isSuspended ? "red" : "green"}>
             {isSuspended ? "Suspended" : "Active"}
           </Badge>
@@ -61,7 +73,10 @@ function Suspension({ account: { restId, handle, suspendedAt, suspensionReason }
         isDisabled={!isSuspended && reason.trim() === ""}
         onConfirm={async () => {
           const { error } = await change();
-          if (!error) setReason("");
+          if (!error) {
+            setReason("");
+            onChange();
+          }
           return error;
         }}
         trigger={(open) => (
@@ -70,35 +85,32 @@ function Suspension({ account: { restId, handle, suspendedAt, suspensionReason }
           </Button>
         )}
       >
-        {isSuspended ? (
-          <Text>The account's API keys and sessions work again.</Text>
-        ) : (
-          <Stack>
-            <Text>
-              API keys and sessions stop working immediately. Running generations end and are charged for the delivered part. You can
-              restore the account later.
-            </Text>
-            <TextInput
-              label="Reason"
-              description="Shown to operators and kept in the audit log."
-              value={reason}
-              maxLength={500}
-              onChange={(event) => setReason(event.currentTarget.value)}
-              required
-            />
-          </Stack>
-        )}
+        <Stack>
+          <Text>
+            {isSuspended
+              ? "API keys and sessions are accepted again. Sessions that were ended stay signed out."
+              : "API keys and sessions are refused immediately. Running generations end, and the delivered part is charged. You can restore the account later."}
+          </Text>
+          <TextInput
+            label="Reason"
+            description={isSuspended ? "Optional. Kept in the audit log." : "Shown to operators and kept in the audit log."}
+            value={reason}
+            maxLength={REASON_CHARS_MAX}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            required={!isSuspended}
+          />
+        </Stack>
       </Confirm>
     </Group>
   );
 }
 
-function Sessions({ account: { restId, handle } }: { readonly account: Account }) {
+function Sessions({ account: { restId, handle }, onChange }: AccessProps) {
   const [{ data }, endSessions] = useMutation(OperatorEndSessionsDocument);
   const ended = data?.endSessions?.ended;
   return (
     <Group justify="space-between" gap="xs">
-      <div>
+      <div style={{ flex: "1 1 12rem" }}>
         <Text size="sm" fw={500}>
           Sessions
         </Text>
@@ -109,7 +121,11 @@ function Sessions({ account: { restId, handle } }: { readonly account: Account }
       <Confirm
         title={`End all sessions of ${handle}?`}
         action="End sessions"
-        onConfirm={async () => (await endSessions({ input: { accountId: restId } })).error}
+        onConfirm={async () => {
+          const { error } = await endSessions({ input: { accountId: restId } });
+          if (!error) onChange();
+          return error;
+        }}
         trigger={(open) => (
           <Button variant="default" size="xs" onClick={open}>
             End sessions
@@ -122,45 +138,79 @@ function Sessions({ account: { restId, handle } }: { readonly account: Account }
   );
 }
 
-function PasswordLink({ account: { restId, handle, email } }: { readonly account: Account }) {
-  const [{ data }, createLink] = useMutation(OperatorPasswordLinkDocument);
-  const link = data?.createPasswordLink;
+/** The link is shown once, in a dialog that only its button closes. */
+function PasswordLink({ account: { restId, handle, email }, onChange }: AccessProps) {
+  const [{ fetching }, createLink] = useMutation(OperatorPasswordLinkDocument);
+  const [isOpen, { open, close }] = useDisclosure();
+  const [link, setLink] = useState<Link | null>(null);
+  const [error, setError] = useState<CombinedError>();
+  const create = async () => {
+    const answer = await createLink({ input: { accountId: restId } });
+    setError(answer.error);
+    if (!answer.data?.createPasswordLink) return;
+    setLink(answer.data.createPasswordLink);
+    onChange();
+  };
   return (
     <Group justify="space-between" gap="xs">
-      <div style={{ minWidth: 0 }}>
+      <div style={{ flex: "1 1 12rem" }}>
         <Text size="sm" fw={500}>
           Password
         </Text>
-        {link ? (
-          <>
-            <Copyable value={link.url} label="password link" />
-            <Text size="sm" c="dimmed" role="status">
-              Shown once. Send it to the owner: it works once, until <When value={link.expiresAt} />.
-            </Text>
-          </>
-        ) : (
-          <Text size="sm" c="dimmed">
-            {email === null
-              ? "The account has no e-mail address to sign in with."
-              : "A link to set a new password, for an owner who forgot it."}
-          </Text>
-        )}
+        <Text size="sm" c="dimmed">
+          {email === null ? "The account has no e-mail address to sign in with." : "For an owner who forgot the password."}
+        </Text>
       </div>
       {email !== null && (
-        <Confirm
-          title={`Create a password link for ${handle}?`}
-          action="Create link"
-          color="blue"
-          onConfirm={async () => (await createLink({ input: { accountId: restId } })).error}
-          trigger={(open) => (
-            <Button variant="default" size="xs" onClick={open}>
-              Create password link
-            </Button>
-          )}
+        <Button
+          variant="default"
+          size="xs"
+          onClick={() => {
+            setLink(null);
+            setError(undefined);
+            open();
+          }}
         >
-          <Text>The link sets a new password once, within 24 hours, and ends all sessions. It replaces an earlier link.</Text>
-        </Confirm>
+          Create password link
+        </Button>
       )}
+      <Modal
+        opened={isOpen}
+        onClose={close}
+        title={link ? "Password link created" : `Create a password link for ${handle}?`}
+        centered
+        {...secretModal(link !== null)}
+      >
+        {link ? (
+          <Stack>
+            <Alert color="yellow" variant="light" title="Copy this link now. You won’t be able to see it again." role="status">
+              Send it to <bdi>{email}</bdi>. Anyone who has the link can set a new password once, until <When value={link.expiresAt} />.
+            </Alert>
+            <div className="card">
+              <Copyable value={link.url} label="password link" />
+            </div>
+            <Group justify="flex-end">
+              <Button onClick={close}>Done</Button>
+            </Group>
+          </Stack>
+        ) : (
+          <Stack>
+            <Text>
+              The link sets a new password once, within 24 hours. Using it signs out all browsers of the account. It replaces an earlier
+              link.
+            </Text>
+            {error && <Failure error={error} />}
+            <Group justify="flex-end">
+              <Button variant="default" onClick={close}>
+                Cancel
+              </Button>
+              <Button loading={fetching} onClick={create}>
+                Create link
+              </Button>
+            </Group>
+          </Stack>
+        )}
+      </Modal>
     </Group>
   );
 }

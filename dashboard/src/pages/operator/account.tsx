@@ -1,7 +1,7 @@
 /** One account, with the actions of an operator. */
-import { Anchor, Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Badge, Button, Group, Select, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import { Link } from "react-router";
+import { useSearchParams } from "react-router";
 import { useMutation, useQuery } from "urql";
 import {
   OperatorAccountDocument,
@@ -20,9 +20,14 @@ import { Figure } from "../../ui/figure.js";
 import { Card } from "../../ui/page.js";
 import { When } from "../../ui/when.js";
 import { Access } from "./access.js";
-import { Grant, Grants } from "./grants.js";
+import { AccountAudit } from "./account-audit.js";
+import { AccountKeys } from "./account-keys.js";
+import { AccountLedger } from "./account-ledger.js";
+import { AccountUsage } from "./account-usage.js";
+import { Grant } from "./grants.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
+import { TakeBack } from "./take-back.js";
 
 /** No subscription reports other accounts' balances. */
 const POLL_MS = 5_000;
@@ -44,8 +49,31 @@ export function OneAccount({ id }: { readonly id: string }) {
 
 function AccountDetails({ account }: { readonly account: Account }) {
   const { balance } = account;
+  const [query] = useSearchParams();
+  // The ledger and the audit log are read again after each act.
+  const [changedAt, setChangedAt] = useState(0);
+  const onChange = () => setChangedAt(Date.now());
   return (
-    <OperatorPage title={<bdi>{account.handle}</bdi>} tabTitle={account.handle} above={ABOVE} actions={<Grant account={account} />}>
+    <OperatorPage
+      title={
+        <>
+          <bdi>{account.handle}</bdi>{" "}
+          {account.suspendedAt !== null && (
+            <Badge color="red" variant="light">
+              Suspended
+            </Badge>
+          )}
+        </>
+      }
+      tabTitle={account.handle}
+      above={ABOVE}
+      actions={
+        <>
+          <TakeBack account={account} onChange={onChange} />
+          <Grant account={account} onChange={onChange} />
+        </>
+      }
+    >
       <SimpleGrid cols={{ base: 2, md: 5 }} spacing="md">
         <Figure
           label="Balance"
@@ -97,24 +125,29 @@ function AccountDetails({ account }: { readonly account: Account }) {
             </Fact>
           </Facts>
         </Card>
-        <Card title="Permissions">
+        <Card title="Access">
           <Stack>
-            <Tier account={account} />
-            <Publisher account={account} />
-            <OperatorAccess account={account} />
-            <Access account={account} />
+            <Access account={account} onChange={onChange} />
+            <Tier account={account} onChange={onChange} />
+            <Publisher account={account} onChange={onChange} />
+            <OperatorAccess account={account} onChange={onChange} />
           </Stack>
         </Card>
       </SimpleGrid>
-      <Anchor component={Link} size="sm" to={`${OPERATOR}/logs?account=${encodeURIComponent(account.id)}`}>
-        Requests of this account
-      </Anchor>
-      <Grants accountId={account.id} />
+      <AccountKeys accountId={account.id} search={query.get("key") ?? ""} onChange={onChange} />
+      <AccountUsage accountId={account.id} />
+      <AccountLedger accountId={account.id} changedAt={changedAt} />
+      <AccountAudit accountId={account.id} changedAt={changedAt} />
     </OperatorPage>
   );
 }
 
-function Tier({ account: { id, handle, tier } }: { readonly account: Account }) {
+interface ActProps {
+  readonly account: Account;
+  readonly onChange: () => void;
+}
+
+function Tier({ account: { id, handle, tier }, onChange }: ActProps) {
   const [{ data }] = useQuery({ query: OperatorTiersDocument });
   const [, setTier] = useMutation(OperatorSetTierDocument);
   const [chosen, setChosen] = useState<string>();
@@ -142,7 +175,10 @@ function Tier({ account: { id, handle, tier } }: { readonly account: Account }) 
         color="blue"
         onConfirm={async () => {
           const { error } = await setTier({ input: { accountId: id, tier: selected === "" ? null : selected } });
-          if (!error) setChosen(undefined);
+          if (!error) {
+            setChosen(undefined);
+            onChange();
+          }
           return error;
         }}
         trigger={(open) => (
@@ -160,11 +196,11 @@ function Tier({ account: { id, handle, tier } }: { readonly account: Account }) 
   );
 }
 
-function Publisher({ account: { id, handle, isPublisher, isOperator } }: { readonly account: Account }) {
+function Publisher({ account: { id, handle, isPublisher, isOperator }, onChange }: ActProps) {
   const [, setPublisher] = useMutation(OperatorSetPublisherDocument);
   return (
     <Group justify="space-between" gap="xs">
-      <div>
+      <div style={{ flex: "1 1 12rem" }}>
         <Text size="sm" fw={500}>
           Publishing{" "}
           <Badge size="sm" variant="light" color={isPublisher ? "green" : "gray"}>
@@ -181,7 +217,11 @@ function Publisher({ account: { id, handle, isPublisher, isOperator } }: { reado
           title={isPublisher ? `Disallow ${handle} to publish?` : `Allow ${handle} to publish?`}
           action={isPublisher ? "Disallow publishing" : "Allow publishing"}
           color={isPublisher ? "red" : "blue"}
-          onConfirm={async () => (await setPublisher({ input: { accountId: id, isPublisher: !isPublisher } })).error}
+          onConfirm={async () => {
+            const { error } = await setPublisher({ input: { accountId: id, isPublisher: !isPublisher } });
+            if (!error) onChange();
+            return error;
+          }}
           trigger={(open) => (
             <Button variant="default" size="xs" onClick={open}>
               {isPublisher ? "Disallow publishing" : "Allow publishing"}
@@ -199,11 +239,11 @@ function Publisher({ account: { id, handle, isPublisher, isOperator } }: { reado
   );
 }
 
-function OperatorAccess({ account: { id, handle, isOperator } }: { readonly account: Account }) {
+function OperatorAccess({ account: { id, handle, isOperator }, onChange }: ActProps) {
   const [, setOperator] = useMutation(OperatorSetOperatorDocument);
   return (
     <Group justify="space-between" gap="xs">
-      <div>
+      <div style={{ flex: "1 1 12rem" }}>
         <Text size="sm" fw={500}>
           Operator{" "}
           <Badge size="sm" variant="light" color={isOperator ? "green" : "gray"}>
@@ -219,7 +259,11 @@ function OperatorAccess({ account: { id, handle, isOperator } }: { readonly acco
         title={isOperator ? `Remove ${handle} as operator?` : `Make ${handle} an operator?`}
         action={isOperator ? "Remove operator" : "Make operator"}
         color={isOperator ? "red" : "blue"}
-        onConfirm={async () => (await setOperator({ input: { accountId: id, isOperator: !isOperator } })).error}
+        onConfirm={async () => {
+          const { error } = await setOperator({ input: { accountId: id, isOperator: !isOperator } });
+          if (!error) onChange();
+          return error;
+        }}
         trigger={(open) => (
           <Button variant="default" size="xs" onClick={open}>
             {isOperator ? "Remove operator" : "Make operator"}

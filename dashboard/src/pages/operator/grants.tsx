@@ -1,80 +1,39 @@
-/** Grants of credits to an account: history and form. */
-import { Button, Group, Modal, Select, Stack, Table, Text, Textarea, TextInput } from "@mantine/core";
+/** Form that grants credits to an account. */
+import { Button, Group, Modal, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { useMutation } from "urql";
-import { useAnswer } from "../../client/answer.js";
-import {
-  type MeterSource,
-  type OperatorAccountPartsFragment,
-  OperatorGrantDocument,
-  OperatorGrantsDocument,
-} from "../../client/generated/graphql.js";
-import { refetchQuery } from "../../client/graphql.js";
-import { Credits } from "../../ui/credits.js";
-import { Card } from "../../ui/page.js";
-import { Pager } from "../../ui/pager.js";
+import { type MeterSource, type OperatorAccountPartsFragment, OperatorGrantDocument } from "../../client/generated/graphql.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { Empty, Failure, Loading, QueryView } from "../../ui/states.js";
-import { WhenCell } from "../../ui/when.js";
-import { WideTable } from "../../ui/wide.js";
+import { Failure } from "../../ui/states.js";
 
 type Account = OperatorAccountPartsFragment;
 
-/** Lists grants other than refills of a tier. */
-export function Grants({ accountId }: { readonly accountId: string }) {
-  const [after, setAfter] = useState<string | null>(null);
-  const answer = useAnswer({ query: OperatorGrantsDocument, variables: { id: accountId, ...(after !== null && { after }) } });
-  return (
-    <Card title="Credit grants">
-      <QueryView answer={answer} loading={<Loading rows={2} height={34} />}>
-        {({ account }) => {
-          const { nodes = [], pageInfo } = account?.creditGrants ?? {};
-          if (nodes.length === 0) return <Empty title="No grants yet">Purchases and grants are listed here.</Empty>;
-          return (
-            <Stack gap="sm">
-              <WideTable label="Credit grants" columns={["Time", { amount: "Credits" }, "Bucket", "Note"]}>
-                {nodes.map(({ id: grantId, bucket, credits, note, createdAt }) => (
-                  <Table.Tr key={grantId}>
-                    <WhenCell value={createdAt} />
-                    <Table.Td ta="right">
-                      <Credits value={credits} />
-                    </Table.Td>
-                    <Table.Td style={{ whiteSpace: "nowrap" }}>{BUCKETS.find(({ value }) => value === bucket)?.short}</Table.Td>
-                    <Table.Td className="any-wrap" miw={160}>
-                      {note === null ? <span className="soft">None</span> : <bdi>{note}</bdi>}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </WideTable>
-              <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older grants" />
-            </Stack>
-          );
-        }}
-      </QueryView>
-    </Card>
-  );
-}
-
-const BUCKETS: readonly { readonly value: MeterSource; readonly label: string; readonly short: string }[] = [
-  { value: "PACK", label: "Purchased", short: "Purchased" },
-  { value: "CRYPTO", label: "Purchased (crypto)", short: "Purchased (crypto)" },
-  { value: "TIER", label: "Free: expires at the next refill", short: "Free" },
+export const BUCKETS: readonly { readonly value: MeterSource; readonly label: string }[] = [
+  { value: "PACK", label: "Purchased" },
+  { value: "CRYPTO", label: "Purchased (crypto)" },
+  { value: "TIER", label: "Free: expires at the next refill" },
 ];
 
 /** Asks for confirmation before it grants. Repeated submits grant once. */
-export function Grant({ account }: { readonly account: Account }) {
+export function Grant({ account, onChange }: { readonly account: Account; readonly onChange: () => void }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
       <Button onClick={() => setOpen(true)}>Grant credits</Button>
       <Modal opened={isOpen} onClose={() => setOpen(false)} title="Grant credits" closeOnClickOutside={false}>
-        <GrantForm account={account} onClose={() => setOpen(false)} />
+        <GrantForm account={account} onClose={() => setOpen(false)} onChange={onChange} />
       </Modal>
     </>
   );
 }
 
-function GrantForm({ account: { id, handle }, onClose }: { readonly account: Account; readonly onClose: () => void }) {
+interface FormProps {
+  readonly account: Account;
+  readonly onClose: () => void;
+  readonly onChange: () => void;
+}
+
+function GrantForm({ account: { id, handle }, onClose, onChange }: FormProps) {
   const [{ fetching }, grant] = useMutation(OperatorGrantDocument);
   const form = useServerForm(["credits", "bucket", "note"]);
   // Idempotency key of this form: a repeat after a lost response does not grant twice.
@@ -95,7 +54,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
       setConfirming(false);
       return;
     }
-    void refetchQuery(OperatorGrantsDocument, { id });
+    onChange();
     onClose();
   };
   return (
@@ -108,7 +67,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
             <strong>
               {credits.trim()} credits ({label})
             </strong>{" "}
-            to <bdi>{handle}</bdi>? The grant stays in the ledger and cannot be undone here.
+            to <bdi>{handle}</bdi>?
           </Text>
         ) : (
           <>
@@ -153,7 +112,7 @@ function GrantForm({ account: { id, handle }, onClose }: { readonly account: Acc
 }
 
 /** Replaces `crypto.randomUUID`, which browsers offer on https pages only. */
-function createUuid(): string {
+export function createUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   const hex = Array.from(bytes, (byte, index) => {
     const value = index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte;

@@ -7,12 +7,25 @@ import { Empty } from "../../ui/states.js";
 
 export const OPERATOR = addressOf("operator");
 export const ACCOUNTS = `${OPERATOR}/accounts`;
+export const AUDIT = `${OPERATOR}/audit`;
 const LOGS = `${OPERATOR}/logs`;
+/** Limit of the gateway for reasons of an operator's act. */
+export const REASON_CHARS_MAX = 500;
 const SECTIONS = [
   { to: OPERATOR, label: "Gateway" },
   { to: ACCOUNTS, label: "Accounts" },
   { to: LOGS, label: "Logs" },
+  { to: AUDIT, label: "Audit log" },
 ];
+
+export function accountAddress(id: string): string {
+  return `${ACCOUNTS}/${encodeURIComponent(id)}`;
+}
+
+/** Address of the requests of an account, with further filters of the logs. */
+export function logsOf(accountId: string, filters: Readonly<Record<string, string>> = {}): string {
+  return `${LOGS}?${new URLSearchParams({ account: accountId, ...filters })}`;
+}
 
 /** Frame of the operator pages. Other accounts see a notice; the gateway rejects their queries anyway. */
 export function OperatorPage({ children, ...page }: PageProps) {
