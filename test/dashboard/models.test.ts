@@ -1,6 +1,7 @@
 /** Models page: filters, details and the cost calculator. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { createMember, registerModel } from "../support/community-models.js";
@@ -104,8 +105,23 @@ describe.skipIf(NO_BROWSER)("models page", () => {
     expect(queryOf()).toEqual({ model: "acme/chat-b" });
     await page.goBack();
     await page.getByRole("link", { name: "Models" }).first().waitFor();
-    await visit.open("models/acme%2Fgone");
+    await visit.open("models/acme/gone");
     await page.getByRole("heading", { level: 1, name: "Model not found" }).waitFor();
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it("opens a model by its plain ID, with the slash as it is or encoded, and redirects other names of it", async () => {
+    const { page } = visit;
+    for (const name of ["acme/chat-b", "acme%2Fchat-b", toGlobalId("Model", "acme/chat-b"), "acme/chat-b/"]) {
+      await visit.open(`models/${name}`);
+      await page.getByRole("heading", { level: 1, name: "acme/chat-b" }).waitFor();
+      if (name.startsWith("acme")) expect(decodeURIComponent(new URL(page.url()).pathname)).toContain("/dashboard/models/acme/chat-b");
+      else await expect.poll(() => new URL(page.url()).pathname).toBe("/dashboard/models/acme/chat-b");
+    }
+    await visit.open("models?q=acme%2Fchat-b");
+    expect(await rows().getByRole("link", { name: "acme/chat-b" }).getAttribute("href")).toBe("/dashboard/models/acme/chat-b");
+    await visit.open("models/community/grace/poet");
+    await page.getByRole("heading", { level: 1, name: "Poet of the house" }).waitFor();
     expect(visit.browserErrors).toEqual([]);
   });
 

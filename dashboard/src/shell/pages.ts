@@ -52,3 +52,8 @@ export const DASHBOARD = "/dashboard";
 export function addressOf(path: string): string {
   return path === "" ? DASHBOARD : `${DASHBOARD}/${path}`;
 }
+
+/** Address of a model's page. It has the REST ID as requests use it, slashes included. */
+export function addressOfModel(restId: string): string {
+  return addressOf(`models/${restId.split("/").map(encodeURIComponent).join("/")}`);
+}

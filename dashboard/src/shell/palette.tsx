@@ -8,7 +8,7 @@ import { useNavigate } from "react-router";
 import { useQuery } from "urql";
 import { PaletteSearchDocument } from "../client/generated/graphql.js";
 import { useLive } from "./live.js";
-import { addressOf, PAGES } from "./pages.js";
+import { addressOf, addressOfModel, PAGES } from "./pages.js";
 
 /** Delay between the last keystroke and the search for keys and models. */
 const DEBOUNCE_MS = 150;
@@ -43,7 +43,7 @@ export default function Palette({ onClose }: { readonly onClose: () => void }) {
     description: title,
     keywords: [typed],
     leftSection: <CubeIcon width={18} aria-hidden />,
-    onClick: () => void navigate(`${addressOf("models")}/${encodeURIComponent(id)}`),
+    onClick: () => void navigate(addressOfModel(restId)),
   }));
   const groups: SpotlightActionGroupData[] = [
     { group: "Pages", actions: pages },

@@ -3,7 +3,7 @@ import { Alert, Anchor, Button, Drawer, Group, Stack, Text } from "@mantine/core
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { LogEntryFragment } from "../../client/generated/graphql.js";
-import { addressOf } from "../../shell/pages.js";
+import { addressOf, addressOfModel } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Fact, Facts } from "../../ui/facts.js";
@@ -83,7 +83,7 @@ export function RequestCard({ entry, account }: { readonly entry: LogEntryFragme
         )}
         <Fact label="Model">
           {model ? (
-            <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(model.id)}`}>
+            <Anchor component={Link} fz="inherit" to={addressOfModel(model.restId)}>
               {modelId}
             </Anchor>
           ) : (

@@ -1,10 +1,10 @@
 /** Details of one model, and a calculator for the cost of a request. */
 import { Alert, Anchor, Button, Group, SimpleGrid, Stack, Table, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { Link } from "react-router";
+import { Link, Navigate } from "react-router";
 import { useAnswer } from "../../client/answer.js";
 import { type Modality, ModelsOneDocument, type ModelsOneQuery } from "../../client/generated/graphql.js";
-import { addressOf } from "../../shell/pages.js";
+import { addressOf, addressOfModel } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits, formatCredits } from "../../ui/credits.js";
@@ -18,7 +18,7 @@ import { KINDS } from "../playground/kinds.js";
 import { CAPABILITIES, HEALTH } from "./filters.js";
 import { Marks } from "./marks.js";
 
-type Shown = Extract<NonNullable<ModelsOneQuery["node"]>, { readonly __typename: "Model" }>;
+type Shown = NonNullable<ModelsOneQuery["model"]>;
 
 const ABOVE = [{ label: "Models", to: addressOf("models") }];
 
@@ -26,7 +26,10 @@ export function OneModel({ id }: { readonly id: string }) {
   const answer = useAnswer({ query: ModelsOneDocument, variables: { id } });
   return (
     <DetailView answer={answer} name="model" above={ABOVE} why="It may have been removed, or it is not available to you." all="All models">
-      {({ node }) => node?.__typename === "Model" && <Details model={node} />}
+      {({ model }) =>
+        // Aliases and node IDs, which addresses had before, lead to the address with the canonical ID.
+        model && (model.restId === id ? <Details model={model} /> : <Navigate replace to={addressOfModel(model.restId)} />)
+      }
     </DetailView>
   );
 }
@@ -112,7 +115,7 @@ function Details({ model }: { readonly model: Shown }) {
               : model.fallbacks.map((other, index) => (
                   <span key={other.id}>
                     {index > 0 && ", then "}
-                    <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(other.id)}`}>
+                    <Anchor component={Link} fz="inherit" to={addressOfModel(other.restId)}>
                       <bdi>{other.title}</bdi>
                     </Anchor>
                   </span>

@@ -5,6 +5,7 @@ import { useQuery } from "urql";
 import { useAnswer } from "../../client/answer.js";
 import { type ModelRowFragment, ModelsListDocument, ModelsOneDocument, ModelsPublishersDocument } from "../../client/generated/graphql.js";
 import { prefetch } from "../../client/graphql.js";
+import { addressOfModel } from "../../shell/pages.js";
 import { formatCount } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
 import { FilterInput } from "../../ui/filter-input.js";
@@ -19,15 +20,19 @@ import { Marks } from "./marks.js";
 import { OneModel } from "./one-model.js";
 import "./models.css";
 
-export function start({ params: { id }, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
-  if (id === undefined) prefetch(ModelsListDocument, readModels(url.searchParams));
+export function start({ params, url }: { readonly params: Readonly<Record<string, string | undefined>>; readonly url: URL }): void {
+  const id = idIn(params);
+  if (id === "") prefetch(ModelsListDocument, readModels(url.searchParams));
   else prefetch(ModelsOneDocument, { id });
 }
 
 export function Component() {
-  const { id } = useParams();
-  return id === undefined ? <Models /> : <OneModel id={id} />;
+  const id = idIn(useParams());
+  return id === "" ? <Models /> : <OneModel id={id} />;
 }
+
+/** ID of a model from the address; empty on the list. IDs have slashes, so it is all that follows. */
+const idIn = ({ "*": rest = "" }: Readonly<Record<string, string | undefined>>) => rest.replace(/\/$/, "");
 
 function Models() {
   const [query, setQuery] = useSearchParams();
@@ -201,7 +206,7 @@ function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }
           {models.map((model) => (
             <Table.Tr key={model.id}>
               <Table.Td miw={220}>
-                <Anchor component={Link} to={encodeURIComponent(model.id)} fw={600} fz="inherit" className="any-wrap">
+                <Anchor component={Link} to={addressOfModel(model.restId)} fw={600} fz="inherit" className="any-wrap">
                   <bdi>
                     <Text span inherit lineClamp={2}>
                       {model.title}

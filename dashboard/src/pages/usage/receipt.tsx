@@ -3,7 +3,7 @@ import { Anchor, Badge, Group, SimpleGrid, type SimpleGridProps, Stack, Table, T
 import { Link } from "react-router";
 import { useAnswer } from "../../client/answer.js";
 import { type ReceiptDetailsFragment, UsageReceiptDocument } from "../../client/generated/graphql.js";
-import { addressOf } from "../../shell/pages.js";
+import { addressOf, addressOfModel } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { DAY_MS } from "../../ui/days.js";
@@ -203,7 +203,7 @@ function Parent({ id, timestamp }: { readonly id: string; readonly timestamp: st
 function ModelLink({ id, restId }: { readonly id: string | undefined; readonly restId: string }) {
   if (id === undefined) return <span className="any-wrap">{restId} (removed)</span>;
   return (
-    <Anchor component={Link} fz="inherit" to={`${addressOf("models")}/${encodeURIComponent(id)}`} className="any-wrap">
+    <Anchor component={Link} fz="inherit" to={addressOfModel(restId)} className="any-wrap">
       {restId}
     </Anchor>
   );
