@@ -60,7 +60,7 @@ const FIELDS = [
   ...["chatCompletion", "response", "speech", "generationProgress"].map((name) => `Subscription.${name}`),
 ];
 
-const BEYOND = "An agent at work may generate and list models, and nothing else.";
+const BEYOND = "A run token of an agent can only generate and list models.";
 
 let app: TestApp;
 let token: string;

@@ -49,7 +49,7 @@ describe.skipIf(NO_BROWSER)("account page", () => {
     await page.getByLabel("Current password").fill("not the password");
     await page.getByLabel("New password").fill("another battery staple");
     await page.getByRole("button", { name: "Change password" }).click();
-    await page.getByText("This is not the account's password.").waitFor();
+    await page.getByText("The password is wrong.").waitFor();
     await page.getByLabel("Current password").fill(person.password);
     await page.getByRole("button", { name: "Change password" }).click();
     await page.getByText("Password changed.").waitFor();

@@ -49,7 +49,7 @@ describe.skipIf(NO_BROWSER)("overview of a new account", () => {
       body: /-d '(.*)'/s.exec(code)?.[1] ?? "",
     });
     expect(answer.status).toBe(200);
-    await step("See it arrive (done)").getByText(`${model} answered`).waitFor();
+    await step("Check the result (done)").getByText(`${model} answered`).waitFor();
     await page.getByRole("button", { name: "Run it here" }).click();
     await page.getByText(/^Answered for [\d.]+ credits$/).waitFor();
     await screenshot(page, `first-run-2-${look.scheme}-${look.width}`);

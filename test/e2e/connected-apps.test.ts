@@ -65,7 +65,7 @@ describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
     await expectUsable(page, "active");
     await tabTo(page, 'button[value="switch-off"]');
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "Notes is switched off" }).waitFor();
+    await page.getByRole("heading", { name: "Notes is disabled" }).waitFor();
     await expectUsable(page, "inactive");
     expect((await connections()).map(({ status }) => status)).toEqual(["inactive"]);
 
@@ -85,9 +85,9 @@ describe.skipIf(NO_BROWSER !== null)("connecting an app in a browser", () => {
     expect(await stranger.getByRole("button", { name: "Allow" }).count()).toBe(0);
 
     // Signed out, the visitor is anonymous, as its owner may be.
-    await stranger.getByRole("button", { name: "Use another account" }).click();
+    await stranger.getByRole("button", { name: "Switch account" }).click();
     await stranger.getByText("For the account owner").waitFor();
-    await stranger.getByRole("button", { name: "Refuse" }).click();
+    await stranger.getByRole("button", { name: "Deny" }).click();
     await stranger.getByRole("heading", { name: "Mail is not connected" }).waitFor();
     await expectUsable(stranger, "refused");
 

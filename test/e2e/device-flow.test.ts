@@ -92,7 +92,7 @@ describe.skipIf(NO_BROWSER !== null).concurrent("the device flow in a browser", 
     await page.keyboard.type(userCode.toLowerCase().replace("-", " "));
     await page.keyboard.press("Enter");
 
-    await page.getByRole("heading", { name: "Let Terminal notes spend your credits?" }).waitFor();
+    await page.getByRole("heading", { name: "Allow Terminal notes to spend your credits?" }).waitFor();
     expect(await page.locator(".code-shown").textContent()).toBe(userCode);
     await expectUsable(page, "device-confirmation");
     await tabTo(page, 'input[name="model_choice"][value="all"]');

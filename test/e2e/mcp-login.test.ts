@@ -98,7 +98,7 @@ describe("an MCP client without a key", () => {
     await client.connect(transportOf(program));
     const result = await client.callTool({ name: "generate_text", arguments: { prompt: "[echo] hello", model: "sandbox/text-paid" } });
     await client.close();
-    expect(page.text).toContain("Let Sketchpad (unverified app) spend your credits?");
+    expect(page.text).toContain("Allow Sketchpad (unverified app) to spend your credits?");
     expect(page.text).toContain("Unverified app.");
     expect(page.text).toContain("127.0.0.1:49152");
     expect(page.text).toContain(`${base}/mcp`);
@@ -132,8 +132,8 @@ describe("an MCP client without a key", () => {
 
     const page = await logIn(program);
 
-    expect(page.text).toContain("Let Documented (unverified app) spend your credits?");
-    expect(page.text).toContain(`Described at 127.0.0.1:${app.upstream.port}`);
+    expect(page.text).toContain("Allow Documented (unverified app) to spend your credits?");
+    expect(page.text).toContain(`Identified at 127.0.0.1:${app.upstream.port}`);
     expect(page.html).not.toContain("logo.example");
     expect((await createClient(app.baseUrl, program.granted?.access_token ?? "").get("/account/key")).json()).toMatchObject({
       name: "Documented",

@@ -135,7 +135,7 @@ describe("a password link", () => {
 
     expect([page.status, page.text]).toEqual([200, expect.stringContaining(person.email)]);
     expect([short.status, short.text]).toEqual([400, expect.stringContaining("at least 8 characters")]);
-    expect([done.status, done.text]).toEqual([200, expect.stringContaining("The password is set")]);
+    expect([done.status, done.text]).toEqual([200, expect.stringContaining("Password changed")]);
     expect(await statusOfSession(person)).toBe(401);
     await expect(signIn(app, person)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
     expect((await signIn(app, { ...person, password: "a new password" })).accountId).toBe(person.accountId);

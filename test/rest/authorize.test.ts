@@ -137,29 +137,27 @@ describe("a valid authorization request", () => {
     );
 
     for (const page of [known, signUpPage]) {
-      expect(page.text).toMatch(/<img src=x> "y{47}… has sent you here\. .* Made by owner Sends you to app\.example/);
+      expect(page.text).toMatch(/<img src=x> "y{47}… requests access to your credits\. .* Developer owner Redirects to app\.example/);
       expect(page.html).not.toMatch(/<img|\u202e|y{48}/);
       expect(page.text).not.toContain("Unverified");
     }
-    for (const page of [unknown, wrong]) expect(page.text).toMatch(/app\.example has sent you here\..*Unverified app\./);
+    for (const page of [unknown, wrong]) expect(page.text).toMatch(/app\.example requests access to your credits\..*Unverified app\./);
     expect(wrong.status).toBe(401);
-    expect(misused.text).not.toMatch(/has sent you here|evil/);
-    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fdevice")).text).toContain("You are about to connect a device");
-    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fintegrations%2Fconnect%3Ftoken%3Dx")).text).not.toContain(
-      "about to connect",
-    );
-    expect((await openPage(app.baseUrl, "/sign-in")).text).not.toMatch(/has sent you|about to/);
+    expect(misused.text).not.toMatch(/requests access|evil/);
+    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fdevice")).text).toContain("Sign in to connect a device");
+    expect((await openPage(app.baseUrl, "/sign-in?return_to=%2Fintegrations%2Fconnect%3Ftoken%3Dx")).text).not.toContain("requests access");
+    expect((await openPage(app.baseUrl, "/sign-in")).text).not.toMatch(/requests access|to connect/);
   });
 
   it("shows the account, the app, the permissions and the return address", async () => {
     const page = await ask({ models: "chat,acme/image", budget: "2.50", expiry: "7", permissions: "profile,usage" });
 
     expect(page.status).toBe(200);
-    expect(page.text).toContain("it gets a key for 2 models that works for 7 days and spends up to 2.5 credits");
-    expect(page.text).toContain("Your usage: which models you used, when and what it cost");
-    expect(page.text).toContain("Let app.example spend your credits?");
+    expect(page.text).toContain("It requests a key for 2 models that is valid for 7 days and can spend up to 2.5 credits");
+    expect(page.text).toContain("Your usage: models, times and costs");
+    expect(page.text).toContain("Allow app.example to spend your credits?");
     expect(page.text).toContain("Unverified app.");
-    expect(page.text).toContain("Sends you to app.example");
+    expect(page.text).toContain("Redirects to app.example");
     expect(page.text).toContain(person.email);
     const form = formTo(page, "/authorize");
     expect(form.choices.map(({ name, value, isChecked }) => [name, value, isChecked])).toEqual([
@@ -199,9 +197,9 @@ describe("a valid authorization request", () => {
 
     const page = await ask({ app_key: key });
 
-    expect(page.text).toContain("Let Sketch <b>pad</b> spend your credits?");
+    expect(page.text).toContain("Allow Sketch <b>pad</b> to spend your credits?");
     expect(page.html).not.toContain("<b>pad</b>");
-    expect(page.text).toMatch(/Made by owner/);
+    expect(page.text).toMatch(/Developer owner/);
     expect(page.text).not.toMatch(/Unverified|has not registered/);
     expect((await ask({ client_id: key, redirect_url: "http://127.0.0.1:49152/cb" })).status).toBe(200);
     for (const redirect of ["https://app.example/cb2", "https://app.example/", "http://127.0.0.1:49152/other", "https://evil.example/cb"]) {
@@ -214,7 +212,7 @@ describe("a valid authorization request", () => {
 
     const page = await ask({ app_key: key });
 
-    expect(page.text).toMatch(/has not registered where it sends you.*app\.example/);
+    expect(page.text).toMatch(/has not registered its redirect URL.*app\.example/);
   });
 
   it("cannot be framed, kept, or sent on with a referrer", async () => {
@@ -286,11 +284,11 @@ describe("approving", () => {
     ["no budget", { budget: "" }, /The budget must be an amount/],
     ["a budget of 0", { budget: "0" }, /The budget must be an amount/],
     ["more days", { expiry: "8" }, /at most the 7 days/],
-    ["no days", { expiry: "0" }, /The time must be a whole number of days from 1 to 365/],
+    ["no days", { expiry: "0" }, /The expiry must be a whole number of days from 1 to 365/],
     ["another permission", { permissions: ["profile", "balance"] }, /not asked for/],
     ["the permission keys", { permissions: ["keys"] }, /Permissions must be one of/],
     ["another model", { models: ["acme/chat", "acme/video"] }, /Only models that were asked for/],
-    ["every model", { model_choice: "all" }, /Only models that were asked for/],
+    ["all models", { model_choice: "all" }, /Only models that were asked for/],
     ["no model", { models: [] }, /at least one model/],
     ["an unknown model", { models: ["acme/none"] }, /no model/],
   ])("refuses a form that was changed to grant more than was requested: %s", async (_what, set, message) => {
@@ -330,8 +328,8 @@ describe("approving", () => {
 
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 409, 409, 409, 409]);
     expect(await keyCount()).toBe(before + 1);
-    expectRefusalPage(await decide(page, "approve"), 409, /decided already/);
-    expectRefusalPage(await decide(page, "deny"), 409, /decided already/);
+    expectRefusalPage(await decide(page, "approve"), 409, /already approved or denied/);
+    expectRefusalPage(await decide(page, "deny"), 409, /already approved or denied/);
   });
 
   it("is for one of the newest 50 pages of a session", async () => {
@@ -354,7 +352,7 @@ describe("approving", () => {
     await owner.request("DELETE", `/account/keys/${revoked.id}`);
     await owner.request("PATCH", `/account/keys/${moved.id}`, { body: { redirectUrls: ["https://app.example/other"] } });
 
-    expectRefusalPage(await decide(pages[0], "approve"), 400, /withdrawn/);
+    expectRefusalPage(await decide(pages[0], "approve"), 400, /was revoked/);
     expectRefusalPage(await decide(pages[1], "approve"), 400, /not one that this app has registered/);
     expectRefusalPage(await decide(pages[1], "deny"), 400, /not one that this app has registered/);
   });
@@ -383,7 +381,7 @@ describe("a budget beyond the balance", () => {
 
     // A new account's tier gives one credit.
     expect(page.text).toContain(
-      "spends up to 1.25 credits of your balance, which is 1.25 credits. It asked for 2.5 credits, which is more than you have.",
+      "can spend up to 1.25 credits of your balance of 1.25 credits. It requested 2.5 credits, which is more than you have.",
     );
     expect(inputOf(page, "budget")).toContain('value="1.25"');
     expect(inputOf(page, "budget")).toContain('max="1.25"');
@@ -398,7 +396,7 @@ describe("a budget beyond the balance", () => {
   it("is not reached by a request within it", async () => {
     const page = await ask({ budget: "2.5" });
 
-    expect(page.text).toContain("spends up to 2.5 credits of your balance, which is 101 credits.");
+    expect(page.text).toContain("can spend up to 2.5 credits of your balance of 101 credits.");
     expect(page.text).not.toContain("more than you have");
     expect(inputOf(page, "budget")).toContain('max="2.5"');
   });
@@ -413,7 +411,9 @@ describe("a budget beyond the balance", () => {
     const refused = await decide(before, "approve", { cookie });
 
     expect(page.text).toContain("Your account has no credits.");
-    expect(page.text).toMatch(/Your free credits return on \d+ \w+ \d{4}, 00:00 UTC\. Ask the operator of this gateway for more credits\./);
+    expect(page.text).toMatch(
+      /ask the operator of this gateway for credits, .* Your free credits are refilled on \d+ \w+ \d{4}, 00:00 UTC\./,
+    );
     expect(formTo(page, "/authorize").buttons).toEqual([{ name: "decision", value: "deny" }]);
     expectRefusalPage(refused, 402, /Your account has no credits/);
     expect((await decide(page, "deny", { cookie })).location).toBe(`${REDIRECT}#error=access_denied`);
@@ -455,7 +455,7 @@ describe("a decision that the person did not make", () => {
     const othersToken = Object.fromEntries(formTo(await ask({}, other), "/authorize").fields).form_token ?? "";
 
     for (const token of [[], "", "x", `1.${"a".repeat(43)}`, othersToken]) {
-      expectRefusalPage(await decide(page, "approve", { set: { form_token: token } }), 403, /not sent from its own page/);
+      expectRefusalPage(await decide(page, "approve", { set: { form_token: token } }), 403, /not sent from this site/);
     }
     expect((await decide(page, "deny")).status).toBe(303);
   });
@@ -484,7 +484,7 @@ describe("a decision that the person did not make", () => {
     expectRefusalPage(
       await submitForm(app.baseUrl, formTo(page, "/authorize"), { button: ["decision", "approve"] }),
       403,
-      /not sent from its own page/,
+      /not sent from this site/,
     );
   });
 

@@ -232,7 +232,7 @@ describe("a registration", () => {
     expect(client_id.length).toBeLessThan(CLIENT_ID_CHARS_MAX);
     expect(signedOut.location).toMatch(/^\/sign-in\?return_to=/);
     const signIn = await openPage(app.baseUrl, signedOut.location ?? "");
-    expect(signIn.text).toContain("(unverified app) has sent you here");
+    expect(signIn.text).toContain("(unverified app) requests access to your credits");
     expect(formTo(signIn, "/sign-in").fields.find(([name]) => name === "return_to")?.[1]).toContain(client_id);
   });
 
@@ -339,8 +339,8 @@ describe("a client id", () => {
 
     expect(page.html).not.toContain("<script>alert");
     expect(page.html).not.toMatch(/[\u202e\u200b]/);
-    expect(page.text).toMatch(/\(unverified app\) spend your credits\?/);
-    expect(page.text).toContain("Unverified app. It has chosen its name itself. The key goes to this device (127.0.0.1)");
+    expect(page.text).toMatch(/\(unverified app\) to spend your credits\?/);
+    expect(page.text).toContain("Unverified app. It chose this name itself. The key goes to this device (127.0.0.1)");
   });
 });
 
@@ -405,8 +405,8 @@ describe("a client whose id is the address of a document", () => {
     const elsewhere = await consent(challengeFor({ client_id, redirect_uri: WEB }));
 
     expect(own.status).toBe(200);
-    expect(own.text).toContain("Let 127.0.0.1 spend your credits?");
-    expect(own.text).toContain("Unverified app. It does not say who it is.");
+    expect(own.text).toContain("Allow 127.0.0.1 to spend your credits?");
+    expect(own.text).toContain("Unverified app. It has not identified itself.");
     expect(elsewhere.status).toBe(400);
     expect(elsewhere.text).toContain("it could not be read");
   });

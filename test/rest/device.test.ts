@@ -231,7 +231,7 @@ describe("the device page", () => {
   it("names the field of a mistyped code as its label does", async () => {
     const page = await confirm("XX");
 
-    expect(page.text).toContain("A code has eight letters");
+    expect(page.text).toContain("Enter the eight letters of the code");
     expect(page.text).not.toMatch(/userCode|user_code:/);
   });
 
@@ -279,9 +279,9 @@ describe("the device page", () => {
 
     expect(page.status).toBe(200);
     expect(page.text).toContain(device.user_code);
-    expect(page.text).toContain("Let Note & <book> spend your credits?");
+    expect(page.text).toContain("Allow Note & <book> to spend your credits?");
     expect(page.html).not.toContain("<book>");
-    expect(page.text).toContain("Made by owner");
+    expect(page.text).toContain("Developer owner");
     expect(page.text).toContain("127.0.0.1");
     expect(page.text).toContain("2 minutes ago");
     expect(page.text).toContain("Continue only if you started this yourself");
@@ -300,7 +300,7 @@ describe("the device page", () => {
     const page = await confirm((await ask()).user_code);
 
     expect(page.text).toContain("Unverified app");
-    expect(page.text).toContain("Let this device spend your credits?");
+    expect(page.text).toContain("Allow this device to spend your credits?");
   });
 
   it("names wrong terms, and keeps the entered values", async () => {
@@ -353,7 +353,7 @@ describe("the device page", () => {
     const broke = await theirs.send(refused, "/device/decision", { ...approve, budget: "1" });
 
     expect(page.text).toContain(
-      "spends up to 1 credit of your balance, which is 1 credit. It asked for 5 credits, which is more than you have.",
+      "can spend up to 1 credit of your balance of 1 credit. It requested 5 credits, which is more than you have.",
     );
     expect(page.forms.find(({ action }) => action === "/device/decision")?.fields).toContainEqual(["budget", "1"]);
     expect([refused.status, broke.status]).toEqual([400, 402]);

@@ -172,7 +172,7 @@ describe("Signing in with GitHub", () => {
     const back = await comeBack(browser, `${app.baseUrl}/api/auth/callback/github?error=access_denied&state=${state}`);
 
     expect(back.status).toBe(403);
-    expect(back.text).toContain("You have not let GitHub say who you are.");
+    expect(back.text).toContain("GitHub sign-in was denied.");
   });
 
   it("keeps an account from another GitHub user with the same unverified address", async () => {
@@ -182,7 +182,7 @@ describe("Signing in with GitHub", () => {
     const { browser, back } = await signInWithGitHub(person);
 
     expect(back.status).toBe(409);
-    expect(back.text).toContain("Sign in to it with its password.");
+    expect(back.text).toContain("Sign in with its password.");
     expect(browser.cookies.has("sluice_session")).toBe(false);
     expect(await rowsOf(person)).toEqual([]);
     expect(owner.accountId).toEqual(expect.any(String));

@@ -99,7 +99,7 @@ describe("connected apps", () => {
     expect(await listed()).toEqual([]);
     expectEnvelope(await client.request("DELETE", `/account/integrations/${id}`), 404, "NOT_FOUND");
     expect((await nobody().open(connection.path)).status).toBe(404);
-    expect((await nobody().open(pathOf(decided.location))).text).toContain("notes is not connected The account has no such connection");
+    expect((await nobody().open(pathOf(decided.location))).text).toContain("notes is not connected The connection was not found");
   });
 
   it("can be refused, once", async () => {
@@ -109,7 +109,7 @@ describe("connected apps", () => {
     const again = await nobody().open(connection.path);
 
     expect(await statusOf(connection)).toBe("failed");
-    expect((await nobody().open(pathOf(refused.location))).text).toContain("Mail is not connected It was refused");
+    expect((await nobody().open(pathOf(refused.location))).text).toContain("Mail is not connected The connection was denied");
     expect(again.text).toContain("Mail is not connected");
     expect(again.html).not.toContain('value="approve"');
   });
@@ -137,7 +137,7 @@ describe("connected apps", () => {
     clock.advance(1);
     expect(await statusOf(connection)).toBe("expired");
     expect((await visitor.send(page, CONNECT, { decision: "approve" })).status).toBe(409);
-    expect((await visitor.open(connection.path)).text).toContain("It expired.");
+    expect((await visitor.open(connection.path)).text).toContain("The request expired.");
     const active = await begin("mail");
     await decide(active, "approve");
 
@@ -174,7 +174,7 @@ describe("connected apps", () => {
 
     expect(early.status).toBe(409);
     expect([off.status, off.location, statusOff]).toEqual([303, connection.path, "inactive"]);
-    expect(shownOff.text).toContain("Calendar is switched off");
+    expect(shownOff.text).toContain("Calendar is disabled");
     expect(await statusOf(connection)).toBe("active");
   });
 
@@ -344,13 +344,13 @@ describe("the page that connections return to", () => {
     const theirs = await begin("notes", createClient(app.baseUrl, app.key));
     const [before = ""] = returned.split("&connection=");
 
-    expect((await nobody().open(`${before}&connection=${theirs.id}`)).text).toContain("The broker does not say which connection");
+    expect((await nobody().open(`${before}&connection=${theirs.id}`)).text).toContain("The broker did not name the connection");
     expect((await nobody().open(before)).text).toContain("Notes is connected");
     for (const state of ["", "x.y", mine.path.split("token=")[1] ?? ""]) {
       expect((await nobody().open(`/integrations/callback?state=${state}`)).status).toBe(404);
     }
     const second = await begin();
-    expect((await nobody().open(before)).text).toContain(`Back from Notes The broker does not say which`);
+    expect((await nobody().open(before)).text).toContain(`Connections of Notes The broker did not name`);
     expect((await nobody().open(`${before}&connection=${second.id}`)).text).toContain("Notes is not connected yet");
     clock.advance(CONNECTION_RETURN_SECONDS - 1);
     expect((await nobody().open(returned)).status).toBe(200);

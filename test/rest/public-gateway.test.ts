@@ -61,12 +61,12 @@ describe("a person without an account", () => {
     const start = await browser.get("/", { Accept: "text/html" });
 
     expect([signIn.status, signIn.text.includes("/sign-up")]).toEqual([200, false]);
-    expect([signUp.status, signUp.text.includes("Sign-up is closed here."), signUp.text.includes("<form")]).toEqual([403, true, false]);
-    expect([start.text.includes("/sign-in"), start.text.includes("/sign-up"), start.text.includes("ask them for one")]).toEqual([
-      true,
-      false,
-      true,
-    ]);
+    expect([signUp.status, signUp.text.includes("Sign-up is closed."), signUp.text.includes("<form")]).toEqual([403, true, false]);
+    expect([
+      start.text.includes("/sign-in"),
+      start.text.includes("/sign-up"),
+      start.text.includes("Ask the operator of this gateway for an account"),
+    ]).toEqual([true, false, true]);
   });
 
   it("is refused on the page, over GraphQL and with GitHub, and nothing is made", async () => {
@@ -78,9 +78,9 @@ describe("a person without an account", () => {
     const page = await browser.submit("/sign-up", { email, password });
     const { back } = await comeBackFromGitHub({ id: 77, login: "octo-77", name: null, emails: [{ email, primary: true, verified: true }] });
 
-    expect([page.status, page.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
+    expect([page.status, page.text.includes("Sign-up is closed.")]).toEqual([403, true]);
     expect(codes(await execute(nobody(), SignUpDocument, { input: { email, password } }))).toEqual(["FORBIDDEN"]);
-    expect([back.status, back.text.includes("Sign-up is closed here.")]).toEqual([403, true]);
+    expect([back.status, back.text.includes("Sign-up is closed.")]).toEqual([403, true]);
     expect(await accounts()).toBe(before);
   });
 });

@@ -114,7 +114,7 @@ describe("a session", () => {
     expect(there.headers["set-cookie"]).toEqual([expect.stringContaining("sluice_session=")]);
     expect(elsewhere.headers).not.toHaveProperty("set-cookie");
     expect(JSON.parse(elsewhere.text).errors[0]).toMatchObject({
-      message: `Nobody is signed in at this host. Ask at http://${LOGIN} instead.`,
+      message: `Sessions are not accepted at this host. Use http://${LOGIN} instead.`,
       extensions: { code: "BAD_REQUEST" },
     });
   });
@@ -144,7 +144,7 @@ describe("a page of another origin", () => {
       const refused = await from(headers, body);
       expect(refused.headers).not.toHaveProperty("set-cookie");
       expect(JSON.parse(refused.text).errors[0]).toMatchObject({
-        message: `Pages of another origin may not sign people up, in or out. Send the person to http://${LOGIN} instead.`,
+        message: `Sign-up, sign-in and sign-out are only accepted from pages of this gateway. Send the user to http://${LOGIN} instead.`,
         extensions: { code: "FORBIDDEN" },
       });
     }

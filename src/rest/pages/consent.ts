@@ -36,16 +36,16 @@ interface Consent {
 function consentPage({ request, person, balance, models, formToken, base, returnTo, refused }: Consent): Page {
   const { client, redirect, asked, creditBudgetMax } = request;
   const name = nameOf(request);
-  const body = html`<h1>Let <bdi>${name}</bdi> spend your credits?</h1>
+  const body = html`<h1>Allow <bdi>${name}</bdi> to spend your credits?</h1>
 <div class="who"><span>Signed in as ${personSection(person)}</span>
-<form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Use another account</button></form></div>
+<form method="post" action="${base}/sign-out">${hiddenFields(formToken, returnTo)}<button type="submit" class="small">Switch account</button></form></div>
 ${appSection(request)}
 <form method="post" action="${base}/authorize">
 ${hiddenFields(formToken, returnTo)}
 <input type="hidden" name="request_id" value="${request.id}">
 ${decisionFields({ asked, isUnverified: client !== null, creditBudgetMax, balance, person, models, refused })}
 </form>`;
-  return { title: `Let ${name} spend your credits?`, body, formTargets: formTargetsOf(redirect) };
+  return { title: `Allow ${name} to spend your credits?`, body, formTargets: formTargetsOf(redirect) };
 }
 
 /**

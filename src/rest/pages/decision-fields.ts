@@ -35,14 +35,14 @@ export interface Refused {
 /** Data that each permission reveals, of the account and not only of the key. */
 export const PERMISSION_WORDS: Readonly<Record<GrantablePermission, string>> = {
   profile: "Your profile: your name, e-mail address, picture, GitHub name and tier",
-  balance: "Your balance: how many credits there are",
-  usage: "Your usage: which models you used, when and what it cost, but nothing of what was written or answered",
+  balance: "Your balance: your available credits",
+  usage: "Your usage: models, times and costs, but no prompts or answers",
 };
 
 const FIELDS: FieldsByParam = new Map([
   ["models", { id: "models", label: "Models" }],
   ...["budget", "creditBudget"].map((name) => [name, { id: "budget", label: "The budget" }] as const),
-  ...["expiry", "expiresInDays"].map((name) => [name, { id: "expiry", label: "The time" }] as const),
+  ...["expiry", "expiresInDays"].map((name) => [name, { id: "expiry", label: "The expiry" }] as const),
   ["permissions", { id: "permissions", label: "Permissions" }],
 ]);
 
@@ -65,9 +65,9 @@ export function decisionFields(decision: Decision): Html {
   return html`${NO_DEFAULT}
 ${refused ? errorSummary(refused.error, FIELDS) : ""}
 <p>${summaryOf(decision)}</p>
-<p>Leave out whatever you do not want it to have.</p>
+<p>You can narrow the access below.</p>
 ${termsFields(decision)}
-<p class="soft">It cannot make or change keys. You can end its access at any time: its key is among your API keys.</p>
+<p class="soft">It cannot create or change keys. You can revoke its access at any time, under Apps.</p>
 <div class="buttons">
 <button type="submit" name="decision" value="approve" class="primary">Allow</button>
 <button type="submit" name="decision" value="deny" formnovalidate>Deny</button>
@@ -77,31 +77,31 @@ ${termsFields(decision)}
 /** An empty account cannot grant a budget, which every key needs. */
 function nothingToGrant({ asked, person }: Decision): Html {
   const { nextResetAt } = person;
-  const refill = nextResetAt === null ? "" : html` Your free credits return on ${moment(nextResetAt)}.`;
+  const refill = nextResetAt === null ? "" : html` Your free credits are refilled on ${moment(nextResetAt)}.`;
   return html`${NO_DEFAULT}
-<div class="note" role="status"><p><strong>Your account has no credits.</strong> It asks for up to ${credits(asked.creditBudget)}, and you have 0 credits, so there is nothing that you could allow it to spend.</p>
-<p>What to do:${refill} Ask the operator of this gateway for more credits. Then open this page again from where you came.</p></div>
+<div class="note" role="status"><p><strong>Your account has no credits.</strong> The app requests up to ${credits(asked.creditBudget)}, and you have 0 credits.</p>
+<p>To continue, ask the operator of this gateway for credits, then start again in the app.${refill}</p></div>
 <div class="buttons"><button type="submit" name="decision" value="deny" formnovalidate>Deny</button></div>`;
 }
 
 function summaryOf({ asked, creditBudgetMax, balance }: Decision): Html {
-  const models = asked.models === null ? "every model" : countOf(asked.models.length, "model");
-  const cut = creditBudgetMax < asked.creditBudget ? html` It asked for ${credits(asked.creditBudget)}, which is more than you have.` : "";
-  return html`If you allow it, it gets a key for ${models} that works for ${days(asked.expiresInDays)} and spends up to <strong>${credits(creditBudgetMax)}</strong> of your balance, which is <strong>${credits(balance)}</strong>.${cut}`;
+  const models = asked.models === null ? "all models" : countOf(asked.models.length, "model");
+  const cut = creditBudgetMax < asked.creditBudget ? html` It requested ${credits(asked.creditBudget)}, which is more than you have.` : "";
+  return html`It requests a key for ${models} that is valid for ${days(asked.expiresInDays)} and can spend up to <strong>${credits(creditBudgetMax)}</strong> of your balance of <strong>${credits(balance)}</strong>.${cut}`;
 }
 
 function termsFields(decision: Decision): Html {
   const { asked, models, creditBudgetMax, balance, refused } = decision;
   const entered = refused ? fromFields(refused.fields) : fromTerms(decision);
   const most = formatNanocredits(creditBudgetMax);
-  const bound = creditBudgetMax < asked.creditBudget ? "which is your balance" : `of the ${credits(balance)} that you have`;
+  const bound = creditBudgetMax < asked.creditBudget ? "your whole balance" : html`of your balance of ${credits(balance)}`;
   return html`${asked.models === null ? everyModelOrSome(models, entered) : someOf(asked.models, models, entered)}
 <fieldset>
 <legend>Limits</legend>
 <label for="budget">Budget in credits</label>
 <input type="number" inputmode="decimal" id="budget" name="budget" value="${entered.budget}" min="0.000000001" max="${most}" step="any" required autocomplete="off" aria-describedby="budget-hint"${invalidMark(refused?.error, FIELDS, "budget")}>
 <small id="budget-hint">At most ${credits(creditBudgetMax)}, ${bound}. One credit is worth one US dollar.</small>
-<label for="expiry">Days until its access ends</label>
+<label for="expiry">Expires after (days)</label>
 <input type="number" id="expiry" name="expiry" value="${entered.expiry}" min="1" max="${asked.expiresInDays}" required aria-describedby="expiry-hint"${invalidMark(refused?.error, FIELDS, "expiry")}>
 <small id="expiry-hint">At most ${days(asked.expiresInDays)}.</small>
 </fieldset>
@@ -109,9 +109,9 @@ ${permissionFields(asked, entered)}`;
 }
 
 function permissionFields({ permissions }: GrantTerms, entered: Entered): Html {
-  if (permissions.length === 0) return html`<p class="soft" id="permissions">It cannot read your profile, your balance or your usage.</p>`;
+  if (permissions.length === 0) return html`<p class="soft" id="permissions">It cannot read your profile, balance or usage.</p>`;
   return html`<fieldset id="permissions">
-<legend>What it may read</legend>
+<legend>Permissions to read</legend>
 ${permissions.map((name) => choice("checkbox", "permissions", name, entered.permissions.has(name), PERMISSION_WORDS[name]))}
 </fieldset>`;
 }

@@ -42,9 +42,9 @@ ${personSection(shown)}
 ${error ? errorSummary(error, CODE_FIELDS) : ""}
 <form method="post" action="${base}/device">
 ${hiddenFields(formToken)}
-<label for="user_code">Code that your device shows</label>
+<label for="user_code">Code shown on your device</label>
 <input type="text" class="code" id="user_code" name="user_code" value="${userCode}" required autofocus maxlength="40" autocomplete="off" autocapitalize="characters" spellcheck="false" placeholder="XXXX-XXXX" aria-describedby="${error ? "wrong code-hint" : "code-hint"}">
-<small id="code-hint">Eight letters. Type them from your own device: never a code that you were sent.</small>
+<small id="code-hint">Eight letters, as shown on your own device. Never enter a code that someone sent you.</small>
 <div class="buttons"><button type="submit" class="primary">Continue</button></div>
 </form>`;
   return { title: "Connect a device", body };
@@ -62,18 +62,18 @@ export interface Confirmation extends DevicePage {
 function confirmationPage({ device, balance, models, refused, ...shown }: Confirmation): Page {
   const { formToken, base } = shown;
   const { app, userCode, asked, creditBudgetMax } = device;
-  const body = html`<h1>${app ? html`Let <bdi>${shownName(app.name)}</bdi> spend your credits?` : "Let this device spend your credits?"}</h1>
+  const body = html`<h1>${app ? html`Allow <bdi>${shownName(app.name)}</bdi> to spend your credits?` : "Allow this device to spend your credits?"}</h1>
 ${personSection(shown)}
 <p>Your device must show this code:</p>
 <p class="code-shown">${userCode}</p>
-<p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If another person sent you here, deny: the device is theirs, and the credits are yours.</p>
+<p class="note"><strong>Continue only if you started this yourself</strong> and the device is yours. If someone sent you here, select Deny: the device is theirs and would spend your credits.</p>
 ${appSection(device)}
 <form method="post" action="${base}/device/decision">
 ${hiddenFields(formToken)}
 <input type="hidden" name="user_code" value="${userCode}">
 ${decisionFields({ asked, creditBudgetMax, balance, person: shown.person, models, refused })}
 </form>`;
-  return { title: app ? `Let ${shownName(app.name)} spend your credits?` : "Let this device spend your credits?", body };
+  return { title: app ? `Allow ${shownName(app.name)} to spend your credits?` : "Allow this device to spend your credits?", body };
 }
 
 /** The result of this person's decision. */
@@ -88,10 +88,10 @@ ${device.status === "denied" ? "" : grantedOf(device)}
 
 function outcomeOf({ status, app }: DeviceAuthorization): [title: string, text: string] {
   const name = app === null ? "The device" : shownName(app.name);
-  if (status === "denied") return ["Denied", `${name} gets nothing.`];
-  if (status === "expired") return ["Too late", `The code expired before ${name} fetched its key. Ask for another code on the device.`];
-  if (status === "used") return ["Connected", `${name} has fetched its key.`];
-  return ["Allowed", `${name} fetches its key within seconds. Go back to it.`];
+  if (status === "denied") return ["Denied", `${name} did not get access.`];
+  if (status === "expired") return ["Expired", `The code expired before ${name} received its key. Request a new code on the device.`];
+  if (status === "used") return ["Connected", `${name} has received its key.`];
+  return ["Allowed", `${name} receives its key within seconds. Return to the device.`];
 }
 
 function grantedOf({ granted }: DeviceAuthorization): Html | "" {
@@ -99,23 +99,23 @@ function grantedOf({ granted }: DeviceAuthorization): Html | "" {
   const { creditBudget, expiresInDays, models, permissions } = granted;
   return html`<dl>
 <dt>Budget</dt><dd>${credits(creditBudget)}</dd>
-<dt>Ends</dt><dd>after ${days(expiresInDays)}</dd>
-<dt>Models</dt><dd>${models === null ? "every model" : models.join(", ")}</dd>
-<dt>May read</dt><dd>${permissions.length === 0 ? "nothing" : permissions.map((name) => html`<div>${PERMISSION_WORDS[name]}</div>`)}</dd>
+<dt>Expires</dt><dd>after ${days(expiresInDays)}</dd>
+<dt>Models</dt><dd>${models === null ? "all models" : models.join(", ")}</dd>
+<dt>Permissions</dt><dd>${permissions.length === 0 ? "None" : permissions.map((name) => html`<div>${PERMISSION_WORDS[name]}</div>`)}</dd>
 </dl>`;
 }
 
 function personSection({ person: { handle, email }, formToken, base }: DevicePage): Html {
   return html`<div class="who"><span>Signed in as <strong>${handle}</strong>${email === null ? "" : html` <small>${email}</small>`}</span>
-<form method="post" action="${base}/sign-out">${hiddenFields(formToken, `${base}/device`)}<button type="submit" class="small">Use another account</button></form></div>`;
+<form method="post" action="${base}/sign-out">${hiddenFields(formToken, `${base}/device`)}<button type="submit" class="small">Switch account</button></form></div>`;
 }
 
 function appSection({ app, clientAddress, createdAt, age }: DeviceAuthorization): Html {
-  const rows = html`<dt>Asked from</dt><dd>${clientAddress || "an unknown address"}</dd>
-<dt>Asked</dt><dd>${agoOf(age)} <small>(${moment(createdAt)})</small></dd>`;
-  if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app:</strong> it does not say who it is.</dd>${rows}</dl>`;
+  const rows = html`<dt>Requested from</dt><dd>${clientAddress || "an unknown address"}</dd>
+<dt>Requested</dt><dd>${agoOf(age)} <small>(${moment(createdAt)})</small></dd>`;
+  if (app === null) return html`<dl><dt>App</dt><dd><strong>Unverified app</strong>: it has not identified itself.</dd>${rows}</dl>`;
   return html`<dl><dt>App</dt><dd><bdi>${shownName(app.name)}</bdi></dd>
-<dt>Made by</dt><dd>${ownerOf(app)}</dd>${rows}</dl>`;
+<dt>Developer</dt><dd>${ownerOf(app)}</dd>${rows}</dl>`;
 }
 
 function agoOf(seconds: number): string {

@@ -31,8 +31,8 @@ export async function sendErrorPage(exchange: Exchange, error: unknown, home = "
   const body = html`<h1>${title}</h1>
 <p class="error" role="alert">${reported.message}</p>
 <div class="buttons">
-${again === null ? "" : html`<a class="button" href="${again}">Open the page again</a>`}
-<a class="button" href="${home}">Go to the start</a>
+${again === null ? "" : html`<a class="button" href="${again}">Back to the form</a>`}
+<a class="button" href="${home}">Go to the home page</a>
 </div>
 <p class="soft">Error ${status} · request ${exchange.requestId}</p>`;
   exchange.clearHeaders();
@@ -48,8 +48,8 @@ export function headersOfPage(error: AppError): Record<string, string> {
 function titleOf({ code }: AppError, status: number): string {
   if (status >= 500) return "Something went wrong";
   if (code === "NOT_FOUND") return "Not found";
-  if (code === "RATE_LIMITED") return "Too much at once";
-  return "This did not work";
+  if (code === "RATE_LIMITED") return "Too many requests";
+  return "Request failed";
 }
 
 /** Our page that a form was sent from, to show it again. Only our own pages send a referrer here. */

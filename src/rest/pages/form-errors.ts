@@ -19,7 +19,7 @@ export function errorSummary(error: AppError, fields: FieldsByParam = new Map())
   const findings = findingsOf(error, fields);
   const [only] = findings;
   if (only && findings.length === 1) return html`<p class="error" role="alert" id="wrong">${toLine(only)}</p>`;
-  return html`<div class="error" role="alert" id="wrong"><p>There is more than one thing to put right:</p>
+  return html`<div class="error" role="alert" id="wrong"><p>Correct these fields:</p>
 <ul>${findings.map((finding) => html`<li>${toLine(finding)}</li>`)}</ul></div>`;
 }
 

@@ -37,25 +37,25 @@ interface StateWords {
 const NOT_CONNECTED = (name: string) => `${name} is not connected`;
 
 const STATES: Readonly<Record<ConnectedAppStatus, StateWords>> = {
-  initiated: { title: (name) => `${name} is not connected yet`, text: "It has not been allowed yet." },
-  active: { title: (name) => `${name} is connected`, text: "It can be used from now on." },
+  initiated: { title: (name) => `${name} is not connected yet`, text: "It is waiting for approval." },
+  active: { title: (name) => `${name} is connected`, text: "You can use it now." },
   failed: {
     title: NOT_CONNECTED,
-    text: "It was refused, or something went wrong. Nothing was connected. To try again, start over.",
+    text: "The connection was denied or failed. Start again to retry.",
   },
-  expired: { title: NOT_CONNECTED, text: "It expired. Nothing was connected. To try again, start over." },
+  expired: { title: NOT_CONNECTED, text: "The request expired. Start again to retry." },
   inactive: {
-    title: (name) => `${name} is switched off`,
-    text: "It stays among the connected apps, and cannot be used until it is switched on again.",
+    title: (name) => `${name} is disabled`,
+    text: "The connection is kept, but cannot be used until you enable it.",
   },
 };
 
 const UNKNOWN: StateWords = {
-  title: (name) => `Back from ${name}`,
-  text: "The broker does not say which connection this was about. This is how those of the account stand now.",
+  title: (name) => `Connections of ${name}`,
+  text: "The broker did not name the connection. These are the current connections of the account.",
 };
 
-const REMOVED: StateWords = { title: NOT_CONNECTED, text: "The account has no such connection, or no longer. To try again, start over." };
+const REMOVED: StateWords = { title: NOT_CONNECTED, text: "The connection was not found. Start again to retry." };
 
 function connectionPage(shown: ConnectionPage): Page {
   const { app, callbackUrl, isForeign } = shown.view;
@@ -67,7 +67,7 @@ ${isForeign ? NOT_YOURS : ownConnection(shown)}`;
   return { title, body, formTargets: [new URL(callbackUrl).origin] };
 }
 
-const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to another account than the one that you are signed in to. If another person sent you here, close this page.</p>`;
+const NOT_YOURS = html`<p class="note"><strong>This is not your connection.</strong> It belongs to a different account. If someone sent you here, close this page.</p>`;
 
 /** The callback page. The link alone identifies the person. */
 function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcome, person: AccountRow | null): Page {
@@ -79,7 +79,7 @@ function outcomePage({ app, apps, handle, isForeign, toolkit }: ConnectionOutcom
 ${app ? "" : listOf(apps)}
 ${
   isForeign && person
-    ? html`<p class="note"><strong>This is not your account.</strong> You are signed in as ${person.handle}. If another person sent you here, they can use what you have just opened to them: take their access back where you gave it.</p>`
+    ? html`<p class="note"><strong>This is not your account.</strong> You are signed in as ${person.handle}. If someone sent you here, they can now use the app you connected: revoke the access in that app.</p>`
     : ""
 }
 <p class="soft">You can close this page.</p>`;
@@ -100,7 +100,7 @@ function personSection({ view, person, formToken, base, token }: ConnectionPage)
   const email = person.email === null ? "" : html` <small>${person.email}</small>`;
   const whose = view.isForeign ? html`<br><small>The connection is for the account <strong>${view.handle}</strong></small>` : "";
   return html`<div class="who"><span>Signed in as <strong>${person.handle}</strong>${email}${whose}</span>
-<form method="post" action="${base}/sign-out">${hiddenFields(formToken, back)}<button type="submit" class="small">Use another account</button></form></div>`;
+<form method="post" action="${base}/sign-out">${hiddenFields(formToken, back)}<button type="submit" class="small">Switch account</button></form></div>`;
 }
 
 function ownConnection({ view, token, formToken, base, refused }: ConnectionPage): Html {
@@ -117,9 +117,9 @@ ${isOpen ? decision(refused) : switches(app.status)}
 
 function approvalSection({ app, expiresAt }: ConnectionView): Html {
   return html`<p>${app.description}</p>
-<p class="note"><strong>This is the development broker.</strong> There is nothing to sign in to: allowing it marks the connection as active, as if you had signed in to ${app.name ?? app.toolkit}.</p>
+<p class="note"><strong>This is the development broker.</strong> It has no sign-in: Allow marks the connection as active, as if you had signed in to ${app.name ?? app.toolkit}.</p>
 <p>Continue only if you started this yourself.</p>
-${expiresAt ? html`<p class="soft">It can be allowed until ${moment(expiresAt)}.</p>` : ""}`;
+${expiresAt ? html`<p class="soft">This request expires on ${moment(expiresAt)}.</p>` : ""}`;
 }
 
 function outcomeSection(app: ConnectedApp): Html {
@@ -129,20 +129,20 @@ ${app.alias === null ? "" : html`<dl>${nameRow(app)}</dl>`}`;
 
 function decision(refused: ConnectionPage["refused"]): Html {
   return html`${NO_DEFAULT}
-<label for="alias">Name of this connection <small>(may be left empty)</small></label>
+<label for="alias">Connection name <small>(optional)</small></label>
 <input type="text" id="alias" name="alias" value="${refused?.alias ?? ""}" maxlength="${CONNECTION_ALIAS_CHARS_MAX}" autocomplete="off" aria-describedby="${refused ? "wrong alias-hint" : "alias-hint"}">
-<small id="alias-hint">Tells it from others of the same app: Work, Home.</small>
+<small id="alias-hint">Distinguishes connections of the same app, for example Work or Home.</small>
 <div class="buttons">
 <button type="submit" name="decision" value="approve" class="primary">Allow</button>
-<button type="submit" name="decision" value="refuse" formnovalidate>Refuse</button>
+<button type="submit" name="decision" value="refuse" formnovalidate>Deny</button>
 </div>`;
 }
 
 function switches(status: ConnectedAppStatus): Html | "" {
   if (status === "active")
-    return html`<div class="buttons"><button type="submit" name="decision" value="switch-off">Switch off</button></div>`;
+    return html`<div class="buttons"><button type="submit" name="decision" value="switch-off">Disable</button></div>`;
   if (status !== "inactive") return "";
-  return html`<div class="buttons"><button type="submit" name="decision" value="switch-on" class="primary">Switch on</button></div>`;
+  return html`<div class="buttons"><button type="submit" name="decision" value="switch-on" class="primary">Enable</button></div>`;
 }
 
 // Routes: approval of a connection, and the callback.

@@ -14,9 +14,9 @@ export interface ChosenModels {
 /** Offers every model; the list opens on demand. */
 export function everyModelOrSome(models: readonly ListedModel[], chosen: ChosenModels): Html {
   return html`<fieldset class="models" id="models">
-<legend>Models that it may use</legend>
-${choice("radio", "model_choice", "all", chosen.isEveryModel, "Every model, those to come included")}
-${choice("radio", "model_choice", "chosen", !chosen.isEveryModel, "Only these:")}
+<legend>Allowed models</legend>
+${choice("radio", "model_choice", "all", chosen.isEveryModel, "All models, including future ones")}
+${choice("radio", "model_choice", "chosen", !chosen.isEveryModel, "Selected models:")}
 ${modelList(models, chosen)}
 </fieldset>`;
 }
@@ -24,7 +24,7 @@ ${modelList(models, chosen)}
 export function someOf(ids: readonly string[], models: readonly ListedModel[], chosen: ChosenModels): Html {
   const listed = ids.map((id) => models.find((model) => model.id === id) ?? { id, title: id });
   return html`<fieldset id="models">
-<legend>Models that it may use</legend>
+<legend>Allowed models</legend>
 ${modelList(listed, chosen)}
 </fieldset>`;
 }

@@ -22,7 +22,7 @@ export function nameOf({ app, client, redirect }: Pick<RequestingApp, "app" | "c
 
 export function shownName(name: string): string {
   const characters = [...name.replace(UNSEEN, " ").trim()];
-  if (characters.length === 0) return "An app without a name";
+  if (characters.length === 0) return "Unnamed app";
   return characters.length <= NAME_CHARS_SHOWN ? characters.join("") : `${characters.slice(0, NAME_CHARS_SHOWN).join("")}…`;
 }
 
@@ -33,22 +33,22 @@ export function ownerOf({ owner: { handle, githubUsername } }: App): Html {
 /** The app and the redirect address, with a warning when it is not registered. */
 export function appSection({ app, client, redirect, isRedirectRegistered, resource }: RequestingApp): Html {
   const destination = redirect.isLoopback ? html`this device (<strong>${redirect.host}</strong>)` : html`<strong>${redirect.host}</strong>`;
-  const target = html`<dt>Sends you to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
-  const rows = resource === null ? target : html`${target}<dt>Wants a key for</dt><dd>${resource}</dd>`;
+  const target = html`<dt>Redirects to</dt><dd>${redirect.isLoopback ? redirect.origin : redirect.host}</dd>`;
+  const rows = resource === null ? target : html`${target}<dt>Key for</dt><dd>${resource}</dd>`;
   if (client !== null) return whoClaims(client, rows, destination);
   if (app === null) {
     return html`<dl>${rows}</dl>
-<p class="note"><strong>Unverified app.</strong> It does not say who it is. The key goes to ${destination}: continue only if you have just come from there.</p>`;
+<p class="note"><strong>Unverified app.</strong> It has not identified itself. The key goes to ${destination}: continue only if you started there.</p>`;
   }
-  return html`<dl><dt>Made by</dt><dd>${ownerOf(app)}</dd>${rows}</dl>
-${isRedirectRegistered ? "" : html`<p class="note">This app has not registered where it sends you. The key goes to ${destination}: continue only if you trust that.</p>`}`;
+  return html`<dl><dt>Developer</dt><dd>${ownerOf(app)}</dd>${rows}</dl>
+${isRedirectRegistered ? "" : html`<p class="note">This app has not registered its redirect URL. The key goes to ${destination}: continue only if you trust it.</p>`}`;
 }
 
 /** A client that describes itself. The host of its document is known, but a program on this device can use the document of another. */
 function whoClaims({ name, documentHost }: UnverifiedClient, rows: Html, destination: Html): Html {
-  const named = name === null ? "" : html`<dt>Calls itself</dt><dd><bdi>${shownName(name)}</bdi></dd>`;
-  const described = documentHost === null ? "" : html`<dt>Described at</dt><dd>${documentHost}</dd>`;
-  const claim = name === null ? "It does not say who it is." : "It has chosen its name itself.";
+  const named = name === null ? "" : html`<dt>Name</dt><dd><bdi>${shownName(name)}</bdi></dd>`;
+  const described = documentHost === null ? "" : html`<dt>Identified at</dt><dd>${documentHost}</dd>`;
+  const claim = name === null ? "It has not identified itself." : "It chose this name itself.";
   return html`<dl>${named}${described}${rows}</dl>
-<p class="note"><strong>Unverified app.</strong> ${claim} The key goes to ${destination}: continue only if you have just come from there.</p>`;
+<p class="note"><strong>Unverified app.</strong> ${claim} The key goes to ${destination}: continue only if you started there.</p>`;
 }

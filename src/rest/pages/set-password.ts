@@ -53,12 +53,12 @@ interface SetPasswordPage {
 
 function setPasswordPage({ base, formToken, token, email, error }: SetPasswordPage): Page {
   const body = html`<h1>Set a new password</h1>
-<p>For the account of <strong><bdi>${email}</bdi></strong>. Its sessions end; its API keys go on working.</p>
+<p>For the account of <strong><bdi>${email}</bdi></strong>. All sessions will be signed out. API keys keep working.</p>
 ${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/set-password">
 ${hiddenFields(formToken)}
 <input type="hidden" name="token" value="${token}">
-<label for="password">New password <small>(${PASSWORD_CHARS_MIN} characters or more)</small></label>
+<label for="password">New password <small>(at least ${PASSWORD_CHARS_MIN} characters)</small></label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required autofocus>
 <div class="buttons"><button class="primary">Set password</button></div>
 </form>`;
@@ -70,8 +70,8 @@ function refusedPage(error: AppError): Page {
 }
 
 function donePage(base: string): Page {
-  const body = html`<h1>The password is set</h1>
-<p>Sign in with it. The link does not work again.</p>
+  const body = html`<h1>Password changed</h1>
+<p>You can now sign in with the new password.</p>
 <div class="buttons"><a href="${base}/sign-in">Sign in</a></div>`;
-  return { title: "The password is set", body };
+  return { title: "Password changed", body };
 }

@@ -184,7 +184,7 @@ ${hiddenFields(formToken, returnTo)}
 </form>
 ${passwordHelp === "" ? "" : html`<p class="soft">${passwordHelp}</p>`}
 ${gitHubOrigin === null ? "" : gitHubForm(base, formToken, returnTo)}
-${isSignUpOpen ? html`<div class="buttons"><p class="soft">No account yet? <a href="${base}/sign-up${onward}">Sign up</a></p></div>` : ""}`;
+${isSignUpOpen ? html`<div class="buttons"><p class="soft">New here? <a href="${base}/sign-up${onward}">Sign up</a></p></div>` : ""}`;
   return { title: "Sign in", body, ...(gitHubOrigin !== null && { formTargets: [gitHubOrigin] }) };
 }
 
@@ -201,22 +201,22 @@ ${purpose}
 ${error ? errorSummary(error, FIELDS) : ""}
 <form method="post" action="${base}/sign-up">
 ${hiddenFields(formToken, returnTo)}
-<label for="name">Name <small>(may be left empty)</small></label>
+<label for="name">Name <small>(optional)</small></label>
 <input id="name" name="name" type="text" value="${name}" autocomplete="name" maxlength="${PROFILE_NAME_CHARS_MAX}"${invalidMark(error, FIELDS, "name")}>
 <label for="email">E-mail address</label>
 <input id="email" name="email" type="email" value="${email}" autocomplete="username" maxlength="${EMAIL_CHARS_MAX}" required${invalidMark(error, FIELDS, "email")}>
-<label for="password">Password <small>(${PASSWORD_CHARS_MIN} characters or more)</small></label>
+<label for="password">Password <small>(at least ${PASSWORD_CHARS_MIN} characters)</small></label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required${invalidMark(error, FIELDS, "password")}>
 <div class="buttons"><button class="primary">Sign up</button></div>
 </form>
-<div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
+<div class="buttons"><p class="soft">Already have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
   return { title: "Sign up", body };
 }
 
 function signUpClosedPage({ base, returnTo }: FormPage): Page {
   const body = html`<h1>Create an account</h1>
 ${errorSummary(signUpClosed())}
-<div class="buttons"><p class="soft">Do you have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
+<div class="buttons"><p class="soft">Already have an account? <a href="${base}/sign-in${returnToQuery(returnTo)}">Sign in</a></p></div>`;
   return { title: "Sign up", body, status: 403 };
 }
 
@@ -249,14 +249,14 @@ async function describePurpose(
   switch (address.split("?", 1)[0]) {
     case "/authorize": {
       const request = await authorizations.check(ctx, parseInput(authorizationQuery, parameters));
-      return html`<div class="purpose"><p><strong><bdi>${nameOf(request)}</bdi></strong> has sent you here. It asks to spend your credits: once you are signed in, you decide whether it may, and how much.</p>
+      return html`<div class="purpose"><p><strong><bdi>${nameOf(request)}</bdi></strong> requests access to your credits. After you sign in, you can allow or deny it and set a limit.</p>
 ${appSection(request)}</div>`;
     }
     case "/device":
-      return html`<p class="purpose">You are about to connect a device, so that it can spend your credits. Once you are signed in, you see what it is and decide.</p>`;
+      return html`<p class="purpose">Sign in to connect a device that requests access to your credits. You can then allow or deny it.</p>`;
     case "/integrations/connect": {
       const { app } = await developmentBroker.view(ctx, typeof parameters.token === "string" ? parameters.token : "");
-      return html`<p class="purpose">You are about to connect <strong><bdi>${app.name ?? app.toolkit}</bdi></strong> to your account.</p>`;
+      return html`<p class="purpose">Sign in to connect <strong><bdi>${app.name ?? app.toolkit}</bdi></strong> to your account.</p>`;
     }
     default:
       return "";

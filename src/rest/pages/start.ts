@@ -20,18 +20,18 @@ export interface Start extends GatewayInfo {
 export function startPage({ pages, isSignUpOpen, ...gateway }: Start): Page {
   const { baseUrl } = gateway.addresses();
   const body = html`<h1>One key and one bill for generative AI</h1>
-<p>This is a Sluice gateway. It takes the requests of OpenAI clients, and of REST and GraphQL, to models of every kind (text, pictures, video, speech, music, embeddings), and they are paid for with prepaid credits.</p>
+<p>Sluice connects OpenAI clients, REST and GraphQL to models for text, images, video, speech, music and embeddings, paid with prepaid credits.</p>
 <div class="buttons">
 <a class="button primary" href="${pages}/sign-in">Sign in</a>
 ${isSignUpOpen ? html`<a class="button" href="${pages}/sign-up">Create an account</a>` : ""}
 </div>
-${isSignUpOpen ? "" : html`<p class="soft">The operator of this gateway creates accounts: ask them for one.</p>`}
-<h2>Begin</h2>
-<p>Give an OpenAI client this as its base URL, and an API key of your account:</p>
+${isSignUpOpen ? "" : html`<p class="soft">Sign-up is closed. Ask the operator of this gateway for an account.</p>`}
+<h2>Get started</h2>
+<p>Set the base URL of your OpenAI client, and use an API key of your account:</p>
 <pre><code>${baseUrl}/v1</code></pre>
 <p>The list of models needs no key:</p>
 <pre><code>curl ${baseUrl}/v1/models</code></pre>
-<h2>Read on</h2>
+<h2>Documentation</h2>
 ${gatewayLinks(gateway)}`;
   return { title: "A gateway for generative AI", body };
 }
@@ -39,9 +39,9 @@ ${gatewayLinks(gateway)}`;
 function gatewayLinks({ addresses, hasGraphiQL }: Pick<GatewayInfo, "addresses" | "hasGraphiQL">): Html {
   const { baseUrl } = addresses();
   return html`<ul>
-<li><a href="${baseUrl}/docs">API reference</a>: every route of the REST API, to read and to try</li>
-<li><a href="${baseUrl}/openapi.json">OpenAPI document</a>: the same for programs</li>
-${hasGraphiQL ? html`<li><a href="${baseUrl}/graphql">GraphiQL</a>: the GraphQL API and its documentation</li>` : ""}
-<li><a href="${baseUrl}/models">Models</a>: all that there are, with their prices, as JSON</li>
+<li><a href="${baseUrl}/docs">API reference</a>: all REST routes and GraphQL operations</li>
+<li><a href="${baseUrl}/openapi.json">OpenAPI document</a>: the REST API in OpenAPI format</li>
+${hasGraphiQL ? html`<li><a href="${baseUrl}/graphql">GraphiQL</a>: explore the GraphQL API</li>` : ""}
+<li><a href="${baseUrl}/models">Models</a>: all models and prices, as JSON</li>
 </ul>`;
 }

@@ -96,9 +96,11 @@ export class Access {
    * of another origin.
    */
   assertMaySignIn(request: BrowserRequest): void {
-    if (!this.cookie.countsAt(request)) throw invalidInput(`Nobody is signed in at this host. Ask at ${this.cookie.url} instead.`);
+    if (!this.cookie.countsAt(request)) throw invalidInput(`Sessions are not accepted at this host. Use ${this.cookie.url} instead.`);
     if (this.isFromOtherOrigin(request)) {
-      throw permissionDenied(`Pages of another origin may not sign people up, in or out. Send the person to ${this.cookie.url} instead.`);
+      throw permissionDenied(
+        `Sign-up, sign-in and sign-out are only accepted from pages of this gateway. Send the user to ${this.cookie.url} instead.`,
+      );
     }
   }
 

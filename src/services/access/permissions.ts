@@ -56,15 +56,15 @@ export function requirePermission(ctx: RequestContext, permission: AccountPermis
 export function lackOf(permissions: readonly AccountPermission[]): string {
   const field = `accountPermissions: ${JSON.stringify(permissions)}`;
   if (permissions.includes("keys")) {
-    return `This key may not manage the account: it takes a key that a signed-in person has made with ${field}, or the owner's key.`;
+    return `This key cannot manage the account. Use a key that a signed-in user created with ${field}, or the owner's key.`;
   }
-  return `This key was made without ${field}: use one that has it. Whoever manages the account's keys can make one (POST /account/keys).`;
+  return `This key was made without ${field}: use one that has it. A key that manages the account can create one (POST /account/keys).`;
 }
 
 /** As `requirePermission(ctx, "keys")`, but never for a publishable key (docs/spec/keys.md#permissions). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
-  if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Keys are managed with a secret key.");
+  if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Managing keys requires a secret key.");
   return requirePermission(ctx, "keys");
 }
 
@@ -73,22 +73,24 @@ export function requireSession(ctx: RequestContext): SessionCaller {
   const { caller } = ctx;
   refuseAgents(caller);
   if (caller.kind === "session") return caller;
-  throw caller.kind === "key" ? permissionDenied("Only a signed-in person may do this, not a key.") : unauthenticated("Sign in first.");
+  throw caller.kind === "key"
+    ? permissionDenied("This requires a signed-in session: API keys cannot do it.")
+    : unauthenticated("Sign in first.");
 }
 
 /** For operations that agent runs may not call. */
 export function beyondAgents(): AppError {
-  return permissionDenied("An agent at work may generate and list models, and nothing else.");
+  return permissionDenied("A run token of an agent can only generate and list models.");
 }
 
 /** An agent run generates for its caller and has no access to the account (docs/spec/agents.md#run-tokens). */
 function refuseAgents(caller: Caller): void {
-  if (isAgentAtWork(caller)) throw permissionDenied("An agent may not use the account that it works for.");
+  if (isAgentAtWork(caller)) throw permissionDenied("A run token of an agent cannot access the account.");
 }
 
 export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireKeyManager(ctx);
-  if (!caller.isOperator) throw permissionDenied("Only an operator may do this.");
+  if (!caller.isOperator) throw permissionDenied("This requires an operator account.");
   return caller;
 }
 

@@ -119,7 +119,7 @@ export class AccountDeletions {
     const caller = requireSession(ctx);
     const { accountId } = caller;
     const { clock, database, erasure, leases } = this.parts;
-    if (caller.isOperator) throw permissionDenied("An operator's account stays: this gateway is run with it.");
+    if (caller.isOperator) throw permissionDenied("An operator's account cannot be deleted.");
     try {
       await this.assertProven(caller, password ?? null);
     } catch (error) {
@@ -151,7 +151,7 @@ export class AccountDeletions {
       await signIn.checkPassword(accountId, password, "password");
     } else if (!(await this.isFresh(caller))) {
       const minutes = FRESH_SESSION_SECONDS / 60;
-      throw permissionDenied(`Sign in with GitHub again, and delete the account within ${minutes} minutes: this shows that it is you.`);
+      throw permissionDenied(`Sign in with GitHub again, then delete the account within ${minutes} minutes.`);
     }
   }
 
@@ -167,7 +167,7 @@ export class AccountDeletions {
     await transaction.$queryRaw`SELECT 1 FROM account WHERE id = ${accountId}::uuid FOR UPDATE`;
     if (await transaction.accountDeletion.findUnique({ where: { accountId } })) return null;
     const { handle, isOperator } = await transaction.account.findUniqueOrThrow({ where: { id: accountId } });
-    if (isOperator) throw permissionDenied("An operator's account stays: this gateway is run with it.");
+    if (isOperator) throw permissionDenied("An operator's account cannot be deleted.");
     if (confirmHandle !== handle)
       throw invalidInput(`Type the account's handle, ${handle}, to delete it with its credits.`, "confirmHandle");
     await transaction.accountDeletion.create({ data: { accountId, deletedAt: now } });

@@ -110,7 +110,7 @@ export class Accounts {
 
   /** Throws unless the account is the caller's own, operators included. */
   assertOwn(ctx: RequestContext, accountId: string): void {
-    if (requireAccount(ctx).accountId !== accountId) throw permissionDenied("This is shown to the account itself only.");
+    if (requireAccount(ctx).accountId !== accountId) throw permissionDenied("Only the account itself can read this.");
   }
 
   async balanceFrom(ctx: RequestContext, account: BalanceColumns & { readonly id: string }): Promise<Balance> {

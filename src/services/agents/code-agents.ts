@@ -134,7 +134,7 @@ export class CodeAgents implements AgentProviders {
   private async run(model: Model, call: AgentCall, request: UpstreamRequest): Promise<UpstreamResponse> {
     const { sandboxRunner, codeRuns, scripts, runTokens, runLimits, loopback, mcpServers } = this.deps;
     const { ctx, generationId } = call;
-    if (ctx.caller.kind === "anonymous") throw unauthenticated("An agent works for somebody.");
+    if (ctx.caller.kind === "anonymous") throw unauthenticated("Agents can only be called with an API key or a session.");
     const script = await scripts.find(model.communityModelId ?? "");
     if (script === null) throw serviceUnavailable(`${model.id} is not deployed.`);
     const host = new CodeAgentHost(loopback, mcpServers, runTokens.issue(ctx.caller, await runLimits.begin(call)), ctx.hops);

@@ -253,7 +253,7 @@ export class Authorizations {
   /** Checks the request again: the app may have been revoked, or have registered other addresses. */
   private async examineAgain({ redirectUrl, appKeyId, client = null, resource = null, terms }: StoredRequest): Promise<CheckedRequest> {
     const app = appKeyId === null ? null : await this.parts.apps.find({ id: appKeyId });
-    if (appKeyId !== null && app === null) throw invalidInput("The app has withdrawn its app key. Go back to the app and begin again.");
+    if (appKeyId !== null && app === null) throw invalidInput("The app key was revoked. Return to the app and start again.");
     return { ...trusted({ app, client }, parseRedirectUrl(redirectUrl, "redirectUrl")), resource, asked: fromStoredTerms(terms) };
   }
 
@@ -319,5 +319,5 @@ function toParameters(parameters: Readonly<Record<string, string | null>>): stri
 }
 
 function decided(): Error {
-  return conflict("This request has been decided already. Go back to the app and begin again.");
+  return conflict("This request was already approved or denied. Return to the app and start again.");
 }

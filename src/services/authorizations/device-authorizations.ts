@@ -252,7 +252,7 @@ export class DeviceAuthorizations {
   private async look(ctx: RequestContext, accountId: string, typed: string): Promise<DeviceAuthorizationModel> {
     const row = await this.seek(ctx, accountId, typed);
     if (!row)
-      throw new AppError("NOT_FOUND", "No device shows this code, or it is no longer good. Look at the device again.", {
+      throw new AppError("NOT_FOUND", "This code is unknown or has expired. Check the code on your device.", {
         param: "userCode",
       });
     return row;
@@ -284,7 +284,7 @@ export class DeviceAuthorizations {
       where: { id, status: "pending", expiresAt: { gt: decidedAt } },
       data: { ...decision, decidedAt },
     });
-    if (count === 0) throw conflict("This device has been decided on already.");
+    if (count === 0) throw conflict("This device request was already approved or denied.");
     events.publish("device-authorization-changed", { deviceAuthorizationId: id });
     const row = await codes.findByUserCode(userCode);
     if (!row) throw notFound("device authorization");

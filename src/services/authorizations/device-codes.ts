@@ -49,7 +49,7 @@ export function isUserCode(text: string): boolean {
 export function parseUserCode(typed: string): string {
   const userCode = typed.replace(SEPARATORS, "").toUpperCase();
   if (!PATTERN.test(userCode))
-    throw invalidInput("A code has eight letters, such as BCDF-GHJK. Vowels and digits do not occur.", "userCode");
+    throw invalidInput("Enter the eight letters of the code, such as BCDF-GHJK. Codes have no vowels and no digits.", "userCode");
   return userCode;
 }
 
@@ -141,10 +141,10 @@ export class DeviceCodes {
       take: LIVE_DEVICE_CODES_PER_ADDRESS_MAX,
     });
     if (own.length >= LIVE_DEVICE_CODES_PER_ADDRESS_MAX) {
-      throw tooMany("This address has as many devices waiting as it may have.", own[0]?.expiresAt, now);
+      throw tooMany("Too many device requests are pending from this address.", own[0]?.expiresAt, now);
     }
     const all = await this.database.prisma.deviceAuthorization.count({ where: live, take: LIVE_DEVICE_CODES_MAX });
-    if (all >= LIVE_DEVICE_CODES_MAX) throw tooMany("Too many devices are waiting.", undefined, now);
+    if (all >= LIVE_DEVICE_CODES_MAX) throw tooMany("Too many device requests are pending.", undefined, now);
   }
 
   private hash(deviceCode: string): Uint8Array<ArrayBuffer> {
@@ -200,7 +200,7 @@ export class UserCodeGuesses {
 
   private async take(rule: BucketRule, name: string): Promise<void> {
     const wait = await this.counters.take(rule, name, 1, 1);
-    if (wait > 0) throw rateLimited("Too many wrong codes. Wait a little, and look at the device again.", wait / 1000);
+    if (wait > 0) throw rateLimited("Too many wrong codes. Wait a moment, then check the code on your device.", wait / 1000);
   }
 }
 

@@ -47,8 +47,8 @@ export class Redemption {
   /** The key is for `resource`. `nameOf` returns the name for the key; null: the app is gone. */
   async poll(row: DeviceAuthorizationModel, resource: string | null, nameOf: () => Promise<string | null>): Promise<DeviceTokenAnswer> {
     if (row.status === "used") return refuse("invalid_grant", "The device code has been used.");
-    if (row.status === "denied") return refuse("access_denied", "The person denied access.");
-    if (row.expiresAt <= this.clock.now()) return refuse("expired_token", "The device code has expired. Ask for another one.");
+    if (row.status === "denied") return refuse("access_denied", "The user denied access.");
+    if (row.expiresAt <= this.clock.now()) return refuse("expired_token", "The device code has expired. Request a new one.");
     if (row.status === "pending") return this.pace(row);
     const name = await nameOf();
     if (name === null) return refuse("invalid_client", "The app key is no longer valid.");
@@ -65,7 +65,7 @@ export class Redemption {
         where: { id: row.id, lastPolledAt: row.lastPolledAt },
         data: { lastPolledAt: now },
       });
-      if (count === 1) return refuse("authorization_pending", "Nobody has decided yet.", row.intervalSeconds);
+      if (count === 1) return refuse("authorization_pending", "The user has not approved or denied the request yet.", row.intervalSeconds);
     }
     const { intervalSeconds } = await deviceAuthorization.update({
       where: { id: row.id },

@@ -246,7 +246,7 @@ export class CommunityModels {
     const { requiredSafetyFeatures, advertised, perUserRpm, fallbacks, api } = input;
     const isMoved = url !== undefined && url !== current.url;
     if (isMoved && current.type === "proxy" && bearerToken === undefined) {
-      throw invalidInput("The credential goes where the URL says: send the bearerToken with a new one.", "bearerToken");
+      throw invalidInput("A new URL requires the bearerToken again.", "bearerToken");
     }
     const isRenamed = name !== undefined && name !== current.name;
     const requested = requestedTerms(input);

@@ -34,7 +34,7 @@ export function knownTerms(row: CommunityModelRow, now: Date): readonly Communit
 /** The owner's message why the row cannot be a fallback of the model; null when it can. Does not check for circles. */
 export function fallbackRefusal(holder: FallbackHolder, row: FallbackRow | undefined, now: Date): string | null {
   const isReachable = row && (row.accountId === holder.accountId || termsAt(row, now).visibility === "public");
-  if (!isReachable) return "There is no such model, or it is another account's and private.";
+  if (!isReachable) return "The model does not exist, or is private to another account.";
   if (row.id === holder.id) return "A model cannot be its own fallback.";
   if (row.type !== "proxy") return "An agent cannot be a fallback.";
   if (row.modality !== holder.modality) return `It is a model of modality ${row.modality}, and this one is of ${holder.modality}.`;

@@ -145,7 +145,7 @@ export class CommunityModelProbe {
     const { upstream, endpoint, upstreamModel } =
       input.id === undefined ? this.described(input) : await this.registered(accountId, input.id);
     const waitMs = await this.deps.counters.take(ONE_AT_A_TIME, `probe:${accountId}`, PROBE_INTERVAL_MS, PROBE_INTERVAL_MS);
-    if (waitMs > 0) throw rateLimited(`An account may probe once in ${PROBE_INTERVAL_MS / 1000} seconds.`, waitMs / 1000);
+    if (waitMs > 0) throw rateLimited(`An account can run one test every ${PROBE_INTERVAL_MS / 1000} seconds.`, waitMs / 1000);
     const connected = connectUpstream(upstream, TIMEOUTS, this.deps.outbound);
     const calledAt = performance.now();
     try {
@@ -170,7 +170,7 @@ export class CommunityModelProbe {
 
   private async registered(accountId: string, id: string): Promise<ProbedUpstream> {
     const row = await this.deps.modelRepository.findOwned(accountId, id);
-    if (row.url === null) throw invalidInput("This agent is run by the gateway: it has no upstream.", "id");
+    if (row.url === null) throw invalidInput("The gateway runs this agent: it has no upstream.", "id");
     this.deps.urls.parse(row.url, "id");
     const upstream = this.deps.catalog.upstream(upstreamIdOf(row));
     if (!upstream.endpoint) throw new Error(`The upstream of ${row.id} is no endpoint.`);

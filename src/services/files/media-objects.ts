@@ -176,7 +176,7 @@ export class MediaObjects {
 
   /** Lists the account's tagged files. They are public, so publishable keys may list them too. */
   async listSelected(ctx: RequestContext, query: MediaQuery, select: Prisma.MediaObjectSelect): Promise<Page<ListedMedia>> {
-    if (ctx.caller.kind === "anonymous") throw unauthenticated("Your own files need an API key; everybody's are listed by `tag`.");
+    if (ctx.caller.kind === "anonymous") throw unauthenticated("Listing your files requires an API key. Public files are listed by `tag`.");
     const { accountId } = requireAccount(ctx);
     const filter = parseInput(mediaFilterInput, query.filter ?? {});
     return readOwnPage(this.deps.database, accountId, { ...query, filter }, select);
@@ -195,10 +195,10 @@ export class MediaObjects {
   /** Throws FORBIDDEN for a publishable key and for another account's file, NOT_FOUND for an unlisted file. */
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const caller = requireAccount(ctx);
-    if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Files are deleted with a secret key.");
+    if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Deleting files requires a secret key.");
     const row = await this.findRow(id);
     if (row?.status !== "complete" || row.tags.length === 0) throw notFound("media file");
-    if (row.accountId !== caller.accountId) throw permissionDenied("This file is another account's.");
+    if (row.accountId !== caller.accountId) throw permissionDenied("This file belongs to another account.");
     await this.remove(row);
     return { id };
   }

@@ -132,7 +132,7 @@ export class MediaQuotas {
 
   private assertFits(used: Used, sizeBytes: number): void {
     const { bytesMax, filesMax } = this.settings;
-    if (Number(used.files) >= filesMax) throw overQuota(`The account keeps ${used.files} files; ${filesMax} are the most.`);
+    if (Number(used.files) >= filesMax) throw overQuota(`The account has ${used.files} files of at most ${filesMax}.`);
     const left = this.leftOf(used);
     if (sizeBytes > left) throw overQuota(`The account's files may have ${bytesMax} bytes together, of which ${left} are left.`);
   }

@@ -70,7 +70,7 @@ export const NO_BROKER: IntegrationsBroker = {
 };
 
 function switchedOff(): AppError {
-  return serviceUnavailable("Connected apps are switched off on this gateway.", { retryAfterSeconds: 60 * 60 });
+  return serviceUnavailable("Connected apps are disabled on this gateway.", { retryAfterSeconds: 60 * 60 });
 }
 
 // Refusals that the brokers share.

@@ -154,7 +154,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
       // A refused one keeps its expiry, after which it is deleted.
       data: isApproved ? { status: "active", alias: alias || null, expiresAt: null } : { status: "failed" },
     });
-    if (count === 0) throw conflict("This connection has been decided on already, or its time is over.");
+    if (count === 0) throw conflict("This connection was already approved or denied, or has expired.");
     const url = new URL(callbackUrl);
     url.searchParams.set("connection", app.id);
     return url.href;
@@ -179,7 +179,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
 
   private async viewOwn(ctx: RequestContext, token: string): Promise<ConnectionView> {
     const view = await this.view(ctx, token);
-    if (view.isForeign) throw permissionDenied("This connection belongs to another account than the one that you are signed in to.");
+    if (view.isForeign) throw permissionDenied("This connection belongs to a different account.");
     return view;
   }
 
@@ -202,5 +202,5 @@ export class DevelopmentBroker implements IntegrationsBroker {
 }
 
 function goneLink(): AppError {
-  return new AppError("NOT_FOUND", "This link belongs to no connection, or the connection was removed. Begin it anew.");
+  return new AppError("NOT_FOUND", "This link is invalid, or the connection was removed. Start the connection again.");
 }

@@ -122,5 +122,5 @@ function findReturned(apps: readonly ConnectedApp[], id: string | undefined): Co
 }
 
 function oldLink(): AppError {
-  return new AppError("NOT_FOUND", "This link belongs to no connection, or is out of date. Look among your connected apps, or start over.");
+  return new AppError("NOT_FOUND", "This link is invalid or has expired. Check your connected apps, or start again.");
 }

@@ -28,7 +28,7 @@ export class CsrfTokens {
     const [, expires, signature = ""] = FORMAT.exec(token) ?? [];
     const isOurs = timingSafeEqual(Buffer.from(signature.padEnd(43, "A"), "base64url"), this.sign(binding, Number(expires ?? 0)));
     if (expires === undefined || !isOurs || Number(expires) * 1000 <= this.clock.now().getTime()) {
-      throw permissionDenied("The form is out of date or was not sent from its own page. Open the page again and repeat what you did.");
+      throw permissionDenied("The form has expired or was not sent from this site. Reload the page and try again.");
     }
   }
 

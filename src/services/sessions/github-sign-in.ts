@@ -70,7 +70,7 @@ export class GitHubSignIn {
   }
 
   private assertConfigured(): void {
-    if (this.parts.webUrl === null) throw invalidInput("Signing in with GitHub is not configured here.");
+    if (this.parts.webUrl === null) throw invalidInput("GitHub sign-in is not configured on this gateway.");
   }
 }
 
@@ -82,13 +82,13 @@ function readToken(value: string): string {
 
 function toRefusal(location: string): AppError {
   const reason = new URL(location, "http://localhost").searchParams.get("error") ?? "";
-  if (reason === "access_denied") return permissionDenied("You have not let GitHub say who you are.");
+  if (reason === "access_denied") return permissionDenied("GitHub sign-in was denied.");
   if (reason === "signup_disabled") return signUpClosed();
   if (reason === "account_not_linked") {
-    return conflict("There is an account with this e-mail address already. Sign in to it with its password.");
+    return conflict("An account with this e-mail address already exists. Sign in with its password.");
   }
   if (/^(?:state_|please_restart|invalid_callback|invalid_code|no_code)/.test(reason) || reason === "") {
-    return invalidInput("This sign-in with GitHub did not begin in this browser, or took too long. Start again.");
+    return invalidInput("The GitHub sign-in expired or was started in another browser. Start again.");
   }
-  return upstreamFailed("Signing in with GitHub failed. Try again in a moment.", { cause: new Error(reason) });
+  return upstreamFailed("GitHub sign-in failed. Try again in a moment.", { cause: new Error(reason) });
 }

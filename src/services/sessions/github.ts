@@ -127,7 +127,7 @@ async function match({ prisma }: Database, { id, user: { email, githubUsername }
   });
   if (!account) return;
   if (!method && !account.isEmailVerified) {
-    throw conflict("There is an account with this e-mail address already. Sign in to it with its password.");
+    throw conflict("An account with this e-mail address already exists. Sign in with its password.");
   }
   await prisma.account.update({ where: { id: account.id }, data: { githubUsername } });
 }
@@ -154,5 +154,5 @@ function parse<Output>(schema: z.ZodType<Output>, answer: unknown): Output {
 }
 
 function unreadable(cause: unknown): AppError {
-  return upstreamFailed("GitHub could not be asked who you are. Try again in a moment.", { cause });
+  return upstreamFailed("GitHub did not respond. Try again in a moment.", { cause });
 }

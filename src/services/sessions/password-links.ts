@@ -108,9 +108,10 @@ export class PasswordLinks {
       where: { hash: this.hash(token), account: { deletion: null } },
       select: { accountId: true, expiresAt: true, usedAt: true, account: { select: { email: true } } },
     });
-    if (!link) throw notFound("link: it may have been replaced by a newer one. Ask for another one");
+    if (!link) throw notFound("link: it may have been replaced by a newer one. Ask the operator for a new one");
     if (link.usedAt !== null) throw used();
-    if (link.expiresAt <= this.parts.clock.now()) throw conflict("This link has expired: it was good for 24 hours. Ask for another one.");
+    if (link.expiresAt <= this.parts.clock.now())
+      throw conflict("This link has expired: it was good for 24 hours. Ask the operator for a new one.");
     if (caller.kind === "session" && caller.accountId !== link.accountId) {
       throw permissionDenied("This link is for another account than the one that you are signed in to: sign out first.");
     }
@@ -123,5 +124,5 @@ export class PasswordLinks {
 }
 
 function used(): AppError {
-  return conflict("This link has been used: a password is set once with it. Ask for another one.");
+  return conflict("This link has been used: a password is set once with it. Ask the operator for a new one.");
 }

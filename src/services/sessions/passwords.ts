@@ -59,7 +59,7 @@ export class Passwords {
       return;
     }
     if (this.#waiting.length >= this.waitingMax) {
-      throw serviceUnavailable("Too many people are signing in at once. Try again in a moment.", {
+      throw serviceUnavailable("The gateway is busy with other sign-ins. Try again in a moment.", {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       });
     }

@@ -157,7 +157,7 @@ export class SignIn {
     const { accountId } = requireSession(ctx);
     const { passwords, database, sessions } = this.parts;
     const method = await this.checkPassword(accountId, input.currentPassword, "currentPassword");
-    if (!method) throw conflict("This account has no password: it is signed in to with GitHub.");
+    if (!method) throw conflict("This account has no password. It signs in with GitHub.");
     const password = await passwords.hash(input.newPassword);
     // Of two concurrent changes, only one finds the password that it verified.
     const changed = await database.prisma.signInMethod.updateMany({
@@ -183,7 +183,7 @@ export class SignIn {
     await this.parts.limits.countPasswordCheck(accountId);
     const method = await this.findPassword(accountId);
     if (method && !(await this.parts.passwords.verify(password, method.password))) {
-      throw invalidInput("This is not the account's password.", param);
+      throw invalidInput("The password is wrong.", param);
     }
     return method;
   }
@@ -257,9 +257,9 @@ function refuse(error: unknown): never {
 
 /** One message for the page, GraphQL and GitHub. */
 export function signUpClosed(): AppError {
-  return permissionDenied("Sign-up is closed here. Ask the operator of this gateway for an account.");
+  return permissionDenied("Sign-up is closed. Ask the operator of this gateway for an account.");
 }
 
 function emailTaken(): Error {
-  return conflict("There is an account with this e-mail address already. Sign in instead.");
+  return conflict("An account with this e-mail address already exists. Sign in instead.");
 }

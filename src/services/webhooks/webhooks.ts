@@ -211,7 +211,7 @@ export class Webhooks {
       // Two concurrent requests must not both send a test.
       await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('test events of ' || ${id}, 0))::text`;
       if ((await transaction.webhookDelivery.count({ where: recent })) > 0) {
-        throw rateLimited("An endpoint is sent one test event at a time.", WEBHOOK_TEST_INTERVAL_MS / 1000);
+        throw rateLimited("A test event to this endpoint is already pending.", WEBHOOK_TEST_INTERVAL_MS / 1000);
       }
       await this.deps.queue.add([{ endpointId: id, message: testMessage(key, id, now) }], transaction);
     });

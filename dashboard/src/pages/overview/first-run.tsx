@@ -54,7 +54,7 @@ export default function FirstRun({ onDismiss }: { readonly onDismiss: () => void
                   <SendRequest model={model} apiKey={created?.key ?? null} />
                 )}
               </Step>
-              <Step number={3} title="See it arrive" isDone={feed.length > 0}>
+              <Step number={3} title="Check the result" isDone={feed.length > 0}>
                 <Arrival />
               </Step>
             </Stack>

@@ -107,7 +107,7 @@ function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
 
 /** For an answer without a limit in the request. */
 export function cutWarning(tokens: number): string {
-  return `The answer was cut at ${tokens} output tokens, which is what was held for it. State max_tokens, or add credits, to have a longer one.`;
+  return `The answer was cut at ${tokens} output tokens, the amount held for it. Set max_tokens, or add credits, for a longer one.`;
 }
 
 /** The answer with at most that many tokens, reasoning first; tool calls that do not fit are dropped whole. */

@@ -158,7 +158,7 @@ class SharedFailure extends Error {
     override readonly cause: unknown,
     readonly payer: string,
   ) {
-    super("The answer could not be made");
+    super("The answer could not be generated");
   }
 }
 

@@ -175,7 +175,7 @@ export class JobRunner {
     await this.store(() => blobs.put(blobKeyOf(id), bytes));
     if (await this.store(() => rows.made(id, { contentType, storeId: blobs.id }))) return;
     await blobs.delete(blobKeyOf(id)).catch(ignore);
-    if ((await rows.find(id))?.status === "failed") throw new Error("The job was taken for abandoned and finished by somebody else.");
+    if ((await rows.find(id))?.status === "failed") throw new Error("Another process finished this job as abandoned.");
     this.cancel(id);
   }
 

@@ -60,11 +60,11 @@ export class ImageReferences {
 
   private async readOwn(id: string, param: string): Promise<Uint8Array> {
     const file = await this.own.read(id).catch((error: unknown) => {
-      throw error instanceof AppError && error.code === "NOT_FOUND" ? invalidInput("There is no such media file any more.", param) : error;
+      throw error instanceof AppError && error.code === "NOT_FOUND" ? invalidInput("The media file no longer exists.", param) : error;
     });
     if (file.sizeBytes > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
     const content = await file.open();
-    if (content === null) throw invalidInput("There is no such media file any more.", param);
+    if (content === null) throw invalidInput("The media file no longer exists.", param);
     return new Uint8Array(await buffer(content));
   }
 
@@ -105,9 +105,9 @@ function readDataUrl(url: string, param: string): Uint8Array {
 async function toPicture(bytes: Uint8Array, index: number, param: string): Promise<InputFile> {
   if (bytes.byteLength > IMAGE_INPUT_BYTES_MAX) throw tooLarge(param);
   const contentType = pictureTypeOf(bytes);
-  if (contentType === null) throw invalidInput("This is not a picture: send PNG, JPEG, WebP, GIF or AVIF.", param);
+  if (contentType === null) throw invalidInput("This is not an image: send PNG, JPEG, WebP, GIF or AVIF.", param);
   const size = await measurePicture(bytes);
-  if (size === null) throw invalidInput("This picture cannot be read.", param);
+  if (size === null) throw invalidInput("This image cannot be read.", param);
   if (size.width * size.height > IMAGE_INPUT_PIXELS_MAX) {
     throw invalidInput(`This picture has more than ${IMAGE_INPUT_PIXELS_MAX} pixels.`, param);
   }
