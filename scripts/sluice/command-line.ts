@@ -32,6 +32,10 @@ export const HELP = `Usage: npm run sluice -- <command>
   books retry                                         tries them once more, and lists what is still refused
   owner key [--revoke-others]                         prints one more key of the owner's account; asks the database, not the gateway
                                                       --revoke-others ends the owner's other keys, and all that were made with them
+  secrets reseal                                      the second half of a rotation of ENCRYPTION_KEY: seals stored credentials again, beside
+                                                      running gateways; can be interrupted and repeated
+  secrets forget [--confirm <name>]                   when ENCRYPTION_KEY is lost: counts the losses; with the name that it prints,
+                                                      accepts them, keeps accounts and balances, and prints a new owner's key
   key generate                                        prints a well-formed secret key for OWNER_API_KEY; asks nobody
   help
 
@@ -40,7 +44,8 @@ export const HELP = `Usage: npm run sluice -- <command>
 Environment, and .env in the working directory:
              SLUICE_URL   where the gateway is; http://localhost:<PORT> unless said
              SLUICE_KEY   an operator's secret key with the permission keys (SLUICE_API_KEY is read too); else OWNER_API_KEY
-             owner key    reads what the gateway reads: DATABASE_URL, DATA_DIR, ENCRYPTION_KEY, ...
+             owner key, secrets
+                          read what the gateway reads: DATABASE_URL, DATA_DIR, ENCRYPTION_KEY, ...
 
 Exit codes:  0 done   1 refused, or no gateway answered   2 not a command`;
 
@@ -87,6 +92,8 @@ export type Command =
   | { readonly name: "books refused" }
   | { readonly name: "books retry" }
   | { readonly name: "owner key"; readonly revokesOthers: boolean }
+  | { readonly name: "secrets reseal" }
+  | { readonly name: "secrets forget"; readonly confirm: string | null }
   | { readonly name: "key generate" };
 
 export interface CommandLine {
@@ -232,6 +239,12 @@ const FORMS: Readonly<Record<string, Form>> = {
     options: { "revoke-others": { type: "boolean" } },
     takes: () => [],
     read: (values) => ({ name: "owner key", revokesOthers: values["revoke-others"] === true }),
+  },
+  "secrets reseal": { options: {}, takes: () => [], read: () => ({ name: "secrets reseal" }) },
+  "secrets forget": {
+    options: { confirm: { type: "string" } },
+    takes: () => [],
+    read: ({ confirm }) => ({ name: "secrets forget", confirm: text(confirm) }),
   },
   "key generate": { options: {}, takes: () => [], read: () => ({ name: "key generate" }) },
 };

@@ -6,6 +6,7 @@ import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
 import { endSessions, exportAudit, listAudit, listKeys, makePasswordLink, restore, revokeKey, suspend, takeCredits } from "./operators.js";
 import { runOwnerKey } from "./owner-key.js";
 import { type Account, type Outcome, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
+import { runForget, runReseal } from "./secrets.js";
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -32,7 +33,7 @@ export async function runSluice(args: readonly string[], env: Environment, termi
       terminal.out(HELP);
       return EXIT_DONE;
     }
-    const { answer, words, advice } = await run(env, command);
+    const { answer, words, advice } = await run(env, command, terminal);
     terminal.out(isJson ? JSON.stringify(answer, null, 2) : words);
     if (advice !== undefined && !isJson) terminal.error(`sluice: ${printable(advice)}`);
     return EXIT_DONE;
@@ -57,10 +58,14 @@ function openGateway(env: Environment): Gateway {
   return connectGateway(url, key);
 }
 
-async function run(env: Environment, command: Exclude<Command, { name: "help" }>): Promise<Outcome> {
+async function run(env: Environment, command: Exclude<Command, { name: "help" }>, terminal: Terminal): Promise<Outcome> {
   switch (command.name) {
     case "owner key":
       return runOwnerKey(env, command.revokesOthers);
+    case "secrets reseal":
+      return runReseal(env, terminal.error);
+    case "secrets forget":
+      return runForget(env, command.confirm);
     case "key generate": {
       const key = createApiKeyText("sk");
       return { answer: { key }, words: key };
@@ -70,7 +75,7 @@ async function run(env: Environment, command: Exclude<Command, { name: "help" }>
   }
 }
 
-type Asked = Exclude<Command, { name: "help" | "owner key" | "key generate" }>;
+type Asked = Exclude<Command, { name: "help" | "owner key" | "secrets reseal" | "secrets forget" | "key generate" }>;
 
 async function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
   switch (command.name) {

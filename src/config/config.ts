@@ -85,6 +85,8 @@ export interface Config {
   readonly ownerCredits: bigint;
   /** Null: generated and stored under the data directory. */
   readonly encryptionKey: string | null;
+  /** Accepted beside it while a rotation is under way; null: none. */
+  readonly encryptionKeyPrevious: string | null;
   readonly modelsFile: string | null;
   /** False: no built-in models, also not as a stand-in for missing ones. */
   readonly hasSandboxModels: boolean;
@@ -197,6 +199,7 @@ const environment = z.object({
     .optional(),
   OWNER_CREDITS: credits().default(100n * 10n ** 9n),
   ENCRYPTION_KEY: text.min(16, "must have at least 16 characters").optional(),
+  ENCRYPTION_KEY_PREVIOUS: text.min(16, "must have at least 16 characters").optional(),
   MODELS_FILE: text.optional(),
   SANDBOX_MODELS: z.enum(["on", "off"]).default("on"),
   UPSTREAM_ALLOW_HOSTS: hosts().default([]),
@@ -273,6 +276,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     ownerApiKey: values.OWNER_API_KEY ?? null,
     ownerCredits: values.OWNER_CREDITS,
     encryptionKey: values.ENCRYPTION_KEY ?? null,
+    encryptionKeyPrevious: values.ENCRYPTION_KEY_PREVIOUS ?? null,
     modelsFile: values.MODELS_FILE ?? null,
     hasSandboxModels: values.SANDBOX_MODELS === "on",
     vendors: toVendors(values),

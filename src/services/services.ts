@@ -130,7 +130,7 @@ export function createServices(
 ) {
   const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
-  const { leases, communityModels, modelHealth, metrics, deriveSecret } = infrastructure;
+  const { leases, communityModels, modelHealth, metrics, secrets } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
   const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
@@ -186,14 +186,14 @@ export function createServices(
     const { baseUrl, authUrl } = addresses();
     return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
   }, settings.sessionHost);
-  const sessionDirectory = new SessionDirectory(database, deriveSecret("session tokens"), clock, events);
+  const sessionDirectory = new SessionDirectory(database, secrets.hashing("session tokens"), clock, events);
   const sessions = new Sessions(database, sessionDirectory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);
   const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute, settings.signInPace);
   const isSignUpOpen = settings.signUp === "open";
   const library = signInLibraryOnDemand(() => ({
     ...{ database, passwords, clock, log, github: settings.github, isSignUpOpen },
-    secret: deriveSecret("sign-in"),
+    secret: secrets.hashing("sign-in"),
     authUrl: addresses().authUrl,
     hashToken: (token) => sessionDirectory.hash(token),
   }));
@@ -203,7 +203,7 @@ export function createServices(
     cookie: sessionCookie,
   });
   const gitHubSignIn = new GitHubSignIn({ signIn, limits: signInLimits, library, webUrl: settings.github?.webUrl ?? null });
-  const runTokens = new RunTokens(deriveSecret("run tokens"), keyCache, sessionDirectory, clock);
+  const runTokens = new RunTokens(secrets.signing("run tokens"), keyCache, sessionDirectory, clock);
   keyCache.acceptRunTokens(runTokens);
   const runLimits = new RunLimits(accounts);
   const sandboxRunner = new SandboxRunner(log, undefined, undefined, settings.worker?.workers);
@@ -241,12 +241,12 @@ export function createServices(
     () => addresses().baseUrl,
     () => addresses().authUrl,
   );
-  const clientRegistrations = new ClientRegistrations(deriveSecret("client registrations"), counters, clock);
+  const clientRegistrations = new ClientRegistrations(secrets.hashing("client registrations"), counters, clock);
   const clientDocuments = new ClientDocuments(outbound, counters, clock, settings.readsClientDocuments);
-  const authorizationCodes = new AuthorizationCodes(database, deriveSecret("authorization codes"), apiKeys, apps, resources, clock);
+  const authorizationCodes = new AuthorizationCodes(database, secrets.hashing("authorization codes"), apiKeys, apps, resources, clock);
   const deviceAuthorizations = new DeviceAuthorizations({
     ...{ database, accounts, apps, resources, catalog, events, clock },
-    codes: new DeviceCodes(database, deriveSecret("device codes"), clock),
+    codes: new DeviceCodes(database, secrets.hashing("device codes"), clock),
     guesses: new UserCodeGuesses(counters),
     redemption: new Redemption(database, apiKeys, clock),
     verificationUri: () => `${addresses().authUrl}/device`,
@@ -254,14 +254,14 @@ export function createServices(
   const integrationPage = (page: string) => () => `${addresses().authUrl}/integrations/${page}`;
   const developmentBroker = new DevelopmentBroker({
     ...{ database, clock, pageUrl: integrationPage("connect") },
-    links: new SignedLinks(deriveSecret("development connections"), connectionLink),
+    links: new SignedLinks(secrets.signing("development connections"), connectionLink),
     isInUse: settings.integrations.kind === "development",
   });
   const broker = brokerOf(settings.integrations, developmentBroker);
   const accountErasure = new AccountErasure({ database, broker, leases, failures, clock, log });
   const integrations = new Integrations({
     ...{ database, clock, broker, callbackPageUrl: integrationPage("callback") },
-    links: new SignedLinks(deriveSecret("returns of connections"), callbackLink),
+    links: new SignedLinks(secrets.signing("returns of connections"), callbackLink),
   });
   const blobGc = new BlobGc(
     blobs,
@@ -276,7 +276,7 @@ export function createServices(
     log,
     [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }],
   );
-  const box = new SecretBox(deriveSecret("columns"));
+  const box = new SecretBox(secrets.sealing("columns"));
   const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
   const modelRepository = new CommunityModelRepository(database, events);
   const urls = new UpstreamUrls(outbound, addresses);
@@ -323,7 +323,7 @@ export function createServices(
       workers: settings.worker,
     }),
     embeddings: new Embeddings(generations, upstreams),
-    csrfTokens: new CsrfTokens(deriveSecret("form tokens"), clock),
+    csrfTokens: new CsrfTokens(secrets.signing("form tokens"), clock),
     jobs,
     images,
     idempotency,
@@ -347,7 +347,7 @@ export function createServices(
     moderations: new Moderations(generations, upstreams),
     music,
     realtimeClientSecrets: new RealtimeClientSecrets({
-      box: new SecretBox(deriveSecret("realtime client secrets")),
+      box: new SecretBox(secrets.signing("realtime client secrets")),
       apiKeys: keyCache,
       catalog,
       clock,

@@ -5,8 +5,8 @@
  *   <media host>/blobs/<folder>/<name>?expires=<seconds since 1970>&type=...&size=...&signature=... PUT
  *   <media host>/blobs/<folder>/<name>?expires=...&type=...&disposition=...&cache=...&signature=... GET and HEAD
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../lib/clock.js";
+import { isSignedWith, type RotatingSecret, signWith } from "../lib/rotating-secret.js";
 import { type PresignedUpload, type PresignGetOptions, type PresignPutOptions, splitBlobKey } from "./blobs.js";
 
 export interface SignedUpload {
@@ -25,11 +25,10 @@ export type BadBlobUrl = "expired" | "forged";
 
 /** The signed parameters, in this order; absent ones are signed as absent. */
 const SIGNED_PARAMETERS = ["expires", "type", "size", "disposition", "cache"] as const;
-const SIGNATURE_BYTES = 32;
 
 export class BlobUrls {
   constructor(
-    private readonly secret: Buffer,
+    private readonly secret: RotatingSecret,
     /** Address of the media host, without a trailing slash; read for each address. */
     private readonly mediaUrl: () => string,
     private readonly clock: Clock,
@@ -61,19 +60,18 @@ export class BlobUrls {
     splitBlobKey(key);
     const expires = Math.floor(this.clock.now().getTime() / 1000) + expiresInSeconds;
     const query = new URLSearchParams({ expires: String(expires), ...parameters });
-    query.set("signature", this.signatureOf(method, key, query).toString("base64url"));
+    query.set("signature", signWith(this.secret, signedText(method, key, query)).toString("base64url"));
     return `${this.mediaUrl()}/blobs/${key}?${query}`;
   }
 
   private check(method: "PUT" | "GET", key: string, query: URLSearchParams): BadBlobUrl | null {
     const given = Buffer.from(query.get("signature") ?? "", "base64url");
-    if (given.length !== SIGNATURE_BYTES || !timingSafeEqual(given, this.signatureOf(method, key, query))) return "forged";
+    if (!isSignedWith(this.secret, signedText(method, key, query), given)) return "forged";
     return Number(query.get("expires")) * 1000 > this.clock.now().getTime() ? null : "expired";
   }
+}
 
-  /** JSON separates the parts unambiguously. */
-  private signatureOf(method: "PUT" | "GET", key: string, query: URLSearchParams): Buffer {
-    const parts = [method, key, ...SIGNED_PARAMETERS.map((name) => query.get(name))];
-    return createHmac("sha256", this.secret).update(JSON.stringify(parts)).digest();
-  }
+/** JSON separates the parts unambiguously. */
+function signedText(method: "PUT" | "GET", key: string, query: URLSearchParams): string {
+  return JSON.stringify([method, key, ...SIGNED_PARAMETERS.map((name) => query.get(name))]);
 }

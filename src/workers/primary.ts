@@ -144,13 +144,10 @@ class Primary {
     for (const worker of this.running) worker.kill();
   }
 
-  /** Locks the data directory against other gateways, with the secret that all workers read. */
+  /** Locks the data directory against other gateways. The first worker stores a generated secret, which the others read. */
   private async openDataDir(): Promise<DataDir> {
-    const { dataDir, encryptionKey } = this.options.config;
     try {
-      const opened = await openDataDir(dataDir);
-      if (encryptionKey === null) opened.secret("encryptionKey");
-      return opened;
+      return await openDataDir(this.options.config.dataDir);
     } catch (error) {
       this.connections.stop();
       throw error;

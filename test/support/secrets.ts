@@ -6,10 +6,10 @@ import type { TestApp } from "./app.js";
 
 /** Of the columns that are kept sealed. */
 export function secretBoxOf({ infrastructure }: TestApp): SecretBox {
-  return new SecretBox(infrastructure.deriveSecret("columns"));
+  return new SecretBox(infrastructure.secrets.sealing("columns"));
 }
 
 /** Issues tokens of agents at work. */
 export function runTokensOf({ infrastructure }: TestApp, clock: Clock = systemClock): RunTokens {
-  return new RunTokens(infrastructure.deriveSecret("run tokens"), infrastructure.keyCache, { findById: async () => null }, clock);
+  return new RunTokens(infrastructure.secrets.signing("run tokens"), infrastructure.keyCache, { findById: async () => null }, clock);
 }

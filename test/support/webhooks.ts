@@ -62,7 +62,7 @@ export async function openWebhookProcess(database: Database, options: WebhookPro
   const outbound = new OutboundGuard({ allowHosts: ["127.0.0.1"], ...options.outbound });
   const created = createWebhooks(
     { catalog: { idOf: (name) => name }, database, events, ownEvents, outbound },
-    new SecretBox(KEY),
+    new SecretBox(() => [KEY]),
     clock,
     silentLog,
     timeoutMs,

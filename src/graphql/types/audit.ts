@@ -24,6 +24,8 @@ const AuditAct = builder.enumType("AuditAct", {
     CREATE_PASSWORD_LINK: { value: "create_password_link", description: "Made a link to set a password." },
     USE_PASSWORD_LINK: { value: "use_password_link", description: "A password was set with a link." },
     RETRY_SETTLEMENTS: { value: "retry_settlements", description: "Retried charges that the database had refused." },
+    RESEAL_SECRETS: { value: "reseal_secrets", description: "Sealed stored credentials again after a rotation of ENCRYPTION_KEY." },
+    FORGET_SECRETS: { value: "forget_secrets", description: "Ended everything that a lost ENCRYPTION_KEY protected." },
     CREATE_OWNER_KEY: { value: "create_owner_key", description: "Made a key of the owner's account, on the command line." },
   } as const,
 });

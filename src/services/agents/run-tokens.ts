@@ -5,11 +5,11 @@
  * `ag_` + 106 characters of base64url: one byte for the kind of caller and the run's safety features, 16 for the key's or session's id, 16
  * for the generation's, 6 for the time, 8 for the cost limit, and the HMAC-SHA-256 of those.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { parse, stringify } from "uuid";
 import type { KeyCaller, SessionCaller } from "../../context.js";
 import { isWellFormedRunToken, RUN_TOKEN_PREFIX } from "../../lib/api-key-format.js";
 import type { Clock } from "../../lib/clock.js";
+import { isSignedWith, type RotatingSecret, signWith } from "../../lib/rotating-secret.js";
 import { RUN_TOKEN_MS } from "../../limits.js";
 import type { ApiKeyCache } from "../api-keys/api-key-cache.js";
 import { runTokenRefused } from "../api-keys/key-refusals.js";
@@ -27,7 +27,7 @@ const CLAIMS_BYTES = 1 + 2 * ID_BYTES + TIME_BYTES + COST_BYTES;
 
 export class RunTokens {
   constructor(
-    private readonly secret: Buffer,
+    private readonly secret: RotatingSecret,
     private readonly apiKeys: Pick<ApiKeyCache, "findById">,
     private readonly sessions: Pick<SessionDirectory, "findById">,
     private readonly clock: Clock,
@@ -41,7 +41,7 @@ export class RunTokens {
     claims.set(parse(parentRequestId), 1 + ID_BYTES);
     claims.writeUIntBE(this.clock.now().getTime() + RUN_TOKEN_MS, 1 + 2 * ID_BYTES, TIME_BYTES);
     claims.writeBigUInt64BE(maxCost > 0n ? maxCost : 0n, CLAIMS_BYTES - COST_BYTES);
-    return RUN_TOKEN_PREFIX + Buffer.concat([claims, this.sign(claims)]).toString("base64url");
+    return RUN_TOKEN_PREFIX + Buffer.concat([claims, signWith(this.secret, claims)]).toString("base64url");
   }
 
   /**
@@ -52,7 +52,7 @@ export class RunTokens {
     if (!isWellFormedRunToken(token)) throw runTokenRefused();
     const bytes = Buffer.from(token.slice(RUN_TOKEN_PREFIX.length), "base64url");
     const claims = bytes.subarray(0, CLAIMS_BYTES);
-    if (!timingSafeEqual(bytes.subarray(CLAIMS_BYTES), this.sign(claims))) throw runTokenRefused();
+    if (!isSignedWith(this.secret, claims, bytes.subarray(CLAIMS_BYTES))) throw runTokenRefused();
     if (claims.readUIntBE(1 + 2 * ID_BYTES, TIME_BYTES) <= this.clock.now().getTime()) throw runTokenRefused();
     const id = stringify(claims.subarray(1, 1 + ID_BYTES));
     const run = {
@@ -69,10 +69,6 @@ export class RunTokens {
     const caller = await this.sessions.findById(id);
     if (!caller) throw runTokenRefused();
     return caller;
-  }
-
-  private sign(claims: Uint8Array): Buffer {
-    return createHmac("sha256", this.secret).update(claims).digest();
   }
 }
 

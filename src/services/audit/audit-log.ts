@@ -28,6 +28,8 @@ export const AUDIT_ACTS = [
   "use_password_link",
   "retry_settlements",
   "create_owner_key",
+  "reseal_secrets",
+  "forget_secrets",
 ] as const;
 export type AuditAct = (typeof AUDIT_ACTS)[number];
 

@@ -50,7 +50,7 @@ import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 import type { Metrics, MetricsSettings } from "../metrics/metrics.js";
 import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocuments } from "../requests/persisted-documents.js";
-import { type DeriveSecret, pepperOf, secretsOf } from "../secrets/deployment-secrets.js";
+import { type DeploymentSecrets, followKeyRing, type OpenedSecrets, openSecrets } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
 import type { WorkerLink } from "./worker-link.js";
 
@@ -70,6 +70,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly s3: S3Settings | null;
   /** Null: generated and stored under the data directory. */
   readonly encryptionKey: string | null;
+  /** Accepted beside it while a rotation is under way; null: none. */
+  readonly encryptionKeyPrevious: string | null;
   readonly ownerApiKey: string | null;
   readonly ownerCredits: bigint;
   readonly timeouts: UpstreamTimeouts;
@@ -147,8 +149,8 @@ export interface Infrastructure {
   /** GraphQL documents: the manifest's, and the store of registered ones. */
   readonly trustedDocuments: TrustedDocuments;
   readonly documents: DocumentStore;
-  /** Derives 32 secret bytes per purpose, the same in each process of this deployment. */
-  readonly deriveSecret: DeriveSecret;
+  /** The same in each process of this deployment. */
+  readonly secrets: DeploymentSecrets;
   readonly metrics: Metrics;
   readonly unknownWords: UnknownWords;
   readonly learnedFields: LearnedFields;
@@ -180,12 +182,19 @@ export async function openInfrastructure(
   const localModelsListed = localModels?.start();
   const { worker } = settings;
   const dataDir = await (worker ? openWorkerDir(settings.dataDir, worker.number) : openDataDir(settings.dataDir));
-  const generated = settings.encryptionKey === null ? dataDir.draftSecret("encryptionKey") : null;
-  const deriveSecret = secretsOf(settings.encryptionKey ?? generated?.value ?? "");
-  const blobUrls = new BlobUrls(deriveSecret("blob addresses"), () => addresses().mediaUrl, clock);
+  const blobUrls = new BlobUrls(
+    () => blobSecret(),
+    () => addresses().mediaUrl,
+    clock,
+  );
   const opened = await openStore(settings, dataDir, blobUrls, log);
   const database = await openMigrated(settings, dataDir, log);
-  const pepper = await pepperOf(deriveSecret, database, generated?.keep);
+  const generated = settings.encryptionKey === null ? dataDir.draftSecret("encryptionKey") : null;
+  const encryptionKey = settings.encryptionKey ?? generated?.value ?? "";
+  const { secrets, isRotating } = await openKeyRing(settings, encryptionKey, { database, dataDir }, () => generated?.keep());
+  warnOfRotation(settings, isRotating, log);
+  const blobSecret = secrets.signing("blob addresses");
+  const keyRing = followKeyRing(database, encryptionKey, secrets, log);
   const events = await openEvents({ redisUrl: settings.redisUrl, database, log });
   const ownEvents = createMemoryEvents(log);
   const processId = createId();
@@ -218,13 +227,13 @@ export async function openInfrastructure(
   const refills = new TierRefills({ tiers, ledger, leases, database, known, events, clock, log });
   const keyCache = new ApiKeyCache(
     database,
-    pepper,
+    secrets.pepper,
     clock,
     events,
     () => settler.assertAvailable(),
     (account) => refills.learn(account),
   );
-  const box = new SecretBox(deriveSecret("columns"));
+  const box = new SecretBox(secrets.sealing("columns"));
   const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
   catalog.include(communityModels);
@@ -268,7 +277,7 @@ export async function openInfrastructure(
     counters,
     trustedDocuments,
     documents,
-    deriveSecret,
+    secrets,
     metrics,
     unknownWords,
     learnedFields,
@@ -280,6 +289,7 @@ export async function openInfrastructure(
       await recovery.start();
     },
     close: async () => {
+      await keyRing.close();
       await outbound.close();
       await settler.close();
       await leases.close();
@@ -294,6 +304,29 @@ export async function openInfrastructure(
       await dataDir.release();
     },
   };
+}
+
+async function openKeyRing(
+  { encryptionKeyPrevious: previous }: PlatformSettings,
+  current: string,
+  { database, dataDir }: Pick<Infrastructure, "database"> & { readonly dataDir: DataDir },
+  keep: () => void,
+): Promise<OpenedSecrets> {
+  try {
+    return await openSecrets(database, { current, previous }, keep);
+  } catch (error) {
+    await database.close();
+    await dataDir.release();
+    throw error;
+  }
+}
+
+function warnOfRotation({ encryptionKeyPrevious }: PlatformSettings, isRotating: boolean, log: Logger): void {
+  if (isRotating)
+    log.warn(
+      "a rotation of ENCRYPTION_KEY is under way: when every process runs with the new one, run `npm run -s sluice -- secrets reseal`",
+    );
+  else if (encryptionKeyPrevious !== null) log.warn("ENCRYPTION_KEY_PREVIOUS is no longer needed: unset it");
 }
 
 async function openStore(settings: PlatformSettings, dataDir: DataDir, urls: BlobUrls, log: Logger): Promise<OpenedBlobs> {

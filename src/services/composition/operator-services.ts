@@ -37,7 +37,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     keyAdministration: new KeyAdministration(database, events, clock, OWNER_HANDLE),
     passwordLinks: new PasswordLinks({
       ...{ database, passwords, events, clock },
-      secret: infrastructure.deriveSecret("password links"),
+      secret: infrastructure.secrets.hashing("password links"),
       pageUrl: () => `${authUrl()}/set-password`,
     }),
     sessionAdministration: new SessionAdministration(database, events),

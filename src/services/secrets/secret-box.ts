@@ -5,6 +5,7 @@
  * in another row, column or table.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import type { RotatingSecret } from "../../lib/rotating-secret.js";
 
 /** Where a sealed value is stored. */
 export interface SecretPlace {
@@ -21,27 +22,35 @@ const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 const HEAD_BYTES = 1 + KEY_ID_BYTES + IV_BYTES + TAG_BYTES;
 
-export class SecretBox {
-  private readonly keys: ReadonlyMap<string, Buffer>;
-  private readonly currentId: Buffer;
+interface KnownKeys {
+  readonly list: readonly Buffer[];
+  readonly current: Buffer;
+  readonly currentId: Buffer;
+  /** By key id in hexadecimal digits. */
+  readonly byId: ReadonlyMap<string, Buffer>;
+}
 
-  /** Keys of 32 bytes. The first one seals; the others still open. */
-  constructor(
-    private readonly current: Buffer,
-    earlier: readonly Buffer[] = [],
-  ) {
-    const keys = [current, ...earlier];
-    if (keys.some((key) => key.length !== KEY_BYTES)) throw new TypeError(`A key has ${KEY_BYTES} bytes.`);
-    this.currentId = keyIdOf(current);
-    this.keys = new Map(keys.map((key) => [keyIdOf(key).toString("hex"), key]));
+export class SecretBox {
+  private known: KnownKeys;
+
+  /** The first secret seals; all of them open. */
+  constructor(private readonly secret: RotatingSecret) {
+    this.known = index(secret());
+  }
+
+  private get keys(): KnownKeys {
+    const list = this.secret();
+    if (list !== this.known.list) this.known = index(list);
+    return this.known;
   }
 
   seal(place: SecretPlace, text: string): Uint8Array<ArrayBuffer> {
     const iv = randomBytes(IV_BYTES);
-    const cipher = createCipheriv("aes-256-gcm", this.current, iv, { authTagLength: TAG_BYTES });
+    const { current, currentId } = this.keys;
+    const cipher = createCipheriv("aes-256-gcm", current, iv, { authTagLength: TAG_BYTES });
     cipher.setAAD(associatedData(place));
     const ciphertext = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
-    return new Uint8Array(Buffer.concat([Buffer.of(VERSION), this.currentId, iv, cipher.getAuthTag(), ciphertext]));
+    return new Uint8Array(Buffer.concat([Buffer.of(VERSION), currentId, iv, cipher.getAuthTag(), ciphertext]));
   }
 
   /** Throws when it was changed, sealed for another place, or sealed with an unknown key. */
@@ -49,7 +58,7 @@ export class SecretBox {
     const blob = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
     if (blob.length < HEAD_BYTES || blob[0] !== VERSION) throw new Error(`${describe(place)} holds nothing that was sealed.`);
     const [ivStart, tagStart] = [1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + IV_BYTES];
-    const key = this.keys.get(blob.subarray(1, ivStart).toString("hex"));
+    const key = this.keys.byId.get(blob.subarray(1, ivStart).toString("hex"));
     if (!key) throw new Error(`${describe(place)} was sealed with a key that is not known.`);
     const decipher = createDecipheriv("aes-256-gcm", key, blob.subarray(ivStart, tagStart), { authTagLength: TAG_BYTES });
     decipher.setAAD(associatedData(place));
@@ -61,10 +70,16 @@ export class SecretBox {
     }
   }
 
-  /** True when it was sealed with an earlier key and should be sealed again. */
-  isOutdated(sealed: Uint8Array): boolean {
-    return !Buffer.from(sealed.subarray(1, 1 + KEY_ID_BYTES)).equals(this.currentId);
+  /** Of the key that seals: the bytes after the version. */
+  get keyId(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.keys.currentId);
   }
+}
+
+function index(list: readonly [Buffer, ...Buffer[]]): KnownKeys {
+  if (list.some((key) => key.length !== KEY_BYTES)) throw new TypeError(`A key has ${KEY_BYTES} bytes.`);
+  const byId = new Map(list.map((key) => [keyIdOf(key).toString("hex"), key]));
+  return { list, current: list[0], currentId: keyIdOf(list[0]), byId };
 }
 
 function keyIdOf(key: Buffer): Buffer {

@@ -2,9 +2,9 @@
  * CSRF tokens prove that a form was shown to the browser that sends it. A token is an HMAC over its binding (a session, or a cookie of the
  * browser) and its expiry; nothing is stored.
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { permissionDenied } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
+import { isSignedWith, type RotatingSecret, signWith } from "../../lib/rotating-secret.js";
 import { isAtHost } from "../../lib/urls.js";
 import { FORM_TOKEN_SECONDS } from "../../limits.js";
 import type { BrowserRequest } from "../access/access.js";
@@ -14,27 +14,27 @@ const FORMAT = /^(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
 export class CsrfTokens {
   constructor(
-    private readonly secret: Buffer,
+    private readonly secret: RotatingSecret,
     private readonly clock: Clock,
   ) {}
 
   create(binding: string): string {
     const expires = Math.floor(this.clock.now().getTime() / 1000) + FORM_TOKEN_SECONDS;
-    return `${expires}.${this.sign(binding, expires).toString("base64url")}`;
+    return `${expires}.${signWith(this.secret, contentOf(binding, expires)).toString("base64url")}`;
   }
 
   /** Throws FORBIDDEN for a token that is missing, forged, expired or bound to another session. */
   verify(binding: string, token: string): void {
     const [, expires, signature = ""] = FORMAT.exec(token) ?? [];
-    const isOurs = timingSafeEqual(Buffer.from(signature.padEnd(43, "A"), "base64url"), this.sign(binding, Number(expires ?? 0)));
+    const isOurs = isSignedWith(this.secret, contentOf(binding, Number(expires ?? 0)), Buffer.from(signature, "base64url"));
     if (expires === undefined || !isOurs || Number(expires) * 1000 <= this.clock.now().getTime()) {
       throw permissionDenied("The form has expired or was not sent from this site. Reload the page and try again.");
     }
   }
+}
 
-  private sign(binding: string, expires: number): Buffer {
-    return createHmac("sha256", this.secret).update(`form\n${expires}\n${binding}`).digest();
-  }
+function contentOf(binding: string, expires: number): string {
+  return `form\n${expires}\n${binding}`;
 }
 
 // The session cookie, read by one set of rules for both faces. It counts only for requests of our own pages, because browsers also add it

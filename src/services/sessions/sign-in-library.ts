@@ -112,6 +112,8 @@ const tables = {
 /** Columns that every new account has by default. */
 export const NEW_ACCOUNT = { tier: "free" } as const;
 
+const NO_TOKENS = { accessToken: null, refreshToken: null, idToken: null };
+
 function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["databaseHooks"] {
   const { prisma } = database;
   return {
@@ -123,6 +125,11 @@ function hooks({ database, clock }: SignInLibraryOptions): BetterAuthOptions["da
           return { data: { ...user, ...NEW_ACCOUNT, handle } };
         },
       },
+    },
+    // Nothing reads other providers' tokens, so they are not stored.
+    account: {
+      create: { before: async (method) => ({ data: { ...method, ...NO_TOKENS } }) },
+      update: { before: async (method) => ({ data: { ...method, ...NO_TOKENS } }) },
     },
     session: {
       create: {

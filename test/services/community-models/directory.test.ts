@@ -22,7 +22,8 @@ import { createPostgresDatabase } from "../../support/suite-server.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const HOUR_SECONDS = 3600;
-const box = new SecretBox(randomBytes(32));
+const KEY = randomBytes(32);
+const box = new SecretBox(() => [KEY]);
 const clock = createMovableClock();
 
 interface Process {

@@ -28,6 +28,7 @@ let blobs: BlobStore;
 let objects: MediaObjects;
 let now: Date;
 const clock = { now: () => now };
+const KEY = randomBytes(32);
 
 beforeAll(async () => {
   test = await createAnyTestDatabase();
@@ -40,7 +41,12 @@ beforeEach(() => {
 });
 
 function openDirectory(): Promise<BlobStore> {
-  return openDirectoryBlobs(test.dataDir, new BlobUrls(randomBytes(32), () => "http://media.test", clock));
+  const urls = new BlobUrls(
+    () => [KEY],
+    () => "http://media.test",
+    clock,
+  );
+  return openDirectoryBlobs(test.dataDir, urls);
 }
 
 function open(settings: Partial<MediaQuotaSettings> = {}, freeBytes = 1e12, isOnDisk = true): MediaObjects {

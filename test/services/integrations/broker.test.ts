@@ -307,7 +307,7 @@ describe("a gateway with an HTTP broker", () => {
   it("connects nothing when brokers are off, and has nothing connected", async () => {
     const integrations = new Integrations({
       broker: NO_BROKER,
-      links: new SignedLinks(Buffer.alloc(32), callbackLink),
+      links: new SignedLinks(() => [Buffer.alloc(32)], callbackLink),
       database: databaseOf(app),
       clock: systemClock,
       callbackPageUrl: () => `${app.baseUrl}/integrations/callback`,
