@@ -21,6 +21,8 @@ export const ACTS: Readonly<Record<AuditAct, string>> = {
   USE_PASSWORD_LINK: "Set password by link",
   RETRY_SETTLEMENTS: "Retried charges",
   CREATE_OWNER_KEY: "Created owner key",
+  RESEAL_SECRETS: "Sealed secrets again",
+  FORGET_SECRETS: "Accepted a lost encryption key",
 };
 
 export interface AuditTableProps {
