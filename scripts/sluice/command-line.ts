@@ -1,6 +1,7 @@
 /** The commands and options of the command line. */
 import { randomUUID } from "node:crypto";
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { SPEND_GROUPINGS, type SpendGrouping } from "./spend.js";
 
 export const HELP = `Usage: npm run sluice -- <command>
 
@@ -28,6 +29,9 @@ export const HELP = `Usage: npm run sluice -- <command>
   publisher deny <account>
   operator allow <account>                            may do all of this, and sees the dashboard's page of operators
   operator deny <account>                             all but the last one
+  spend --by person|key|model [--month <YYYY-MM>] [--account <account>] [--limit <number>] [--csv]
+                                                      credits of a month (UTC), the present one unless said, with the total; the
+                                                      20 highest unless said; --csv prints all as CSV
   books refused                                       charges that the database refuses, of the process that answers
   books retry                                         tries them once more, and lists what is still refused
   owner key [--revoke-others]                         prints one more key of the owner's account; asks the database, not the gateway
@@ -75,6 +79,14 @@ export type Command =
       readonly from: string | null;
       readonly to: string | null;
       readonly limit: number;
+    }
+  | {
+      readonly name: "spend";
+      readonly by: SpendGrouping;
+      readonly month: string | null;
+      readonly account: string | null;
+      readonly limit: number;
+      readonly isCsv: boolean;
     }
   | { readonly name: "account create"; readonly email: string; readonly fullName: string | null }
   | { readonly name: "account tier"; readonly account: string; readonly tier: string | null }
@@ -191,6 +203,17 @@ const FORMS: Readonly<Record<string, Form>> = {
   },
   "audit list": { options: AUDIT_OPTIONS, takes: () => [], read: (values) => toAudit("audit list", values, LIMIT_DEFAULT) },
   "audit export": { options: AUDIT_OPTIONS, takes: () => [], read: (values) => toAudit("audit export", values, LIMIT_MAX) },
+  spend: {
+    options: {
+      by: { type: "string" },
+      month: { type: "string" },
+      account: { type: "string" },
+      limit: { type: "string" },
+      csv: { type: "boolean" },
+    },
+    takes: () => [],
+    read: (values) => toSpend(values),
+  },
   "account create": {
     options: { name: { type: "string" } },
     takes: () => ["e-mail address"],
@@ -254,10 +277,11 @@ export function readCommandLine(args: readonly string[]): CommandLine {
   if (args.length === 0 || args[0] === "help" || args.includes("--help") || args.includes("-h")) {
     return { command: { name: "help" }, isJson: false };
   }
-  const name = args.slice(0, 2).join(" ");
+  const words = Object.hasOwn(FORMS, args[0] ?? "") ? 1 : 2;
+  const name = args.slice(0, words).join(" ");
   const form = Object.hasOwn(FORMS, name) ? FORMS[name] : undefined;
   if (!form) throw new UsageError(`There is no command ${JSON.stringify(name)}.`);
-  const { values, positionals } = parse(args.slice(2), { ...form.options, json: { type: "boolean" } });
+  const { values, positionals } = parse(args.slice(words), { ...form.options, json: { type: "boolean" } });
   const takes = form.takes(values);
   const missing = takes.slice(positionals.length);
   if (missing.length > 0) throw new UsageError(`${name} needs ${missing.map((each) => `<${each}>`).join(" and ")}.`);
@@ -310,6 +334,22 @@ function toAudit(name: "audit list" | "audit export", values: Values, limitDefau
     to: toTime(text(values.to), "--to"),
     limit: limit === null ? limitDefault : toLimit(limit),
   };
+}
+
+/** What one GraphQL operation may cost. */
+const SPEND_LIMIT_MAX = 200;
+
+function toSpend(values: Values): Command {
+  const by = SPEND_GROUPINGS.find((each) => each === values.by);
+  if (!by) throw new UsageError(`spend needs --by ${SPEND_GROUPINGS.join("|")}.`);
+  const month = text(values.month);
+  if (month !== null && !/^2\d{3}-(?:0[1-9]|1[0-2])$/.test(month)) throw new UsageError("--month takes a month such as 2026-11.");
+  const isCsv = values.csv === true;
+  if (isCsv && values.json === true) throw new UsageError("spend prints --json or --csv, not both.");
+  if (isCsv && values.limit !== undefined) throw new UsageError("--csv prints all groups, so it takes no --limit.");
+  const limit = toLimit(text(values.limit));
+  if (limit > SPEND_LIMIT_MAX) throw new UsageError(`--limit takes a whole number from 1 to ${SPEND_LIMIT_MAX}.`);
+  return { name: "spend", by, month, account: text(values.account), limit, isCsv };
 }
 
 function toTime(value: string | null, option: string): string | null {

@@ -16,6 +16,8 @@ export class GatewayError extends Error {
 export interface Gateway {
   /** The data of the answer. Throws a GatewayError. */
   ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data>;
+  /** The text that a REST path answers. Throws a GatewayError. */
+  read(path: string): Promise<string>;
 }
 
 interface Answer {
@@ -27,8 +29,15 @@ const TIMEOUT_MS = 30_000;
 
 /** `baseUrl` without /graphql. */
 export function connectGateway(baseUrl: string, key: string): Gateway {
-  const url = `${baseUrl.replace(/\/+$/, "")}/graphql`;
+  const base = baseUrl.replace(/\/+$/, "");
+  const url = `${base}/graphql`;
   return {
+    async read(path) {
+      const response = await send(base + path, key);
+      const text = await response.text();
+      if (response.ok) return text;
+      throw new GatewayError(refusalOf(text) ?? `${base} answered with the status ${response.status}.`, response.status >= 500);
+    },
     async ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data> {
       const response = await send(url, key, JSON.stringify({ query, variables }));
       const answer = await readAnswer(response, url);
@@ -41,12 +50,27 @@ export function connectGateway(baseUrl: string, key: string): Gateway {
   };
 }
 
-async function send(url: string, key: string, body: string): Promise<Response> {
-  const headers = { "Content-Type": "application/json", Accept: "application/json", Authorization: `Bearer ${key}` };
+/** Without a body it is a GET. */
+async function send(url: string, key: string, body?: string): Promise<Response> {
+  const headers = {
+    Authorization: `Bearer ${key}`,
+    ...(body !== undefined && { "Content-Type": "application/json", Accept: "application/json" }),
+  };
+  const request = body === undefined ? { headers } : { method: "POST", headers, body };
   try {
-    return await fetch(url, { method: "POST", headers, body, redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    return await fetch(url, { ...request, redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch (error) {
     throw new GatewayError(`No gateway answers at ${url}: ${reasonOf(error)}`, true);
+  }
+}
+
+/** The message of an error that the gateway sent; null for other texts. */
+function refusalOf(text: string): string | null {
+  try {
+    const { error } = JSON.parse(text) as { readonly error?: { readonly message?: unknown; readonly code?: unknown } };
+    return typeof error?.message === "string" ? `${error.message} (${String(error.code ?? "no code")})` : null;
+  } catch {
+    return null;
   }
 }
 

@@ -7,6 +7,7 @@ import { endSessions, exportAudit, listAudit, listKeys, makePasswordLink, restor
 import { runOwnerKey } from "./owner-key.js";
 import { type Account, type Outcome, printable, type RefusedSettlements, toLines, toRefusedTable, toTable } from "./present.js";
 import { runForget, runReseal } from "./secrets.js";
+import { showSpend } from "./spend.js";
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -112,6 +113,8 @@ async function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
       const accountId = command.account === null ? null : await resolve(gateway, command.account);
       return (command.name === "audit list" ? listAudit : exportAudit)(gateway, { ...command, accountId });
     }
+    case "spend":
+      return showSpend(gateway, { ...command, accountId: command.account === null ? null : await resolve(gateway, command.account) });
     case "books refused":
       return refused(gateway);
     case "books retry":

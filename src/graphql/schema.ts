@@ -34,6 +34,7 @@ import "./types/own-community-models.js";
 import "./types/request-log.js";
 import "./types/responses.js";
 import "./types/sessions.js";
+import "./types/spend.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
 import "./types/webhooks.js";

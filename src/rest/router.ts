@@ -33,6 +33,7 @@ import { addMetricsRoutes } from "./routes/metrics.js";
 import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
 import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
+import { addOperatorRoutes } from "./routes/operators.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addRequestRoutes } from "./routes/requests.js";
 import { addResponseRoutes } from "./routes/responses.js";
@@ -169,6 +170,7 @@ function createRouter(
   addApiKeyRoutes(accountRoute, endpoint, services);
   addUsageRoutes(accountRoute, endpoint, services);
   addRequestRoutes(accountRoute, endpoint, services);
+  addOperatorRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);

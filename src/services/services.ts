@@ -109,6 +109,7 @@ import { Sessions } from "./sessions/sessions.js";
 import { SignIn } from "./sessions/sign-in.js";
 import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
 import { SignInLimits } from "./sessions/sign-in-limits.js";
+import { SpendReports } from "./usage/spend.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
@@ -372,6 +373,7 @@ export function createServices(
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
     usage,
     usageSummaries: new UsageSummaries(database, clock),
+    spendReports: new SpendReports(database, clock),
     userInfo: new UserInfo(database),
     videos,
     webhooks,

@@ -13,7 +13,7 @@ const PATHS = [
   ["", "keys", "keys?new"],
   ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
   ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure", "operator", "operator/accounts", "operator/accounts?new"],
-  ["operator/logs", "operator/logs/:failure", "operator/audit", "operator/audit/:audit"],
+  ["operator/logs", "operator/logs/:failure", "operator/audit", "operator/audit/:audit", "operator/spend", "operator/spend?by=key"],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],
   ["files", "files?kind=video&tag=none"],

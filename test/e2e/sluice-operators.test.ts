@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runSluice } from "../../scripts/sluice/run.js";
+import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { signUp } from "../support/sign-in.js";
 import { CREDIT, closeBooks, createPayer, databaseOf, type Payer } from "./money.js";
@@ -78,7 +79,32 @@ it("lists and exports the audit log", async () => {
   expect(await databaseOf(app).prisma.auditEntry.count({ where: { accountId: payer.accountId } })).toBe(2);
 });
 
+it("prints the spend of a month by person, key and model, with the total, and as CSV", async () => {
+  const payer = await createPayer(app);
+  const handle = `payer-${payer.accountId}`;
+  await createUsage(app, payer.apiKeyId, 2, new Date("2026-03-15T12:00:00Z"), { costNanocredits: CREDIT, inputTextTokens: 7 });
+
+  const byPerson = await sluice("spend", "--by", "person", "--month", "2026-03");
+  expect(byPerson.out).toMatch(/^PERSON +E-MAIL +REQUESTS +INPUT TOKENS +OUTPUT TOKENS +CREDITS\n/);
+  expect(byPerson.out).toMatch(new RegExp(`\n${handle} +- +2 +14 +0 +2\nTOTAL +- +2 +14 +0 +2$`));
+  expect((await sluice("spend", "--by", "key", "--month", "2026-03", "--account", handle)).out).toMatch(
+    new RegExp(`\n${handle} +payer +${payer.apiKeyId} +2 `),
+  );
+  expect((await sluice("spend", "--by", "model", "--month", "2026-03")).out).toMatch(/\nacme\/chat +2 +14 +0 +2\nTOTAL /);
+  const csv = await sluice("spend", "--by", "key", "--month", "2026-03", "--csv");
+  expect(csv.out.split("\r\n")).toEqual([
+    "month,account_id,handle,email,api_key_id,api_key,requests,failed_requests,input_tokens,output_tokens,cost_usd",
+    `2026-03,${payer.accountId},${handle},,${payer.apiKeyId},payer,2,0,14,0,2`,
+  ]);
+  expect((await sluice("spend", "--by", "person", "--month", "2025-01")).out).toBe("Nothing was spent in 2025-01.");
+});
+
 it.each([
+  { args: ["spend", "--month", "2026-03"], error: /needs --by person\|key\|model/ },
+  { args: ["spend", "--by", "key", "--month", "March"], error: /--month takes a month such as 2026-11/ },
+  { args: ["spend", "--by", "key", "--csv", "--json"], error: /not both/ },
+  { args: ["spend", "--by", "key", "--limit", "201"], error: /from 1 to 200/ },
+  { args: ["spend", "by", "key"], error: /does not take|needs --by/ },
   { args: ["account", "suspend", "ada"], error: /needs --reason/ },
   { args: ["key", "revoke", "sk_abc"], error: /<key id> is a UUID/ },
   { args: ["credits", "take", "ada", "0"], error: /decimal above 0/ },

@@ -51,6 +51,26 @@ describe("a leaked key", () => {
     expect(await find(randomUUID())).toEqual([]);
   });
 
+  it("is found by the request ID of a request that was refused, and by the ID of its row in the log", async () => {
+    const id = randomUUID();
+    const requestId = `req-${id}`;
+    const common = {
+      route: "/v1/chat/completions",
+      status: 502,
+      code: "UPSTREAM_ERROR",
+      message: "",
+      milliseconds: 1,
+      timestamp: new Date(),
+    };
+    const { prisma } = databaseOf(app);
+    await prisma.failedRequest.create({ data: { ...common, id, accountId: payer.accountId, requestId } });
+
+    expect(await find(requestId)).toEqual([payer.accountId]);
+    expect(await find(id)).toEqual([payer.accountId]);
+    // The beginning of another request's ID names no person.
+    expect(await find(requestId.slice(0, 12))).toEqual([]);
+  });
+
   it("is revoked with the keys that were made with it, of a suspended account too", async () => {
     const made = await fetch(`${app.baseUrl}/account/keys`, {
       method: "POST",

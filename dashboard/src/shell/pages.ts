@@ -44,7 +44,13 @@ export const PAGES: readonly PageEntry[] = [
   { path: "apps", label: "Apps", icon: PuzzlePieceIcon, words: "connected oauth device redirect integrations" },
   { path: "webhooks", label: "Webhooks", icon: BellAlertIcon, words: "endpoints deliveries secret" },
   { path: "account", label: "Account", icon: UserCircleIcon, words: "profile password sessions export delete" },
-  { path: "operator", label: "Operator", icon: ServerStackIcon, words: "accounts grants tiers health settlements", isForOperators: true },
+  {
+    path: "operator",
+    label: "Operator",
+    icon: ServerStackIcon,
+    words: "accounts grants tiers health spend audit log admin",
+    isForOperators: true,
+  },
 ];
 
 export const DASHBOARD = "/dashboard";

@@ -53,7 +53,7 @@ builder.queryField("accounts", (t) =>
       ...pageArgs,
       search: t.arg.string({
         description:
-          "Part of a handle, name, e-mail address or GitHub user name; the REST ID of an account, key, session, generation or grant; or a key or its beginning.",
+          "Part of a handle, name, e-mail address or GitHub user name; the REST ID of an account, key, session, generation or grant; the request ID of a failed request; or a key or its beginning.",
       }),
       filter: t.arg({ type: AccountFilter, description: "Filters. Defaults to all accounts." }),
     },

@@ -20,6 +20,7 @@ export const TAGS = {
   "Connected apps": "Connections to external apps that a person has approved. Needs a secret key with the permission `keys`.",
   Agents: "Prompt agents and code agents: registered models that the gateway itself runs.",
   "Community models": "Models and agents that the account has registered. Needs a secret key with the permission `keys`.",
+  Operators: "Reports for operators of the gateway. A secret key needs the permission `keys`.",
   Service: "Health, metrics and API documents.",
 } as const;
 export type Tag = keyof typeof TAGS;

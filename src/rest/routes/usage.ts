@@ -1,20 +1,15 @@
 /** Usage of the account and of the calling key, as JSON and as CSV (docs/spec/usage.md). */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import type { Exchange } from "../../http/exchange.js";
-import { drained } from "../../lib/back-pressure.js";
-import { toCsvCell } from "../../lib/csv.js";
-import { toDisposition } from "../../lib/header-text.js";
-import { formatNanocredits, toCreditsNumber } from "../../lib/money.js";
+import { toCreditsNumber } from "../../lib/money.js";
 import type { Page } from "../../lib/pagination.js";
-import { SLOW_READER_TIMEOUT_MS, USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
+import { USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import {
   type AppUsage,
   type AppUsageDay,
-  type Cell,
   type Columns,
   toJsonRow,
   USAGE_COLUMNS,
@@ -24,6 +19,7 @@ import {
   type UsageRow,
 } from "../../services/usage/usage.js";
 import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-filter.js";
+import { CSV, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
 import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import type { Operation } from "../openapi/contract.js";
@@ -35,9 +31,6 @@ import type { Route } from "../route.js";
 const CSV_PAGE_ROWS = 1_000;
 /** "cached 1 hour", read as the greatest age that a client may assume (docs/spec/usage.md#daily). */
 const DAILY_MAX_AGE_SECONDS = 3_600;
-
-const CSV = "text/csv";
-const formatQuery = z.enum(["json", "csv"]).default("json").describe("The format: json or csv.");
 
 const { shape } = usageFilterInput;
 
@@ -228,18 +221,6 @@ const USAGE_DAILY_COLUMNS = {
   cost_usd: (row: UsageDailyRow) => row.costNanocredits,
 } as const satisfies Columns<UsageDailyRow>;
 
-function toCsvHeader<Row>(columns: Columns<Row>): string {
-  return `${Object.keys(columns).join(",")}\r\n`;
-}
-
-/** Amounts are numbers. */
-const toCell = (cell: Cell): string => (typeof cell === "bigint" ? formatNanocredits(cell) : toCsvCell(cell));
-
-export function toCsvRows<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
-  const cells = Object.values(columns);
-  return rows.map((row) => `${cells.map((cell) => toCell(cell(row))).join(",")}\r\n`).join("");
-}
-
 const APP_USAGE_DAILY_COLUMNS = {
   date: (row: AppUsageDay) => row.date,
   model: (row: AppUsageDay) => row.model,
@@ -254,23 +235,4 @@ function toAppUsage({ days, totalRequests, totalCostNanocredits, asOf }: AppUsag
     total: { requests: totalRequests, cost_usd: toCreditsNumber(totalCostNanocredits) },
     as_of: asOf,
   };
-}
-
-/**
- * Streams CSV (RFC 4180, RFC 7111). Rejects while nothing has been sent. A later failure breaks the connection, because a table that merely
- * ended early would look complete.
- */
-async function sendCsv(exchange: Exchange, fileName: string, pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
-  const { res } = exchange;
-  for await (const piece of pieces) {
-    if (!res.headersSent) {
-      exchange.writeHead(200, {
-        "Content-Type": "text/csv; charset=utf-8; header=present",
-        "Content-Disposition": toDisposition("attachment", fileName),
-      });
-    }
-    if (!res.write(piece)) await drained(res, SLOW_READER_TIMEOUT_MS);
-    if (res.destroyed) return;
-  }
-  res.end();
 }

@@ -496,7 +496,17 @@ export const OPERATIONS: readonly Operation[] = [
       input: { accountId: NOBODY, bucket: "PACK", credits: "1" },
     },
   },
-  { needs: "operator", graphql: { field: "Query.auditLog", document: "{ auditLog(first: 1) { nodes { id } } }" } },
+  {
+    needs: "operator",
+    rest: { method: "GET", path: "/operator/audit" },
+    graphql: { field: "Query.auditLog", document: "{ auditLog(first: 1) { nodes { id } } }" },
+  },
+  {
+    needs: "operator",
+    rest: { method: "GET", path: "/operator/spend?by=key" },
+    graphql: { field: "Query.spend", document: "{ spend(by: KEY) { groupCount } }" },
+  },
+  { needs: "operator", rest: { method: "GET", path: "/operator/spend?by=model&format=csv" } },
   {
     needs: "operator",
     graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },

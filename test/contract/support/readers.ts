@@ -16,7 +16,7 @@ import { createSseScanner } from "../../../src/lib/sse.js";
 import { countTextTokens } from "../../../src/lib/tokenizer.js";
 import { parseBaseUrl, withoutTrailing } from "../../../src/lib/urls.js";
 import { parseDirectives } from "../../../src/providers/sandbox/directives.js";
-import { toCsvRows } from "../../../src/rest/routes/usage.js";
+import { toCsvRows } from "../../../src/rest/csv.js";
 import { readBearer } from "../../../src/services/access/access.js";
 import { budget, termsQuery } from "../../../src/services/api-keys/grant-terms.js";
 import { inCallersWords } from "../../../src/services/generation/failures.js";

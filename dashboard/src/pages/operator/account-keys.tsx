@@ -80,7 +80,16 @@ export function AccountKeys({ accountId, search: initial, onChange }: AccountKey
             const { nodes = [], pageInfo, totalCount = 0 } = account?.apiKeys ?? {};
             if (nodes.length === 0)
               return (
-                <Empty title={search === "" ? "No keys" : "No keys match your search"}>
+                <Empty
+                  title={search === "" ? "No keys" : "No keys match your search"}
+                  action={
+                    search !== "" && (
+                      <Button variant="default" onClick={() => setSearch("")}>
+                        Show all keys
+                      </Button>
+                    )
+                  }
+                >
                   {search === "" ? "The account has no active keys." : "Revoked keys are not listed."}
                 </Empty>
               );

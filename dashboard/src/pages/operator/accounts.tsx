@@ -11,6 +11,8 @@ import {
   type OperatorAccountsQueryVariables,
   OperatorCreateAccountDocument,
   type OperatorCreateAccountMutation,
+  OperatorRequestsWithIdDocument,
+  type OperatorRequestsWithIdQuery,
   OperatorTiersDocument,
 } from "../../client/generated/graphql.js";
 import { formatCount } from "../../ui/amounts.js";
@@ -21,12 +23,13 @@ import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { WhenCell } from "../../ui/when.js";
+import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
-import { ACCOUNTS, OPERATOR, OperatorPage } from "./parts.js";
+import { ACCOUNTS, accountAddress, LOGS, OPERATOR, OperatorPage } from "./parts.js";
 
 const KINDS: ReadonlyMap<string, { readonly label: string; readonly filter: AccountFilter }> = new Map([
   ["operators", { label: "Operators", filter: { isOperator: true } }],
+  ["suspended", { label: "Suspended", filter: { isSuspended: true } }],
   ["publishers", { label: "Publishers", filter: { isPublisher: true } }],
 ]);
 
@@ -37,10 +40,15 @@ export function toAccountsVariables(parameters: URLSearchParams): OperatorAccoun
   return { ...(search && { search }), ...(after && { after }), ...(Object.keys(filter).length > 0 && { filter }) };
 }
 
+type FoundRequest = NonNullable<OperatorRequestsWithIdQuery["requestLog"]>["nodes"][number];
+
 export function Accounts() {
   const [parameters, setParameters] = useSearchParams();
   const variables = toAccountsVariables(parameters);
   const answer = useAnswer({ query: OperatorAccountsDocument, variables });
+  const search = variables.search ?? "";
+  const [found] = useQuery({ query: OperatorRequestsWithIdDocument, variables: { id: search }, pause: !isId(search) });
+  const requests = isId(search) ? (found.data?.requestLog?.nodes ?? []) : [];
   const isCreating = parameters.has("new");
   const set = (changes: Readonly<Record<string, string | null>>, replace = false) =>
     setParameters(
@@ -63,7 +71,7 @@ export function Accounts() {
       <NewAccount isOpen={isCreating} onClose={() => set({ new: null }, true)} />
       <Card>
         <Stack gap="sm">
-          <Search text={variables.search ?? ""} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
+          <Search text={search} onSearch={(text) => set({ q: text === "" ? null : text, after: null })} />
           <Filters
             kind={parameters.get("kind") ?? ""}
             tier={parameters.get("tier") ?? ""}
@@ -71,9 +79,17 @@ export function Accounts() {
           />
           <QueryView answer={answer} loading={<Loading rows={8} height={34} />}>
             {({ accounts }) =>
-              accounts && <AccountTable accounts={accounts} after={variables.after ?? null} onMove={(after) => set({ after })} />
+              accounts && (
+                <AccountTable
+                  accounts={accounts}
+                  keyQuery={requests.length === 0 ? toKeyQuery(search) : ""}
+                  after={variables.after ?? null}
+                  onMove={(after) => set({ after })}
+                />
+              )
             }
           </QueryView>
+          <RequestsWithId id={search} requests={requests} />
         </Stack>
       </Card>
     </OperatorPage>
@@ -84,7 +100,7 @@ function Search({ text, onSearch }: { readonly text: string; readonly onSearch: 
   const [typed, setTyped] = useState<string>();
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    onSearch((typed ?? text).trim());
+    onSearch(withoutSecret((typed ?? text).trim()));
     setTyped(undefined);
   };
   return (
@@ -93,7 +109,7 @@ function Search({ text, onSearch }: { readonly text: string; readonly onSearch: 
         <Group align="flex-end" gap="xs" wrap="nowrap">
           <TextInput
             label="Search"
-            placeholder="Handle, name, e-mail address, GitHub name or ID"
+            placeholder="E-mail, handle, name, key, or ID of an account, key or request"
             value={typed ?? text}
             onChange={({ target }) => setTyped(target.value)}
             maxLength={253}
@@ -123,8 +139,8 @@ function Filters({
   return (
     <Group gap="xs">
       <Select
-        label="Role"
-        data={[{ value: "", label: "Any" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
+        label="Show"
+        data={[{ value: "", label: "All accounts" }, ...[...KINDS].map(([value, { label }]) => ({ value, label }))]}
         value={KINDS.has(kind) ? kind : ""}
         onChange={(chosen) => onChange({ kind: chosen || null })}
         allowDeselect={false}
@@ -144,12 +160,55 @@ function Filters({
   );
 }
 
+/** Characters of a key that the gateway shows. */
+const KEY_START_CHARS = 10;
+const KEY_PATTERN = /^[sp]k_[A-Za-z0-9]/;
+const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A pasted key must not stay in the address, which the browser keeps. Its first characters find it. */
+function withoutSecret(text: string): string {
+  return KEY_PATTERN.test(text) ? text.slice(0, KEY_START_CHARS) : text;
+}
+
+/** Whether the text may be a request ID, or the beginning of one. */
+function isId(text: string): boolean {
+  return /^[A-Za-z0-9._-]{8,128}$/.test(text) && !KEY_PATTERN.test(text);
+}
+
+/** The page of the account lists the key that was searched for. */
+function toKeyQuery(search: string): string {
+  return KEY_PATTERN.test(search) || UUID_PATTERN.test(search) ? `?${new URLSearchParams({ key: search })}` : "";
+}
+
+/** Requests with the ID that was searched for: the person is in the list above, and the cause is one click away. */
+function RequestsWithId({ id, requests }: { readonly id: string; readonly requests: readonly FoundRequest[] }) {
+  if (requests.length === 0) return null;
+  return (
+    <Stack gap={4}>
+      <Text size="sm" fw={600}>
+        Requests with this ID
+      </Text>
+      {requests.map(({ id: entryId, timestamp, status, code }) => (
+        <Text size="sm" key={entryId}>
+          <Anchor component={Link} inherit to={`${LOGS}/${encodeURIComponent(entryId)}?q=${encodeURIComponent(id)}`}>
+            {status} {code}
+          </Anchor>{" "}
+          <When value={timestamp} />
+        </Text>
+      ))}
+    </Stack>
+  );
+}
+
 function AccountTable({
   accounts: { nodes, pageInfo, totalCount },
+  keyQuery,
   after,
   onMove,
 }: {
   readonly accounts: NonNullable<OperatorAccountsQuery["accounts"]>;
+  /** Query of the accounts' pages. */
+  readonly keyQuery: string;
   readonly after: string | null;
   readonly onMove: (after: string | null) => void;
 }) {
@@ -162,13 +221,23 @@ function AccountTable({
         {formatCount(totalCount, "account", "accounts")}
       </Text>
       <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Created"]} highlightOnHover>
-        {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, balance, createdAt }) => (
+        {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, suspendedAt, balance, createdAt, restId }) => (
           <Table.Tr key={id}>
             <Table.Td miw={150}>
               <Group gap={6}>
-                <Anchor component={Link} to={`${ACCOUNTS}/${encodeURIComponent(id)}`} fw={600} className="any-wrap">
+                <Anchor
+                  component={Link}
+                  to={accountAddress(id) + (keyQuery.endsWith(restId) ? "" : keyQuery)}
+                  fw={600}
+                  className="any-wrap"
+                >
                   <bdi>{handle}</bdi>
                 </Anchor>
+                {suspendedAt !== null && (
+                  <Badge size="xs" variant="light" color="red">
+                    Suspended
+                  </Badge>
+                )}
                 {isOperator ? (
                   <Badge size="xs" variant="light">
                     Operator

@@ -13,6 +13,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { Copyable } from "../../ui/copy.js";
 import { DAY_MS } from "../../ui/days.js";
+import { DownloadButton } from "../../ui/download.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -23,6 +24,8 @@ import { ACTS, AuditAccount, AuditActor, AuditTable, factsOf } from "./audit-tab
 import { AUDIT, OPERATOR, OperatorPage } from "./parts.js";
 
 const PAGE_ROWS = 50;
+/** Limit of the gateway. */
+const CSV_ROWS_MAX = 50_000;
 const FILTERS = ["actor", "account", "action", "from", "to"] as const;
 type FilterName = (typeof FILTERS)[number];
 const DAY_PATTERN = /^\d{4}-\d{2}-\d{2}$/;
@@ -53,6 +56,15 @@ export function toAuditVariables(query: URLSearchParams): OperatorAuditQueryVari
   return { first: PAGE_ROWS, filter: readFilter(query), ...(after && { after }) };
 }
 
+/** The table has all rows that match, newest first, up to the limit of one file. */
+function toCsvPath({ acts, accountIds, actorAccountIds, from, to }: AuditFilter): string {
+  const parameters = new URLSearchParams({ format: "csv", limit: String(CSV_ROWS_MAX) });
+  const lists = { acts: acts?.map((act) => act.toLowerCase()), account_ids: accountIds, actor_account_ids: actorAccountIds };
+  for (const [name, values] of Object.entries(lists)) if (values) parameters.set(name, values.join(","));
+  for (const [name, time] of Object.entries({ from, to })) if (time) parameters.set(name, time);
+  return `/account/operator/audit?${parameters}`;
+}
+
 export function AuditLog({ id }: { readonly id: string | null }) {
   const [query, setQuery] = useSearchParams();
   const navigate = useNavigate();
@@ -74,6 +86,7 @@ export function AuditLog({ id }: { readonly id: string | null }) {
       title="Audit log"
       description="Acts of operators on accounts, keys and credits. Entries are never changed or deleted."
       above={[{ label: "Operator", to: OPERATOR }]}
+      actions={<DownloadButton path={toCsvPath(variables.filter ?? {})}>Download CSV</DownloadButton>}
     >
       <Card>
         <Stack gap="sm">

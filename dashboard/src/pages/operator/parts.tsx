@@ -7,14 +7,16 @@ import { Empty } from "../../ui/states.js";
 
 export const OPERATOR = addressOf("operator");
 export const ACCOUNTS = `${OPERATOR}/accounts`;
+export const SPEND = `${OPERATOR}/spend`;
 export const AUDIT = `${OPERATOR}/audit`;
-const LOGS = `${OPERATOR}/logs`;
+export const LOGS = `${OPERATOR}/logs`;
 /** Limit of the gateway for reasons of an operator's act. */
 export const REASON_CHARS_MAX = 500;
 const SECTIONS = [
   { to: OPERATOR, label: "Gateway" },
   { to: ACCOUNTS, label: "Accounts" },
   { to: LOGS, label: "Logs" },
+  { to: SPEND, label: "Spend" },
   { to: AUDIT, label: "Audit log" },
 ];
 

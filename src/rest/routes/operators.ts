@@ -1,0 +1,243 @@
+/** Reports for operators, as JSON and as CSV: spend of all accounts (docs/spec/usage.md#spend), and the audit log. */
+import * as z from "zod";
+import type { RequestContext } from "../../context.js";
+import type { Page } from "../../lib/pagination.js";
+import { USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
+import { requireOperator } from "../../services/access/permissions.js";
+import { AUDIT_ACTS, type AuditEntryRow, type AuditFilter, auditFilter } from "../../services/audit/audit-log.js";
+import { queryInteger, queryList, queryTime } from "../../services/requests/query-values.js";
+import type { Services } from "../../services/services.js";
+import {
+  SPEND_GROUPINGS,
+  SPEND_GROUPS_DEFAULT,
+  SPEND_GROUPS_MAX,
+  type Spend,
+  type SpendGrouping,
+  type SpendRow,
+  type SpendSums,
+  spendInput,
+} from "../../services/usage/spend.js";
+import { type Columns, toJsonRow } from "../../services/usage/usage.js";
+import { CSV, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
+import type { Endpoint } from "../endpoint.js";
+import { json, jsonOr } from "../openapi/answer.js";
+import { amount, credits, nullableText, time } from "../openapi/schemas.js";
+import { hasBefore, NEEDS_BEFORE, positionBefore, queryBefore } from "../query.js";
+import type { Route } from "../route.js";
+
+/** Unspecified: rows that a CSV answer holds in memory. */
+const CSV_PAGE_ROWS = 1_000;
+
+const spendQuery = z.object({
+  format: formatQuery,
+  by: spendInput.shape.by.describe(`The dimension to group by: ${SPEND_GROUPINGS.join(", ")}.`),
+  month: spendInput.shape.month.unwrap().unwrap().optional().describe("The month (UTC), such as 2026-11. Defaults to the current month."),
+  account_id: z.uuid().optional().describe("Only the spend of this account."),
+  limit: queryInteger(z.int().min(1).max(SPEND_GROUPS_MAX))
+    .default(SPEND_GROUPS_DEFAULT)
+    .describe("The maximum number of groups, the most expensive ones. CSV has all groups."),
+});
+
+const sums = {
+  requests: amount,
+  failed_requests: amount,
+  input_tokens: amount,
+  output_tokens: amount,
+  cost_usd: credits,
+};
+
+const spendReport = json(
+  "Spend",
+  z.looseObject({
+    month: z.string(),
+    by: z.enum(SPEND_GROUPINGS),
+    spend: z.array(
+      z.looseObject({
+        account_id: nullableText.optional().describe("By account and by key."),
+        handle: nullableText.optional(),
+        email: nullableText.optional(),
+        api_key_id: nullableText.optional().describe("By key. Null for requests of sessions."),
+        api_key: nullableText.optional(),
+        model: nullableText.optional().describe("By model."),
+        ...sums,
+      }),
+    ),
+    count: amount,
+    total_count: amount.describe("The number of all groups."),
+    total: z.looseObject(sums).describe("Sums over all groups."),
+  }),
+);
+
+const { shape } = auditFilter;
+
+const auditQuery = z
+  .object({
+    format: formatQuery,
+    acts: queryList(shape.acts.unwrap().unwrap()).optional().describe("A comma-separated list of acts."),
+    account_ids: queryList(shape.accountIds.unwrap().unwrap()).optional().describe("A comma-separated list of changed accounts."),
+    actor_account_ids: queryList(shape.actorAccountIds.unwrap().unwrap())
+      .optional()
+      .describe("A comma-separated list of the operators' accounts."),
+    object_id: shape.objectId.unwrap().unwrap().optional().describe("The changed object, such as a key."),
+    request_id: shape.requestId.unwrap().unwrap().optional().describe("The request ID."),
+    from: queryTime().optional().describe("Entries at or after this ISO 8601 time."),
+    to: queryTime().optional().describe("Entries before this ISO 8601 time."),
+    limit: queryInteger(z.int().min(1).max(USAGE_LIMIT_MAX)).default(USAGE_LIMIT_DEFAULT).describe("The maximum number of entries."),
+    ...queryBefore("Entries", "entry", "entry of the audit log"),
+  })
+  .refine(hasBefore, NEEDS_BEFORE);
+
+const auditEntry = z.looseObject({
+  id: z.string(),
+  created_at: time,
+  act: z.enum(AUDIT_ACTS),
+  actor_account_id: nullableText.describe("The account of the operator. Null for the command line that works on the database itself."),
+  actor_api_key_id: nullableText.describe("The operator's key. Null for a session."),
+  account_id: nullableText.describe("The account that was changed."),
+  object_id: nullableText.describe("The changed object, such as a key or a grant."),
+  before: z.unknown().describe("The changed values before."),
+  after: z.unknown().describe("The changed values after."),
+  reason: nullableText,
+  address: nullableText.describe("The client's address."),
+  request_id: nullableText,
+});
+
+const auditList = json(
+  "AuditLog",
+  z.looseObject({ entries: z.array(auditEntry), count: amount, next_before: time.nullable(), next_before_id: nullableText }),
+);
+
+export function addOperatorRoutes(
+  route: Route,
+  endpoint: Endpoint,
+  { spendReports, auditLog }: Pick<Services, "spendReports" | "auditLog">,
+): void {
+  route("/operator/spend", {
+    GET: endpoint({
+      id: "listSpend",
+      tag: "Operators",
+      summary: "Returns the spend of all accounts in a month, by account, key or model (operators).",
+      answer: jsonOr(spendReport, CSV),
+      example: { parameters: { by: "model" } },
+      requires: requireOperator,
+      query: spendQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const { by, month, account_id: accountId, limit: first } = query;
+        const wanted = { by, month, accountId, first, order: "cost", isAscending: false } as const;
+        if (query.format === "json") return toSpend(await spendReports.read(ctx, wanted));
+        const spend = await spendReports.readAll(ctx, wanted);
+        return sendCsv(exchange, `spend-${spend.month}-by-${by}.csv`, spendPieces(spend));
+      },
+    }),
+  });
+  route("/operator/audit", {
+    GET: endpoint({
+      id: "listAuditLog",
+      tag: "Operators",
+      summary: "Lists acts of operators, newest first (operators).",
+      answer: jsonOr(auditList, CSV),
+      requires: requireOperator,
+      query: auditQuery,
+      handler: async (ctx, { query, exchange }) => {
+        if (query.format === "csv") return sendCsv(exchange, "audit-log.csv", auditPieces(auditLog, ctx, query));
+        return toAuditList(await auditLog.list(ctx, { first: query.limit, after: positionBefore(query) }, filterOf(query)));
+      },
+    }),
+  });
+}
+
+const SUM_COLUMNS = {
+  requests: (row: SpendSums) => row.requests,
+  failed_requests: (row: SpendSums) => row.failedRequests,
+  input_tokens: (row: SpendSums) => row.inputTokens,
+  output_tokens: (row: SpendSums) => row.outputTokens,
+  cost_usd: (row: SpendSums) => row.costNanocredits,
+} as const satisfies Columns<SpendSums>;
+
+const ACCOUNT_COLUMNS = {
+  account_id: (row: SpendRow) => row.accountId,
+  handle: (row: SpendRow) => row.handle,
+  email: (row: SpendRow) => row.email,
+} as const satisfies Columns<SpendRow>;
+
+const SPEND_COLUMNS = {
+  account: { ...ACCOUNT_COLUMNS, ...SUM_COLUMNS },
+  key: {
+    ...ACCOUNT_COLUMNS,
+    api_key_id: (row: SpendRow) => row.apiKeyId,
+    api_key: (row: SpendRow) => row.apiKeyName,
+    ...SUM_COLUMNS,
+  },
+  model: { model: (row: SpendRow) => row.model, ...SUM_COLUMNS },
+} as const satisfies Readonly<Record<SpendGrouping, Columns<SpendRow>>>;
+
+function toSpend({ month, by, rows, groups, total }: Spend) {
+  return {
+    ...{ month, by, count: rows.length, total_count: groups },
+    spend: rows.map((row) => toJsonRow(SPEND_COLUMNS[by], row)),
+    total: toJsonRow(SUM_COLUMNS, total),
+  };
+}
+
+/** The month is a column, so that tables of several months can be put together. */
+function* spendPieces({ month, by, rows }: Spend): Generator<string> {
+  const columns: Columns<SpendRow> = { month: () => month, ...SPEND_COLUMNS[by] };
+  yield toCsvHeader(columns);
+  for (let start = 0; start < rows.length; start += CSV_PAGE_ROWS) yield toCsvRows(columns, rows.slice(start, start + CSV_PAGE_ROWS));
+}
+
+type AuditQuery = z.infer<typeof auditQuery>;
+
+function filterOf(query: AuditQuery): AuditFilter {
+  const { acts, account_ids: accountIds, actor_account_ids: actorAccountIds, object_id: objectId, request_id: requestId, from, to } = query;
+  return { acts, accountIds, actorAccountIds, objectId, requestId, from, to };
+}
+
+const jsonText = (value: unknown) => (value === null ? null : JSON.stringify(value));
+
+const AUDIT_COLUMNS = {
+  id: (row: AuditEntryRow) => row.id,
+  created_at: (row: AuditEntryRow) => row.createdAt.toISOString(),
+  act: (row: AuditEntryRow) => row.act,
+  actor_account_id: (row: AuditEntryRow) => row.actorAccountId,
+  actor_api_key_id: (row: AuditEntryRow) => row.actorApiKeyId,
+  account_id: (row: AuditEntryRow) => row.accountId,
+  object_id: (row: AuditEntryRow) => row.objectId,
+  before: (row: AuditEntryRow) => jsonText(row.before),
+  after: (row: AuditEntryRow) => jsonText(row.after),
+  reason: (row: AuditEntryRow) => row.reason,
+  address: (row: AuditEntryRow) => row.address,
+  request_id: (row: AuditEntryRow) => row.requestId,
+} as const satisfies Columns<AuditEntryRow>;
+
+function toAuditList({ items, hasNextPage }: Page<AuditEntryRow>) {
+  const last = hasNextPage ? items.at(-1) : undefined;
+  const entries = items.map((row) => ({
+    id: row.id,
+    created_at: row.createdAt,
+    act: row.act,
+    actor_account_id: row.actorAccountId,
+    actor_api_key_id: row.actorApiKeyId,
+    account_id: row.accountId,
+    object_id: row.objectId,
+    before: row.before,
+    after: row.after,
+    reason: row.reason,
+    address: row.address,
+    request_id: row.requestId,
+  }));
+  return { entries, count: entries.length, next_before: last?.createdAt ?? null, next_before_id: last?.id ?? null };
+}
+
+/** The header and the first page, then page by page at the reader's pace. */
+async function* auditPieces(auditLog: Services["auditLog"], ctx: RequestContext, query: AuditQuery): AsyncGenerator<string> {
+  let after = positionBefore(query);
+  for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
+    const page = await auditLog.list(ctx, { first: Math.min(left, CSV_PAGE_ROWS), after }, filterOf(query));
+    const rows = toCsvRows(AUDIT_COLUMNS, page.items);
+    yield left === query.limit ? toCsvHeader(AUDIT_COLUMNS) + rows : rows;
+    const last = page.items.at(-1);
+    if (!page.hasNextPage || last === undefined) return;
+    after = { timestamp: last.createdAt, id: last.id };
+  }
+}
