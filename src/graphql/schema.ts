@@ -32,6 +32,7 @@ import "./types/moderations.js";
 import "./types/operators.js";
 import "./types/own-community-models.js";
 import "./types/request-log.js";
+import "./types/presets.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/spend.js";

@@ -95,6 +95,7 @@ import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
+import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
@@ -367,6 +368,7 @@ export function createServices(
       counters,
       settings.persistedDocuments.isOnly,
     ),
+    presets: new Presets(database, catalog, clock),
     profiles: new Profiles(database, events),
     speech,
     text,

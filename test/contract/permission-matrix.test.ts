@@ -101,6 +101,9 @@ async function createTarget(target: Target | undefined): Promise<string> {
     case "session":
       await prisma.session.create({ data: { ...own, token: id, expiresAt: new Date(Date.now() + 60_000) } });
       break;
+    case "preset":
+      await prisma.preset.create({ data: { ...own, name: id, parameters: {} } });
+      break;
     default:
       // The outbound guard refuses deliveries to it.
       await prisma.webhookEndpoint.create({ data: { ...own, url: "https://127.0.0.1", secret: sealedSecret(id), events: [] } });

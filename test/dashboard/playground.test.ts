@@ -323,10 +323,96 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await page.getByText("notes.md").waitFor();
   });
 
+  it("sends a PDF as a file part, and refuses one that is too large, is none, or that the model does not read", async () => {
+    const pdf = Buffer.from("%PDF-1.4\n%%EOF\n");
+    const file = (name: string, buffer: Buffer) => ({ name, mimeType: "application/pdf", buffer });
+    const input = page.locator('input[type="file"]');
+    await visit.open("playground?model=acme/seeing");
+    await input.setInputFiles([file("plan.pdf", pdf)]);
+    await page.getByRole("button", { name: "Remove plan.pdf" }).waitFor();
+    await input.setInputFiles([file("large.pdf", Buffer.concat([pdf, Buffer.alloc(8 * 1_024 * 1_024)]))]);
+    await page.getByText("large.pdf is too large: a PDF may have 8 MiB.").waitFor();
+    await input.setInputFiles([file("none.pdf", Buffer.from("<html>"))]);
+    await page.getByText("none.pdf is not a PDF.").waitFor();
+    app.upstream.replyNext(sse(chatChunks(["A plan."])));
+
+    await send("What is this?");
+
+    await page.getByText("A plan.").waitFor();
+    const file_data = `data:application/pdf;base64,${pdf.toString("base64")}`;
+    expect(bodyOf(app.upstream.requests.at(-1)).messages).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is this?" },
+          { type: "file", file: { filename: "plan.pdf", file_data } },
+        ],
+      },
+    ]);
+    await page.getByText("plan.pdf").waitFor();
+    await screenshot(page, "playground-pdf");
+    await visit.open("playground?model=acme/chat");
+    await input.setInputFiles([file("plan.pdf", pdf)]);
+    await page.getByText("The selected model reads no PDFs.").waitFor();
+  });
+
+  it("saves settings as a preset of the account, and applies, changes, renames and deletes it", async () => {
+    await visit.open("playground?model=acme/chat-b");
+    const preset = page.getByRole("combobox", { name: "Preset" });
+    const prompt = page.getByLabel("System prompt");
+    await prompt.fill("Be brief.");
+    await page.getByLabel("Temperature").fill("0.3");
+    await page.getByLabel("Stop sequences").fill("END\nSTOP");
+    await page.getByRole("button", { name: "Save as preset" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Short Answers");
+    await page.getByRole("button", { name: "Save preset" }).click();
+    await page.getByText("must consist of lower-case letters").waitFor();
+    await screenshot(page, "playground-preset-refused");
+    await page.getByRole("dialog").getByLabel("Name").fill("short-answers");
+    await page.getByRole("button", { name: "Save preset" }).click();
+    await page.getByText("Version 1").waitFor();
+
+    // Another browser of the account has it, too.
+    await page.evaluate("indexedDB.databases().then((all) => all.forEach(({ name }) => indexedDB.deleteDatabase(name)))");
+    await visit.open("playground?model=acme/chat");
+    await preset.click();
+    await page.getByRole("option", { name: "short-answers" }).click();
+    await expect.poll(() => prompt.inputValue()).toBe("Be brief.");
+    expect(await page.getByLabel("Stop sequences").inputValue()).toBe("END\nSTOP");
+    app.upstream.replyNext(sse(chatChunks(["Short."])));
+    await send("Hi");
+    await page.getByText("Short.").waitFor();
+    const sent = app.upstream.requests.at(-1)?.json;
+    expect(sent).toMatchObject({ model: "upstream-chat-b", temperature: 0.3, stop: ["END", "STOP"] });
+    expect(sent).toMatchObject({
+      messages: [
+        { role: "system", content: "Be brief." },
+        { role: "user", content: "Hi" },
+      ],
+    });
+
+    await page.getByText("Version 1", { exact: true }).waitFor();
+    await prompt.fill("Be very brief.");
+    await page.getByText("Version 1 · Unsaved changes").waitFor();
+    await screenshot(page, "playground-preset-changed");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText("Version 2", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("shortest");
+    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await expect.poll(() => preset.inputValue()).toBe("shortest");
+    await page.getByText("Version 2", { exact: true }).waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("button", { name: "Delete preset" }).click();
+    await expect.poll(() => preset.getAttribute("placeholder")).toBe("No presets yet");
+    expect(await prompt.inputValue()).toBe("Be very brief.");
+  });
+
   it("refuses files that no message can hold, with the reason", async () => {
     const input = page.locator('input[type="file"]');
     await input.setInputFiles([{ name: "song.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 255, 1]) }]);
-    await page.getByText("song.bin is neither a picture nor a text file.").waitFor();
+    await page.getByText("song.bin is not a picture, a PDF or a text file.").waitFor();
     await input.setInputFiles([{ name: "long.txt", mimeType: "text/plain", buffer: Buffer.alloc(200 * 1_024 + 1, "a") }]);
     await page.getByText("long.txt is too large: a text file may have 200 KiB.").waitFor();
     await visit.open("playground?model=acme/chat");

@@ -44,6 +44,7 @@ export const DOMAINS: readonly string[] = [
   "api-keys",
   "files",
   "accounts",
+  "presets",
   "sessions",
   "authorizations",
   "integrations",

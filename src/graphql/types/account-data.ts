@@ -29,6 +29,7 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   files: "Uploaded and generated files, identified by the hash of their content.",
   uploads: "Files uploaded directly to the blob store, with their tags.",
   webhook_endpoints: "Webhook endpoints, without their secrets.",
+  presets: "Presets of the playground.",
   models: "Models and agents registered by the account, without credentials.",
 };
 

@@ -213,6 +213,7 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   await transaction.session.deleteMany({ where });
   await transaction.signInMethod.deleteMany({ where });
   await transaction.webhookEndpoint.deleteMany({ where });
+  await transaction.preset.deleteMany({ where });
   const models = await transaction.communityModel.findMany({ where, select: { id: true } });
   const modelIds = models.map(({ id }) => id);
   await transaction.communityModel.deleteMany({ where });

@@ -27,6 +27,7 @@ export type ExportSection =
   | "files"
   | "uploads"
   | "webhook_endpoints"
+  | "presets"
   | "models";
 
 /** Milliseconds of a time that every database can write. */
@@ -154,6 +155,10 @@ const READERS: Readonly<Record<ExportSection, Reader>> = {
     const { where, ...query } = newestFirst(page);
     const omit = { secret: true, previousSecret: true, accountId: true } as const;
     return (await prisma.webhookEndpoint.findMany({ where: { accountId, ...where }, omit, ...query })).map(created);
+  },
+  presets: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    return (await prisma.preset.findMany({ where: { accountId, ...where }, omit: { accountId: true }, ...query })).map(created);
   },
   models: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);

@@ -57,6 +57,7 @@ const TYPES = {
   Integration: { needs: "manager", edges: {} },
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
+  Preset: { needs: "manager", edges: {} },
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
   EndpointAgentModel: { needs: "manager", edges: MODEL_EDGES },
   PromptAgent: { needs: "manager", edges: { ...MODEL_EDGES, baseModel: "shown" } },
@@ -111,7 +112,8 @@ export async function createThings(
 ): Promise<(caller: MatrixCaller) => Thing[]> {
   const { prisma } = databaseOf(app);
   const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
-  const [appKey, endpoint, delivery, failed] = [uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const [appKey, endpoint, delivery, failed, preset] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  await prisma.preset.create({ data: { id: preset, accountId, name: preset, parameters: {} } });
   const key = { accountId, name: "of an app", start: "pk_target0", type: "publishable" as const };
   await prisma.apiKey.create({ data: { ...key, id: appKey, appKeyId: appKey, hash: bytesOf(appKey) } });
   await prisma.webhookEndpoint.create({
@@ -161,6 +163,7 @@ export async function createThings(
     toThing("a device", "DeviceAuthorization", userCode),
     toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
+    toThing("a preset", "Preset", preset),
     toThing("its delivery", "WebhookDelivery", delivery),
     toThing("a model", "ProxyModel", proxy.id),
     toThing("the same in the catalog", "Model", proxy.modelId),

@@ -32,7 +32,7 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery";
+export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset";
 
 export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
@@ -210,6 +210,26 @@ export const OPERATIONS: readonly Operation[] = [
       field: "Account.webhookEndpoints",
       document: me("webhookEndpoints(first: 1) { nodes { id deliveries(first: 1) { nodes { id } } } }"),
     },
+  },
+  { needs: "manager", graphql: { field: "Account.presets", document: me("presets(first: 1) { nodes { id name } }") } },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    graphql: { field: "Mutation.createPreset", document: mutation("createPreset", "preset { id }"), input: { name: "No" } },
+  },
+  {
+    needs: "manager",
+    target: "preset",
+    graphql: {
+      field: "Mutation.updatePreset",
+      document: mutation("updatePreset", "preset { id }"),
+      input: { id: "$id", systemPrompt: "Be brief." },
+    },
+  },
+  {
+    needs: "manager",
+    target: "preset",
+    graphql: { field: "Mutation.deletePreset", document: mutation("deletePreset", "deletedId"), input: { id: "$id" } },
   },
   // The host is refused after the caller has been let in.
   {

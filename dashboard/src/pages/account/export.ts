@@ -9,11 +9,13 @@ const SECTIONS: readonly AccountExportSection[] = [
   "SESSIONS",
   "API_KEYS",
   "WEBHOOK_ENDPOINTS",
+  "PRESETS",
   "MODELS",
   "FILES",
   "UPLOADS",
   "LEDGER",
   "USAGE",
+  "FAILED_REQUESTS",
 ];
 
 export interface Progress {

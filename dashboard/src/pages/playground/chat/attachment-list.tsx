@@ -1,5 +1,5 @@
 /** Files of a message. */
-import { DocumentTextIcon, XMarkIcon } from "@heroicons/react/24/outline";
+import { DocumentIcon, DocumentTextIcon, XMarkIcon } from "@heroicons/react/24/outline";
 import { ActionIcon, Group, Text } from "@mantine/core";
 import type { Attachment } from "./attachments.js";
 
@@ -19,7 +19,11 @@ export function AttachmentList({ attachments, onRemove }: AttachmentListProps) {
             <img src={attachment.url} alt={attachment.name} />
           ) : (
             <Group gap={4} wrap="nowrap" miw={0}>
-              <DocumentTextIcon width={16} style={{ flex: "none" }} />
+              {attachment.kind === "pdf" ? (
+                <DocumentIcon width={16} style={{ flex: "none" }} />
+              ) : (
+                <DocumentTextIcon width={16} style={{ flex: "none" }} />
+              )}
               <Text size="sm" className="truncated" title={attachment.name}>
                 <bdi>{attachment.name}</bdi>
               </Text>

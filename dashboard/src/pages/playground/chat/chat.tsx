@@ -17,6 +17,8 @@ import { affordableTokens } from "./affordable.js";
 import type { Attachment } from "./attachments.js";
 import { Composer } from "./composer.js";
 import { chatRequest, messagesFor, NO_SETTINGS, type Turn, titleOf, toInput, toolsProblem } from "./conversation.js";
+import { toSettings, toValues } from "./preset-values.js";
+import { Presets } from "./presets.js";
 import { SETTING_FIELDS, SettingsForm } from "./settings-form.js";
 import { Thread } from "./thread.js";
 import { useChat } from "./use-chat.js";
@@ -49,6 +51,7 @@ export default function Chat() {
   const [text, setText] = useState("");
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
   const [settings, setSettings] = useState(NO_SETTINGS);
+  const [presetId, setPresetId] = useState<string | null>(null);
   const [error, setError] = useState<CombinedError>();
   const form = useServerForm(SETTING_FIELDS);
   const { me } = useLive();
@@ -99,6 +102,7 @@ export default function Chat() {
       show(found?.content.turns ?? []);
       if (!found) return;
       setSettings({ ...NO_SETTINGS, ...found.content.settings });
+      setPresetId(null);
       set({ model: found.models[0] ?? null, with: found.models[1] ?? null });
     });
   }, [account, shownId, show, set]);
@@ -145,6 +149,16 @@ export default function Chat() {
   };
   const aside = (
     <>
+      <Presets
+        chosenId={presetId}
+        values={toolsProblem(settings.tools) === null ? toValues(model?.restId ?? requestedId, settings) : null}
+        onChoose={(preset) => {
+          setPresetId(preset?.id ?? null);
+          if (preset === null) return;
+          setSettings(toSettings(preset));
+          if (preset.modelId !== null) set({ model: preset.modelId });
+        }}
+      />
       <Card>
         <Stack gap="sm">
           <ModelPicker

@@ -3,10 +3,21 @@ import { PaperAirplaneIcon, PaperClipIcon, StopIcon } from "@heroicons/react/24/
 import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "@mantine/core";
 import { type ClipboardEvent, type FormEvent, type KeyboardEvent, useState } from "react";
 import type { CombinedError } from "urql";
+import { formatBytes } from "../../../ui/amounts.js";
 import { Refusal } from "../refusal.js";
 import { AttachmentList } from "./attachment-list.js";
-import { ATTACHMENTS_MAX, type Attachment, toAttachment } from "./attachments.js";
+import {
+  ATTACHED_CHARS_MAX,
+  ATTACHMENTS_MAX,
+  type Attachment,
+  lengthOf,
+  PDF_BYTES_MAX,
+  TEXT_BYTES_MAX,
+  toAttachment,
+} from "./attachments.js";
 
+/** Bytes in a character of base64. */
+const BASE64_SHARE = 3 / 4;
 const TEXT_TYPES = "text/*,application/json,.md,.csv,.ts,.py,.go,.rs,.java,.c,.h,.yaml,.yml,.toml,.log";
 
 export interface ComposerProps {
@@ -14,7 +25,7 @@ export interface ComposerProps {
   readonly onText: (text: string) => void;
   readonly attachments: readonly Attachment[];
   readonly onAttachments: (change: (before: readonly Attachment[]) => readonly Attachment[]) => void;
-  /** False: the model reads no pictures. */
+  /** False: the model reads no pictures, and so no PDFs, whose pages upstreams read as pictures. */
   readonly takesPictures: boolean;
   readonly isRunning: boolean;
   readonly blockedReason: string | null;
@@ -53,6 +64,7 @@ export function Composer({
       try {
         const attachment = await toAttachment(file);
         if (attachment.kind === "picture" && !takesPictures) throw new Error("The selected model reads no pictures.");
+        if (attachment.kind === "pdf" && !takesPictures) throw new Error("The selected model reads no PDFs.");
         added.push(attachment);
       } catch (error) {
         setProblem(error instanceof Error ? error.message : "The file could not be read.");
@@ -61,7 +73,10 @@ export function Composer({
     onAttachments((before) => {
       const all = [...before, ...added];
       if (all.length > ATTACHMENTS_MAX) setProblem(`A message takes ${ATTACHMENTS_MAX} files.`);
-      return all.slice(0, ATTACHMENTS_MAX);
+      const kept = all.slice(0, ATTACHMENTS_MAX);
+      if (kept.reduce((sum, attachment) => sum + lengthOf(attachment), 0) <= ATTACHED_CHARS_MAX) return kept;
+      setProblem(`The files of a message may have ${formatBytes(ATTACHED_CHARS_MAX * BASE64_SHARE)} in all.`);
+      return before;
     });
   };
   const paste = (event: ClipboardEvent) => {
@@ -107,7 +122,15 @@ export function Composer({
       <Group align="flex-end" gap="xs" wrap="nowrap" mt={error || attachments.length > 0 ? "xs" : 0}>
         <FileButton multiple onChange={(files) => void attach(files)} {...(!takesPictures && { accept: TEXT_TYPES })}>
           {(props) => (
-            <Tooltip label={takesPictures ? "Attach pictures or text files" : "Attach text files: this model reads no pictures"}>
+            <Tooltip
+              label={
+                takesPictures
+                  ? `Attach up to ${ATTACHMENTS_MAX} pictures, PDFs (${formatBytes(PDF_BYTES_MAX)}) or text files (${formatBytes(TEXT_BYTES_MAX)})`
+                  : "Attach text files: this model reads no pictures and PDFs"
+              }
+              multiline
+              maw={280}
+            >
               <ActionIcon {...props} variant="default" size={36} aria-label="Attach files" disabled={attachments.length >= ATTACHMENTS_MAX}>
                 <PaperClipIcon width={18} />
               </ActionIcon>

@@ -1,6 +1,7 @@
 /** Conversation data: turns of the user, each with the answers of one or two models. */
 import type {
   ChatCompletionInput,
+  ChatContentPartInput,
   ChatMessageInput,
   ChatToolInput,
   PlaygroundReceiptFragment,
@@ -106,9 +107,12 @@ export function messagesFor(turns: readonly Turn[], upTo: string, side: number, 
 
 function toQuestion(text: string, attachments: readonly Attachment[]): ChatMessageInput {
   const content = textWith(text, attachments);
-  const pictures = attachments.flatMap((one) => (one.kind === "picture" ? [{ image: { url: one.url } }] : []));
-  if (pictures.length === 0) return { role: "USER", content };
-  return { role: "USER", parts: [...(content === "" ? [] : [{ text: content }]), ...pictures] };
+  const media = attachments.flatMap((one): ChatContentPartInput[] => {
+    if (one.kind === "picture") return [{ image: { url: one.url } }];
+    return one.kind === "pdf" ? [{ file: { filename: one.name, data: one.url } }] : [];
+  });
+  if (media.length === 0) return { role: "USER", content };
+  return { role: "USER", parts: [...(content === "" ? [] : [{ text: content }]), ...media] };
 }
 
 function toMessage({ text, toolCalls }: Answer): ChatMessageInput {
@@ -143,7 +147,7 @@ export function toInput(model: string, messages: readonly ChatMessageInput[], se
 
 export function chatRequest(input: ChatCompletionInput): Request {
   const { messages: sent, tools, ...rest } = input;
-  const messages = sent.map(withShortPictures);
+  const messages = sent.map(withShortFiles);
   return {
     path: "/v1/chat/completions",
     body: {
@@ -167,10 +171,16 @@ export function chatRequest(input: ChatCompletionInput): Request {
   };
 }
 
-/** The data of a picture is left for the reader to fill in: it would hide the rest of the code. */
-function withShortPictures(message: ChatMessageInput): ChatMessageInput {
+/** The data of a file is left for the reader to fill in: it would hide the rest of the code. */
+function withShortFiles(message: ChatMessageInput): ChatMessageInput {
   if (!message.parts) return message;
-  return { ...message, parts: message.parts.map((part) => (part.image ? { image: { url: "data:image/png;base64,BASE64" } } : part)) };
+  return {
+    ...message,
+    parts: message.parts.map((part) => {
+      if (part.image) return { image: { url: "data:image/png;base64,BASE64" } };
+      return part.file ? { file: { ...part.file, data: "data:application/pdf;base64,BASE64" } } : part;
+    }),
+  };
 }
 
 function toWire({ role, content, parts, toolCalls, toolCallId }: ChatMessageInput) {
@@ -178,9 +188,10 @@ function toWire({ role, content, parts, toolCalls, toolCallId }: ChatMessageInpu
     role: role.toLowerCase(),
     ...(content !== undefined && { content }),
     ...(parts && {
-      content: parts.map(({ text, image }) =>
-        image ? { type: "image_url", image_url: { url: image.url } } : { type: "text", text: text ?? "" },
-      ),
+      content: parts.map(({ text, image, file }) => {
+        if (image) return { type: "image_url", image_url: { url: image.url } };
+        return file ? { type: "file", file: { filename: file.filename, file_data: file.data } } : { type: "text", text: text ?? "" };
+      }),
     }),
     ...(toolCalls && { tool_calls: toolCalls.map((call) => ({ type: "function", ...call })) }),
     ...(toolCallId !== undefined && { tool_call_id: toolCallId }),

@@ -1,0 +1,8 @@
+/** Unspecified: presets of an account. */
+export const PRESETS_PER_ACCOUNT_MAX = 100;
+/** Unspecified. */
+export const PRESET_NAME_CHARS_MAX = 64;
+/** Unspecified: characters of a system prompt. */
+export const PRESET_SYSTEM_PROMPT_CHARS_MAX = 32_000;
+/** Unspecified: bytes of the parameters as JSON; tools may have long schemas. */
+export const PRESET_PARAMETERS_BYTES_MAX = 32 * 1024;

@@ -1,0 +1,159 @@
+/** Presets of an account: named sets of model, system prompt and parameters (docs/spec/presets.md). Callers that may manage keys manage them. */
+import { z } from "zod";
+import type { RequestContext } from "../../context.js";
+import { conflict, notFound, wrongField } from "../../errors.js";
+import { chatFields } from "../../formats/openai-chat/request.js";
+import type { Clock } from "../../lib/clock.js";
+import { createId, isUuid } from "../../lib/ids.js";
+import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
+import { type Database, isUniqueViolation } from "../../store/database.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
+import type { PresetModel } from "../../store/generated/prisma/models.js";
+import { requireKeyManager } from "../access/permissions.js";
+import type { Catalog } from "../catalog/catalog.js";
+import { storableText } from "../requests/input.js";
+import { PRESET_NAME_CHARS_MAX, PRESET_PARAMETERS_BYTES_MAX, PRESET_SYSTEM_PROMPT_CHARS_MAX, PRESETS_PER_ACCOUNT_MAX } from "./limits.js";
+
+const NAME_PATTERN = /^[a-z0-9][a-z0-9-]*$/;
+const name = z
+  .string()
+  .min(1)
+  .max(PRESET_NAME_CHARS_MAX)
+  .regex(NAME_PATTERN, "must consist of lower-case letters, digits and hyphens, and begin with a letter or digit");
+
+const parameters = z
+  .strictObject({
+    temperature: chatFields.temperature,
+    top_p: chatFields.top_p,
+    max_tokens: chatFields.max_tokens,
+    seed: chatFields.seed,
+    presence_penalty: chatFields.presence_penalty,
+    frequency_penalty: chatFields.frequency_penalty,
+    reasoning_effort: chatFields.reasoning_effort,
+    stop: chatFields.stop,
+    tools: chatFields.tools,
+    tool_choice: chatFields.tool_choice,
+    response_format: chatFields.response_format,
+  })
+  .refine((stated) => Buffer.byteLength(JSON.stringify(stated)) <= PRESET_PARAMETERS_BYTES_MAX, {
+    error: `must be at most ${PRESET_PARAMETERS_BYTES_MAX} bytes of JSON`,
+    // An invalid field is reported by itself.
+    when: ({ issues }) => issues.length === 0,
+  });
+
+const set = {
+  model: z.string().min(1).max(253).nullish(),
+  systemPrompt: storableText.max(PRESET_SYSTEM_PROMPT_CHARS_MAX).nullish(),
+};
+
+export const createPresetInput = z.strictObject({ name, ...set, parameters: parameters.default({}) });
+type CreatePresetInput = z.output<typeof createPresetInput>;
+
+export const updatePresetInput = z.strictObject({ name: name.optional(), ...set, parameters: parameters.optional() });
+type UpdatePresetInput = z.output<typeof updatePresetInput>;
+
+const IDENTITY = { id: true, createdAt: true } as const;
+
+export type SelectedPreset = Pick<PresetModel, keyof typeof IDENTITY>;
+
+export class Presets {
+  constructor(
+    private readonly database: Database,
+    private readonly catalog: Pick<Catalog, "resolve">,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Newest first. */
+  async list(ctx: RequestContext, page: PageRequest, select: Prisma.PresetSelect): Promise<Page<SelectedPreset>> {
+    const { accountId } = requireKeyManager(ctx);
+    const { where: older, ...query } = newestFirst(page);
+    const rows = await this.rows.findMany({ where: { accountId, ...older }, select: { ...select, ...IDENTITY }, ...query });
+    return toPage(rows, page, () => this.rows.count({ where: { accountId }, take: COUNT_TAKE }));
+  }
+
+  /** Leaves out presets of other accounts. */
+  async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.PresetSelect): Promise<SelectedPreset[]> {
+    const { accountId } = requireKeyManager(ctx);
+    return this.rows.findMany({ where: { id: { in: ids.filter(isUuid) }, accountId }, select: { ...select, ...IDENTITY } });
+  }
+
+  /** Rejects with NOT_FOUND. */
+  async get(ctx: RequestContext, id: string, select: Prisma.PresetSelect): Promise<SelectedPreset> {
+    const [preset] = await this.getMany(ctx, [id], select);
+    if (!preset) throw notFound("preset");
+    return preset;
+  }
+
+  /** Rejects with BAD_REQUEST for a taken name or an unknown model, and with CONFLICT when the account has too many. */
+  async create(ctx: RequestContext, { name, model, systemPrompt, parameters }: CreatePresetInput): Promise<string> {
+    const { accountId } = requireKeyManager(ctx);
+    const now = this.clock.now();
+    const id = createId();
+    const data = { model: this.modelOf(ctx, model), systemPrompt: systemPrompt ?? null, parameters: toJson(parameters) };
+    await refusingTaken(name, () =>
+      this.database.prisma.$transaction(async (transaction) => {
+        // Two concurrent requests must not both create the last one allowed.
+        await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('presets of ' || ${accountId}, 0))::text`;
+        const there = await transaction.preset.count({ where: { accountId } });
+        if (there >= PRESETS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${PRESETS_PER_ACCOUNT_MAX} presets.`);
+        await transaction.preset.create({ data: { id, accountId, name, ...data, createdAt: now, updatedAt: now } });
+      }),
+    );
+    return id;
+  }
+
+  /** Changes the given parts. Rejects as `create`, and with NOT_FOUND. */
+  async update(ctx: RequestContext, id: string, { name, model, systemPrompt, parameters }: UpdatePresetInput): Promise<void> {
+    const { accountId } = requireKeyManager(ctx);
+    if (!isUuid(id)) throw notFound("preset");
+    const changes = {
+      ...(model !== undefined && { model: this.modelOf(ctx, model) }),
+      ...(systemPrompt !== undefined && { systemPrompt }),
+      ...(parameters !== undefined && { parameters: toJson(parameters) }),
+    };
+    const isChanged = Object.keys(changes).length > 0;
+    const { count } = await refusingTaken(name, () =>
+      this.rows.updateMany({
+        where: { id, accountId },
+        data: {
+          ...(name !== undefined && { name }),
+          ...changes,
+          ...(isChanged && { version: { increment: 1 } }),
+          updatedAt: this.clock.now(),
+        },
+      }),
+    );
+    if (count === 0) throw notFound("preset");
+  }
+
+  /** Rejects with NOT_FOUND. */
+  async delete(ctx: RequestContext, id: string): Promise<string> {
+    const { accountId } = requireKeyManager(ctx);
+    const { count } = isUuid(id) ? await this.rows.deleteMany({ where: { id, accountId } }) : { count: 0 };
+    if (count === 0) throw notFound("preset");
+    return id;
+  }
+
+  private modelOf(ctx: RequestContext, model: string | null | undefined): string | null {
+    return model === null || model === undefined ? null : this.catalog.resolve(requireKeyManager(ctx), model, "text").id;
+  }
+
+  private get rows() {
+    return this.database.prisma.preset;
+  }
+}
+
+async function refusingTaken<Result>(name: string | undefined, write: () => Promise<Result>): Promise<Result> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw wrongField("name", `is taken: this account has a preset ${JSON.stringify(name)}`);
+  }
+}
+
+function toJson(parameters: z.output<typeof createPresetInput>["parameters"]): Prisma.InputJsonObject {
+  return Object.fromEntries(
+    Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined),
+  ) as Prisma.InputJsonObject;
+}
