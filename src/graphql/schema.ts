@@ -38,6 +38,7 @@ import "./types/sessions.js";
 import "./types/spend.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
+import "./types/model-activity.js";
 import "./types/webhooks.js";
 
 /** Shared by all servers of a process. State of one server is in the context of its requests. */

@@ -36,6 +36,7 @@ import { DeviceAuthorizations } from "./authorizations/device-authorizations.js"
 import { DeviceCodes, UserCodeGuesses } from "./authorizations/device-codes.js";
 import { Redemption } from "./authorizations/device-redemption.js";
 import type { Catalog } from "./catalog/catalog.js";
+import { PriceHistory } from "./catalog/price-history.js";
 import { CommunityModels } from "./community-models/community-models.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
 import { CommunityModelProbe } from "./community-models/probe.js";
@@ -110,6 +111,7 @@ import { Sessions } from "./sessions/sessions.js";
 import { SignIn } from "./sessions/sign-in.js";
 import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
 import { SignInLimits } from "./sessions/sign-in-limits.js";
+import { ModelActivities } from "./usage/model-activity.js";
 import { SpendReports } from "./usage/spend.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
@@ -133,6 +135,7 @@ export function createServices(
   const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
   const { leases, communityModels, modelHealth, metrics, secrets } = infrastructure;
+  const priceHistory = new PriceHistory({ database, catalog, community: communityModels, events, clock, log });
   const usageRoller = new UsageRoller(database, clock, log);
   const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
@@ -346,6 +349,7 @@ export function createServices(
     mediaObjects,
     mediaQuotas,
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
+    modelActivities: new ModelActivities(database, clock),
     moderations: new Moderations(generations, upstreams),
     music,
     realtimeClientSecrets: new RealtimeClientSecrets({
@@ -369,6 +373,7 @@ export function createServices(
       settings.persistedDocuments.isOnly,
     ),
     presets: new Presets(database, catalog, clock),
+    priceHistory,
     profiles: new Profiles(database, events),
     speech,
     text,

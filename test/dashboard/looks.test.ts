@@ -11,7 +11,7 @@ import { type Person, signUp } from "../support/sign-in.js";
 /** Relative to /dashboard. */
 const PATHS = [
   ["", "keys", "keys?new"],
-  ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid"],
+  ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid", "models/acme/chat"],
   ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure", "operator", "operator/accounts", "operator/accounts?new"],
   ["operator/logs", "operator/logs/:failure", "operator/audit", "operator/audit/:audit", "operator/spend", "operator/spend?by=key"],
   ["apps", "apps?new"],

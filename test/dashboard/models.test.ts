@@ -2,10 +2,12 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toGlobalId } from "../../src/graphql/global-ids.js";
+import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
-import { createMember, registerModel } from "../support/community-models.js";
+import { createMember, type Member, registerModel } from "../support/community-models.js";
 import { type DashboardVisit, visitDashboard, WIDE } from "../support/dashboard.js";
+import { eventually } from "../support/eventually.js";
 
 /** Title with markup, right-to-left text and the greatest length. */
 const HOSTILE_TITLE = `<img src=x onerror="document.title='owned'"><script>throw 1</script> ${"نموذج".repeat(80)}${"x".repeat(100)}`.slice(
@@ -19,10 +21,11 @@ describe.skipIf(NO_BROWSER)("models page", () => {
   let browser: Browser;
   let app: TestApp;
   let visit: DashboardVisit;
+  let owner: Member;
 
   beforeAll(async () => {
     [browser, app] = await Promise.all([launchBrowser(), createTestApp()]);
-    const owner = await createMember(app, { handle: "grace" });
+    owner = await createMember(app, { handle: "grace" });
     await registerModel(app, owner, { name: "poet", title: "Poet of the house", visibility: "public" });
     // Written to the database, because the form would reject it.
     await registerModel(app, owner, {
@@ -100,7 +103,7 @@ describe.skipIf(NO_BROWSER)("models page", () => {
     await page.getByText("Enter a whole number").waitFor();
     await expect.poll(() => cost.getAttribute("title")).toBe("0.000003 credits");
 
-    await page.getByRole("link", { name: "Try it" }).click();
+    await page.getByRole("link", { name: "Try in playground" }).click();
     await page.getByRole("heading", { level: 1, name: "Playground" }).waitFor();
     expect(queryOf()).toEqual({ model: "acme/chat-b" });
     await page.goBack();
@@ -123,6 +126,56 @@ describe.skipIf(NO_BROWSER)("models page", () => {
     await visit.open("models/community/grace/poet");
     await page.getByRole("heading", { level: 1, name: "Poet of the house" }).waitFor();
     expect(visit.browserErrors).toEqual([]);
+  });
+
+  it("shows the last day, code to copy and the price history of a model", async () => {
+    const { page } = visit;
+    await createUsage(app, owner.keyId, 40, new Date(), { model: "acme/chat", responseTimeMs: 100, timeToFirstTokenMs: 20 });
+    await eventually(async () => {
+      expect(await app.database.prisma.usageHourRollup.count({ where: { model: "acme/chat", level: 2 } })).toBeGreaterThan(0);
+    });
+    await app.services.priceHistory.look();
+    await app.database.prisma.modelPrice.create({
+      data: {
+        model: "acme/chat",
+        since: new Date("2026-01-05T12:00:00Z"),
+        pricing: { imagePricing: "request", rates: { inputTextTokens: "4000000" } },
+      },
+    });
+
+    await visit.open("models/acme/chat");
+    const figures = page.locator(".card", { hasText: "Last 24 hours" }).first();
+    await figures.getByText("100.0%").waitFor();
+    await figures.getByText("No failures").waitFor();
+    const history = page.getByRole("region", { name: "Price history" });
+    await expect.poll(() => history.locator("tbody tr").count()).toBe(2);
+    expect(await history.locator("tbody tr").first().innerText()).toContain("−75%");
+    expect(await history.locator("tbody tr").last().innerText()).toMatch(/Jan 5, 2026\s+4\.00/);
+    expect(await page.getByRole("region", { name: "curl code" }).innerText()).toContain('"model": "acme/chat"');
+    await page.getByRole("tab", { name: "Python" }).click();
+    expect(await page.getByRole("region", { name: "Python code" }).innerText()).toContain('model="acme/chat"');
+    await page.getByRole("tab", { name: "GraphQL" }).click();
+    expect(await page.getByRole("region", { name: "GraphQL code" }).innerText()).toContain("createChatCompletion");
+    expect(visit.browserErrors).toEqual([]);
+  });
+
+  it("shows prices and folds its filters on a phone, without sideways scrolling", async () => {
+    const phone = await visitDashboard(browser, app, { look: PHONE, person: visit.person });
+    await phone.open("models?q=acme/chat-b");
+    const row = phone.page.getByRole("region", { name: "Models" }).locator("tbody tr").first();
+    await row.getByText("1.00").waitFor();
+    const region = phone.page.getByRole("region", { name: "Models" });
+    expect(
+      await region.evaluate((element: { scrollWidth: number; clientWidth: number }) => element.scrollWidth - element.clientWidth),
+    ).toBe(0);
+    const type = phone.page.getByRole("combobox", { name: "Type" });
+    expect(await type.isVisible()).toBe(false);
+    await phone.page.getByRole("button", { name: "Filters" }).click();
+    await type.click();
+    await phone.page.getByRole("option", { name: "Text", exact: true }).click();
+    await phone.page.getByRole("button", { name: "Filters (1)" }).waitFor();
+    expect(phone.browserErrors).toEqual([]);
+    await phone.context.close();
   });
 
   it.each([PHONE, DESK])("shows a long title with markup and right-to-left text as plain text: $scheme, $width px", async (look) => {

@@ -1,5 +1,5 @@
 /** Relative time, such as "3 minutes ago". The tooltip has the exact time. */
-import { Table } from "@mantine/core";
+import { Table, type TableTdProps } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { Listeners } from "../client/listeners.js";
 
@@ -52,10 +52,10 @@ export function When({ value, fallback = "Never" }: WhenProps) {
 }
 
 /** Relative time in a table cell. */
-export function WhenCell(props: WhenProps) {
+export function WhenCell({ visibleFrom, ...when }: WhenProps & Pick<TableTdProps, "visibleFrom">) {
   return (
-    <Table.Td style={{ whiteSpace: "nowrap" }}>
-      <When {...props} />
+    <Table.Td style={{ whiteSpace: "nowrap" }} {...(visibleFrom && { visibleFrom })}>
+      <When {...when} />
     </Table.Td>
   );
 }

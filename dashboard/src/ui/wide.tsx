@@ -12,8 +12,11 @@ export function Wide({ label, children }: { readonly label: string; readonly chi
 
 export interface WideTableProps {
   readonly label: string;
-  /** Headings of columns, empty above buttons. Amounts are aligned to the right. */
-  readonly columns: readonly (string | { readonly amount: string })[];
+  /**
+   * Headings of columns, empty above buttons. Amounts are aligned to the right. A phone leaves out columns that are `wide`, which then have
+   * cells with `visibleFrom="sm"`.
+   */
+  readonly columns: readonly (string | { readonly amount: string } | { readonly wide: string })[];
   readonly highlightOnHover?: boolean;
   /** For example the number of rows that are not shown. */
   readonly below?: ReactNode;
@@ -23,12 +26,20 @@ export interface WideTableProps {
 export function WideTable({ label, columns, highlightOnHover = false, below, children }: WideTableProps) {
   return (
     <Wide label={label}>
-      <Table highlightOnHover={highlightOnHover} verticalSpacing="xs">
+      <Table
+        highlightOnHover={highlightOnHover}
+        verticalSpacing="xs"
+        className={columns.some((column) => typeof column === "object" && "wide" in column) ? "slim" : undefined}
+      >
         <Table.Thead>
           <Table.Tr>
             {columns.map((column) =>
               typeof column === "string" ? (
                 <Table.Th key={column}>{column}</Table.Th>
+              ) : "wide" in column ? (
+                <Table.Th key={column.wide} visibleFrom="sm">
+                  {column.wide}
+                </Table.Th>
               ) : (
                 <Table.Th key={column.amount} ta="right">
                   {column.amount}

@@ -11,6 +11,7 @@ import {
 } from "../../services/catalog/modality.js";
 import type { Capability, SafetyFeature as Feature, Model as ModelRow, PendingModelChange } from "../../services/catalog/model.js";
 import { modelPosition, type ModelOrder as Order } from "../../services/catalog/model-list.js";
+import type { PricedModel } from "../../services/catalog/price-history.js";
 import { type BilledKind, billedKinds } from "../../services/catalog/pricing.js";
 import type { ModelVisibility } from "../../services/community-models/common-input.js";
 import { builder, describedValues } from "../builder.js";
@@ -126,9 +127,7 @@ const BILLED_KINDS = {
   inputAudioMilliseconds: "Price per second of the input recording.",
 } as const satisfies Partial<Record<BilledKind, string>>;
 
-type Priced = Pick<ModelRow, "modality" | "imagePricing" | "rates">;
-
-const ModelPricing = builder.objectRef<Priced>("ModelPricing").implement({
+export const ModelPricing = builder.objectRef<PricedModel>("ModelPricing").implement({
   description:
     'Prices in credits per unit. The cost of a usage record is its amounts times these prices, except for long prompts and request fields that have their own prices. Null: not billed. "0": free.',
   fields: (t) =>
@@ -141,7 +140,7 @@ const ModelPricing = builder.objectRef<Priced>("ModelPricing").implement({
     ),
 });
 
-function priceOf(model: Priced, kind: BilledKind): string | null {
+function priceOf(model: PricedModel, kind: BilledKind): string | null {
   return billedKinds(model).includes(kind) ? formatPicocredits(model.rates[kind]) : null;
 }
 

@@ -74,7 +74,7 @@ const UsageGrouping = builder.enumType("UsageGrouping", {
   } as const,
 });
 
-const UsageTimes = builder.objectRef<UsageTimesRow>("UsageTimes").implement({
+export const UsageTimes = builder.objectRef<UsageTimesRow>("UsageTimes").implement({
   description: "Percentiles of a duration in milliseconds, accurate to 5%.",
   fields: (t) => ({
     p50: t.exposeInt("p50", { description: "The median." }),

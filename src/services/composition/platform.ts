@@ -60,6 +60,7 @@ export async function openPlatform(
   setImmediate(warmUpTokenizer);
   blobGc.start();
   accountErasure.start();
+  services.priceHistory.start();
   failureRecorder.start();
   return {
     services,
@@ -76,6 +77,7 @@ export async function openPlatform(
       await services.jobs.close();
       await running.close(UNATTENDED_DRAIN_MS);
       await accountErasure.close();
+      await services.priceHistory.close();
       await services.integrations.close();
       await upstreams.close();
       await inspector.close();

@@ -190,7 +190,8 @@ function toGroup(sums: UsageSums, tellsFailures: boolean): UsageGroup {
   };
 }
 
-function toTimes(digits: string | null): UsageTimes | null {
+/** Percentiles of a histogram; null without counts. */
+export function toTimes(digits: string | null): UsageTimes | null {
   if (digits === null) return null;
   const times = quantilesOf(readHistogram(digits), SHARES);
   if (times === null) return null;

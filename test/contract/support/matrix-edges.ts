@@ -65,8 +65,8 @@ const TYPES = {
   Model: {
     needs: "private",
     edges: {
-      ...{ flags: "shown", pricing: "shown", health: "shown", pendingChange: "none", fallbacks: "shown" },
-      ...{ communityModel: "manager", owner: "any" },
+      ...{ flags: "shown", pricing: "shown", health: "shown", pendingChange: "none", fallbacks: "shown", activity: "shown" },
+      ...{ communityModel: "manager", owner: "any", priceHistory: "shown" },
     },
   },
 } as const satisfies Record<string, Terms>;

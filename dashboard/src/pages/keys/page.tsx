@@ -154,7 +154,15 @@ function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
   return (
     <WideTable
       label="Your keys"
-      columns={["Name", "Key", { amount: "Spent" }, "Budget", "Last used", "Created", "Expires"]}
+      columns={[
+        "Name",
+        { wide: "Key" },
+        { amount: "Spent" },
+        { wide: "Budget" },
+        { wide: "Last used" },
+        { wide: "Created" },
+        { wide: "Expires" },
+      ]}
       highlightOnHover
     >
       {keys.map((key) => (
@@ -163,18 +171,28 @@ function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
             <Anchor component={Link} to={encodeURIComponent(key.id)} className="any-wrap" fw={600}>
               <bdi>{key.name}</bdi>
             </Anchor>
+            <Text size="xs" c="dimmed" className="mono" hiddenFrom="sm">
+              {key.start}…
+            </Text>
             <Kind apiKey={key} />
           </Table.Td>
-          <Table.Td className="mono">{key.start}…</Table.Td>
+          <Table.Td className="mono" visibleFrom="sm">
+            {key.start}…
+          </Table.Td>
           <Table.Td ta="right">
             <Credits value={key.spent} />
+            {key.creditBudget !== null && (
+              <Text size="xs" c="dimmed" hiddenFrom="sm">
+                <Credits value={key.creditBudget} /> left
+              </Text>
+            )}
           </Table.Td>
-          <Table.Td miw={120}>
+          <Table.Td miw={120} visibleFrom="sm">
             <Budget apiKey={key} />
           </Table.Td>
-          <WhenCell value={key.lastUsedAt} />
-          <WhenCell value={key.createdAt} />
-          <WhenCell value={key.expiresAt} />
+          <WhenCell value={key.lastUsedAt} visibleFrom="sm" />
+          <WhenCell value={key.createdAt} visibleFrom="sm" />
+          <WhenCell value={key.expiresAt} visibleFrom="sm" />
         </Table.Tr>
       ))}
     </WideTable>

@@ -14,9 +14,13 @@ import { MODALITIES } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { costOf, type PricedKind, pricesOf } from "../../ui/prices.js";
 import { When } from "../../ui/when.js";
+import { Programs } from "../playground/as-code.js";
 import { KINDS } from "../playground/kinds.js";
+import { ActivityCard } from "./activity.js";
+import { exampleOf } from "./example.js";
 import { CAPABILITIES, HEALTH } from "./filters.js";
 import { Marks } from "./marks.js";
+import { PriceHistoryCard } from "./price-history.js";
 
 type Shown = NonNullable<ModelsOneQuery["model"]>;
 
@@ -37,6 +41,7 @@ export function OneModel({ id }: { readonly id: string }) {
 function Details({ model }: { readonly model: Shown }) {
   const { title, restId, description, pendingChange, health, voices, aliases } = model;
   const playground = playgroundLink(model);
+  const example = exampleOf(model);
   const list = (texts: readonly string[]) => texts.map((text) => text.toLowerCase().replaceAll("_", " ")).join(", ");
   return (
     <Page
@@ -46,7 +51,7 @@ function Details({ model }: { readonly model: Shown }) {
       actions={
         playground !== null && (
           <Button component={Link} to={playground}>
-            Try it
+            Try in playground
           </Button>
         )
       }
@@ -74,6 +79,12 @@ function Details({ model }: { readonly model: Shown }) {
           )}
         </Alert>
       )}
+      {model.activity && <ActivityCard activity={model.activity} />}
+      {example && (
+        <Card title="Use this model">
+          <Programs request={example} intro="An example request." />
+        </Card>
+      )}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card title="Prices in credits">
           <PriceTable model={model} />
@@ -82,6 +93,7 @@ function Details({ model }: { readonly model: Shown }) {
           <Calculator model={model} />
         </Card>
       </SimpleGrid>
+      <PriceHistoryCard changes={model.priceHistory} />
       <Card title="Details">
         <Facts>
           <Fact label="Type">{MODALITIES.get(model.modality)}</Fact>
@@ -101,14 +113,16 @@ function Details({ model }: { readonly model: Shown }) {
           {voices.length > 0 && <Fact label="Voices">{voices.join(", ")}</Fact>}
           {aliases.length > 0 && <Fact label="Aliases">{aliases.join(", ")}</Fact>}
           {model.requiredSafetyFeatures.length > 0 && <Fact label="Safety checks">{list(model.requiredSafetyFeatures)}</Fact>}
-          <Fact label="Health">
-            {HEALTH.get(health.status)}
-            {health.successRate !== null && (
-              <Text span size="sm" c="dimmed">
-                : {formatPercent(health.successRate)} of {health.requests.toLocaleString("en")} requests in the last 24 hours succeeded
-              </Text>
-            )}
-          </Fact>
+          {model.isCommunity && (
+            <Fact label="Health">
+              {HEALTH.get(health.status)}
+              {health.successRate !== null && (
+                <Text span size="sm" c="dimmed">
+                  : {formatPercent(health.successRate)} of {health.requests.toLocaleString("en")} requests in the last 24 hours succeeded
+                </Text>
+              )}
+            </Fact>
+          )}
           <Fact label="Fallbacks">
             {model.fallbacks.length === 0
               ? "None"

@@ -9,6 +9,7 @@ import { addressOfModel } from "../../shell/pages.js";
 import { formatCount } from "../../ui/amounts.js";
 import { formatCredits } from "../../ui/credits.js";
 import { FilterInput } from "../../ui/filter-input.js";
+import { Filters } from "../../ui/filters.js";
 import { MODALITIES, MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { Card, Page } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -54,7 +55,7 @@ function Models() {
     );
   return (
     <Page title="Models" description="All models that you can call, with their prices. Requests name a model by its ID.">
-      <Filters query={query} set={set} />
+      <ModelFilters query={query} set={set} />
       <Card>
         <QueryView answer={answer} loading={<Loading rows={10} height={44} />}>
           {({ models }) => {
@@ -96,7 +97,7 @@ function Models() {
 
 const toOptions = (labels: ReadonlyMap<string, string>) => [...labels].map(([value, label]) => ({ value, label }));
 
-function Filters({
+function ModelFilters({
   query,
   set,
 }: {
@@ -110,14 +111,18 @@ function Filters({
     ...new Set([...(data?.models?.nodes ?? []).map((model) => model.publisher), ...(publisher ? [publisher] : [])]),
   ].sort();
   return (
-    <search className="filters">
-      <FilterInput
-        label="Search"
-        placeholder="Name, ID or description"
-        type="search"
-        value={query.get("q") ?? ""}
-        onChange={(q) => set({ q }, true)}
-      />
+    <Filters
+      count={FOLDED.filter((name) => query.has(name)).length}
+      search={
+        <FilterInput
+          label="Search"
+          placeholder="Name, ID or description"
+          type="search"
+          value={query.get("q") ?? ""}
+          onChange={(q) => set({ q }, true)}
+        />
+      }
+    >
       <Select
         label="Type"
         placeholder="Any type"
@@ -183,29 +188,33 @@ function Filters({
         onChange={(order) => set({ order: order === ORDER_DEFAULT ? null : order })}
         allowDeselect={false}
       />
-    </search>
+    </Filters>
   );
 }
+
+const FOLDED: readonly FilterName[] = ["modality", "can", "publisher", "by", "cost", "max", "health", "order"];
 
 const CHOICE = { clearable: true } as const;
 
 function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }) {
   return (
     <Wide label="Models">
-      <Table highlightOnHover verticalSpacing="xs" miw={760}>
+      <Table highlightOnHover verticalSpacing="xs" className="slim models-table">
         <Table.Thead>
           <Table.Tr>
-            <Table.Th w="38%">Model</Table.Th>
-            <Table.Th>Type</Table.Th>
-            <Table.Th>Capabilities</Table.Th>
-            <Table.Th ta="right">Context</Table.Th>
+            <Table.Th w={{ base: "62%", sm: "38%" }}>Model</Table.Th>
+            <Table.Th visibleFrom="sm">Type</Table.Th>
+            <Table.Th visibleFrom="sm">Capabilities</Table.Th>
+            <Table.Th ta="right" visibleFrom="sm">
+              Context
+            </Table.Th>
             <Table.Th>Price in credits</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
           {models.map((model) => (
             <Table.Tr key={model.id}>
-              <Table.Td miw={220}>
+              <Table.Td miw={{ sm: 220 }}>
                 <Anchor component={Link} to={addressOfModel(model.restId)} fw={600} fz="inherit" className="any-wrap">
                   <bdi>
                     <Text span inherit lineClamp={2}>
@@ -216,16 +225,21 @@ function ModelTable({ models }: { readonly models: readonly ModelRowFragment[] }
                 <Text size="xs" c="dimmed" className="any-wrap">
                   {model.restId}
                 </Text>
+                <Text size="xs" c="dimmed" hiddenFrom="sm">
+                  {[MODALITIES.get(model.modality), ...model.capabilities.map((one) => CAPABILITIES.get(one)?.toLowerCase())].join(", ")}
+                </Text>
                 <Marks model={model} />
               </Table.Td>
-              <Table.Td>{MODALITIES.get(model.modality)}</Table.Td>
-              <Table.Td>
+              <Table.Td visibleFrom="sm">{MODALITIES.get(model.modality)}</Table.Td>
+              <Table.Td visibleFrom="sm">
                 <Text size="xs" c="dimmed">
                   {model.capabilities.map((capability) => CAPABILITIES.get(capability)?.toLowerCase()).join(", ") || "–"}
                 </Text>
               </Table.Td>
-              <Table.Td ta="right">{model.contextLength?.toLocaleString("en") ?? "–"}</Table.Td>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
+              <Table.Td ta="right" visibleFrom="sm">
+                {model.contextLength?.toLocaleString("en") ?? "–"}
+              </Table.Td>
+              <Table.Td className="price">
                 <Prices model={model} />
               </Table.Td>
             </Table.Tr>

@@ -1,4 +1,4 @@
-/** Dialog with code for the current request in several languages. */
+/** Code for a request in several languages, and the dialog for it. */
 import { CodeBracketIcon } from "@heroicons/react/24/outline";
 import { Anchor, Button, type ButtonProps, Modal, Stack, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -15,18 +15,18 @@ export function AsCode({ request, size = "compact-sm" }: { readonly request: () 
         View code
       </Button>
       <Modal opened={isOpen} onClose={close} title="Code" size="xl">
-        {isOpen && <Programs request={request()} />}
+        {isOpen && <Programs request={request()} intro="Code for the current request." />}
       </Modal>
     </>
   );
 }
 
-function Programs({ request }: { readonly request: Request }) {
+export function Programs({ request, intro }: { readonly request: Request; readonly intro: string }) {
   const programs = Object.entries(asCode(request));
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        Code for the current request. Set the environment variable <span className="mono">SLUICE_API_KEY</span> to one of your keys.{" "}
+        {intro} Set the environment variable <span className="mono">SLUICE_API_KEY</span> to one of your keys.{" "}
         <Anchor component={Link} to={`${addressOf("keys")}?new`} inherit underline="always">
           Create key
         </Anchor>

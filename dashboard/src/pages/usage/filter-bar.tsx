@@ -1,10 +1,11 @@
 /** Filters, stored in the address, so that they can be shared as a link and undone with the back button. */
-import { Button, Group, Select, TextInput } from "@mantine/core";
+import { Button, Select, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { useSearchParams } from "react-router";
 import { useQuery } from "urql";
 import { UsageChoicesDocument, UsageKeyDocument } from "../../client/generated/graphql.js";
 import { FilterInput } from "../../ui/filter-input.js";
+import { Filters } from "../../ui/filters.js";
 import { MODALITY_OPTIONS } from "../../ui/modalities.js";
 import { type AppliedFilters, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
 
@@ -65,15 +66,18 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
   const key = query.get("key");
   const isFiltered = FILTER_NAMES.some((name) => query.has(name));
   return (
-    <Group gap="sm" align="flex-end" component="search">
-      <FilterInput
-        label="Search"
-        placeholder="Model, key or request ID"
-        type="search"
-        value={query.get("q") ?? ""}
-        onChange={(q) => set({ q }, true)}
-        w={200}
-      />
+    <Filters
+      count={FILTER_NAMES.filter((name) => name !== "q" && query.has(name)).length}
+      search={
+        <FilterInput
+          label="Search"
+          placeholder="Model, key or request ID"
+          type="search"
+          value={query.get("q") ?? ""}
+          onChange={(q) => set({ q }, true)}
+        />
+      }
+    >
       <TimeSelect filters={filters} onChange={(times) => set(times)} />
       <Select
         label="Key"
@@ -83,15 +87,7 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
         onChange={(value) => set({ key: value })}
         {...CHOICE}
       />
-      <Select
-        label="Model"
-        placeholder="Any model"
-        data={models}
-        value={model}
-        onChange={(value) => set({ model: value })}
-        {...CHOICE}
-        w={190}
-      />
+      <Select label="Model" placeholder="Any model" data={models} value={model} onChange={(value) => set({ model: value })} {...CHOICE} />
       <Select
         label="Type"
         placeholder="Any type"
@@ -99,7 +95,6 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
         value={query.get("modality")}
         onChange={(value) => set({ modality: value })}
         {...CHOICE}
-        w={160}
       />
       <Select
         label="Status"
@@ -108,7 +103,6 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
         value={query.get("status")}
         onChange={(value) => set({ status: value })}
         {...CHOICE}
-        w={140}
         searchable={false}
       />
       {isFiltered && (
@@ -116,13 +110,12 @@ export function FilterBar({ filters, keys }: { readonly filters: AppliedFilters;
           Clear filters
         </Button>
       )}
-    </Group>
+    </Filters>
   );
 }
 
 const CHOICE = {
   size: "sm",
-  w: 160,
   searchable: true,
   clearable: true,
   nothingFoundMessage: "No results",
@@ -152,7 +145,6 @@ function TimeSelect({
           )
         }
         allowDeselect={false}
-        w={165}
       />
       {isCustom && (
         <>
