@@ -95,6 +95,7 @@ import { McpServers } from "./mcp/servers.js";
 import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
+import { GatewayTraffic } from "./metrics/gateway-traffic.js";
 import { MetricsReport } from "./metrics/metrics.js";
 import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
@@ -322,6 +323,7 @@ export function createServices(
     communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,
+    gatewayTraffic: new GatewayTraffic(database, clock),
     gatewayStatus: new GatewayStatus({
       learnedFields: infrastructure.learnedFields,
       ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },

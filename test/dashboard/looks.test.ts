@@ -12,7 +12,8 @@ import { type Person, signUp } from "../support/sign-in.js";
 const PATHS = [
   ["", "keys", "keys?new"],
   ["usage", "usage?status=CANCELLED&from=24h", "models", "models?can=TOOLS&cost=paid", "models/acme/chat"],
-  ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure", "operator", "operator/accounts", "operator/accounts?new"],
+  ["logs", "logs?status=4xx&code=RATE_LIMITED", "logs/:failure"],
+  ["operator", "operator?view=day", "operator?view=engine", "operator/accounts", "operator/accounts?new"],
   ["operator/logs", "operator/logs/:failure", "operator/audit", "operator/audit/:audit", "operator/spend", "operator/spend?by=key"],
   ["apps", "apps?new"],
   ["my-models", "my-models/new", "my-models/new?step=2", "my-models/new?step=4"],

@@ -238,7 +238,7 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await visit.context.close();
   });
 
-  it("sees settlements, upstreams and errors of the gateway live", async () => {
+  it("sees requests, upstreams and errors of the gateway live, and settlements behind Engine", async () => {
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
     await visit.open("operator");
@@ -250,9 +250,18 @@ describe.skipIf(NO_BROWSER)("operator", () => {
 
     await page.getByRole("region", { name: "Models and upstreams" }).getByText("50.0%").waitFor();
     await page.getByRole("region", { name: "Recent errors" }).getByText("shown-to-the-operator").waitFor();
-    await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThan(0);
-    await page.getByText("This process").waitFor();
+    await expect.poll(() => page.locator("[data-requests]").getAttribute("data-requests")).toBe("1");
+    await page.getByText("1 5xx").waitFor();
+    await page.getByRole("img", { name: /^2 requests, at most [12] per minute/ }).waitFor();
+    await page.getByText("Failing").waitFor();
     await screenshot(page, "operator-gateway");
+    await page.getByText("Last 24 hours", { exact: true }).click();
+    await page.getByText("Requests per hour").waitFor();
+    await expect.poll(() => page.locator("[data-requests]").getAttribute("data-requests")).toBe("1");
+    await page.getByText("Engine", { exact: true }).click();
+    await expect.poll(async () => Number(await page.locator("[data-rate]").getAttribute("data-rate"))).toBeGreaterThanOrEqual(0);
+    await page.getByText("This process").waitFor();
+    await screenshot(page, "operator-engine");
     expect(visit.browserErrors).toEqual([]);
     await visit.context.close();
   });
@@ -263,6 +272,8 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     const visit = await visitDashboard(browser, app, { person: operator });
     const { page } = visit;
     await visit.open("operator");
+    await page.getByText("1 charge refused by the database").waitFor();
+    await page.getByRole("link", { name: "Open engine" }).click();
     await page.getByText("1 answer was delivered but could not be charged.").waitFor();
     await page.getByRole("region", { name: "Refused settlements" }).getByText("there is no such account").waitFor();
     await page.getByText("1 waiting").waitFor();
@@ -355,7 +366,7 @@ describe.skipIf(ABSENT !== null)("two processes on one PostgreSQL", () => {
     await annotate(`The balance moved ${(await seenAt) - grantedAt} ms after the click that granted the credits.`);
     await persons.page.getByRole("status", { name: "Balance: 13.50 credits" }).waitFor();
     await screenshot(persons.page, "operator-grant-seen-elsewhere");
-    await operators.open("operator");
+    await operators.open("operator?view=engine");
     await operators.page.getByText("Another gateway").waitFor();
     expect([...operators.browserErrors, ...persons.browserErrors]).toEqual([]);
     await Promise.all([operators.context.close(), persons.context.close()]);

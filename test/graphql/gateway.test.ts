@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import { v7 as uuidv7 } from "uuid";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ChatReceiptDocument, GatewayStatusDocument } from "../operations/generated/graphql.js";
+import { ChatReceiptDocument, GatewayStatusDocument, GatewayTrafficDocument } from "../operations/generated/graphql.js";
+import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { errorReply } from "../support/upstream-replies.js";
 import { codes, execute, executeText, ok } from "./client.js";
@@ -106,4 +107,41 @@ it("lists the processes of every gateway on the database, with the reports of th
     },
     { ...untold, processId: elsewhere.id, startedAt: expect.any(String), heardAt: expect.any(String) },
   ]);
+});
+
+it("shows requests, errors, credits and times of the last hour and day", async () => {
+  const own = await createTestApp();
+  try {
+    const traffic = async () => ok(await execute(own, GatewayTrafficDocument)).gateway;
+    await execute(own, ChatReceiptDocument);
+    own.upstream.replyNext(errorReply(500), errorReply(400));
+    await execute(own, ChatReceiptDocument);
+    await execute(own, ChatReceiptDocument);
+    const { accountId } = await own.database.prisma.apiKey.findFirstOrThrow({ select: { accountId: true } });
+    const at = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+    const key = await own.database.prisma.apiKey.findFirstOrThrow();
+    await createUsage(own, key.id, 2, at(20), { costNanocredits: 7n, responseTimeMs: 1_000 });
+    await createUsage(own, key.id, 1, at(25), { costNanocredits: 1_000n });
+    await own.database.prisma.failedRequest.create({
+      data: {
+        ...{ id: uuidv7(), accountId, requestId: "r", route: "/v1/chat/completions", status: 429, code: "RATE_LIMITED" },
+        ...{ message: "", milliseconds: 1, timestamp: at(19), leftOut: 9 },
+      },
+    });
+
+    await expect.poll(async () => (await traffic()).lastHour?.serverErrors).toBe(1);
+    await expect.poll(async () => (await traffic()).lastDay?.requests).toBe(3);
+    const { lastHour, lastDay } = await traffic();
+
+    expect(lastHour).toMatchObject({ requests: 1, clientErrors: 1, serverErrors: 1, responseTimeMs: { p50: expect.any(Number) } });
+    expect(lastHour?.steps).toHaveLength(60);
+    expect(total(lastHour?.steps.map(({ requests }) => requests) ?? [])).toBe(1);
+    expect(lastDay).toMatchObject({ requests: 3, clientErrors: 11, serverErrors: 1 });
+    expect(lastDay?.responseTimeMs?.p95).toBeGreaterThan(950);
+    expect(lastDay?.responseTimeMs?.p95).toBeLessThan(1_050);
+    expect(lastDay?.steps).toHaveLength(24);
+    expect(lastDay?.steps.find(({ requests }) => requests === 2)?.cost).toBe("0.000000014");
+  } finally {
+    await own.close();
+  }
 });

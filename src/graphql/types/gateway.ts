@@ -12,14 +12,17 @@ import {
   type ShownModelCalls,
   type SpoolStatus,
 } from "../../services/metrics/gateway-status.js";
+import type { Traffic as TrafficShown, TrafficStep as TrafficStepShown } from "../../services/metrics/gateway-traffic.js";
 import {
   MODEL_CALLS_MINUTES,
   type RecentError as RecentErrorShown,
   SETTLEMENT_SECONDS,
   type SettlementCounts,
 } from "../../services/metrics/recent-activity.js";
+import { TRAFFIC_MINUTES } from "../../services/metrics/recent-traffic.js";
 import { builder } from "../builder.js";
 import { Model } from "./models.js";
+import { UsageTimes } from "./usage-lists.js";
 
 const SettlementSeries = builder.objectRef<SettlementCounts>("SettlementSeries").implement({
   description: "The number of generations settled per second, free ones included. Each process keeps it in memory since its start.",
@@ -175,12 +178,65 @@ const RefusedField = builder.objectRef<RefusedFieldShown>("RefusedField").implem
   }),
 });
 
+const TrafficStep = builder.objectRef<TrafficStepShown>("TrafficStep").implement({
+  description: "The requests of one minute or hour.",
+  fields: (t) => ({
+    from: t.expose("from", { type: "DateTime", description: "The start of the minute or hour." }),
+    requests: t.exposeInt("requests", { description: "Answered generations." }),
+    clientErrors: t.exposeInt("clientErrors", { description: "Requests that failed with a status from 400 to 499." }),
+    serverErrors: t.exposeInt("serverErrors", { description: "Requests that failed with a status from 500." }),
+    cost: t.field({ type: "Credits", description: "The credits charged.", resolve: ({ nanocredits }) => formatNanocredits(nanocredits) }),
+  }),
+});
+
+const Traffic = builder.objectRef<TrafficShown>("Traffic").implement({
+  description: "Requests for generations of all accounts in a time range.",
+  fields: (t) => ({
+    from: t.expose("from", { type: "DateTime", description: "The start of the range." }),
+    requests: t.exposeInt("requests", { description: "Answered generations." }),
+    clientErrors: t.exposeInt("clientErrors", {
+      description: "Requests that failed with a status from 400 to 499, those that the log left out included.",
+    }),
+    serverErrors: t.exposeInt("serverErrors", { description: "Requests that failed with a status from 500." }),
+    cost: t.field({ type: "Credits", description: "The credits charged.", resolve: ({ nanocredits }) => formatNanocredits(nanocredits) }),
+    responseTimeMs: t.expose("responseTimeMs", {
+      type: UsageTimes,
+      nullable: true,
+      description: "Response times of answered generations. Null when there are none.",
+    }),
+    timeToFirstTokenMs: t.expose("timeToFirstTokenMs", {
+      type: UsageTimes,
+      nullable: true,
+      description: "Times to the first token of streamed generations. Null when there are none.",
+    }),
+    steps: t.field({
+      type: [TrafficStep],
+      description: "The range by the minute or hour, oldest first.",
+      complexity: { field: 1, multiplier: TRAFFIC_MINUTES / 10 },
+      resolve: ({ steps }) => [...steps],
+    }),
+  }),
+});
+
 const Gateway = builder.objectRef<GatewayShown>("Gateway").implement({
   description:
     "The state of the gateway. Figures that processes keep in memory cover the gateway that answers, with all of its workers. Holds, leases and the list of processes cover all gateways on the database.",
   fields: (t) => ({
     asOf: t.expose("asOf", { type: "DateTime", description: "When the state was read." }),
     settlements: t.expose("settlements", { type: SettlementSeries, description: "Generations settled per second." }),
+    lastHour: t.field({
+      type: Traffic,
+      nullable: true,
+      description:
+        "The last 60 minutes by the minute. Answered generations are those of the gateway that answers, since its start; errors are those of all gateways.",
+      resolve: ({ traffic }, _args, ctx) => ctx.services.gatewayTraffic.lastHour(ctx, traffic),
+    }),
+    lastDay: t.field({
+      type: Traffic,
+      nullable: true,
+      description: "The last 24 hours by the hour (UTC), of all gateways.",
+      resolve: (_gateway, _args, ctx) => ctx.services.gatewayTraffic.lastDay(ctx),
+    }),
     spool: t.expose("spool", { type: SettlementSpool, description: "Settlements that are not yet in the database." }),
     holds: t.field({
       type: SetAside,

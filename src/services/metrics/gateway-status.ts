@@ -21,6 +21,7 @@ import {
   type RecentError,
   type SettlementCounts,
 } from "./recent-activity.js";
+import { addUpTraffic, type RecentTrafficCounts } from "./recent-traffic.js";
 
 /** Unspecified: processes, models and errors in one answer. */
 export const PROCESSES_SHOWN_MAX = 200;
@@ -67,6 +68,7 @@ interface ProcessReport {
   readonly settlements: SettlementCounts;
   readonly errors: readonly RecentError[];
   readonly models: readonly ModelCalls[];
+  readonly traffic: RecentTrafficCounts;
   readonly refusedFields: readonly RefusedField[];
 }
 
@@ -95,6 +97,7 @@ export type RefusedField = LearnedField;
 export interface GatewayShown {
   readonly asOf: Date;
   readonly settlements: SettlementCounts;
+  readonly traffic: RecentTrafficCounts;
   readonly spool: SpoolStatus;
   /** Newest first. */
   readonly errors: readonly RecentError[];
@@ -109,7 +112,7 @@ export interface GatewayShown {
 export interface GatewayStatusDependencies {
   readonly platform: WatchedPlatform & { readonly processId: string; readonly database: Database };
   readonly work: Pick<WatchedWork, "running" | "jobRunner">;
-  readonly metrics: Pick<Metrics, "settlements" | "errors" | "modelCalls">;
+  readonly metrics: Pick<Metrics, "settlements" | "errors" | "modelCalls" | "traffic">;
   readonly catalog: Pick<Catalog, "find">;
   readonly learnedFields: { read(): readonly RefusedField[] };
   readonly tiers: Pick<Tiers, "names">;
@@ -138,6 +141,7 @@ export class GatewayStatus {
     return {
       asOf: clock.now(),
       settlements: addUpSettlements(reports.map((report) => report.settlements)),
+      traffic: addUpTraffic(reports.map((report) => report.traffic)),
       spool: addUpSpools(reports.map((report) => report.spool)),
       errors: reports
         .flatMap((report) => report.errors)
@@ -212,6 +216,7 @@ export class GatewayStatus {
       settlements: metrics.settlements.read(),
       errors: metrics.errors.read(),
       models: metrics.modelCalls.read(),
+      traffic: metrics.traffic.read(),
       refusedFields: learnedFields.read().slice(0, REFUSED_FIELDS_SHOWN_MAX),
     };
   }

@@ -23,6 +23,7 @@ import { isCallersFault } from "../generation/failures.js";
 import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, type Distribution, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
 import { RecentErrors, RecentModelCalls, SettlementSeries } from "./recent-activity.js";
+import { RecentTraffic } from "./recent-traffic.js";
 import { type FamilyOfProcess, toText } from "./several-processes.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -64,6 +65,7 @@ export class Metrics {
   readonly settlements = new SettlementSeries();
   readonly errors = new RecentErrors();
   readonly modelCalls = new RecentModelCalls();
+  readonly traffic = new RecentTraffic();
   private readonly requests = new Counter({
     name: "sluice_http_requests_total",
     help: "Requests that are over, by the pattern of their route, their method and the status that they were answered with.",
@@ -211,6 +213,7 @@ export class Metrics {
     this.ownSeconds.at().observe(receipt.gatewayMs / 1000);
     if (receipt.firstTokenMs !== null) this.firstTokenSeconds.at(model).observe(receipt.firstTokenMs / 1000);
     this.modelCalls.answered(receipt.modelUsed);
+    this.traffic.add(receipt.costNanocredits, receipt.responseMs, receipt.firstTokenMs);
   }
 
   /** Counts a failed upstream call; a fallback may still answer. Also counts refusals of the gateway's credential. */

@@ -1,8 +1,14 @@
-/** Current state of the gateway, polled every two seconds. */
-import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
+/** Gateway page: requests, errors, latency and spend of the last hour or day, upstreams, and behind a tab the engine. */
+import { Alert, Anchor, Badge, SegmentedControl, SimpleGrid, Table, Text } from "@mantine/core";
+import { Link, useSearchParams } from "react-router";
 import { useQuery } from "urql";
-import { OperatorGatewayDocument, type OperatorGatewayQuery, OperatorUnreliableDocument } from "../../client/generated/graphql.js";
-import { formatBytes, formatCount, formatPercent, greatest } from "../../ui/amounts.js";
+import {
+  OperatorGatewayDocument,
+  type OperatorGatewayQuery,
+  type OperatorTrafficFragment,
+  OperatorUnreliableDocument,
+} from "../../client/generated/graphql.js";
+import { formatCount, formatPercent } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
 import { Credits } from "../../ui/credits.js";
 import { Figure } from "../../ui/figure.js";
@@ -10,160 +16,158 @@ import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { When, WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
-import { OperatorPage } from "./parts.js";
+import { Engine } from "./engine.js";
+import { LOGS, OPERATOR, OperatorPage } from "./parts.js";
 import { usePolled } from "./polled.js";
-import { Refused } from "./refused.js";
+import { TrafficChart } from "./traffic-chart.js";
 
 type Gateway = NonNullable<OperatorGatewayQuery["gateway"]>;
 
-const POLL_MS = 2_000;
-/** Window of the average settlement rate. */
-const RATE_SECONDS = 10;
+const HOUR_POLL_MS = 2_000;
+/** Sums over roll-ups of all accounts. */
+const DAY_POLL_MS = 10_000;
+const VIEWS = [
+  { value: "hour", label: "Last hour" },
+  { value: "day", label: "Last 24 hours" },
+  { value: "engine", label: "Engine" },
+];
+
+export function isDayShown(query: URLSearchParams): boolean {
+  return query.get("view") === "day";
+}
 
 export function GatewayStatus() {
-  const answer = usePolled(OperatorGatewayDocument, {}, POLL_MS);
+  const [query, setQuery] = useSearchParams();
+  const view = VIEWS.find(({ value }) => value === query.get("view"))?.value ?? "hour";
   return (
     <OperatorPage
       title="Gateway"
-      description="Current state. Each process keeps its counts in memory. This page adds up the workers of this gateway."
+      description={
+        view === "engine"
+          ? "How charges get into the database. Each process keeps its counts in memory; this page adds up the workers of this gateway."
+          : view === "day"
+            ? "All accounts and all gateways on this database, by the hour (UTC)."
+            : "All accounts, live. Answered requests are those of this gateway and its workers since they started."
+      }
+      actions={
+        <SegmentedControl
+          value={view}
+          onChange={(value) => setQuery(value === "hour" ? {} : { view: value }, { preventScrollReset: true })}
+          data={VIEWS}
+          aria-label="View"
+        />
+      }
     >
-      <QueryView answer={answer} loading={<Loading rows={6} height={72} />}>
-        {({ gateway }) =>
-          gateway && (
-            <>
-              <Summary gateway={gateway} />
-              <Settlements series={gateway.settlements} />
-              <Refused />
-              <Processes processes={gateway.processes} />
-              <Upstreams models={gateway.models} />
-              <Unreliable />
-              <Errors errors={gateway.recentErrors} />
-            </>
-          )
-        }
-      </QueryView>
+      {view === "engine" ? <Engine /> : <Overview key={view} isDay={view === "day"} />}
     </OperatorPage>
   );
 }
 
-function Summary({ gateway: { settlements, spool, holds, leases, processes, models } }: { readonly gateway: Gateway }) {
-  const recent = settlements.counts.slice(-RATE_SECONDS);
-  const rate = sum(recent) / RATE_SECONDS;
-  const known = (processes ?? []).filter(({ generations }) => generations !== null);
-  const answered = sum(models.map((model) => model.answered));
-  const failed = sum(models.map((model) => model.failed));
-  const isSpoolEmpty = spool.waiting === 0 && spool.waitingBytes === 0 && spool.refused === 0;
+function Overview({ isDay }: { readonly isDay: boolean }) {
+  const answer = usePolled(OperatorGatewayDocument, { isDay }, isDay ? DAY_POLL_MS : HOUR_POLL_MS);
   return (
-    <SimpleGrid cols={{ base: 2, md: 3 }} spacing="md">
-      <Figure label="Settlements per second" value={<span data-rate={rate}>{rate.toFixed(1)}</span>}>
-        average of the last {RATE_SECONDS} seconds
+    <QueryView answer={answer} loading={<Loading rows={6} height={72} />}>
+      {({ gateway }) => {
+        if (!gateway) return null;
+        const traffic = gateway.lastHour ?? gateway.lastDay;
+        return (
+          <>
+            <Warnings gateway={gateway} />
+            {traffic && <Figures traffic={traffic} processes={gateway.processes} />}
+            {traffic && <TrafficChart steps={traffic.steps} isDay={isDay} />}
+            <Upstreams models={gateway.models} />
+            <Unreliable />
+            <Errors errors={gateway.recentErrors} />
+          </>
+        );
+      }}
+    </QueryView>
+  );
+}
+
+/** What an operator must act on, with the way there. */
+function Warnings({ gateway: { spool, processes } }: { readonly gateway: Gateway }) {
+  const isAway = processes?.some(({ isDatabaseAvailable }) => isDatabaseAvailable === false) ?? false;
+  const engine = (
+    <Anchor component={Link} to={`${OPERATOR}?view=engine`} inherit underline="always">
+      Open engine
+    </Anchor>
+  );
+  return (
+    <>
+      {isAway && (
+        <Alert color="red" variant="light" title="Database unavailable">
+          New requests are refused, and charges are kept on disk until the database is back. {engine}
+        </Alert>
+      )}
+      {spool.refused > 0 && (
+        <Alert color="red" variant="light" title={`${formatCount(spool.refused, "charge", "charges")} refused by the database`}>
+          The answers were delivered but are not charged yet. {engine}
+        </Alert>
+      )}
+      {!isAway && spool.waiting > 0 && (
+        <Alert color="orange" variant="light" title={`${formatCount(spool.waiting, "charge", "charges")} not stored yet`}>
+          They are kept on disk and retried. {engine}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+function Figures({ traffic, processes }: { readonly traffic: OperatorTrafficFragment; readonly processes: Gateway["processes"] }) {
+  const { requests, clientErrors, serverErrors, cost, responseTimeMs, timeToFirstTokenMs } = traffic;
+  const errors = clientErrors + serverErrors;
+  const known = (processes ?? []).filter(({ generations }) => generations !== null);
+  const running = sum(known.map(({ generations }) => generations ?? 0));
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3 }} spacing="md">
+      <Figure label="Requests" value={<span data-requests={requests}>{(requests + errors).toLocaleString("en")}</span>}>
+        {requests.toLocaleString("en")} answered, {running} in progress ({sum(known.map(({ streams }) => streams ?? 0))} streaming,{" "}
+        {formatCount(sum(known.map(({ jobs }) => jobs ?? 0)), "job", "jobs")})
       </Figure>
-      <Figure label="Generations in progress" value={sum(known.map(({ generations }) => generations ?? 0))}>
-        {sum(known.map(({ streams }) => streams ?? 0))} streaming, {sum(known.map(({ jobs }) => jobs ?? 0))} jobs
+      <Figure label="Error rate" value={requests + errors === 0 ? "–" : formatPercent(errors / (requests + errors))}>
+        <Anchor component={Link} inherit to={`${LOGS}?status=5xx`}>
+          {serverErrors.toLocaleString("en")} 5xx
+        </Anchor>
+        ,{" "}
+        <Anchor component={Link} inherit to={`${LOGS}?status=4xx`}>
+          {clientErrors.toLocaleString("en")} 4xx
+        </Anchor>
       </Figure>
-      <Figure label="Upstream error rate" value={answered + failed === 0 ? "–" : formatPercent(failed / (answered + failed))}>
-        {failed} of {answered + failed} calls failed in the last hour
+      <Figure label="Spend" value={<Credits value={cost} />}>
+        credits charged
       </Figure>
-      <Figure label="Holds" value={<Credits value={holds?.credits} />}>
-        {holds ? `${formatCount(holds.count, "hold", "holds")} for generations in progress` : "database unavailable"}
+      <Figure label="Latency (p50)" value={toTime(responseTimeMs?.p50)}>
+        p95 {toTime(responseTimeMs?.p95)}, p99 {toTime(responseTimeMs?.p99)}
       </Figure>
-      <Figure label="Leases" value={<Credits value={leases?.credits} />}>
-        {leases ? `${formatCount(leases.count, "lease", "leases")} of all processes` : "database unavailable"}
+      <Figure label="Time to first token (p50)" value={toTime(timeToFirstTokenMs?.p50)}>
+        p95 {toTime(timeToFirstTokenMs?.p95)}, p99 {toTime(timeToFirstTokenMs?.p99)}
       </Figure>
-      <Figure
-        label="Settlement spool"
-        value={
-          <Badge color={isSpoolEmpty ? "green" : "red"} variant="light" size="lg">
-            {isSpoolEmpty ? "Empty" : `${spool.waiting + spool.refused} waiting`}
-          </Badge>
-        }
-      >
-        {isSpoolEmpty
-          ? "all charges are stored in the database"
-          : `${spool.waiting} not stored yet (${formatBytes(spool.waitingBytes)}), ${spool.refused} refused (${formatBytes(spool.refusedBytes)})`}
+      <Figure label="Processes" value={(processes ?? []).length}>
+        {processes?.every(({ isDatabaseAvailable }) => isDatabaseAvailable !== false) ? "all reach the database" : "database unavailable"}
       </Figure>
     </SimpleGrid>
   );
 }
 
-const BAR = 4;
-const HEIGHT = 64;
-
-function Settlements({ series: { counts } }: { readonly series: Gateway["settlements"] }) {
-  const most = Math.max(1, greatest(counts));
-  const total = sum(counts);
-  const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${greatest(counts)} per second.`;
-  return (
-    <Card title="Settlements by second">
-      <svg
-        width="100%"
-        height={HEIGHT}
-        viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={text}
-        style={{ display: "block", borderBottom: "1px solid var(--line)" }}
-      >
-        {counts.map((count, index) => {
-          const height = (count / most) * (HEIGHT - 2);
-          // Seconds move through the bars, so the key is the position.
-          return <rect key={index} x={index * BAR} width={BAR - 1} y={HEIGHT - height} height={height} fill="var(--strong)" />;
-        })}
-      </svg>
-      <Group justify="space-between" align="flex-start" wrap="nowrap" mt={4}>
-        <Text size="xs" c="dimmed">
-          {text}
-        </Text>
-        <Text size="xs" c="dimmed">
-          now
-        </Text>
-      </Group>
-    </Card>
-  );
+function toTime(milliseconds: number | undefined): string {
+  if (milliseconds === undefined) return "–";
+  return milliseconds < 1_000 ? `${milliseconds} ms` : `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
 }
 
-function Processes({ processes }: { readonly processes: Gateway["processes"] }) {
+/** Error rates from which an upstream counts as degraded, and as failing. */
+const DEGRADED = 0.05;
+const FAILING = 0.5;
+
+function State({ errorRate }: { readonly errorRate: number }) {
+  const [label, color] =
+    errorRate >= FAILING ? ["Failing", "red"] : errorRate >= DEGRADED ? ["Degraded", "orange"] : ["Operational", "green"];
   return (
-    <Card title="Processes">
-      {processes === null || processes.length === 0 ? (
-        <Empty title="Database unavailable">The list of processes is stored in the database.</Empty>
-      ) : (
-        <WideTable
-          label="Processes"
-          columns={["Process", "Started", "Last seen", "Version", { amount: "Memory" }, { amount: "Generations" }, "Database"]}
-        >
-          {processes.map((each) => (
-            <Table.Tr key={each.processId}>
-              <Table.Td style={{ whiteSpace: "nowrap" }}>
-                {each.version === null ? "Another gateway" : each.worker === null ? "This process" : `Worker ${each.worker}`}{" "}
-                <Copyable value={each.processId} shown={each.processId.slice(-6)} label="process ID" />
-              </Table.Td>
-              <WhenCell value={each.startedAt} />
-              <WhenCell value={each.heardAt} fallback="Not yet" />
-              <Table.Td>{each.version ?? "–"}</Table.Td>
-              <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
-                {each.residentBytes === null ? "–" : formatBytes(each.residentBytes)}
-              </Table.Td>
-              <Table.Td ta="right">{each.generations ?? "–"}</Table.Td>
-              <Table.Td>
-                {each.isDatabaseAvailable === null ? (
-                  "–"
-                ) : (
-                  <Badge color={each.isDatabaseAvailable ? "green" : "red"} variant="light" size="sm">
-                    {each.isDatabaseAvailable ? "Available" : "Unavailable"}
-                  </Badge>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </WideTable>
-      )}
-    </Card>
+    <Badge color={color} variant="light" size="sm">
+      {label}
+    </Badge>
   );
 }
-
-/** Error rate above which it is shown in red. */
-const HIGH_ERROR_RATE = 0.05;
 
 function Upstreams({ models }: { readonly models: Gateway["models"] }) {
   return (
@@ -173,7 +177,7 @@ function Upstreams({ models }: { readonly models: Gateway["models"] }) {
       ) : (
         <WideTable
           label="Models and upstreams"
-          columns={["Model", "Upstream", { amount: "Succeeded" }, { amount: "Failed" }, { amount: "Error rate" }, "Last failure"]}
+          columns={["Model", "Upstream", "State", { amount: "Succeeded" }, { amount: "Failed" }, { amount: "Error rate" }, "Last failure"]}
         >
           {models.map(({ modelId, upstreamId, answered, failed, errorRate, lastFailedAt, lastFailure }) => (
             <Table.Tr key={modelId}>
@@ -181,17 +185,12 @@ function Upstreams({ models }: { readonly models: Gateway["models"] }) {
                 {modelId}
               </Table.Td>
               <Table.Td className="any-wrap">{upstreamId ?? "Owner’s upstream"}</Table.Td>
+              <Table.Td>
+                <State errorRate={errorRate} />
+              </Table.Td>
               <Table.Td ta="right">{answered}</Table.Td>
               <Table.Td ta="right">{failed}</Table.Td>
-              <Table.Td ta="right">
-                {errorRate > HIGH_ERROR_RATE ? (
-                  <Badge color="red" variant="light" size="sm">
-                    {formatPercent(errorRate)}
-                  </Badge>
-                ) : (
-                  formatPercent(errorRate)
-                )}
-              </Table.Td>
+              <Table.Td ta="right">{formatPercent(errorRate)}</Table.Td>
               <Table.Td style={{ whiteSpace: "nowrap" }}>
                 {lastFailure === null ? (
                   <span className="soft">None</span>

@@ -10,7 +10,7 @@ import { prefetch } from "../../client/graphql.js";
 import { OneAccount } from "./account.js";
 import { Accounts, toAccountsVariables } from "./accounts.js";
 import { AuditLog, toAuditVariables } from "./audit.js";
-import { GatewayStatus } from "./gateway.js";
+import { GatewayStatus, isDayShown } from "./gateway.js";
 import { ACCOUNTS, AUDIT, SPEND } from "./parts.js";
 import { SpendPage, toSpendVariables } from "./spend.js";
 
@@ -19,7 +19,7 @@ export function start({ params: { id }, url }: { readonly params: Readonly<Recor
   else if (url.pathname.includes(AUDIT)) prefetch(OperatorAuditDocument, toAuditVariables(url.searchParams));
   else if (id !== undefined) prefetch(OperatorAccountDocument, { id });
   else if (url.pathname.endsWith("/accounts")) prefetch(OperatorAccountsDocument, toAccountsVariables(url.searchParams));
-  else prefetch(OperatorGatewayDocument, {});
+  else if (url.searchParams.get("view") !== "engine") prefetch(OperatorGatewayDocument, { isDay: isDayShown(url.searchParams) });
 }
 
 export function Component() {
