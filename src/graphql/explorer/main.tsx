@@ -13,18 +13,35 @@ const root = document.getElementById("explorer");
 if (root === null) throw new Error("The page has no place for the explorer.");
 const fetcher = createFetcher(root.dataset.schema ?? null);
 
-/** GraphiQL names its editors' sections, but not the fields in them. */
-function labelEditors(): void {
+/**
+ * GraphiQL names its editors' sections, but not the fields in them; and it says that a tab is an element with two buttons in it, and that
+ * the button of a new one is a tab, too, which screen readers cannot tell apart. Here they are buttons in a group.
+ */
+function completeRoles(): void {
   for (const field of document.querySelectorAll(".CodeMirror textarea:not([aria-label])")) {
     field.setAttribute("aria-label", field.closest("[aria-label]")?.getAttribute("aria-label") ?? "Editor");
   }
+  for (const scrolled of document.querySelectorAll(".CodeMirror-scroll:not([tabindex='0'])")) scrolled.setAttribute("tabindex", "0");
+  for (const tabs of document.querySelectorAll(".graphiql-tabs[role=tablist]")) {
+    tabs.setAttribute("role", "group");
+    tabs.setAttribute("aria-label", "Operations");
+  }
+  for (const tab of document.querySelectorAll(".graphiql-tab")) {
+    const isActive = String(tab.classList.contains("graphiql-tab-active"));
+    const button = tab.querySelector(".graphiql-tab-button");
+    if (tab.getAttribute("role") !== "none") tab.setAttribute("role", "none");
+    tab.removeAttribute("aria-selected");
+    if (button && button.getAttribute("aria-pressed") !== isActive) button.setAttribute("aria-pressed", isActive);
+  }
+  const session = document.querySelector("#graphiql-session[role=tabpanel]");
+  session?.setAttribute("role", "region");
 }
 
 function Explorer() {
   useEffect(() => {
-    const observer = new MutationObserver(labelEditors);
-    observer.observe(document.body, { childList: true, subtree: true });
-    labelEditors();
+    const observer = new MutationObserver(completeRoles);
+    observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ["class", "role", "aria-selected"] });
+    completeRoles();
     return () => observer.disconnect();
   }, []);
   return (

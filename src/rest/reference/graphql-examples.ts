@@ -1,20 +1,220 @@
-/** GraphQL documents that do the same as an operation of REST, by its operation ID. */
-export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
-  [
-    "createChatCompletion",
-    `mutation {
-  createChatCompletion(input: { model: "sandbox/text", messages: [{ role: USER, content: "Hello" }] }) {
-    raw
+/** GraphQL beside REST: a document for each operation of REST, by its operation ID. */
+
+const MODELS = (filter: string) => `{
+  models(first: 10, filter: { ${filter} }) {
+    nodes { restId title pricing { inputTextTokens outputTextTokens } }
+  }
+}`;
+const me = (selection: string) => `{
+  me {
+    ${selection}
+  }
+}`;
+const mutation = (name: string, input: string, selection: string) => `mutation {
+  ${name}(input: { ${input} }) {
+    ${selection}
+  }
+}`;
+/** With a file, which is sent as a multipart request. */
+const withFile = (name: string, input: string, selection: string) => `mutation ($file: File!) {
+  ${name}(input: { file: $file${input} }) {
+    ${selection}
+  }
+}`;
+
+const CHAT = `{ model: "sandbox/text", messages: [{ role: USER, content: "Hello" }] }`;
+const CREATE_TEXT = `mutation {
+  createChatCompletion(input: ${CHAT}) {
+    completion { choices { message { content } } }
     receipt { cost }
+  }
+}`;
+const IMAGE = "images { base64 url contentType } receipt { cost }";
+const JOB = "job { restId status progress }";
+const JOB_RESULT = `{
+  generationJob(id: "ID") {
+    status
+    progress
+    result { url contentType }
+    error { code message }
+  }
+}`;
+const MODEL_FIELDS = "restId modelId title visibility";
+const AGENT_FIELDS = "restId modelId title visibility";
+const ENDPOINT = "webhookEndpoint { restId url events isEnabled }";
+const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNextPage endCursor }";
+const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
+const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
+
+export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
+  // Text
+  ["createChatCompletion", CREATE_TEXT],
+  ["createText", CREATE_TEXT],
+  ["getText", CREATE_TEXT],
+  [
+    "createResponse",
+    mutation("createResponse", 'model: "sandbox/text", input: { text: "Hello" }', "response { outputText } receipt { cost }"),
+  ],
+  ["createEmbeddings", mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }")],
+  ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],
+  // Images and video
+  ["createImage", mutation("generateImage", 'prompt: "A heron", size: "1024x1024"', IMAGE)],
+  ["getImage", mutation("generateImage", 'prompt: "A heron", seed: 1', IMAGE)],
+  ["editImage", mutation("editImage", 'prompt: "At night", images: ["https://example.com/heron.png"]', IMAGE)],
+  ["createVideo", mutation("startVideo", 'prompt: "A heron", duration: 4', JOB)],
+  ["getVideo", mutation("startVideo", 'prompt: "A heron", duration: 4', JOB)],
+  ["retrieveVideo", JOB_RESULT],
+  ["downloadVideoContent", JOB_RESULT],
+  ["getGenerationContent", JOB_RESULT],
+  ["deleteVideo", mutation("cancelGeneration", 'id: "ID"', "job { restId status }")],
+  // Audio
+  ["createSpeech", mutation("createSpeech", 'input: "Hello", voice: "alloy"', "speech { audio contentType } receipt { cost }")],
+  ["getAudio", mutation("createSpeech", 'input: "Hello"', "speech { audio contentType } receipt { cost }")],
+  ["createTranscription", withFile("createTranscription", "", "transcription { text } receipt { cost }")],
+  // Models
+  ["listModels", "{ models(first: 10) { nodes { restId title modality } } }"],
+  ["listOpenAiModels", MODELS("modalities: [TEXT]")],
+  ["listTextModels", MODELS("modalities: [TEXT]")],
+  ["listImageModels", MODELS("modalities: [IMAGE, VIDEO]")],
+  ["listVideoModels", MODELS("modalities: [VIDEO]")],
+  ["listAudioModels", MODELS("modalities: [SPEECH, MUSIC, TRANSCRIPTION]")],
+  ["listEmbeddingModels", MODELS("modalities: [EMBEDDING]")],
+  ["getOpenAiModel", '{ model(id: "sandbox/text") { restId title contextLength capabilities } }'],
+  // Account
+  ["getProfile", me("handle name email tier createdAt nextResetAt")],
+  ["updateProfile", mutation("updateProfile", 'name: "Ada"', "account { handle name }")],
+  ["getUserInfo", me("restId handle name email image")],
+  ["getBalance", me("balance { available tier crypto pack held }")],
+  ["getLowBalanceThreshold", me("lowBalance { threshold since }")],
+  ["setLowBalanceThreshold", mutation("setLowBalanceThreshold", 'threshold: "5"', "lowBalance { threshold since }")],
+  ["listLedger", me("ledger(first: 20) { nodes { kind bookedAt credits balanceAfter } pageInfo { endCursor } }")],
+  ["listSessions", me("sessions(first: 20) { nodes { restId createdAt userAgent isCurrent } }")],
+  ["revokeSession", mutation("revokeSession", 'id: "ID"', "session { restId }")],
+  ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { ended } }"],
+  // Keys
+  ["getCurrentKey", me(`currentApiKey { ${KEY_FIELDS} }`)],
+  ["listKeys", me(`apiKeys(first: 20) { nodes { ${KEY_FIELDS} } pageInfo { endCursor } }`)],
+  ["createKey", mutation("createApiKey", 'name: "My key", creditBudget: "5"', `key apiKey { ${KEY_FIELDS} }`)],
+  ["updateKey", mutation("updateApiKey", 'id: "ID", name: "New name"', `apiKey { ${KEY_FIELDS} }`)],
+  ["revokeKey", mutation("revokeApiKey", 'id: "ID"', "apiKey { restId }")],
+  // Usage and logs
+  ["listUsage", me(`usage(first: 20) { ${USAGE} }`)],
+  ["listKeyUsage", me(`currentApiKey { usage(first: 20) { ${USAGE} } }`)],
+  ["listDailyUsage", me("usageDaily { days { date modelId requests cost } }")],
+  ["listAppDailyUsage", me('appUsage(appKeyId: "ID") { days { date modelId requests cost } }')],
+  [
+    "listRequests",
+    me("requestLog(first: 20, filter: { outcomes: [FAILED] }) { nodes { requestId status code message } pageInfo { endCursor } }"),
+  ],
+  ["getRequest", me('loggedRequest(id: "ID") { requestId status code message modelId milliseconds }')],
+  // Webhooks
+  ["listWebhooks", me("webhookEndpoints(first: 10) { nodes { restId url events isEnabled } }")],
+  ["createWebhook", mutation("createWebhookEndpoint", 'url: "https://example.com/hook", events: [USAGE_RECORDED]', `secret ${ENDPOINT}`)],
+  ["updateWebhook", mutation("updateWebhookEndpoint", 'id: "ID", isEnabled: false', ENDPOINT)],
+  ["deleteWebhook", mutation("deleteWebhookEndpoint", 'id: "ID"', "deletedId")],
+  ["rotateWebhookSecret", mutation("rotateWebhookSecret", 'id: "ID"', "secret")],
+  ["testWebhook", mutation("sendTestWebhook", 'endpointId: "ID"', "webhookDelivery { restId status }")],
+  [
+    "listWebhookDeliveries",
+    me("webhookEndpoints(first: 10) { nodes { deliveries(first: 20) { nodes { restId event status lastStatus } } } }"),
+  ],
+  ["redeliverWebhook", mutation("redeliverWebhook", 'endpointId: "ID", deliveryId: "ID"', "webhookDelivery { restId status }")],
+  // Own models and agents
+  ["listMyModels", me(`communityModels(first: 20) { nodes { ${MODEL_FIELDS} } }`)],
+  ["getMyModel", me(`communityModel(id: "ID") { ${MODEL_FIELDS} }`)],
+  [
+    "createMyModel",
+    mutation(
+      "createCommunityModel",
+      'name: "my-model", title: "My model", api: CHAT_COMPLETIONS, url: "https://example.com/v1/chat/completions", bearerToken: "TOKEN"',
+      `communityModel { ${MODEL_FIELDS} }`,
+    ),
+  ],
+  ["updateMyModel", UPDATE_MODEL],
+  ["postMyModelUpdate", UPDATE_MODEL],
+  ["deleteMyModel", mutation("deleteCommunityModel", 'id: "ID"', "communityModel { restId }")],
+  [
+    "testMyModel",
+    mutation(
+      "testCommunityModel",
+      'api: CHAT_COMPLETIONS, url: "https://example.com/v1/chat/completions", bearerToken: "TOKEN"',
+      "test { isOk }",
+    ),
+  ],
+  ["listFallbackCandidates", me('communityModel(id: "ID") { ... on ProxyModel { fallbackCandidates { modelId } } }')],
+  ["listAgents", me(`agents(first: 20) { nodes { ${AGENT_FIELDS} } }`)],
+  ["getAgent", me(`agent(id: "ID") { ${AGENT_FIELDS} }`)],
+  [
+    "createAgent",
+    mutation(
+      "createPromptAgent",
+      'name: "poet", title: "Poet", baseModelId: "sandbox/text", systemPrompt: "Answer in verse."',
+      `agent { ${AGENT_FIELDS} }`,
+    ),
+  ],
+  [
+    "createEndpointAgent",
+    mutation(
+      "createEndpointAgent",
+      'name: "helper", title: "Helper", api: RESPONSES, url: "https://example.com/v1/responses"',
+      `agent { ${AGENT_FIELDS} }`,
+    ),
+  ],
+  ["updateAgent", mutation("updateAgent", 'id: "ID", title: "New title"', `agent { ${AGENT_FIELDS} }`)],
+  ["deleteAgent", mutation("deleteAgent", 'id: "ID"', "agent { restId }")],
+  ["syncAgent", mutation("syncAgent", 'id: "ID"', "isUpdated deployedCommitSha")],
+  // Connected apps
+  ["listIntegrations", me("integrations { restId toolkit name status }")],
+  ["connectIntegration", mutation("connectIntegration", 'toolkit: "notes"', "integrationId url")],
+  ["listToolkits", '{ integrationToolkits(search: "notes") { slug name description } }'],
+  ["deleteIntegration", mutation("deleteIntegration", 'id: "ID"', "integration { restId }")],
+  // Media
+  ["uploadMedia", withFile("uploadMedia", "", "isDuplicate mediaFile { restId url contentType size }")],
+  ["completeUpload", mutation("completeUpload", 'id: "ID"', "mediaObject { restId url contentType size tags }")],
+  ["listMedia", '{ publicMedia(first: 20, tag: "herons") { nodes { restId url contentType } pageInfo { endCursor } } }'],
+  ["getMedia", '{ media(id: "ID") { url contentType size } }'],
+  ["getMediaMetadata", '{ media(id: "ID") { restId url contentType size name createdAt expiresAt } }'],
+  ["deleteMedia", mutation("deleteMedia", 'id: "ID"', "deletedId")],
+  // Authorization
+  ["authorize", mutation("createAuthorizationRequest", 'redirectUrl: "https://example.com/callback"', "authorizationRequest { restId }")],
+  [
+    "createToken",
+    mutation(
+      "exchangeAuthorizationCode",
+      'code: "CODE", redirectUrl: "https://example.com/callback", codeVerifier: "VERIFIER"',
+      "token { accessToken scope expiresIn }",
+    ),
+  ],
+  ["createDeviceCode", mutation("createDeviceAuthorization", "scope: [PROFILE]", "deviceCode userCode verificationUri interval")],
+  [
+    "createDeviceToken",
+    mutation("redeemDeviceCode", 'deviceCode: "CODE"', "token { accessToken scope expiresIn } refusal { error interval }"),
+  ],
+  // Operators
+  [
+    "listSpend",
+    `{
+  spend(by: ACCOUNT, first: 20) {
+    groupCount
+    total { requests }
   }
 }`,
   ],
-  ["listModels", "{ models(first: 10) { nodes { restId } } }"],
-  ["listOpenAiModels", "{ models(first: 10) { nodes { restId } } }"],
-  ["getProfile", "{ me { id handle name } }"],
-  ["getBalance", "{ me { balance { available } } }"],
-  ["getCurrentKey", "{ me { currentApiKey { id name permissions } } }"],
-  ["createKey", 'mutation { createApiKey(input: { name: "My key" }) { key apiKey { id } } }'],
-  ["revokeKey", 'mutation { revokeApiKey(input: { id: "ID" }) { apiKey { id } } }'],
-  ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { __typename } }"],
+  ["listAuditLog", "{ auditLog(first: 20) { nodes { createdAt act accountId reason } pageInfo { endCursor } } }"],
+]);
+
+/** Operations of REST alone, with the reason. */
+export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
+  ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
+  ["openRealtime", "Realtime sessions have a WebSocket of their own."],
+  ["registerClient", "OAuth defines this endpoint for clients (RFC 7591)."],
+  ["getAuthorizationServer", "OAuth defines this document (RFC 8414)."],
+  ["getMcpResource", "OAuth defines this document (RFC 9728)."],
+  ["getGatewayResource", "OAuth defines this document (RFC 9728)."],
+  ["getMediaHost", "It describes the media host."],
+  ["getService", "It describes the service."],
+  ["getHealth", "Balancers and monitors request it."],
+  ["getReadiness", "Balancers and monitors request it."],
+  ["getMetrics", "Prometheus reads it."],
+  ["getOpenApi", "It describes the REST API. /schema.graphql describes the GraphQL API."],
 ]);

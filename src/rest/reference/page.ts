@@ -1,5 +1,5 @@
 /** The page of the API reference: Swagger UI with the colours of this gateway, examples beside each operation, and the tab's key. */
-import { GRAPHQL_EXAMPLES } from "./graphql-examples.js";
+import { GRAPHQL_EXAMPLES, WITHOUT_GRAPHQL } from "./graphql-examples.js";
 
 export const START_SCRIPT = "start.js";
 export const STYLES = "reference.css";
@@ -48,8 +48,34 @@ html.dark-mode .swagger-ui .header-col, html.dark-mode .swagger-ui .header-col *
 html.dark-mode .swagger-ui .parameter__in, html.dark-mode .swagger-ui .prop-format { color: #c6ccd2; }
 .swagger-ui .microlight span[style*="211, 99, 99"] { color: #ffa3a3 !important; }
 .swagger-ui .reference-examples { padding: 12px 20px; }
-.swagger-ui .reference-examples h3 { margin: 8px 0 4px; font-size: 14px; }
+.swagger-ui .reference-tabs { display: flex; flex-wrap: wrap; gap: 4px; margin-bottom: 8px; }
+.swagger-ui .reference-tabs button { padding: 4px 10px; border: 1px solid #6b7280; border-radius: 6px; background: none; color: inherit; font: inherit; font-size: 13px; cursor: pointer; }
+.swagger-ui .reference-tabs button[aria-selected="true"] { background: #0b5cad; border-color: #0b5cad; color: #fff; }
+.swagger-ui .reference-tabs .reference-copy { margin-left: auto; }
+.swagger-ui .reference-examples { color: #1f2937; }
+html.dark-mode .swagger-ui .reference-examples { color: #e4e6e8; }
 .swagger-ui .reference-examples pre { margin: 0; padding: 12px; overflow: auto; background: #16202c; color: #f4f6f9; border-radius: 8px; font-size: 12px; white-space: pre; }
+.swagger-ui .reference-examples pre.reference-note { white-space: normal; font-family: inherit; font-size: 14px; }
+@media (max-width: 640px) {
+  .swagger-ui .wrapper { padding: 0 10px; }
+  .swagger-ui .info { margin: 24px 0; }
+  .swagger-ui .info .title, .swagger-ui .info p, .swagger-ui .renderedMarkdown, .swagger-ui .opblock-summary-path { overflow-wrap: anywhere; word-break: break-word; }
+  .swagger-ui .scheme-container .schemes { flex-wrap: wrap; gap: 12px; }
+  .swagger-ui .scheme-container select, .swagger-ui .servers > label, .swagger-ui .servers select { min-width: 0; max-width: 100%; }
+  .swagger-ui .opblock .opblock-summary { flex-wrap: wrap; padding: 4px; }
+  .swagger-ui .opblock .opblock-summary-control { flex-wrap: wrap; min-width: 0; }
+  .swagger-ui .opblock .opblock-summary-path { max-width: 100%; padding: 4px 6px; }
+  .swagger-ui .opblock .opblock-summary-description { width: 100%; padding: 0 6px 4px; }
+  .swagger-ui .opblock .opblock-summary-method { min-width: 64px; }
+  .swagger-ui h3.opblock-tag { flex-wrap: wrap; }
+  .swagger-ui h3.opblock-tag small { flex: 1 1 100%; padding: 0; }
+  .swagger-ui .table-container, .swagger-ui .responses-inner, .swagger-ui .model-box, .swagger-ui .models { max-width: 100%; overflow-x: auto; }
+  .swagger-ui .opblock .opblock-section-header { flex-wrap: wrap; }
+  .swagger-ui table.parameters > thead, .swagger-ui .response-col_links { display: none; }
+  .swagger-ui table.parameters, .swagger-ui table.parameters > tbody, .swagger-ui table.parameters > tbody > tr, .swagger-ui table.parameters > tbody > tr > td { display: block; width: auto; max-width: 100%; padding-bottom: 0; }
+  .swagger-ui .parameters-col_description input[type="text"], .swagger-ui .parameters-col_description select, .swagger-ui textarea { width: 100%; max-width: 100%; min-width: 0; }
+  .swagger-ui .dialog-ux .modal-ux { min-width: 0; width: calc(100vw - 24px); }
+}
 `;
 
 const SDK_CALLS = {
@@ -60,12 +86,26 @@ const SDK_CALLS = {
   createSpeech: "audio.speech.create",
   createModeration: "moderations.create",
   listOpenAiModels: "models.list",
+  createRealtimeClientSecret: "realtime.clientSecrets.create",
+  createVideo: "videos.create",
+};
+
+/** Calls of the OpenAI SDK whose arguments are not the body. */
+const SDK_WHOLE_CALLS = {
+  getOpenAiModel: 'models.retrieve("sandbox/text")',
+  editImage: 'images.edit({ image: fs.createReadStream("FILE"), prompt: "At night" })',
+  createTranscription: 'audio.transcriptions.create({ file: fs.createReadStream("FILE"), model: "MODEL" })',
+  retrieveVideo: 'videos.retrieve("ID")',
+  deleteVideo: 'videos.delete("ID")',
+  downloadVideoContent: 'videos.downloadContent("ID")',
 };
 
 /** A separate file, as the page's policy forbids inline scripts. Empty form fields are not sent. */
 export const START = `"use strict";
 const GRAPHQL = new Map(${JSON.stringify([...GRAPHQL_EXAMPLES])});
+const WITHOUT_GRAPHQL = new Map(${JSON.stringify([...WITHOUT_GRAPHQL])});
 const SDK = new Map(${JSON.stringify(Object.entries(SDK_CALLS))});
+const SDK_WHOLE = new Map(${JSON.stringify(Object.entries(SDK_WHOLE_CALLS))});
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", follow);
@@ -81,15 +121,47 @@ function examplesOf(operation, path, method) {
   const body = json?.example ?? Object.values(json?.examples ?? {})[0]?.value;
   const lines = ["curl " + (method === "get" ? "" : "-X " + method.toUpperCase() + " ") + quoted(location.origin + address), '  -H "Authorization: Bearer $SLUICE_API_KEY"'];
   if (body !== undefined) lines.push('  -H "Content-Type: application/json"', "  -d " + quoted(JSON.stringify(body)));
+  else if (operation.requestBody?.content?.["multipart/form-data"]) lines.push("  -F file=@FILE");
   const examples = [["curl", lines.join(" \\\\\\n")]];
   const call = SDK.get(operation.operationId);
+  const whole = SDK_WHOLE.get(operation.operationId);
+  if (whole !== undefined) examples.push(["OpenAI SDK", (whole.includes("fs.") ? 'import fs from "node:fs";\\n' : "") + 'import OpenAI from "openai";\\n\\nconst client = new OpenAI({ baseURL: "' + location.origin + '/v1", apiKey: "YOUR_API_KEY" });\\nconst answer = await client.' + whole + ";"]);
   if (call !== undefined) examples.push(["OpenAI SDK", 'import OpenAI from "openai";\\n\\nconst client = new OpenAI({ baseURL: "' + location.origin + '/v1", apiKey: "YOUR_API_KEY" });\\nconst answer = await client.' + call + "(" + (body === undefined ? "" : JSON.stringify(body, null, 2)) + ");"]);
   const document = GRAPHQL.get(operation.operationId);
-  if (document !== undefined) examples.push(["GraphQL (POST /graphql)", document]);
+  if (document !== undefined) examples.push(["GraphQL", document]);
+  else examples.push(["GraphQL", "This operation is of REST alone. " + (WITHOUT_GRAPHQL.get(operation.operationId) ?? ""), true]);
   return examples;
 }
 
-const plugin = ({ React: { createElement: h } }) => ({
+/** The tab that was chosen last, for operations that are opened later. */
+let preferred = "curl";
+
+const plugin = ({ React: { createElement: h, useState } }) => {
+  function Examples({ examples }) {
+    const [chosen, choose] = useState(preferred);
+    const shown = examples.find(([title]) => title === chosen) ?? examples[0];
+    const select = (title) => {
+      preferred = title;
+      choose(title);
+    };
+    const move = (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step === undefined) return;
+      event.preventDefault();
+      const [title] = examples[(examples.indexOf(shown) + step + examples.length) % examples.length];
+      select(title);
+      event.currentTarget.querySelector('[data-title="' + title + '"]')?.focus();
+    };
+    const tabs = examples.map(([title]) => {
+      const isShown = title === shown[0];
+      return h("button", { key: title, type: "button", role: "tab", "data-title": title, "aria-selected": isShown, tabIndex: isShown ? 0 : -1, onClick: () => select(title) }, title);
+    });
+    const copy = h("button", { type: "button", className: "reference-copy", onClick: () => void navigator.clipboard.writeText(shown[1]) }, "Copy");
+    return h("div", { className: "reference-examples" },
+      h("div", { className: "reference-tabs" }, h("div", { role: "tablist", "aria-label": "Examples", style: { display: "contents" }, onKeyDown: move }, tabs), shown[2] ? null : copy),
+      h("pre", { role: "tabpanel", "aria-label": shown[0] + " example", tabIndex: 0, className: shown[2] ? "reference-note" : undefined }, shown[1]));
+  }
+  return {
   components: {
     // A link inside the button of the operation cannot be reached by a screen reader.
     DeepLink: ({ text }) => h("span", null, text),
@@ -99,11 +171,11 @@ const plugin = ({ React: { createElement: h } }) => ({
       const [path, method] = props.pathMethod;
       const operation = system.specSelectors.specJson().getIn(["paths", path, method])?.toJS();
       const examples = operation ? examplesOf(operation, path, method) : [];
-      const shown = examples.flatMap(([name, code]) => [h("h3", { key: name }, name), h("pre", { key: name + " code", tabIndex: 0 }, code)]);
-      return h("div", null, h("div", { className: "reference-examples" }, shown), h(Original, props));
+      return h("div", null, examples.length > 0 ? h(Examples, { examples }) : null, h(Original, props));
     },
   },
-});
+  };
+};
 
 /** Swagger UI leaves names and levels out that assistive technology needs. */
 function complete() {
