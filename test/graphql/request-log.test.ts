@@ -11,6 +11,7 @@ import {
   MyLoggedRequestDocument,
   MyRequestLogDocument,
   type MyRequestLogQueryVariables,
+  RequestLogChangedDocument,
   RequestLoggedDocument,
   SeveralFieldsDocument,
   StartImageDocument,
@@ -524,6 +525,22 @@ describe("requestLogged", () => {
     own.leave();
     followed.leave();
     const foreign = subscribeWebSocket(target(key), RequestLoggedDocument, { accountId: randomUUID() });
+    expect(codes((await foreign.next()) ?? {})).toEqual(["FORBIDDEN"]);
+  });
+});
+
+describe("requestLogChanged", () => {
+  it("announces requests of any account to operators, and to no other caller", async () => {
+    const { key } = await createStranger(app);
+    const live = subscribeWebSocket(app, RequestLogChangedDocument);
+    let isOver = false;
+    const announced = live.next().finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await client.post("/v1/chat/completions", {}, { key });
+    expect(ok(await announced).requestLogChanged).toMatch(/^20/);
+    live.leave();
+    const foreign = subscribeWebSocket(target(key), RequestLogChangedDocument);
     expect(codes((await foreign.next()) ?? {})).toEqual(["FORBIDDEN"]);
   });
 });

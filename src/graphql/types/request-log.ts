@@ -226,3 +226,13 @@ builder.subscriptionField("requestLogged", (t) =>
     resolve: (entry) => entry,
   }),
 );
+
+builder.subscriptionField("requestLogChanged", (t) =>
+  t.field({
+    type: "DateTime",
+    description:
+      "The time, whenever requests of any accounts were logged, at most once a second: read `requestLog` of the query again. Operators only.",
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.liveRequests.changed(live)),
+    resolve: (at) => at,
+  }),
+);

@@ -6,19 +6,17 @@ import { OperatorLogEntryDocument, OperatorLogsDocument } from "../../client/gen
 import { Card } from "../../ui/page.js";
 import { QueryView } from "../../ui/states.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "../operator/parts.js";
-import { usePolled } from "../operator/polled.js";
 import { EntryDrawer, ErrorCard, RequestCard } from "./entry.js";
 import { FilterBar } from "./filter-bar.js";
+import { useLiveOperatorLogs } from "./live.js";
 import { LogTable, TableSkeleton, useLogAddress } from "./table.js";
-
-/** No subscription reports the requests of all accounts. */
-const POLL_MS = 5_000;
 
 export function OperatorLogs({ id }: { readonly id: string | null }) {
   const { variables, ...address } = useLogAddress(`${OPERATOR}/logs`);
   const [query, setQuery] = useSearchParams();
   const account = query.get("account");
-  const answer = usePolled(OperatorLogsDocument, { ...variables, accountId: account }, POLL_MS);
+  const answer = useAnswer({ query: OperatorLogsDocument, variables: { ...variables, accountId: account } });
+  useLiveOperatorLogs(account, variables.after == null, answer.refetch);
   return (
     <OperatorPage title="Logs" above={[{ label: "Operator", to: OPERATOR }]}>
       {account !== null && (
