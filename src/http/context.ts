@@ -108,9 +108,15 @@ export interface Authenticator {
  */
 export function readToken(req: IncomingMessage, source: { readonly query: Query }): string | null {
   const header = req.headers.authorization;
-  if (header === undefined) return source.query.key === "" ? null : source.query.key;
+  if (header === undefined) return readApiKeyHeader(req) ?? (source.query.key === "" ? null : source.query.key);
   assertOneAuthorization(req.rawHeaders);
   return readBearer(header);
+}
+
+/** The key of clients in Anthropic's format; null when there is none. Throws as `readToken` does. */
+function readApiKeyHeader({ headers: { "x-api-key": header } }: IncomingMessage): string | null {
+  if (header === undefined || header === "") return null;
+  return readBearer(`Bearer ${String(header)}`);
 }
 
 /** True for a request with the form of a run token; authentication decides whether it is good, which not every route does. */

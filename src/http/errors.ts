@@ -85,6 +85,9 @@ export interface ErrorEnvelope {
   readonly error: ErrorObject;
 }
 
+/** Writes an error's body; routes of other vendors' formats have their own. */
+export type ToErrorBody = (error: AppError, requestId: string) => object;
+
 export function statusOf(code: ErrorCode): number {
   return STATUSES[code];
 }
@@ -160,14 +163,14 @@ export function explain(
  * Answers with the envelope; does nothing when the client is gone, and aborts an answer that has begun. A 401 names `resourceMetadata`
  * (RFC 9728 5.1).
  */
-export function sendError(exchange: Exchange, error: unknown, resourceMetadata?: string): void {
+export function sendError(exchange: Exchange, error: unknown, resourceMetadata?: string, toBody: ToErrorBody = toErrorEnvelope): void {
   if (error instanceof BodyAborted || exchange.isGone) return;
   const reported = explain(error, exchange);
   if (exchange.res.headersSent) {
     exchange.res.destroy();
     return;
   }
-  const body = Buffer.from(JSON.stringify(toErrorEnvelope(reported, exchange.requestId)));
+  const body = Buffer.from(JSON.stringify(toBody(reported, exchange.requestId)));
   exchange.clearHeaders();
   const headers = {
     ...headersOf(reported, resourceMetadata),
@@ -186,9 +189,13 @@ export function sendRefusal(exchange: Exchange, status: number, headers: Outgoin
   else exchange.res.end(body);
 }
 
-export function toErrorAnswer(error: AppError, requestId: string): { statusCode: number; headers: Record<string, string>; body: Buffer } {
+export function toErrorAnswer(
+  error: AppError,
+  requestId: string,
+  toBody: ToErrorBody = toErrorEnvelope,
+): { statusCode: number; headers: Record<string, string>; body: Buffer } {
   const headers = { ...headersOf(error), "content-type": "application/json; charset=utf-8", "cache-control": "private, no-store" };
-  return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toErrorEnvelope(error, requestId))) };
+  return { statusCode: statusOf(error.code), headers, body: Buffer.from(JSON.stringify(toBody(error, requestId))) };
 }
 
 export function headersOf(error: AppError, resourceMetadata?: string): Record<string, string> {

@@ -8,7 +8,7 @@ import type { RequestContext } from "../context.js";
 import { AppError } from "../errors.js";
 import { readJsonBody, TURN_BYTES } from "../http/body.js";
 import { type Authenticator, HttpRequestContext, readCounted, readToken } from "../http/context.js";
-import { explain, sendError, toErrorAnswer, toErrorObject } from "../http/errors.js";
+import { explain, sendError, type ToErrorBody, toErrorAnswer, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { type FormOptions, isForm, readForm, type UploadedFiles } from "../http/uploads.js";
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
@@ -59,6 +59,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly isGeneration?: boolean;
   /** Accepts `max_cost`, which bounds the charge: generating GETs, and their relatives. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
+  /** Default: the envelope of docs/spec/errors.md. */
+  readonly toErrorBody?: ToErrorBody;
 }
 
 export interface EndpointRequest<Body, Query, Params> {
@@ -93,6 +95,7 @@ export function createEndpoint(
       form,
       query,
       resourceMetadata,
+      toErrorBody,
       handler,
     } = options;
     const isBounded = isBoundedBy(options);
@@ -135,11 +138,11 @@ export function createEndpoint(
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
         else {
-          const once = { ctx, exchange, key: String(key), input: toInput(request) };
+          const once = { ctx, exchange, key: String(key), input: toInput(request), toErrorBody };
           await answerOnce(idempotency, once, async () => sendAnswer(exchange, await handler(ctx, request)));
         }
       } catch (error) {
-        sendError(exchange, error, resourceMetadata?.());
+        sendError(exchange, error, resourceMetadata?.(), toErrorBody);
       } finally {
         allowance?.release();
       }
@@ -196,11 +199,12 @@ interface IdempotentRequest {
   readonly key: string;
   /** The parsed body, with its files. */
   readonly input: unknown;
+  readonly toErrorBody: ToErrorBody | undefined;
 }
 
 /** Runs `work` and stores its answer, or sends the stored one. Rejects as `work` does, and with CONFLICT. */
 async function answerOnce(idempotency: Idempotency, request: IdempotentRequest, work: () => Promise<void>): Promise<void> {
-  const { ctx, exchange, key, input } = request;
+  const { ctx, exchange, key, input, toErrorBody } = request;
   const begun = await idempotency.begin(ctx, { key, operation: `${exchange.req.method} ${exchange.path}`, input });
   if (begun.kind === "replay") return replay(exchange, begun.answer);
   const { run } = begun;
@@ -216,7 +220,7 @@ async function answerOnce(idempotency: Idempotency, request: IdempotentRequest, 
     const reported = explain(error, exchange);
     const reason = `The answer broke off: ${reported.message}`;
     await run.fail(() =>
-      recorder.isBegun ? toCut(recorder.answer(), reason, run, exchange) : toErrorAnswer(reported, exchange.requestId),
+      recorder.isBegun ? toCut(recorder.answer(), reason, run, exchange) : toErrorAnswer(reported, exchange.requestId, toErrorBody),
     );
     throw reported;
   }

@@ -29,6 +29,7 @@ import { addImageRoutes } from "./routes/images.js";
 import { addIntegrationRoutes } from "./routes/integrations.js";
 import { addMcpRoutes } from "./routes/mcp.js";
 import { addMediaRoutes } from "./routes/media.js";
+import { addMessageRoutes } from "./routes/messages.js";
 import { addMetricsRoutes } from "./routes/metrics.js";
 import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
@@ -134,6 +135,7 @@ function createRouter(
   }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
+  addMessageRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint, services);
   addEmbeddingRoutes(route, endpoint, services);
   addModerationRoutes(route, endpoint, services);

@@ -5,11 +5,13 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestContext } from "../context.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../fast/pull.js";
-import { type ErrorObject, explain, toErrorObject } from "../http/errors.js";
+import { toMessageFailure } from "../formats/anthropic-messages/answer.js";
+import { type ErrorObject, explain, statusOf, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
+import type { MessageStream } from "../services/generation/chat/messages.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import type { SpokenStream } from "../services/generation/media/speech-stream.js";
@@ -62,6 +64,15 @@ export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stre
     toHeaders: (opened) => streamHeaders(stream, opened),
     done: NOTHING,
     toErrorEvent: (error) => Buffer.concat(stream.failed(error).map((event) => formatSseEvent(JSON.stringify(event), event.type))),
+  });
+}
+
+/** As `sendChatStream`; the Messages format has no `[DONE]`, and its own event of a failure. */
+export function sendMessageStream(exchange: Exchange, ctx: RequestContext, stream: MessageStream): Promise<void> {
+  return sendEventStream(exchange, ctx, stream, {
+    toHeaders: (opened) => streamHeaders(stream, opened),
+    done: NOTHING,
+    toErrorEvent: (error) => formatSseEvent(JSON.stringify(toMessageFailure(error, statusOf(error.code))), "error"),
   });
 }
 

@@ -44,7 +44,6 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["fine-tunes", "Models are used as they are; POST /account/my-models registers one that runs elsewhere."],
   ["engines", "GET /v1/models lists the models."],
   ["rerank", "POST /v1/embeddings makes vectors whose distances tell what is near."],
-  ["messages", `${CHAT} takes the same conversation in OpenAI's format.`],
   ["complete", `${CHAT} takes the same conversation in OpenAI's format.`],
   ["chat", `${CHAT} takes the same conversation in OpenAI's format.`],
   ["generate", `${CHAT} takes a prompt as a message of the role user.`],

@@ -57,6 +57,7 @@ import { MediaQuotas } from "./files/media-quotas.js";
 import { Admission } from "./generation/admission.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
+import { Messages } from "./generation/chat/messages.js";
 import { Responses } from "./generation/chat/responses.js";
 import { TextGeneration } from "./generation/chat/text.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
@@ -362,6 +363,7 @@ export function createServices(
     }),
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
+    messages: new Messages(chat, catalog),
     responses: new Responses(chat, catalog),
     sessions,
     signIn,

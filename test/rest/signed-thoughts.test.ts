@@ -118,6 +118,74 @@ describe("over Responses", () => {
   });
 });
 
+describe("over Messages", () => {
+  const ask = (messages: unknown, more: Loose = {}) =>
+    client.post("/v1/messages", {
+      model: "acme/claude",
+      thinking: { type: "enabled", budget_tokens: 2_000 },
+      tools: [{ name: "weather", input_schema: weather.parameters }],
+      messages,
+      max_tokens: 8_000,
+      ...more,
+    });
+  const begin = { role: "user", content: "hi" };
+  const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_01", content: "Rain." }] };
+
+  it("travels in the thinking block, whole", async () => {
+    answerWith();
+    const { content } = (await ask([begin])).json<{ content: Loose[] }>();
+    const answer = await ask([begin, { role: "assistant", content }, result]);
+
+    expect(content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
+    expect(answer.status).toBe(200);
+    expect(thinkingOf(-1)).toBe("enabled");
+    expect(answer.headers.get("x-warnings")).toBeNull();
+  });
+
+  it("travels in the thinking block of a stream", async () => {
+    answerWith(anthropicSse(anthropicEvents()));
+    const streamed = await ask([begin], { stream: true });
+    const content = blocksOf(streamed.text);
+    const answer = await ask([begin, { role: "assistant", content }, result]);
+
+    expect(content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
+    expect(answer.status).toBe(200);
+    expect(thinkingOf(-1)).toBe("enabled");
+  });
+
+  it("is lost when a client drops it: thinking is left off, with a warning", async () => {
+    answerWith();
+    const { content } = (await ask([begin])).json<{ content: Loose[] }>();
+    const answer = await ask([begin, { role: "assistant", content: content.filter(({ type }) => type !== "thinking") }, result]);
+
+    expect(answer.status).toBe(200);
+    expect(thinkingOf(-1)).not.toBe("enabled");
+    expect(answer.headers.get("x-warnings")).toContain("reasoning: left off for this request");
+  });
+});
+
+/** The blocks of a streamed message, as clients put them together. */
+function blocksOf(text: string): Loose[] {
+  const events = text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Loose] : []));
+  const blocks: Loose[] = [];
+  const inputs: string[] = [];
+  for (const { type, content_block: block, delta: piece } of events) {
+    const last = blocks.at(-1) ?? {};
+    const delta = (piece ?? {}) as Loose;
+    if (type === "content_block_start") {
+      blocks.push({ ...(block as Loose) });
+      inputs.push("");
+    } else if (type === "content_block_delta" && delta.type === "input_json_delta") {
+      inputs[inputs.length - 1] += String(delta.partial_json);
+      last.input = JSON.parse(inputs.at(-1)?.endsWith("}") ? (inputs.at(-1) ?? "{}") : "{}");
+    } else if (type === "content_block_delta") {
+      const [field = "text"] = Object.keys(delta).filter((name) => name !== "type");
+      last[field] = `${String(last[field] ?? "")}${String(delta[field])}`;
+    }
+  }
+  return blocks;
+}
+
 describe("over chat", () => {
   const ask = (messages: unknown) =>
     client.post("/v1/chat/completions", {

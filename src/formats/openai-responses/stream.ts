@@ -6,6 +6,7 @@
 import { append } from "../../lib/collections.js";
 import { isRecord } from "../../lib/json.js";
 import { type ChatChunkChoice, type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
+import { Signatures } from "../signatures.js";
 import {
   createItemId,
   type Failure,
@@ -22,7 +23,6 @@ import {
   toResponseUsage,
 } from "./answer.js";
 import { wantsSummary } from "./request.js";
-import { Signatures } from "./signatures.js";
 import { customNames, type SplitName, splitNames, unwrapInput } from "./tools.js";
 
 export interface ResponseEvent {

@@ -5,8 +5,8 @@ import { withoutFields } from "../../lib/own-values.js";
 import { quoteStart } from "../../lib/quote-start.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
+import { SignedReader } from "../signatures.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
-import { SignedReader } from "./signatures.js";
 import { joinName, type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
 
 type Message = Record<string, unknown>;

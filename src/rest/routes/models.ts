@@ -1,12 +1,13 @@
 /** The catalog (docs/spec/models.md): OpenAI's list of text models, and plain arrays by modality. Public. */
 import * as z from "zod";
+import type { Exchange } from "../../http/exchange.js";
 import type { Modality } from "../../services/catalog/modality.js";
 import { CAPABILITIES } from "../../services/catalog/model.js";
-import { toCatalogEntry, toOpenAiModel } from "../../services/catalog/view.js";
-import { queryFlag } from "../../services/requests/query-values.js";
+import { toAnthropicModel, toAnthropicModelPage, toCatalogEntry, toOpenAiModel } from "../../services/catalog/view.js";
+import { queryFlag, queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
-import { json } from "../openapi/answer.js";
+import { json, jsonOr } from "../openapi/answer.js";
 import { amount, nullableText, pathId, seconds } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 
@@ -18,6 +19,21 @@ const modelsQuery = z.object({
   search: z.string().max(SEARCH_CHARS_MAX).optional().describe("Words that must all occur."),
   capability: z.enum(CAPABILITIES).optional().describe("A capability: tools, reasoning, search, code_exec or vision."),
   reliability: z.enum(["all"]).optional().describe("`all` also lists unreliable community models."),
+});
+
+/** Clients of Anthropic's API are told apart from OpenAI's, whose list has the same path. */
+const isAnthropicClient = ({ req }: Exchange) => req.headers["anthropic-version"] !== undefined;
+
+/** Anthropic's bound and default of a page. */
+const PAGE_MODELS_MAX = 1_000;
+const PAGE_MODELS = 20;
+
+const openAiModelsQuery = modelsQuery.extend({
+  limit: queryInteger(z.int().min(1).max(PAGE_MODELS_MAX))
+    .optional()
+    .describe("With `anthropic-version`: models of one page. Default: 20."),
+  after_id: z.string().max(SEARCH_CHARS_MAX).optional().describe("With `anthropic-version`: the page after this model."),
+  before_id: z.string().max(SEARCH_CHARS_MAX).optional().describe("With `anthropic-version`: the page before this model."),
 });
 
 const pricing = z.looseObject({ currency: z.literal("credits") });
@@ -103,12 +119,14 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       id: "listOpenAiModels",
       tag: "Models",
       summary: "Lists text models, in OpenAI's format.",
-      answer: json("ModelList", z.object({ object: z.literal("list"), data: z.array(openAiModel.schema) })),
+      description: "With the header `anthropic-version`, in Anthropic's format and pages.",
+      answer: jsonOr(json("ModelList", z.object({ object: z.literal("list"), data: z.array(openAiModel.schema) }))),
       isForAgents: true,
       isPublic: true,
-      query: modelsQuery,
-      handler: async (ctx, { query }) => {
+      query: openAiModelsQuery,
+      handler: async (ctx, { query: { limit = PAGE_MODELS, after_id: afterId, before_id: beforeId, ...query }, exchange }) => {
         const models = await catalog.list(ctx, { ...query, modalities: ["text"] });
+        if (isAnthropicClient(exchange)) return exchange.sendJson(toAnthropicModelPage(models, { limit, afterId, beforeId }));
         return { object: "list" as const, data: models.map(toOpenAiModel) };
       },
     }),
@@ -119,12 +137,16 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       id: "getOpenAiModel",
       tag: "Models",
       summary: "Returns a model, by ID or alias.",
-      answer: openAiModel,
+      description: "With the header `anthropic-version`, in Anthropic's format.",
+      answer: jsonOr(openAiModel),
       example: { parameters: { id: "sandbox/text" } },
       isForAgents: true,
       isPublic: true,
       params: z.object({ id: pathId("The ID. Slashes may be raw or encoded.") }),
-      handler: async (ctx, { params }) => toOpenAiModel(await catalog.get(ctx, params.id)),
+      handler: async (ctx, { params, exchange }) => {
+        const model = await catalog.get(ctx, params.id);
+        return isAnthropicClient(exchange) ? exchange.sendJson(toAnthropicModel(model)) : toOpenAiModel(model);
+      },
     }),
   });
   for (const { path, id, summary, modalities } of LISTS) {

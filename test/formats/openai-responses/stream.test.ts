@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
-import { SignedReader } from "../../../src/formats/openai-responses/signatures.js";
 import { type ResponseEvent, ResponseEvents } from "../../../src/formats/openai-responses/stream.js";
+import { SignedReader } from "../../../src/formats/signatures.js";
 
 type Loose = Record<string, unknown>;
 

@@ -200,3 +200,13 @@ export function withCost(reported: unknown, { usage, costNanocredits, childCostN
   const cost = toCreditsNumber(costNanocredits);
   return withFields(base, childCostNanocredits === undefined ? { cost } : { cost, child_cost: toCreditsNumber(childCostNanocredits) });
 }
+
+/** A whole answer as one chunk of a stream. */
+export function asChunk(completion: ChatCompletion): ChatChunkObject {
+  const [choice] = completion.choices ?? [];
+  return {
+    choices: choice
+      ? [{ index: 0, delta: choice.message ?? null, logprobs: choice.logprobs, finish_reason: choice.finish_reason ?? null }]
+      : [],
+  };
+}

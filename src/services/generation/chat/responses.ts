@@ -2,14 +2,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
-import type { ChatChunkObject, ChatCompletion } from "../../../formats/openai-chat/schema.js";
+import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { type Failure, type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
 import { responseFields } from "../../../formats/openai-responses/request.js";
 import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
 import { toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
-import { append } from "../../../lib/collections.js";
-import { formatSseEvent } from "../../../lib/sse.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
@@ -18,8 +16,9 @@ import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
-import { withCost } from "./answer.js";
+import { asChunk, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
+import { type ConvertedBatch, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
 import type { ChatCompletionStream } from "./stream.js";
 
@@ -31,11 +30,7 @@ export const responseInput = z.looseObject({
 });
 export type ResponseInput = z.output<typeof responseInput>;
 
-export interface ResponseStreamBatch {
-  readonly events: readonly ResponseEvent[];
-  /** All of them as server-sent events. */
-  readonly bytes: Uint8Array;
-}
+export type ResponseStreamBatch = ConvertedBatch<ResponseEvent>;
 
 /** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
 export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
@@ -69,8 +64,16 @@ export class Responses {
     let events: ResponseEvents | null = null;
     const begin = async () => {
       const opened = await chat.opened;
-      events = new ResponseEvents({ ...frame, model: opened.model || model });
-      return events;
+      const reducer = new ResponseEvents({ ...frame, model: opened.model || model });
+      events = reducer;
+      return {
+        begin: () => reducer.begin(),
+        read: (chunk: ChatChunkObject) => reducer.read(chunk),
+        end: (receipt: Receipt | null) => {
+          if (receipt !== null) reducer.setUsage(withCost(null, receipt));
+          return reducer.end().events;
+        },
+      };
     };
     return {
       generationId: chat.generationId,
@@ -80,7 +83,7 @@ export class Responses {
       receipt: () => chat.receipt(),
       timing: () => chat.timing(),
       failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
-      events: mapBatches(chat, begin),
+      events: convertStream(chat, begin),
     };
   }
 
@@ -105,57 +108,6 @@ export class Responses {
 /** Code agents are called in this format, independent of their upstream. */
 function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): boolean {
   return agentType === "code_agent" || (agentType !== "prompt_agent" && catalog.upstream(upstreamId).endpoint?.api === "responses");
-}
-
-/** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
-function mapBatches(
-  { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
-  begin: () => Promise<ResponseEvents>,
-): AsyncIterableIterator<ResponseStreamBatch> {
-  let events: ResponseEvents | null = null;
-  let isEnded = false;
-  const pull = async (): Promise<IteratorResult<ResponseStreamBatch>> => {
-    for (;;) {
-      if (isEnded) return { done: true, value: undefined };
-      const next = await source.next();
-      const opening: ResponseEvent[] = [];
-      if (!events) {
-        if (next.done) return next;
-        events = await begin();
-        append(opening, events.begin());
-      }
-      const reducer = events;
-      isEnded = next.done === true;
-      const charged = isEnded ? receipt() : null;
-      if (charged !== null) reducer.setUsage(withCost(null, charged));
-      const made = next.done ? reducer.end().events : next.value.chunks.flatMap((chunk) => reducer.read(chunk));
-      if (opening.length + made.length > 0) return { done: false, value: toBatch([...opening, ...made]) };
-    }
-  };
-  return {
-    next: pull,
-    return: async () => {
-      isEnded = true;
-      await source.return?.();
-      return { done: true, value: undefined };
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
-}
-
-function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {
-  return { events, bytes: Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type))) };
-}
-
-function asChunk(completion: ChatCompletion): ChatChunkObject {
-  const [choice] = completion.choices ?? [];
-  return {
-    choices: choice
-      ? [{ index: 0, delta: choice.message ?? null, logprobs: choice.logprobs, finish_reason: choice.finish_reason ?? null }]
-      : [],
-  };
 }
 
 function now(): number {

@@ -1,11 +1,11 @@
 /**
- * What a vendor signed in an answer (thoughts and calls), as the opaque `encrypted_content` of a reasoning item, and back. Clients return it
+ * What a vendor signed in an answer (thoughts and calls), as one opaque text (`encrypted_content` of a reasoning item, `signature` of a thinking block), and back. Clients return it
  * unchanged; it holds nothing that a chat's client does not see, so it is encoded only.
  */
-import { isRecord } from "../../lib/json.js";
-import { BoundedJson } from "../../lib/json-bounds.js";
-import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { JSON_BOUNDS } from "../../limits.js";
+import { isRecord } from "../lib/json.js";
+import { BoundedJson } from "../lib/json-bounds.js";
+import { ownValue, setOwnValue } from "../lib/own-values.js";
+import { JSON_BOUNDS } from "../limits.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 

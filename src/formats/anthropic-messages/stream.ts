@@ -1,0 +1,254 @@
+/**
+ * Converts chunks of a chat to the events of a streamed message. The format has one block open at a time, while pieces of several calls may
+ * come in turns: the pieces of a later call wait until the call before it is complete. One per stream; a whole answer passes as one chunk.
+ */
+import { append } from "../../lib/collections.js";
+import { isRecord } from "../../lib/json.js";
+import { type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
+import { Signatures } from "../signatures.js";
+import {
+  type AnswerBlock,
+  type FinishedMessage,
+  inputOf,
+  type MessageAnswer,
+  type MessageUsage,
+  NO_MESSAGE_USAGE,
+  type StopReason,
+  stopReasonOf,
+  toCitation,
+} from "./answer.js";
+import { ObjectEnd } from "./object-end.js";
+
+export interface MessageEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export interface MessageFrame {
+  readonly id: string;
+  readonly model: string;
+}
+
+type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & {
+  readonly index?: unknown;
+  readonly id?: unknown;
+  readonly extra_content?: unknown;
+};
+
+interface Text {
+  readonly kind: "text" | "thinking";
+  grown: string;
+  readonly citations: unknown[];
+  signature: string;
+}
+
+interface Call {
+  readonly kind: "call";
+  id: string;
+  name: string;
+  grown: string;
+  /** Characters of `grown` that were sent. */
+  sent: number;
+  readonly end: ObjectEnd;
+}
+
+interface Redacted {
+  readonly kind: "redacted";
+  readonly data: string;
+}
+
+type Block = Text | Call | Redacted;
+
+export class MessageEvents {
+  /** In the order in which they began. */
+  private readonly blocks: Block[] = [];
+  /** Blocks before it are closed. */
+  private live = 0;
+  private isLiveOpen = false;
+  /** By the chat's index. */
+  private readonly calls = new Map<number, Call>();
+  private readonly signatures = new Signatures();
+  /** Citations that arrived without a text. */
+  private readonly unplaced: unknown[] = [];
+  private finishReason: unknown = null;
+  /** Of a stream's last chunk. */
+  private receipt: unknown;
+
+  constructor(private readonly frame: MessageFrame) {}
+
+  begin(): MessageEvent[] {
+    return [{ type: "message_start", message: this.message([], null, NO_MESSAGE_USAGE) }, { type: "ping" }];
+  }
+
+  /** Reads only the first choice: a message has one. */
+  read(chunk: ChatChunkObject): MessageEvent[] {
+    if (chunk.receipt) this.receipt = chunk.receipt;
+    const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
+    if (choice?.finish_reason) this.finishReason = choice.finish_reason;
+    return choice?.delta ? this.readDelta(choice.delta) : [];
+  }
+
+  /** Closes all blocks, and returns the message. `usage` is what was charged. */
+  end(usage: MessageUsage): { readonly events: MessageEvent[]; readonly message: FinishedMessage } {
+    if (this.unplaced.length > 0) this.textOf("text").citations.push(...this.unplaced.splice(0, UNPLACED_MAX));
+    const signed = this.signatures.take();
+    if (signed !== null) this.addSignature(signed);
+    const events = this.advance(true);
+    const reason = stopReasonOf(this.finishReason, this.calls.size > 0);
+    events.push(
+      {
+        type: "message_delta",
+        delta: { stop_reason: reason, stop_sequence: null },
+        usage,
+        ...(this.receipt !== undefined && { receipt: this.receipt }),
+      },
+      { type: "message_stop" },
+    );
+    return { events, message: this.message(this.blocks.map(toAnswerBlock), reason, usage) };
+  }
+
+  private readDelta(delta: ChatDelta): MessageEvent[] {
+    const events: MessageEvent[] = [];
+    const thought = plainText(reasoningIn(delta));
+    if (thought !== "") append(events, this.grow("thinking", thought));
+    this.signatures.addThoughts(delta.reasoning_details);
+    for (const text of [plainText(delta.content), plainText(delta.refusal)]) if (text !== "") append(events, this.grow("text", text));
+    if (Array.isArray(delta.annotations)) append(events, this.cite(delta.annotations));
+    for (const [position, piece] of (delta.tool_calls ?? []).entries()) this.readCall(piece, position);
+    append(events, this.advance(false));
+    return events;
+  }
+
+  private grow(kind: Text["kind"], delta: string): MessageEvent[] {
+    const text = this.textOf(kind);
+    const isOpen = this.isOpen(text);
+    text.grown += delta;
+    // The opening of a block sends its text up to now.
+    if (!isOpen) return this.advance(false);
+    return [deltaEvent(this.live, kind === "text" ? { type: "text_delta", text: delta } : { type: "thinking_delta", thinking: delta })];
+  }
+
+  private textOf(kind: Text["kind"]): Text {
+    const last = this.blocks.at(-1);
+    if (last?.kind === kind) return last;
+    const begun: Text = { kind, grown: "", citations: [], signature: "" };
+    this.blocks.push(begun);
+    return begun;
+  }
+
+  private cite(annotations: readonly unknown[]): MessageEvent[] {
+    const cited = annotations.map(toCitation).filter((citation) => citation !== null);
+    const last = this.blocks.at(-1);
+    if (last?.kind !== "text") {
+      append(this.unplaced, cited);
+      return [];
+    }
+    append(last.citations, cited);
+    if (!this.isOpen(last)) return [];
+    return cited.map((citation) => deltaEvent(this.live, { type: "citations_delta", citation }));
+  }
+
+  private readCall({ index, id, function: called, custom, extra_content: extra }: Piece, position: number): void {
+    const key = typeof index === "number" ? index : position;
+    let call = this.calls.get(key);
+    if (!call) {
+      call = { kind: "call", id: `toolu_${this.frame.id.slice(4)}_${this.calls.size}`, name: "", grown: "", sent: 0, end: new ObjectEnd() };
+      this.calls.set(key, call);
+      this.blocks.push(call);
+    }
+    if (typeof id === "string" && id !== "" && call.sent === 0 && !this.isOpen(call)) call.id = id;
+    if (call.name === "") call.name = called?.name ?? custom?.name ?? "";
+    const more = called?.arguments ?? custom?.input ?? "";
+    call.grown += more;
+    call.end.read(more);
+    if (isRecord(extra)) this.signatures.addCall(call.id, extra);
+  }
+
+  /** Signatures of a thought stand in its block; those of calls, in a block behind them. */
+  private addSignature(signed: string): void {
+    this.blocks.push({ kind: "redacted", data: signed });
+  }
+
+  private isOpen(block: Block): boolean {
+    return this.isLiveOpen && this.blocks[this.live] === block;
+  }
+
+  /** Opens, sends and closes blocks as far as their order allows. */
+  private advance(isEnd: boolean): MessageEvent[] {
+    const events: MessageEvent[] = [];
+    for (;;) {
+      const block = this.blocks[this.live];
+      if (block === undefined) return events;
+      // A call waits for its name.
+      if (!this.isLiveOpen && !isEnd && block.kind === "call" && block.name === "") return events;
+      if (!this.isLiveOpen) append(events, this.open(block));
+      if (block.kind === "call" && block.sent < block.grown.length) {
+        events.push(deltaEvent(this.live, { type: "input_json_delta", partial_json: block.grown.slice(block.sent) }));
+        block.sent = block.grown.length;
+      }
+      const isLast = this.live === this.blocks.length - 1;
+      const isDone = isEnd || (!isLast && (block.kind !== "call" || block.end.isComplete));
+      if (!isDone) return events;
+      append(events, this.close(block));
+    }
+  }
+
+  private open(block: Block): MessageEvent[] {
+    this.isLiveOpen = true;
+    const index = this.live;
+    const events: MessageEvent[] = [{ type: "content_block_start", index, content_block: toEmptyBlock(block) }];
+    if (block.kind === "text" && block.grown !== "") events.push(deltaEvent(index, { type: "text_delta", text: block.grown }));
+    if (block.kind === "thinking" && block.grown !== "") events.push(deltaEvent(index, { type: "thinking_delta", thinking: block.grown }));
+    if (block.kind === "text")
+      append(
+        events,
+        block.citations.map((citation) => deltaEvent(index, { type: "citations_delta", citation })),
+      );
+    return events;
+  }
+
+  private close(block: Block): MessageEvent[] {
+    const index = this.live++;
+    this.isLiveOpen = false;
+    const stop: MessageEvent = { type: "content_block_stop", index };
+    if (block.kind !== "thinking") return [stop];
+    block.signature = this.signatures.takeThoughts() ?? "";
+    return [...(block.signature === "" ? [] : [deltaEvent(index, { type: "signature_delta", signature: block.signature })]), stop];
+  }
+
+  private message<Reason extends StopReason | null>(
+    content: readonly AnswerBlock[],
+    reason: Reason,
+    usage: MessageUsage,
+  ): MessageAnswer & { readonly stop_reason: Reason } {
+    const { id, model } = this.frame;
+    const head = { id, type: "message", role: "assistant", model } as const;
+    return { ...head, content, stop_reason: reason, stop_sequence: null, usage };
+  }
+}
+
+/** Unspecified: citations of an answer without a text that are told. */
+const UNPLACED_MAX = 1_000;
+
+function deltaEvent(index: number, delta: Readonly<Record<string, unknown>>): MessageEvent {
+  return { type: "content_block_delta", index, delta };
+}
+
+function toEmptyBlock(block: Block): AnswerBlock {
+  if (block.kind === "call") return { type: "tool_use", id: block.id, name: block.name, input: {} };
+  if (block.kind === "redacted") return { type: "redacted_thinking", data: block.data };
+  return block.kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
+}
+
+function toAnswerBlock(block: Block): AnswerBlock {
+  switch (block.kind) {
+    case "call":
+      return { type: "tool_use", id: block.id, name: block.name, input: inputOf(block.grown) };
+    case "redacted":
+      return { type: "redacted_thinking", data: block.data };
+    case "thinking":
+      return { type: "thinking", thinking: block.grown, signature: block.signature };
+    case "text":
+      return { type: "text", text: block.grown, ...(block.citations.length > 0 && { citations: block.citations }) };
+  }
+}

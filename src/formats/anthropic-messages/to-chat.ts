@@ -1,0 +1,301 @@
+/** Converts a Messages request to a chat. */
+import { invalidInput } from "../../errors.js";
+import { append } from "../../lib/collections.js";
+import { quoteStart } from "../../lib/quote-start.js";
+import { repairHistory } from "../openai-chat/repair.js";
+import type { ChatBody } from "../openai-chat/schema.js";
+import { SignedReader } from "../signatures.js";
+import type { MessageBlock, MessageCountRequest, MessageRequest, MessageShownBlock, MessageTool } from "./request.js";
+import { readThought } from "./signed.js";
+
+type Message = Record<string, unknown>;
+
+/** Fields that are converted, or that ask for nothing that a chat has. */
+const READ_FIELDS: ReadonlySet<string> = new Set([
+  ...["model", "messages", "system", "max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences"],
+  ...["tools", "tool_choice", "thinking", "output_config", "output_format"],
+  // For Anthropic's own accounts and records.
+  ...["metadata", "service_tier", "inference_geo", "anthropic_beta", "betas"],
+]);
+/** Fields of the gateway, which chats have by the same name. */
+const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe", "provider_options", "seed"]);
+/** Starts a text that one coding agent puts before its instructions: it differs in each request and would defeat prompt caches. */
+const BILLING_MARK = "x-anthropic-billing-header:";
+/** Characters of a client's text in a warning, and names in one. */
+const NAME_CHARS_MAX = 64;
+const NAMES_TOLD_MAX = 8;
+/** Thinking budgets in tokens below which the effort is low or medium: Anthropic's smallest, and half of its usual largest. */
+const LOW_BUDGET_BELOW = 4_096;
+const MEDIUM_BUDGET_BELOW = 16_384;
+
+export interface MessageTarget {
+  /** The model can be told how much to think. */
+  readonly hasEffort: boolean;
+}
+
+export interface ChatOfMessage {
+  /** Not validated yet. */
+  readonly chat: ChatBody;
+  readonly warnings: readonly string[];
+}
+
+/** Throws BAD_REQUEST for content and tools that a chat cannot hold. */
+export function toChat(input: MessageCountRequest & Partial<MessageRequest>, target: MessageTarget): ChatOfMessage {
+  const writer = new MessageWriter();
+  writer.addSystem(input.system);
+  for (const [index, { role, content }] of input.messages.entries()) writer.add(role, content, `messages.${index}`);
+  writer.signCalls();
+  const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "messages", showsMediaApart: true });
+  const format = input.output_config?.format ?? input.output_format;
+  const effort = effortOf(input);
+  const chat = {
+    model: input.model,
+    messages,
+    ...passedFields(input),
+    ...(input.max_tokens !== undefined && { max_completion_tokens: input.max_tokens }),
+    ...(input.temperature != null && { temperature: input.temperature }),
+    ...(input.top_p != null && { top_p: input.top_p }),
+    ...(input.top_k != null && { top_k: input.top_k }),
+    ...(input.stop_sequences != null && input.stop_sequences.length > 0 && { stop: input.stop_sequences }),
+    ...toTools(input),
+    ...(format != null && {
+      response_format: { type: "json_schema", json_schema: { name: "output", strict: true, schema: format.schema } },
+    }),
+    ...(effort !== null && target.hasEffort && { reasoning_effort: effort }),
+    ...(input.stream && { stream: true }),
+  };
+  return { chat, warnings: [...explainLeftOut(writer.leftOut), ...unreadFields(input), ...repairs] };
+}
+
+function passedFields(input: Readonly<Record<string, unknown>>): Message {
+  return Object.fromEntries(Object.entries(input).filter(([name, value]) => PASSED_FIELDS.has(name) && value != null));
+}
+
+function unreadFields(input: Readonly<Record<string, unknown>>): readonly string[] {
+  const isUnread = ([name, value]: [string, unknown]) => value != null && !READ_FIELDS.has(name) && !PASSED_FIELDS.has(name);
+  const unread = Object.entries(input)
+    .filter(isUnread)
+    .map(([name]) => name);
+  return unread.length === 0 ? [] : [`${listed(unread)}: left out, because no chat has such a field.`];
+}
+
+function listed(names: readonly string[]): string {
+  const told = names.slice(0, NAMES_TOLD_MAX).map((name) => quoteStart(name, NAME_CHARS_MAX));
+  return told.join(", ") + (names.length > NAMES_TOLD_MAX ? " and others" : "");
+}
+
+function explainLeftOut(leftOut: ReadonlyMap<string, number>): readonly string[] {
+  if (leftOut.size === 0) return [];
+  return [`messages: content of type ${listed([...leftOut.keys()])} was left out: this model cannot read it.`];
+}
+
+/** The stated effort, or that of the stated budget; null when the model decides. */
+function effortOf({ thinking, output_config: config }: MessageCountRequest): string | null {
+  if (thinking?.type === "disabled") return null;
+  if (config?.effort != null) return config.effort === "max" ? "xhigh" : config.effort;
+  if (thinking?.type !== "enabled") return null;
+  const { budget_tokens: budget } = thinking;
+  if (budget < LOW_BUDGET_BELOW) return "low";
+  return budget < MEDIUM_BUDGET_BELOW ? "medium" : "high";
+}
+
+function toTools({ tools, tool_choice: choice }: MessageCountRequest): Message {
+  if (tools == null || tools.length === 0) return {};
+  const isSerial = choice != null && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
+  return {
+    tools: tools.map(toTool),
+    ...(choice != null && {
+      tool_choice: choice.type === "tool" ? { type: "function", function: { name: choice.name } } : CHOICES[choice.type],
+    }),
+    ...(isSerial && { parallel_tool_calls: false }),
+  };
+}
+
+const CHOICES = { auto: "auto", any: "required", none: "none" } as const;
+
+function toTool(tool: MessageTool, index: number): Message {
+  if ("serverType" in tool) {
+    const name = quoteStart(tool.name ?? String(tool.serverType), NAME_CHARS_MAX);
+    const type = quoteStart(String(tool.serverType), NAME_CHARS_MAX);
+    throw invalidInput(
+      `The tool ${name} of type ${type} is run by Anthropic and not available here. Leave it out, or describe a tool of your own with an input_schema.`,
+      `tools.${index}.type`,
+    );
+  }
+  const { name, description, input_schema: parameters, strict, cache_control: cache } = tool;
+  return {
+    type: "function",
+    function: { name, ...(description != null && { description }), parameters, ...(strict != null && { strict }) },
+    ...(cache != null && { cache_control: cache }),
+  };
+}
+
+/** A turn's text, thoughts and calls are one assistant message in a chat; results of tools are messages of their own. */
+class MessageWriter {
+  readonly messages: Message[] = [];
+  /** Number of blocks that a chat cannot hold, by type. */
+  readonly leftOut = new Map<string, number>();
+  private readonly calls: Message[] = [];
+  /** What vendors signed with a call, by its id. */
+  private readonly signed = new Map<string, unknown>();
+  private readonly signatures = new SignedReader();
+
+  addSystem(system: MessageCountRequest["system"]): void {
+    if (system == null || system === "") return;
+    if (typeof system === "string") {
+      this.messages.push({ role: "system", content: system });
+      return;
+    }
+    const told = system.filter(({ text }) => !text.startsWith(BILLING_MARK));
+    const isCached = told.some(({ cache_control: cache }) => cache != null);
+    const content = isCached ? told.map(toTextPart) : told.map(({ text }) => text).join("\n\n");
+    if (content.length > 0) this.messages.push({ role: "system", content });
+  }
+
+  add(role: "user" | "assistant" | "system", content: string | readonly MessageBlock[], path: string): void {
+    if (typeof content === "string") this.messages.push({ role, content });
+    else if (role === "assistant") this.addAnswer(content, path);
+    else this.addTold(role, content, path);
+  }
+
+  /** Signatures of calls stand in a block behind them. */
+  signCalls(): void {
+    if (this.signed.size === 0) return;
+    for (const call of this.calls) {
+      const extra = this.signed.get(String(call.id));
+      if (extra !== undefined) call.extra_content ??= extra;
+    }
+  }
+
+  private addTold(role: "user" | "system", blocks: readonly MessageBlock[], path: string): void {
+    const parts: Message[] = [];
+    for (const [index, block] of blocks.entries()) {
+      if (block.type === null) this.leaveOut(block.foreignType);
+      else if (block.type === "tool_result") this.addResult(block, `${path}.content.${index}`);
+      else if (block.type === "tool_use" || block.type === "thinking" || block.type === "redacted_thinking")
+        throw invalidInput(`A block of type ${block.type} belongs to a message of the assistant.`, `${path}.content.${index}.type`);
+      else append(parts, toParts(block));
+    }
+    // A message of results alone has nothing more to say.
+    if (parts.length > 0) this.messages.push({ role, content: simple(parts) });
+  }
+
+  private addResult(block: Extract<MessageBlock, { type: "tool_result" }>, path: string): void {
+    const { tool_use_id: id, content, is_error: isError, cache_control: cache } = block;
+    const parts = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []).flatMap(toParts);
+    if (isError && !startsAsError(parts[0])) parts.unshift({ type: "text", text: "Error:" });
+    const [last] = parts.slice(-1);
+    if (cache != null && last !== undefined) last.cache_control = cache;
+    if (parts.length > BLOCKS_PER_RESULT_MAX)
+      throw invalidInput(`A result has at most ${BLOCKS_PER_RESULT_MAX} blocks.`, `${path}.content`);
+    this.messages.push({ role: "tool", tool_call_id: id, content: parts.length === 0 ? "" : simple(parts) });
+  }
+
+  private addAnswer(blocks: readonly MessageBlock[], path: string): void {
+    const turn: Message = { role: "assistant", content: null };
+    const parts: Message[] = [];
+    const calls: Message[] = [];
+    const thoughts: string[] = [];
+    const details: Message[] = [];
+    for (const [index, block] of blocks.entries()) {
+      switch (block.type) {
+        case null:
+          this.leaveOut(block.foreignType);
+          break;
+        case "tool_use":
+          calls.push(this.toCall(block));
+          break;
+        case "thinking":
+        case "redacted_thinking": {
+          const read = readThought(block, this.signatures);
+          if (read.text !== "") thoughts.push(read.text);
+          append(details, read.details);
+          for (const [id, extra] of read.calls) this.signed.set(id, extra);
+          break;
+        }
+        case "tool_result":
+          throw invalidInput("A block of type tool_result belongs to a message of the user.", `${path}.content.${index}.type`);
+        default:
+          append(parts, toParts(block));
+      }
+    }
+    if (parts.length > 0) turn.content = simple(parts);
+    if (thoughts.length > 0) turn.reasoning_content = thoughts.join("\n\n");
+    if (details.length > 0) turn.reasoning_details = details;
+    if (calls.length > 0) turn.tool_calls = calls;
+    if (turn.content !== null || thoughts.length + details.length + calls.length > 0) this.messages.push(turn);
+  }
+
+  private toCall({ id, name, input }: Extract<MessageBlock, { type: "tool_use" }>): Message {
+    const call = { id, type: "function", function: { name, arguments: JSON.stringify(input ?? {}) } };
+    this.calls.push(call);
+    return call;
+  }
+
+  private leaveOut(type: string): void {
+    this.leftOut.set(type, (this.leftOut.get(type) ?? 0) + 1);
+  }
+}
+
+/** Unspecified. */
+const BLOCKS_PER_RESULT_MAX = 1_000;
+
+function startsAsError(part: Message | undefined): boolean {
+  return part !== undefined && typeof part.text === "string" && /^\W{0,3}error/i.test(part.text);
+}
+
+/** Texts without marks as one string, which every upstream takes. */
+function simple(parts: readonly Message[]): string | readonly Message[] {
+  const isText = parts.every((part) => part.type === "text" && part.cache_control === undefined);
+  return isText ? parts.map(({ text }) => text).join("\n\n") : parts;
+}
+
+function toParts(block: MessageShownBlock): Message[] {
+  const marked = (parts: Message[]) => {
+    const last = parts.at(-1);
+    if (last && block.cache_control != null) last.cache_control = block.cache_control;
+    return parts;
+  };
+  switch (block.type) {
+    case "text":
+      return [toTextPart(block)];
+    case "image":
+      return marked([{ type: "image_url", image_url: { url: addressOf(block.source) } }]);
+    case "search_result":
+      return marked([{ type: "text", text: [block.title, block.source, ...block.content.map(({ text }) => text)].join("\n") }]);
+    case "document":
+      return marked(toDocument(block));
+  }
+}
+
+function toTextPart({ text, cache_control: cache }: { readonly text: string; readonly cache_control?: unknown }): Message {
+  return { type: "text", text, ...(cache != null && { cache_control: cache }) };
+}
+
+function toDocument({ source, title, context }: Extract<MessageShownBlock, { type: "document" }>): Message[] {
+  const head = [title, context].filter((text) => text != null && text !== "").join("\n");
+  const told: Message[] = head === "" ? [] : [{ type: "text", text: head }];
+  switch (source.type) {
+    case "text":
+      return [{ type: "text", text: head === "" ? source.data : `${head}\n\n${source.data}` }];
+    case "content":
+      return [
+        ...told,
+        ...(typeof source.content === "string" ? [{ type: "text", text: source.content }] : source.content.flatMap(toParts)),
+      ];
+    default:
+      return [
+        ...(context != null && context !== "" ? [{ type: "text", text: context }] : []),
+        { type: "file", file: { file_data: addressOf(source), filename: title ?? "document.pdf" } },
+      ];
+  }
+}
+
+type Addressed =
+  | { readonly type: "base64"; readonly media_type: string; readonly data: string }
+  | { readonly type: "url"; readonly url: string };
+
+function addressOf(source: Addressed | { readonly type: "file" }): string {
+  if (source.type === "file") throw invalidInput("Files are not kept here: send the content as base64 or by URL.");
+  return source.type === "url" ? source.url : `data:${source.media_type};base64,${source.data}`;
+}

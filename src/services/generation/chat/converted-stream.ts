@@ -1,0 +1,68 @@
+/** A chat's stream in the events of another format. */
+import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
+import { append } from "../../../lib/collections.js";
+import { formatSseEvent } from "../../../lib/sse.js";
+import type { Receipt } from "../receipt.js";
+import type { ChatCompletionStream } from "./stream.js";
+
+interface NamedEvent {
+  readonly type: string;
+}
+
+export interface ConvertedBatch<Event extends NamedEvent> {
+  readonly events: readonly Event[];
+  /** All of them as server-sent events. */
+  readonly bytes: Uint8Array;
+}
+
+/** Converts one stream. */
+export interface StreamConverter<Event extends NamedEvent> {
+  begin(): readonly Event[];
+  read(chunk: ChatChunkObject): readonly Event[];
+  /** `receipt` is null when nothing was charged. */
+  end(receipt: Receipt | null): readonly Event[];
+}
+
+/** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
+export function convertStream<Event extends NamedEvent>(
+  { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
+  begin: () => Promise<StreamConverter<Event>>,
+): AsyncIterableIterator<ConvertedBatch<Event>> {
+  let converter: StreamConverter<Event> | null = null;
+  let isEnded = false;
+  const pull = async (): Promise<IteratorResult<ConvertedBatch<Event>>> => {
+    for (;;) {
+      if (isEnded) return { done: true, value: undefined };
+      const next = await source.next();
+      const opening: Event[] = [];
+      if (!converter) {
+        if (next.done) return next;
+        converter = await begin();
+        append(opening, converter.begin());
+      }
+      const made = converter;
+      isEnded = next.done === true;
+      const converted = next.done ? made.end(receipt()) : next.value.chunks.flatMap((chunk) => made.read(chunk));
+      if (opening.length + converted.length > 0) return { done: false, value: toBatch([...opening, ...converted]) };
+    }
+  };
+  return {
+    next: pull,
+    return: async () => {
+      isEnded = true;
+      await source.return?.();
+      return { done: true, value: undefined };
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+export function writeEvents(events: readonly NamedEvent[]): Buffer {
+  return Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type)));
+}
+
+function toBatch<Event extends NamedEvent>(events: readonly Event[]): ConvertedBatch<Event> {
+  return { events, bytes: writeEvents(events) };
+}

@@ -1,0 +1,96 @@
+/** Messages (docs/spec/messages.md, POST /v1/messages): a chat completion in Anthropic's format, whole or streamed. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { z } from "zod";
+import type { RequestContext } from "../../../context.js";
+import { type FinishedMessage, messageIdOf, NO_MESSAGE_USAGE, toMessageUsage } from "../../../formats/anthropic-messages/answer.js";
+import { type MessageCountRequest, messageCountFields, messageFields } from "../../../formats/anthropic-messages/request.js";
+import { type MessageEvent, MessageEvents } from "../../../formats/anthropic-messages/stream.js";
+import { toChat } from "../../../formats/anthropic-messages/to-chat.js";
+import { ChatCount } from "../../../formats/openai-chat/count.js";
+import { readChat } from "../../../formats/openai-chat/prompt.js";
+import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
+import { toCreditsNumber } from "../../../lib/money.js";
+import { countInTurns } from "../../../lib/tokenizer.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import { parseInput } from "../../requests/input.js";
+import { safeInput } from "../../safety/features.js";
+import type { Receipt } from "../receipt.js";
+import { resolveRequested } from "../requested-model.js";
+import { asChunk } from "./answer.js";
+import type { ChatCompletions } from "./chat.js";
+import { type ConvertedBatch, convertStream } from "./converted-stream.js";
+import { chatCompletionInput } from "./plan.js";
+import type { ChatCompletionStream } from "./stream.js";
+
+export const messageInput = z.looseObject({
+  ...messageFields,
+  /** For the gateway: never sent upstream. */
+  safe: safeInput,
+});
+export type MessageInput = z.output<typeof messageInput>;
+
+export const messageCountInput = z.looseObject(messageCountFields);
+
+/** A chat's stream in events of the Messages format; the last is `message_stop`. */
+export interface MessageStream extends Omit<ChatCompletionStream, "events"> {
+  readonly events: AsyncIterableIterator<ConvertedBatch<MessageEvent>>;
+}
+
+export class Messages {
+  constructor(
+    private readonly chat: ChatCompletions,
+    private readonly catalog: Catalog,
+  ) {}
+
+  /** Resolves when the charge is committed. */
+  async create(ctx: RequestContext, input: MessageInput): Promise<{ readonly message: FinishedMessage; readonly receipt: Receipt }> {
+    const { chat, warnings } = this.toChat(ctx, input);
+    if (ctx.hasLargeInput) await nextTurn();
+    const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, chat), warnings);
+    const events = new MessageEvents({ id: messageIdOf(receipt.generationId), model: receipt.model });
+    events.read(asChunk(completion));
+    return { message: events.end(usageOf(receipt)).message, receipt };
+  }
+
+  stream(ctx: RequestContext, input: MessageInput): MessageStream {
+    const { chat: body, warnings } = this.toChat(ctx, input);
+    const chat = this.chat.stream(ctx, { ...parseInput(chatCompletionInput, body), stream: true }, warnings);
+    const begin = async () => {
+      const { model } = await chat.opened;
+      const events = new MessageEvents({ id: messageIdOf(chat.generationId), model: model || input.model });
+      return {
+        begin: () => events.begin(),
+        read: (chunk: ChatChunkObject) => events.read(chunk),
+        end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)).events,
+      };
+    };
+    return {
+      generationId: chat.generationId,
+      opened: chat.opened,
+      ...(chat.admitted && { admitted: chat.admitted }),
+      notes: chat.notes ?? [],
+      receipt: () => chat.receipt(),
+      timing: () => chat.timing(),
+      events: convertStream(chat, begin),
+    };
+  }
+
+  /** Estimates the input tokens of a request without a charge. Rejects as a generation with the same model and content does. */
+  async countTokens(ctx: RequestContext, input: MessageCountRequest): Promise<number> {
+    requireCaller(ctx);
+    const { chat } = this.toChat(ctx, input);
+    const count = new ChatCount();
+    readChat(parseInput(chatCompletionInput, chat), count);
+    return count.tokens + (await countInTurns(count.texts));
+  }
+
+  private toChat(ctx: RequestContext, input: MessageCountRequest) {
+    const model = resolveRequested(ctx, this.catalog, input.model, "text");
+    return toChat(input, { hasEffort: model.capabilities.includes("reasoning") });
+  }
+}
+
+function usageOf({ usage, costNanocredits }: Receipt) {
+  return toMessageUsage(usage, toCreditsNumber(costNanocredits));
+}
