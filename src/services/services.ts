@@ -317,10 +317,7 @@ export function createServices(
     catalog,
     chat,
     codeRuns,
-    communityModels: new CommunityModels({
-      ...{ database, modelRepository, box, events, upToDate, clock },
-      urls,
-    }),
+    communityModels: new CommunityModels({ database, modelRepository, box, events, upToDate, clock, urls }),
     communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,

@@ -124,7 +124,7 @@ describe("POST /v1/messages", () => {
     }
   });
 
-  it("ends a stream that breaks with an error event, charged for what was delivered", async () => {
+  it("ends a stream that breaks with an error event, charged for the delivered part", async () => {
     app.upstream.replyNext(sse(chatChunks(["Hi", " there"], { finishReason: null, usage: null }).slice(0, 2), { end: "cut" }));
 
     const answer = await ask({ stream: true });

@@ -1,4 +1,4 @@
-/** Tells, piece by piece, when the JSON object of a call's arguments is complete. Linear in what it reads; malformed JSON may never end. */
+/** Tells, piece by piece, when the JSON object of a call's arguments is complete. Linear; malformed JSON may never end. */
 
 export class ObjectEnd {
   private depth = 0;

@@ -88,9 +88,9 @@ export class MessageEvents {
     return choice?.delta ? this.readDelta(choice.delta) : [];
   }
 
-  /** Closes all blocks, and returns the message. `usage` is what was charged. */
+  /** Closes all blocks, and returns the message with the charged `usage`. */
   end(usage: MessageUsage): { readonly events: MessageEvent[]; readonly message: FinishedMessage } {
-    if (this.unplaced.length > 0) this.textOf("text").citations.push(...this.unplaced.splice(0, UNPLACED_MAX));
+    if (this.unplaced.length > 0) append(this.textOf("text").citations, this.unplaced.splice(0));
     const signed = this.signatures.take();
     if (signed !== null) this.addSignature(signed);
     const events = this.advance(true);
@@ -226,9 +226,6 @@ export class MessageEvents {
     return { ...head, content, stop_reason: reason, stop_sequence: null, usage };
   }
 }
-
-/** Unspecified: citations of an answer without a text that are told. */
-const UNPLACED_MAX = 1_000;
 
 function deltaEvent(index: number, delta: Readonly<Record<string, unknown>>): MessageEvent {
   return { type: "content_block_delta", index, delta };

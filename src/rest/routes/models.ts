@@ -21,7 +21,7 @@ const modelsQuery = z.object({
   reliability: z.enum(["all"]).optional().describe("`all` also lists unreliable community models."),
 });
 
-/** Clients of Anthropic's API are told apart from OpenAI's, whose list has the same path. */
+/** Clients of Anthropic's API, as OpenAI's list has the same path. */
 const isAnthropicClient = ({ req }: Exchange) => req.headers["anthropic-version"] !== undefined;
 
 /** Anthropic's bound and default of a page. */
