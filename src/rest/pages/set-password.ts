@@ -16,6 +16,9 @@ const FIELDS: FieldsByParam = new Map([
   ["token", { id: "token", label: "The link" }],
 ]);
 
+/** The address holds the token. */
+const WITHOUT_REFERRER = { "Referrer-Policy": "no-referrer" };
+
 export function addSetPasswordPages(route: Route, page: PageEndpoint, { passwordLinks }: Pick<Services, "passwordLinks">): void {
   route("/set-password", {
     GET: page({
@@ -62,11 +65,12 @@ ${hiddenFields(formToken)}
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_CHARS_MIN}" maxlength="${PASSWORD_CHARS_MAX}" required autofocus>
 <div class="buttons"><button class="primary">Set password</button></div>
 </form>`;
-  return { title: "Set a new password", body };
+  return { title: "Set a new password", body, headers: WITHOUT_REFERRER };
 }
 
 function refusedPage(error: AppError): Page {
-  return { title: "Set a new password", body: html`<h1>Set a new password</h1>\n${errorSummary(error, FIELDS)}` };
+  const body = html`<h1>Set a new password</h1>\n${errorSummary(error, FIELDS)}`;
+  return { title: "Set a new password", body, headers: WITHOUT_REFERRER };
 }
 
 function donePage(base: string): Page {

@@ -78,6 +78,13 @@ interface StoredPassword {
   readonly password: string;
 }
 
+interface VerifiedPassword {
+  /** The sign-in method's id. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly password: string | null;
+}
+
 export interface SignInParts {
   readonly database: Database;
   readonly sessions: Sessions;
@@ -140,10 +147,15 @@ export class SignIn {
   /** Rejects with UNAUTHORIZED, in the same words for a wrong address and a wrong password, or RATE_LIMITED when too many attempts wait. */
   async signIn(ctx: RequestContext, input: SignInInput, browser: Browser, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     admitAnybody(ctx);
-    const { limits, library } = this.parts;
+    const { limits, library, database } = this.parts;
     await limits.countSignIn(ctx, input.email);
     const { api } = await library();
+    const verified = await database.prisma.signInMethod.findFirst({
+      where: { providerId: CREDENTIAL, account: { email: input.email } },
+      select: { id: true, accountId: true, password: true },
+    });
     const { token } = await api.signInEmail({ body: input, headers: toLibraryHeaders(ctx.clientAddress, browser.userAgent) }).catch(refuse);
+    if (verified) await this.assertUnchanged(verified, token);
     return this.admit(ctx, token, select);
   }
 
@@ -188,6 +200,20 @@ export class SignIn {
     return method;
   }
 
+  /**
+   * Ends the new session when the password that it began with was replaced meanwhile. It waits for a change that is under way; a change
+   * that begins later ends the session itself.
+   */
+  private async assertUnchanged(verified: VerifiedPassword, token: string): Promise<void> {
+    const { database, sessions, directory } = this.parts;
+    const [method] = await database.prisma.$queryRaw<{ password: string | null }[]>`
+      SELECT password FROM sign_in_method WHERE id = ${verified.id}::uuid FOR SHARE`;
+    if (method?.password === verified.password) return;
+    const begun = await database.prisma.session.findUnique({ where: { token: directory.hash(token) }, select: { id: true } });
+    if (begun) await sessions.end(verified.accountId, { id: begun.id });
+    throw wrongCredentials();
+  }
+
   private async findPassword(accountId: string): Promise<StoredPassword | null> {
     const method = await this.parts.database.prisma.signInMethod.findFirst({ where: { accountId, providerId: CREDENTIAL } });
     return method?.password ? { id: method.id, password: method.password } : null;
@@ -230,10 +256,11 @@ export class SignIn {
   /** Returns the cookie of a new session, and ends the browser's earlier one. Rejects with ACCOUNT_SUSPENDED. */
   async admit(ctx: RequestContext, token: string, select: Prisma.SessionSelect = {}): Promise<SignedIn> {
     const { database, directory, sessions, cookie } = this.parts;
-    const session = await database.prisma.session.findUniqueOrThrow({
+    const session = await database.prisma.session.findUnique({
       where: { token: directory.hash(token) },
       select: { ...select, id: true, accountId: true, createdAt: true, account: { select: { suspendedAt: true } } },
     });
+    if (!session) throw unauthenticated("The session was ended as it began: sign in again.");
     const { id: sessionId, accountId, account } = session;
     if (account.suspendedAt !== null) {
       await sessions.end(accountId, { id: sessionId });
@@ -250,9 +277,13 @@ export class SignIn {
 /** Hides the library's exact reason from the client. */
 function refuse(error: unknown): never {
   if (error instanceof Error && "statusCode" in error && error.statusCode === 401) {
-    throw unauthenticated("The e-mail address or the password is wrong.");
+    throw wrongCredentials();
   }
   throw error;
+}
+
+function wrongCredentials(): AppError {
+  return unauthenticated("The e-mail address or the password is wrong.");
 }
 
 /** One message for the page, GraphQL and GitHub. */
