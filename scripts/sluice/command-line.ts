@@ -7,7 +7,8 @@ export const HELP = `Usage: npm run sluice -- <command>
 
   account list [--search <text>] [--limit <number>]   accounts, newest first; 20 unless said
   account find <text>                                 by part of a handle, name or e-mail address; by the id of an account, key, session,
-                                                      generation (X-Generation-Id) or grant; or by a key or its beginning
+                                                      generation (X-Generation-Id) or grant; by the X-Request-Id of a refused or
+                                                      failed request; or by a key or its beginning
   account show <account>
   account create <e-mail address> [--name <text>]     prints a password to sign in with, once
   account tier <account> <tier>                       gives the tier's credits at once

@@ -5,7 +5,7 @@ import { conflict, notFound } from "../../errors.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockAccountRow } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AccountModel } from "../../store/generated/prisma/models.js";
@@ -18,6 +18,7 @@ import type { Commit, TierRefills, Tiers } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { matchesOf } from "./account-search.js";
 import { STANDING } from "./accounts.js";
+import { bookOnce, findEarlier, isTaken } from "./chosen-ids.js";
 import { ACCOUNT_FILTER_TIERS_MAX, ACCOUNT_SEARCH_CHARS_MAX, GRANT_NOTE_CHARS_MAX, TIER_NAME_CHARS_MAX } from "./limits.js";
 import { countOtherOperators } from "./operators.js";
 
@@ -89,15 +90,20 @@ export class AccountAdministration {
     );
   }
 
+  /** Grants with the same id are made once. Rejects with CONFLICT when the id was used with other values. */
   async grantCredits(ctx: RequestContext, input: GrantCreditsInput): Promise<void> {
     requireOperator(ctx);
     const { accountId, bucket, credits, note, grantId } = input;
     // A due refill comes first: it sets the bucket, and would remove credits granted before it.
     await this.load(accountId);
     const grant = { id: grantId ?? createId(), accountId, bucket, amount: credits, note: note ?? null };
-    await this.database.prisma.$transaction(async (transaction) => {
+    await bookOnce(this.database, "grant", async (transaction) => {
+      await lockAccountRow(transaction, accountId);
       // A repeated grant changes nothing, so that it is no act.
-      if (!(await this.ledger.grant(grant, transaction))) return;
+      const earlier = await findEarlier(transaction, { ...grant, kind: "grant" });
+      if (earlier && earlier.amountNanocredits !== credits) throw isTaken("grant");
+      if (earlier) return;
+      if (!(await this.ledger.grant(grant, transaction))) throw isTaken("grant");
       const after = { bucket, credits: formatNanocredits(credits) };
       await recordAct(transaction, ctx, { act: "grant_credits", accountId, objectId: grant.id, after, reason: grant.note });
     });

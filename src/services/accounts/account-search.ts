@@ -16,7 +16,7 @@ const KEY_START = /^[sp]k_[A-Za-z0-9]/;
 export async function matchesOf(database: Database, search: string): Promise<Prisma.AccountWhereInput[]> {
   const contains = { contains: escapeLike(search), mode: "insensitive" } as const;
   const texts = [{ handle: contains }, { name: contains }, { email: contains }, { githubUsername: contains }];
-  if (KEY_START.test(search)) return [...texts, { apiKeys: { some: { start: { startsWith: startOfApiKey(search) } } } }];
+  if (KEY_START.test(search)) return [...texts, { apiKeys: { some: { start: { startsWith: escapeLike(startOfApiKey(search)) } } } }];
   const ids = [
     ...(isUuid(search) ? await accountsOf(database, search) : []),
     ...(REQUEST_ID_PATTERN.test(search) ? await accountsOfRequest(database, search) : []),

@@ -2,8 +2,10 @@
  * The ledger as its owner reads it: grants and refills one by one, and the charges of each day (UTC) in one line, at the day's end. Each
  * line has the balance after it: the present balance without all newer lines.
  */
+
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, type Page, type PagePosition, type PageRequest, toPage } from "../../lib/pagination.js";
+import { isStorableTime } from "../../lib/storable-time.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import type { LedgerKind } from "../../store/generated/prisma/enums.js";
@@ -53,7 +55,7 @@ export async function readStatement(database: Database, accountId: string, page:
 
 /** Reads lines by id, in any order. */
 export async function readStatementLines(database: Database, accountId: string, ids: readonly string[]): Promise<StatementLine[]> {
-  const days = ids.filter((id) => DAY_PATTERN.test(id) && !Number.isNaN(Date.parse(id)));
+  const days = ids.filter((id) => DAY_PATTERN.test(id) && isStorableTime(new Date(id)));
   const ends = days.map((day) => new Date(Date.parse(day) + DAY_MS - 1));
   const transactions = ids.filter(isUuid);
   return readLines(

@@ -64,11 +64,13 @@ export class AccountSuspensions {
     requireOperator(ctx);
     const held = await this.database.prisma.$transaction(async (transaction) => {
       const before = await lockAccount(transaction, accountId);
+      if (before.suspendedAt === null) return null;
       const change = { suspendedAt: null, suspensionReason: null };
       await transaction.account.update({ where: { id: accountId }, data: change });
       await recordAct(transaction, ctx, { act: "restore_account", accountId, ...factsOf(before, change), reason: why || null });
       return findCredentials(transaction, accountId);
     });
+    if (!held) return;
     this.announce(accountId, held, false);
     ctx.log.info({ accountId }, "an operator restored an account");
   }

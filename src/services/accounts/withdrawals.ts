@@ -14,6 +14,7 @@ import type { Leases } from "../credits/leases.js";
 import type { TierRefills } from "../credits/tiers.js";
 import { storableText } from "../requests/input.js";
 import { STANDING } from "./accounts.js";
+import { bookOnce, findEarlier, isTaken } from "./chosen-ids.js";
 import { GRANT_NOTE_CHARS_MAX } from "./limits.js";
 
 export const withdrawCreditsInput = z.strictObject({
@@ -49,12 +50,13 @@ export class Withdrawals {
     await this.refills.bringUpToDate(account);
     // Credits of a lease are held until it is recalled.
     await this.leases.recall(accountId);
-    const taken = await this.database.prisma.$transaction(async (transaction) => {
+    const taken = await bookOnce(this.database, "withdrawal", async (transaction) => {
       await lockAccount(transaction, accountId);
-      const earlier = await transaction.ledgerEntry.findFirst({ where: { transactionId: id, line: 2 } });
+      const earlier = await findEarlier(transaction, { id, kind: "withdrawal", accountId, bucket });
       if (earlier) {
-        if (earlier.kind === "withdrawal" && earlier.accountId === accountId) return earlier.amountNanocredits;
-        throw conflict("This withdrawalId is the id of another entry of the ledger: choose another UUID.");
+        // Less may have been taken than was requested.
+        if (-earlier.amountNanocredits > amount) throw isTaken("withdrawal");
+        return -earlier.amountNanocredits;
       }
       const taken = await this.ledger.withdraw({ id, accountId, bucket, amount, note }, transaction);
       if (taken === 0n) throw conflict(`The bucket ${bucket} has no available credits: nothing was taken.`);

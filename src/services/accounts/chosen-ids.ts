@@ -1,0 +1,49 @@
+/** Ids that an operator chose for entries of the ledger, so that a repeated request books once. */
+import { conflict } from "../../errors.js";
+import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
+import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
+import type { BucketName } from "../../store/ledger.js";
+
+export interface Booking {
+  readonly id: string;
+  readonly kind: "grant" | "withdrawal";
+  readonly accountId: string;
+  readonly bucket: BucketName;
+}
+
+type Rows = Pick<DatabaseClient, "ledgerEntry" | "hold" | "usageRecord" | "generationJob">;
+
+/**
+ * The bucket's entry of an earlier request with the same id; null: there was none. Rejects with CONFLICT when the id belongs to another
+ * account, bucket or kind of entry, or to a generation.
+ */
+export async function findEarlier(rows: Rows, { id, kind, accountId, bucket }: Booking): Promise<LedgerEntryModel | null> {
+  const entries = await rows.ledgerEntry.findMany({ where: { transactionId: id }, orderBy: { line: "asc" }, take: 2 });
+  const [entry] = entries;
+  if (!entry) {
+    const where = { id };
+    const counts = await Promise.all([rows.hold.count({ where }), rows.usageRecord.count({ where }), rows.generationJob.count({ where })]);
+    if (counts.some((count) => count > 0)) throw isTaken(kind);
+    return null;
+  }
+  if (entry.kind !== kind || entry.accountId !== accountId || entry.book !== bucket) throw isTaken(kind);
+  return entry;
+}
+
+export function isTaken(kind: Booking["kind"]): Error {
+  return conflict(`This ${kind}Id was used for something else: choose another UUID.`);
+}
+
+/** As a transaction; CONFLICT when another one took the id meanwhile. */
+export async function bookOnce<T>(
+  { prisma }: Pick<Database, "prisma">,
+  kind: Booking["kind"],
+  book: (transaction: Parameters<Parameters<Database["prisma"]["$transaction"]>[0]>[0]) => Promise<T>,
+): Promise<T> {
+  try {
+    return await prisma.$transaction(book);
+  } catch (error) {
+    if (isUniqueViolation(error)) throw isTaken(kind);
+    throw error;
+  }
+}
