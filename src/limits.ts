@@ -162,6 +162,8 @@ export const CATALOG_SEARCH_CHARS_MAX = 253;
 export const WEBSOCKET_INIT_TIMEOUT_MS = 3_000;
 export const WEBSOCKET_PING_MS = 12_000;
 export const WEBSOCKET_OPERATIONS_MAX = 10;
+/** Unspecified: time for the last errors of generations before the socket of a suspended account is closed. */
+export const WEBSOCKET_LAST_ERRORS_MS = 2_000;
 /** Unspecified: a client with more unread data is not read from. */
 export const WEBSOCKET_UNREAD_BYTES_MAX = 1024 * 1024;
 /** Unspecified: interval of rechecking a subscription's key; an announced revocation applies at once. */

@@ -2,6 +2,7 @@
 import { GraphQLError } from "graphql";
 import { UploadedFile } from "../http/uploads.js";
 import { AMOUNT_CHARS_MAX, parseNanocredits, parsePicocredits } from "../lib/money.js";
+import { isStorableTime, STORABLE_YEARS } from "../lib/storable-time.js";
 import { JSON_DEPTH_MAX } from "../limits.js";
 
 const CREDITS = /^-?\d+(?:\.\d+)?$/;
@@ -15,6 +16,7 @@ export function serializeDateTime(value: unknown): string {
 export function parseDateTime(value: unknown): Date {
   const date = typeof value === "string" && ISO_DATE_TIME.test(value) ? new Date(value) : null;
   if (date === null || Number.isNaN(date.getTime())) throw new GraphQLError('A DateTime is ISO 8601 text such as "2026-11-21T09:30:00Z".');
+  if (!isStorableTime(date)) throw new GraphQLError(`A DateTime ${STORABLE_YEARS}.`);
   return date;
 }
 

@@ -13,7 +13,13 @@ import { authenticate, parseQuery, readCounted, readToken, requestIdOf } from ".
 import { CLOSE_CODES, closeReason, deliver, refuseUpgrade, type UpgradeHandler } from "../http/websocket.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { keepAlive } from "../lib/keep-alive.js";
-import { DRAIN_TIMEOUT_MS, GRAPHQL_ANONYMOUS_BODY_BYTES_MAX, WEBSOCKET_INIT_TIMEOUT_MS, WEBSOCKET_UNREAD_BYTES_MAX } from "../limits.js";
+import {
+  DRAIN_TIMEOUT_MS,
+  GRAPHQL_ANONYMOUS_BODY_BYTES_MAX,
+  WEBSOCKET_INIT_TIMEOUT_MS,
+  WEBSOCKET_LAST_ERRORS_MS,
+  WEBSOCKET_UNREAD_BYTES_MAX,
+} from "../limits.js";
 import { readBearer } from "../services/access/access.js";
 import type { LiveConnections } from "../services/access/live-connections.js";
 import { watchCaller } from "../services/access/revocation-watch.js";
@@ -106,7 +112,7 @@ async function admit(
       socket.close(CloseCode.TooManyInitialisationRequests, closeReason((error as AppError).message));
       return false;
     }
-    cleanups.push(watchCaller(services, caller, credential, (error) => refuse(socket, error)));
+    cleanups.push(watchCaller(services, caller, credential, (error) => endFor(connection, error)));
     connection.trust();
     return true;
   } catch (error) {
@@ -120,6 +126,18 @@ async function admit(
 /** The close reason is all that a client learns. */
 function refuse(socket: WebSocket, { message }: AppError): void {
   socket.close(CloseCode.Forbidden, closeReason(message));
+}
+
+/** Generations of a suspended account end with an error of their own, which is sent before the socket is closed. */
+function endFor({ socket, operations, cleanups }: Connection, error: AppError): void {
+  if (error.code !== "ACCOUNT_SUSPENDED") {
+    refuse(socket, error);
+    return;
+  }
+  const end = () => refuse(socket, error);
+  const timer = setTimeout(end, WEBSOCKET_LAST_ERRORS_MS);
+  cleanups.push(() => clearTimeout(timer));
+  operations.stop(() => setImmediate(end));
 }
 
 function readKey(connectionParams: Readonly<Record<string, unknown>> | undefined, request: IncomingMessage): string | null {

@@ -1,4 +1,5 @@
-const FORMULA = /^[=+\-@\t\r]/;
+/** Spreadsheets skip blanks and invisible characters, and take full-width signs for their narrow ones. */
+const FORMULA = /^[\s\p{Cc}\p{Cf}]*[=+\-@＝＋－＠﹢﹣﹦﹫]|^[\t\r\n]/u;
 const NEEDS_QUOTES = /[",\r\n]/;
 
 /** A cell of RFC 4180. A text that a spreadsheet would run as a formula begins with an apostrophe. */

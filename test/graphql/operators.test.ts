@@ -1,12 +1,14 @@
 /** Acts of operators against an account: a leaked key, a leaver, a forgotten password, credits that were granted by mistake. */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { booksWith, CREDIT, chat, closeBooks, createPayer, databaseOf, type Payer } from "../e2e/money.js";
 import {
   AccountsDocument,
   AnyAccountsKeysAndUsageDocument,
   CreatePasswordLinkDocument,
   EndSessionsDocument,
+  GrantAnyCreditsDocument,
+  type GrantCreditsInput,
   MyIdDocument,
   RevokeAnyApiKeyDocument,
   SuspendAccountDocument,
@@ -69,6 +71,10 @@ describe("a leaked key", () => {
     expect(await find(id)).toEqual([payer.accountId]);
     // The beginning of another request's ID names no person.
     expect(await find(requestId.slice(0, 12))).toEqual([]);
+  });
+
+  it.each(["sk_%", "sk_A_______", "%", "_____"])("is not found by the pattern %s", async (search) => {
+    expect(await find(search)).not.toContain(payer.accountId);
   });
 
   it("is revoked with the keys that were made with it, of a suspended account too", async () => {
@@ -221,6 +227,46 @@ describe("a password link", () => {
     expect((await signIn(app, person)).accountId).toBe(person.accountId);
   });
 
+  it("leaves no session that began with the old password while the new one was set", async () => {
+    const person = await signUp(app);
+    const { pool, prisma } = databaseOf(app);
+    await pool.query(`CREATE FUNCTION replace_password() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      UPDATE sign_in_method SET password = 'replaced meanwhile' WHERE account_id = NEW.account_id; RETURN NEW; END $$`);
+    await pool.query("CREATE TRIGGER replace_password AFTER INSERT ON session FOR EACH ROW EXECUTE FUNCTION replace_password()");
+    onTestFinished(async () => {
+      await pool.query("DROP TRIGGER replace_password ON session");
+      await pool.query("DROP FUNCTION replace_password");
+    });
+    const before = await prisma.session.count({ where: { accountId: person.accountId } });
+
+    await expect(signIn(app, person)).rejects.toThrow("The e-mail address or the password is wrong.");
+
+    expect(await prisma.session.count({ where: { accountId: person.accountId } })).toBe(before);
+  });
+
+  it("refuses a session that was ended as it began", async () => {
+    const person = await signUp(app);
+    const { pool } = databaseOf(app);
+    await pool.query(`CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      DELETE FROM session WHERE id = NEW.id; RETURN NULL; END $$`);
+    await pool.query("CREATE TRIGGER end_session AFTER INSERT ON session FOR EACH ROW EXECUTE FUNCTION end_session()");
+    onTestFinished(async () => {
+      await pool.query("DROP TRIGGER end_session ON session");
+      await pool.query("DROP FUNCTION end_session");
+    });
+
+    await expect(signIn(app, person)).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+  });
+
+  it("tells its address to no other page", async () => {
+    const { accountId } = await signUp(app);
+    const { url } = ok(await execute(app, CreatePasswordLinkDocument, { input: { accountId } })).createPasswordLink;
+
+    for (const address of [url, `${url}-made-up`]) {
+      expect((await fetch(address)).headers.get("referrer-policy"), address).toBe("no-referrer");
+    }
+  });
+
   it("is refused for an account without an e-mail address", async () => {
     expect(codes(await execute(app, CreatePasswordLinkDocument, { input: { accountId: payer.accountId } }))).toEqual(["CONFLICT"]);
   });
@@ -237,6 +283,9 @@ describe("credits", () => {
     execute({ ...app, key }, WithdrawCreditsDocument, {
       input: { accountId: payer.accountId, bucket: "PACK", credits: "4", ...input },
     });
+
+  const grant = (input: Partial<GrantCreditsInput> = {}) =>
+    execute(app, GrantAnyCreditsDocument, { input: { accountId: payer.accountId, bucket: "PACK", credits: "2", ...input } });
 
   it("are taken back, once for each id, and never below zero", async () => {
     const withdrawalId = randomUUID();
@@ -300,6 +349,42 @@ describe("credits", () => {
     { what: "a bucket without credits", input: { bucket: "CRYPTO" as const }, code: "CONFLICT" },
   ])("are not taken for $what", async ({ input, code }) => {
     expect(codes(await withdraw(input))).toEqual([code]);
+  });
+
+  it("are not taken with the id of a generation, nor of another bucket or a smaller withdrawal", async () => {
+    const answer = await chat(app, payer, { model: "acme/chat", max_tokens: 3 });
+    const generationId = answer.headers.get("x-generation-id") ?? "";
+    await booksWith(app, payer, 1);
+    const withdrawalId = randomUUID();
+    ok(await withdraw({ withdrawalId, credits: "1" }));
+
+    expect(codes(await withdraw({ withdrawalId: generationId }))).toEqual(["CONFLICT"]);
+    expect(codes(await grant({ grantId: generationId }))).toEqual(["CONFLICT"]);
+    expect(codes(await withdraw({ withdrawalId, credits: "0.5" }))).toEqual(["CONFLICT"]);
+    expect(codes(await withdraw({ withdrawalId, bucket: "CRYPTO" }))).toEqual(["CONFLICT"]);
+    await closeBooks(app, payer);
+  });
+
+  it("are granted once for each id, and not with other values", async () => {
+    const grantId = randomUUID();
+    const other = await createPayer(app, { pack: CREDIT });
+
+    const [first, repeated] = [ok(await grant({ grantId })), ok(await grant({ grantId }))];
+
+    expect(repeated).toEqual(first);
+    const others = [{ credits: "3" }, { bucket: "CRYPTO" as const }, { accountId: other.accountId }];
+    for (const changed of others) expect(codes(await grant({ grantId, ...changed })), JSON.stringify(changed)).toEqual(["CONFLICT"]);
+    expect((await closeBooks(app, payer)).account.buckets).toMatchObject({ pack: 12n * CREDIT, crypto: 0n });
+    expect((await closeBooks(app, other)).account.buckets.pack).toBe(CREDIT);
+  });
+
+  it("are granted once by different requests with one id at the same time", async () => {
+    const grantId = randomUUID();
+    const others = await Promise.all(Array.from({ length: 4 }, () => createPayer(app, { pack: CREDIT })));
+
+    const answers = await Promise.all(others.map(({ accountId }) => grant({ grantId, accountId })));
+
+    expect(answers.map((answer) => codes(answer).join()).sort()).toEqual(["", "CONFLICT", "CONFLICT", "CONFLICT"]);
   });
 
   it("are not taken with the id of a grant, nor by another account", async () => {

@@ -497,6 +497,9 @@ describe("GET /account/requests", () => {
     for (const [query, param] of [
       ["outcomes=good", "outcomes.0"],
       ["statuses=99", "statuses.0"],
+      ["status=400", "status"],
+      ["from=0000-01-01T00:00:00Z", "from"],
+      ["before=0000-01-01T00:00:00Z", "before"],
       ["codes=NONE", "codes.0"],
       [`request_id=${"a".repeat(129)}`, "request_id"],
       ["limit=101", "limit"],

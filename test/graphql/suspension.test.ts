@@ -1,9 +1,16 @@
 /** A suspended account: every credential of it is refused on both faces, and running generations end, charged for the delivered part. */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createClient as createSocketClient } from "graphql-ws";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { WebSocket } from "ws";
 import type { KeyCaller } from "../../src/context.js";
 import { countChatTokens } from "../../src/formats/openai-chat/count.js";
 import { countTextTokens } from "../../src/lib/tokenizer.js";
+import { RunningGenerations } from "../../src/services/generation/cancellation.js";
+import { SuspensionWatch } from "../../src/services/generation/suspension-watch.js";
+import type { Database } from "../../src/store/database.js";
+import { createMemoryEvents } from "../../src/store/events.js";
+import type { Prisma } from "../../src/store/generated/prisma/client.js";
 import { booksWith, CREDIT, chat, closeBooks, createPayer, databaseOf, type Payer, summarize } from "../e2e/money.js";
 import {
   GenerationJobByIdDocument,
@@ -17,14 +24,15 @@ import {
 } from "../operations/generated/graphql.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
+import { silentLog } from "../support/database.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { chatChunk } from "../support/openai-bodies.js";
 import { PageBrowser } from "../support/page-browser.js";
 import { runTokensOf } from "../support/secrets.js";
-import { signedIn, signIn, signUp } from "../support/sign-in.js";
+import { giveCredits, signedIn, signIn, signUp } from "../support/sign-in.js";
 import { hang, type Reply, sse } from "../support/upstream-replies.js";
 import { visit } from "../support/visitor.js";
-import { codes, execute, ok, post, subscribeWebSocket, TRANSPORTS, textOf } from "./client.js";
+import { codes, execute, ok, post, subscribeWebSocket, subscribeWith, TRANSPORTS, textOf } from "./client.js";
 
 const PROMPT_PRICE = 1_000n;
 const COMPLETION_PRICE = 2_000n;
@@ -187,8 +195,31 @@ describe("a generation of a suspended account", () => {
     ok(await suspend(payer.accountId));
 
     const rest = await live.rest();
-    expect(codes(rest.at(-1) ?? {})).not.toEqual([]);
+    expect(codes(rest.at(-1) ?? {})).toEqual(["ACCOUNT_SUSPENDED"]);
     await booksWith(app, payer, 1);
+  });
+
+  it("ends as a chat of a signed-in browser over a WebSocket, with its error", async () => {
+    const person = await signUp(app);
+    await giveCredits(app, person.accountId, 1);
+    app.upstream.replyNext(unfinished([" alpha"]));
+    const { cookie } = person;
+    class BrowserSocket extends WebSocket {
+      constructor(address: string, protocol: string) {
+        super(address, protocol, { headers: { cookie, origin: app.baseUrl } });
+      }
+    }
+    const client = createSocketClient({ url: app.wsUrl, webSocketImpl: BrowserSocket, retryAttempts: 0, lazy: true });
+    onTestFinished(() => void client.dispose());
+    const live = subscribeWith(client, StreamChatDocument, {
+      input: { model: "acme/chat", messages: [{ role: "USER" as const, content: "Hello" }] },
+    });
+    for (let text = ""; !text.includes("alpha"); text += JSON.stringify(await live.next()));
+
+    ok(await suspend(person.accountId));
+
+    const rest = await live.rest();
+    expect(rest.flatMap((answer) => codes(answer))).toContain("ACCOUNT_SUSPENDED");
   });
 
   it.each(TRANSPORTS)("ends as a subscription over %s", async (name, subscribe) => {
@@ -241,7 +272,32 @@ describe("a generation of a suspended account", () => {
   });
 });
 
+it("is not suspended again by a look-up that began before it was restored", async () => {
+  const events = createMemoryEvents(silentLog);
+  const running = new RunningGenerations();
+  running.suspend(payer.accountId);
+  const { prisma } = databaseOf(app);
+  await prisma.account.update({ where: { id: payer.accountId }, data: { suspendedAt: new Date() } });
+  /** The event comes when the row has been read, and before the answer is looked at. */
+  const findMany = async (query: Prisma.AccountFindManyArgs) => {
+    const rows = await prisma.account.findMany(query);
+    events.publish("account-suspension-changed", { accountId: payer.accountId, isSuspended: false });
+    return rows;
+  };
+  const database = { prisma: { account: { findMany } } } as unknown as Database;
+
+  await new SuspensionWatch(database, running, silentLog, events).lookUp();
+
+  expect([...running.accountIds()]).toEqual([]);
+});
+
 describe("an operator", () => {
+  it("leaves no trace of restoring an account that is not suspended", async () => {
+    ok(await restore(payer.accountId));
+
+    expect(await databaseOf(app).prisma.auditEntry.count({ where: { accountId: payer.accountId } })).toBe(0);
+  });
+
   it("sees since when and why, and lists suspended accounts", async () => {
     const { suspendAccount } = ok(await suspend(payer.accountId));
 

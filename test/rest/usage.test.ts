@@ -257,6 +257,11 @@ describe("filters of usage", () => {
     for (const [query, param] of [
       ["from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "from"],
       ["from=2026-01-02", "from"],
+      ["from=0000-01-01T00:00:00Z", "from"],
+      ["to=0000-12-31T23:59:59Z", "to"],
+      ["from=0001-01-01T00:00:00%2B01:00", "from"],
+      ["to=9999-12-31T23:59:59-01:00", "to"],
+      ["before=0000-01-01T00:00:00Z", "before"],
       ["from=2026-01-02T00:00:00Z&days=3", "days"],
       ["statuses=failed", "statuses.0"],
       ["statuses=", "statuses"],

@@ -18,7 +18,7 @@ import type { Route } from "../route.js";
 const { shape } = requestFilterInput;
 
 const requestsQuery = z
-  .object({
+  .strictObject({
     outcomes: queryList(shape.outcomes.unwrap().unwrap())
       .optional()
       .describe(`A comma-separated list of ${REQUEST_OUTCOMES.join(", ")}. A request must match one of these, or of \`statuses\`.`),

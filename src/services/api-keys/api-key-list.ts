@@ -1,8 +1,10 @@
 /** Orders and searches of a list of keys: pages by a column and the id (docs/spec/keys.md#operations). */
+
 import { wrongField } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, type Page, type PageRequest, type RankedPosition, toPage } from "../../lib/pagination.js";
 import { escapeLike, unstorableIn } from "../../lib/storable-text.js";
+import { isStorableTime } from "../../lib/storable-time.js";
 import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
@@ -67,7 +69,7 @@ function columnValue(rank: string, column: OrderColumn): Value | undefined {
       return /^\d{1,19}$/.test(rank) && BigInt(rank) <= BIGINT_MAX ? BigInt(rank) : undefined;
     default: {
       if (rank === "" && column === "lastUsedAt") return null;
-      const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(rank) && !Number.isNaN(Date.parse(rank));
+      const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(rank) && isStorableTime(new Date(rank));
       return isTime ? new Date(rank) : undefined;
     }
   }

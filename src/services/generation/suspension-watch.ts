@@ -8,6 +8,9 @@ import type { Events } from "../../store/events.js";
 import type { RunningGenerations } from "./cancellation.js";
 
 export class SuspensionWatch {
+  /** For each look-up under way, the accounts of which an event came meanwhile: the event is newer. */
+  private readonly lookUps = new Set<Set<string>>();
+
   constructor(
     private readonly database: Database,
     private readonly running: RunningGenerations,
@@ -15,6 +18,7 @@ export class SuspensionWatch {
     events: Events,
   ) {
     events.listen("account-suspension-changed", ({ accountId, isSuspended }) => {
+      for (const changed of this.lookUps) changed.add(accountId);
       if (isSuspended) running.suspend(accountId);
       else running.restore(accountId);
     });
@@ -25,14 +29,19 @@ export class SuspensionWatch {
   async lookUp(): Promise<void> {
     const ids = [...this.running.accountIds()];
     if (ids.length === 0) return;
+    const changed = new Set<string>();
+    this.lookUps.add(changed);
     try {
       const rows = await this.database.prisma.account.findMany({ where: { id: { in: ids } }, select: { id: true, suspendedAt: true } });
       for (const { id, suspendedAt } of rows) {
+        if (changed.has(id)) continue;
         if (suspendedAt === null) this.running.restore(id);
         else this.running.suspend(id);
       }
     } catch (error) {
       this.log.debug({ err: error }, "could not look up suspended accounts");
+    } finally {
+      this.lookUps.delete(changed);
     }
   }
 }

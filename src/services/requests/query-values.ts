@@ -3,6 +3,7 @@ import * as z from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { parseNanocredits } from "../../lib/money.js";
 import { ownValue } from "../../lib/own-values.js";
+import { isStorableTime, STORABLE_YEARS } from "../../lib/storable-time.js";
 import { CREDITS_MAX, USAGE_DAYS_MAX } from "../../limits.js";
 
 /** true, false, 1 and 0 only; described as a boolean. */
@@ -35,7 +36,10 @@ export function queryNumber(number: z.ZodType<number, number>) {
 
 /** An ISO 8601 time with its zone. */
 export const queryTime = () =>
-  z.iso.datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" }).transform((text) => new Date(text));
+  z.iso
+    .datetime({ offset: true, error: "must be an ISO 8601 time such as 2026-01-31T12:00:00.000Z" })
+    .transform((text) => new Date(text))
+    .refine(isStorableTime, STORABLE_YEARS);
 
 /** An amount of credits, in nanocredits. */
 export const queryCredits = () =>
