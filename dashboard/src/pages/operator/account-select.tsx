@@ -45,8 +45,7 @@ export function AccountSelect({ label, value, filter, onChange }: AccountSelectP
       nothingFoundMessage="No accounts found"
       clearButtonProps={{ "aria-label": `Clear ${label.toLowerCase()}` }}
       maxDropdownHeight={280}
-      style={{ flex: "1 1 11rem" }}
-      maw="18rem"
+      style={{ flex: "1 1 8rem" }}
     />
   );
 }

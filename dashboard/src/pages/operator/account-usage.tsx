@@ -44,7 +44,7 @@ export function AccountUsage({ accountId }: { readonly accountId: string }) {
                 <Amount label="Upstream failures">{(total?.failedRequests ?? 0).toLocaleString("en")}</Amount>
               </SimpleGrid>
               {models.length > 0 && (
-                <WideTable label="Usage by model" columns={["Model", { amount: "Requests" }, { amount: "Failed" }, { amount: "Spent" }]}>
+                <WideTable label="Usage by model" columns={["Model", { amount: "Spent" }, { amount: "Requests" }, { amount: "Failed" }]}>
                   {models.map(({ modelId, requests, failedRequests, cost }) => (
                     <Table.Tr key={modelId}>
                       <Table.Td className="any-wrap" miw={140}>
@@ -52,11 +52,11 @@ export function AccountUsage({ accountId }: { readonly accountId: string }) {
                           {modelId}
                         </Anchor>
                       </Table.Td>
-                      <Table.Td ta="right">{requests.toLocaleString("en")}</Table.Td>
-                      <Table.Td ta="right">{failedRequests.toLocaleString("en")}</Table.Td>
                       <Table.Td ta="right">
                         <Credits value={cost} />
                       </Table.Td>
+                      <Table.Td ta="right">{requests.toLocaleString("en")}</Table.Td>
+                      <Table.Td ta="right">{failedRequests.toLocaleString("en")}</Table.Td>
                     </Table.Tr>
                   ))}
                 </WideTable>

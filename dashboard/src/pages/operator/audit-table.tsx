@@ -57,7 +57,7 @@ export function AuditTable({ entries, entryAddress, isOfOneAccount = false }: Au
                 <Text size="sm" fw={500}>
                   {ACTS[entry.act]}
                 </Text>
-                <Text size="xs" c="dimmed" className="any-wrap">
+                <Text size="xs" c="dimmed" className="any-wrap" lineClamp={2}>
                   <bdi>{summaryOf(entry)}</bdi>
                 </Text>
                 <Text size="xs" c="dimmed" hiddenFrom="sm" className="any-wrap">

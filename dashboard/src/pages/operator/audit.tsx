@@ -143,8 +143,7 @@ function Filters({ query, set }: { readonly query: URLSearchParams; readonly set
         searchable
         clearable
         clearButtonProps={{ "aria-label": "Clear action" }}
-        style={{ flex: "1 1 11rem" }}
-        maw="16rem"
+        style={{ flex: "1 1 8rem" }}
       />
       {(["from", "to"] as const).map((name) => (
         <TextInput
@@ -153,8 +152,7 @@ function Filters({ query, set }: { readonly query: URLSearchParams; readonly set
           label={name === "from" ? "From (UTC)" : "To (UTC)"}
           value={query.get(name) ?? ""}
           onChange={({ target }) => set(name, target.value)}
-          style={{ flex: "1 1 8.5rem" }}
-          maw="11rem"
+          style={{ flex: "1 1 8rem" }}
         />
       ))}
     </Group>

@@ -28,10 +28,17 @@ const GROUPINGS: ReadonlyMap<string, { readonly label: string; readonly by: Spen
   ["key", { label: "Key", by: "KEY" }],
   ["model", { label: "Model", by: "MODEL" }],
 ]);
-const COLUMNS: ReadonlyMap<string, { readonly label: string; readonly field: SpendOrderField }> = new Map([
+interface Column {
+  readonly label: string;
+  readonly field: SpendOrderField;
+  /** Hidden on a phone. */
+  readonly isForWide?: true;
+}
+
+const COLUMNS: ReadonlyMap<string, Column> = new Map<string, Column>([
   ["requests", { label: "Requests", field: "REQUESTS" }],
-  ["input", { label: "Input tokens", field: "INPUT_TOKENS" }],
-  ["output", { label: "Output tokens", field: "OUTPUT_TOKENS" }],
+  ["input", { label: "Input tokens", field: "INPUT_TOKENS", isForWide: true }],
+  ["output", { label: "Output tokens", field: "OUTPUT_TOKENS", isForWide: true }],
   ["spend", { label: "Spend", field: "COST" }],
 ]);
 
@@ -153,19 +160,19 @@ function SpendTable({ spend: { groups, groupCount, total }, by, ...order }: Spen
   return (
     <>
       <Wide label="Spend">
-        <Table verticalSpacing="xs" highlightOnHover>
+        <Table className="slim" verticalSpacing="xs" highlightOnHover>
           <Table.Thead>
             <Table.Tr>
               <Heading column="name" label={GROUPINGS.get(by)?.label ?? ""} {...order} />
-              {[...COLUMNS].map(([column, { label }]) => (
-                <Heading key={column} column={column} label={label} isAmount {...order} />
+              {[...COLUMNS].map(([column, { label, isForWide = false }]) => (
+                <Heading key={column} column={column} label={label} isAmount isForWide={isForWide} {...order} />
               ))}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
             {groups.map((group) => (
               <Table.Tr key={`${group.accountId} ${group.apiKeyId} ${group.modelId}`}>
-                <Table.Td miw={160}>
+                <Table.Td miw={120}>
                   <Name group={group} by={by} />
                 </Table.Td>
                 <Amounts sums={group} />
@@ -193,13 +200,21 @@ function Heading({
   column,
   label,
   isAmount = false,
+  isForWide = false,
   sort,
   isAscending,
   onSort,
-}: { readonly column: string; readonly label: string; readonly isAmount?: boolean } & Omit<SpendTableProps, "spend" | "by">) {
+}: { readonly column: string; readonly label: string; readonly isAmount?: boolean; readonly isForWide?: boolean } & Omit<
+  SpendTableProps,
+  "spend" | "by"
+>) {
   const isSorted = column === sort;
   return (
-    <Table.Th ta={isAmount ? "right" : "left"} aria-sort={isSorted ? (isAscending ? "ascending" : "descending") : "none"}>
+    <Table.Th
+      {...(isForWide && { visibleFrom: "sm" })}
+      ta={isAmount ? "right" : "left"}
+      aria-sort={isSorted ? (isAscending ? "ascending" : "descending") : "none"}
+    >
       <UnstyledButton onClick={() => onSort(column)} fz="inherit" fw="inherit" style={{ whiteSpace: "nowrap" }}>
         {label}
         <span aria-hidden>{isSorted ? (isAscending ? " ↑" : " ↓") : ""}</span>
@@ -246,8 +261,8 @@ function Amounts({ sums }: { readonly sums: Pick<Spend["total"], "requests" | "i
   return (
     <>
       {[sums.requests, sums.inputTokens, sums.outputTokens].map((amount, index) => (
-        // The columns never change their order.
-        <Table.Td key={index} ta="right">
+        // The columns never change their order. Tokens are hidden on a phone.
+        <Table.Td key={index} ta="right" {...(index > 0 && { visibleFrom: "sm" })}>
           {amount.toLocaleString("en")}
         </Table.Td>
       ))}
