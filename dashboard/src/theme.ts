@@ -85,6 +85,9 @@ export const theme = createTheme({
   respectReducedMotion: true,
   components: {
     Badge: { defaultProps: { tt: "none" } },
+    // A `header` in a dialog would count as a second banner of the page.
+    ModalHeader: { defaultProps: { role: "presentation" } },
+    DrawerHeader: { defaultProps: { role: "presentation" } },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: TITLE },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } }, styles: TITLE },
     Alert: { defaultProps: { closeButtonLabel: "Close" } },

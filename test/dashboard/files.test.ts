@@ -60,6 +60,12 @@ describe.skipIf(NO_BROWSER)("files page", () => {
     await tiles.filter({ hasText: "mill.png" }).click();
     await page.getByRole("heading", { level: 1, name: "mill.png" }).waitFor();
     await expect.poll(() => page.locator("img.file-whole").evaluate((img: HTMLImageElement) => img.naturalWidth)).toBeGreaterThan(0);
+    await page.getByRole("button", { name: "Enlarge mill.png" }).click();
+    const enlarged = page.getByRole("dialog", { name: "mill.png" });
+    await expect.poll(() => enlarged.locator("img").evaluate((img: HTMLImageElement) => img.naturalWidth)).toBeGreaterThan(0);
+    await screenshot(page, "files-enlarged");
+    await page.keyboard.press("Escape");
+    await enlarged.waitFor({ state: "hidden" });
     await screenshot(page, "files-one");
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete file" }).click();

@@ -258,6 +258,24 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     app.upstream.replyAlways(null);
   });
 
+  it("picks a model by name, vendor, capability or price", async () => {
+    await visit.open("playground");
+    const picker = page.getByRole("combobox", { name: "Model", exact: true });
+    await expect.poll(() => picker.inputValue()).not.toBe("");
+    const offered = async (search: string) => {
+      await picker.fill(search);
+      return page.getByRole("option").allInnerTexts();
+    };
+    await picker.click();
+    await expect.poll(() => offered("free")).toContainEqual(expect.stringMatching(/^sandbox\/text\s+Free/));
+    expect((await offered("free")).join()).not.toContain("acme/chat-b");
+    await expect.poll(() => offered("acme tool")).toEqual([expect.stringMatching(/^acme\/chat\s+Credits: 1\.00 input.* · tool calling/)]);
+    await screenshot(page, "playground-picker");
+    await offered("sandbox/text");
+    await page.getByRole("option", { name: /^sandbox\/text\b(?!-)/ }).click();
+    await expect.poll(() => picker.inputValue()).toBe("sandbox/text");
+  });
+
   it("shows tables, and copies an answer and its code", async () => {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     const copied = () => page.evaluate(() => navigator.clipboard.readText());

@@ -6,6 +6,9 @@ import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { type DashboardVisit, runGraphql, visitDashboard } from "../support/dashboard.js";
 import { giveCredits, signedIn, signIn } from "../support/sign-in.js";
 
+const COLOR = (element: unknown) =>
+  (globalThis as unknown as { getComputedStyle(of: unknown): { color: string } }).getComputedStyle(element).color;
+
 describe.skipIf(NO_BROWSER)("dashboard frame", () => {
   let browser: Browser;
   let app: TestApp;
@@ -66,6 +69,12 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
     const create = page.getByRole("dialog").getByRole("button", { name: "Create key" });
     await create.click();
     await page.getByText("Data on this page may be out of date").waitFor();
+    // Known figures and the menu stay. The balance is dimmed, because it may be old.
+    const balance = page.locator("[data-balance]");
+    const dimmed = await page.getByText("Programs use keys to spend your credits").evaluate(COLOR);
+    await expect.poll(() => balance.evaluate(COLOR)).toBe(dimmed);
+    expect(await balance.getAttribute("data-balance")).toMatch(/^\d+/);
+    expect(await page.getByRole("button", { name: /^Account menu/, includeHidden: true }).count()).toBe(1);
     await screenshot(page, "away");
     await context.setOffline(false);
     expect(await page.getByLabel("Name").inputValue()).toBe("Typed offline");
@@ -73,6 +82,48 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
 
     await page.getByText("Copy this key now").waitFor();
     await expect.poll(() => page.getByText("Cannot reach the gateway").count()).toBe(0);
+    await expect.poll(() => balance.evaluate(COLOR)).not.toBe(dimmed);
+  });
+
+  it("asks before it drops a half-filled form, and not for an empty one", async () => {
+    const { page } = visit;
+    await visit.open("keys?new");
+    const dialog = page.getByRole("dialog", { name: "Create key" });
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Create key" }).first().click();
+    const name = dialog.getByLabel("Name");
+    await name.fill("Half");
+    const question = page.getByRole("dialog", { name: "Discard changes?" });
+    await page.keyboard.press("Escape");
+    await question.waitFor();
+    await screenshot(page, "discard");
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "hidden" });
+    expect(await name.inputValue()).toBe("Half");
+    await page.mouse.click(5, 400);
+    await question.getByRole("button", { name: "Keep editing" }).click();
+    await question.waitFor({ state: "hidden" });
+    expect(await name.inputValue()).toBe("Half");
+    // A budget is never changed: -5 is not 5.
+    await dialog.getByLabel("Budget in credits").fill("-5");
+    await dialog.getByText("Enter 0 or more").waitFor();
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    await expect.poll(() => dialog.getByLabel("Budget in credits").inputValue()).toBe("-5");
+    expect(await page.getByText("Copy this key now").count()).toBe(0);
+    expect(await page.evaluate("document.querySelectorAll('header:not([role])').length")).toBe(1);
+    await page.keyboard.press("Escape");
+    await question.getByRole("button", { name: "Discard" }).click();
+    await dialog.waitFor({ state: "hidden" });
+  });
+
+  it("marks the overview in the menu, also with a slash at the end of its address", async () => {
+    const { page } = visit;
+    await page.goto(`${app.baseUrl}/dashboard/`);
+    const entry = page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Overview" });
+    await entry.waitFor();
+    expect(await entry.getAttribute("data-active")).toBe("true");
   });
 
   it("fetches events that it missed while the WebSocket was closed", async () => {
@@ -174,6 +225,8 @@ describe.skipIf(NO_BROWSER)("dashboard frame", () => {
     // The gateway closes the socket of each page, which needs no request to notice.
     for (const { page } of tabs) await page.getByRole("dialog", { name: "Your session has ended" }).waitFor();
     await screenshot(tabs[0]?.page as Page, "session-ended");
+    // Behind the dialog are no words for programs.
+    for (const { page } of tabs) expect(await page.locator("body").innerText()).not.toMatch(/Bearer|API key is required/);
     const [name = "", value = ""] = again.cookie.split(/=(.*)/s);
     await context.addCookies([{ name, value, url: app.baseUrl, httpOnly: true }]);
 

@@ -114,6 +114,61 @@ describe.skipIf(NO_BROWSER)("usage page", () => {
     await visit.context.close();
   });
 
+  it("sorts by time, tokens, duration and credits, and stores the order in the address", async () => {
+    const visit = await visitDashboard(browser, app, { person });
+    const { page } = visit;
+    await visit.open("usage");
+    await rowsOf(visit).first().waitFor();
+    const first = () => rowsOf(visit).first().innerText();
+    for (const [column, sort] of [
+      ["Credits", "-credits"],
+      ["Duration", "-duration"],
+      ["Tokens", "-tokens"],
+    ] as const) {
+      await page.getByRole("button", { name: column }).click();
+      await expect.poll(first).toContain("acme/spare");
+      expect(new URL(page.url()).searchParams.get("sort")).toBe(sort);
+      const heading = page.getByRole("columnheader", { name: column });
+      expect(await heading.getAttribute("aria-sort")).toBe("descending");
+      await page.getByRole("button", { name: column }).click();
+      await expect.poll(first).not.toContain("acme/spare");
+      expect(await heading.getAttribute("aria-sort")).toBe("ascending");
+    }
+    expect(await page.locator("td", { hasText: "4,321 ms" }).count()).toBe(0);
+    await page.reload();
+    await rowsOf(visit).first().waitFor();
+    expect(new URL(page.url()).searchParams.get("sort")).toBe("tokens");
+    await visit.open("usage?sort=-duration");
+    const duration = page.locator("td", { hasText: "4,321 ms" });
+    await duration.waitFor();
+    // Four digits are not cut.
+    expect(await duration.evaluate((cell: { scrollWidth: number; clientWidth: number }) => cell.scrollWidth - cell.clientWidth)).toBe(0);
+    const boxes = await Promise.all(["Search", "Status"].map((label) => page.getByLabel(label, { exact: true }).first().boundingBox()));
+    expect(boxes[0]?.y).toBe(boxes[1]?.y);
+    expect(visit.browserErrors).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("shows credits and folds its filters on a phone, without sideways scrolling", async () => {
+    const visit = await visitDashboard(browser, app, { person, look: { scheme: "light", width: 390 } });
+    const { page } = visit;
+    await visit.open("usage?sort=-credits");
+    await rowsOf(visit).first().getByText("0.04").waitFor();
+    const region = page.getByRole("region", { name: "Requests" });
+    expect(
+      await region.evaluate((element: { scrollWidth: number; clientWidth: number }) => element.scrollWidth - element.clientWidth),
+    ).toBe(0);
+    const status = page.getByRole("combobox", { name: "Status" });
+    expect(await status.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "Filters" }).click();
+    await status.click();
+    await page.getByRole("option", { name: "Cancelled" }).click();
+    await page.getByRole("button", { name: "Filters (1)" }).waitFor();
+    await expect.poll(() => rowsOf(visit).count()).toBe(1);
+    await screenshot(page, "usage-phone");
+    await visit.context.close();
+  });
+
   it("adds new charges at the top, unless a filter excludes them or the user has scrolled down", async () => {
     const visit = await visitDashboard(browser, app, { person });
     const { page } = visit;

@@ -1,6 +1,8 @@
 /** Webhooks page: an endpoint from its creation to its deletion. */
+import { randomUUID } from "node:crypto";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toGlobalId } from "../../src/graphql/global-ids.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, screenshot } from "../support/browser.js";
 import { visitDashboard } from "../support/dashboard.js";
@@ -77,6 +79,26 @@ describe.skipIf(NO_BROWSER)("webhooks page", () => {
     await page.getByRole("button", { name: "Delete endpoint" }).click();
     await page.getByText("No endpoints yet").waitFor();
     expect(browserErrors).toEqual([]);
+    await context.close();
+  });
+
+  it("shows a delivery that failed and is retried as failed, with the time of the next attempt", async () => {
+    const { page, open, person, context } = await visitDashboard(browser, app);
+    const [endpointId, deliveryId] = [randomUUID(), randomUUID()];
+    await app.database.prisma.webhookEndpoint.create({
+      data: { id: endpointId, accountId: person.accountId, url: receiver.url, secret: new Uint8Array(32), events: ["usage.recorded"] },
+    });
+    await app.database.prisma.webhookDelivery.create({
+      data: {
+        ...{ id: deliveryId, endpointId, event: "usage.recorded", eventKey: "1", payload: {}, status: "pending", attempts: 1 },
+        ...{ lastStatus: 500, lastError: "The endpoint answered 500.", nextAttemptAt: new Date(Date.now() + 3_600_000 * 2 + 60_000) },
+      },
+    });
+    await open(`webhooks/${toGlobalId("WebhookEndpoint", endpointId)}`);
+    const row = page.getByRole("region", { name: "Deliveries" }).locator("tbody tr");
+    await row.getByText("Failed", { exact: true }).waitFor();
+    await row.getByText("Retried in 2 hours").waitFor();
+    await screenshot(page, "webhooks-retried");
     await context.close();
   });
 });

@@ -87,10 +87,13 @@ describe("the list of usage", () => {
     ["COST", "ASC", null],
     ["RESPONSE_TIME", "DESC", [3, 1, 2, 0]],
     ["RESPONSE_TIME", "ASC", [0, 2, 1, 3]],
+    ["TOKENS", "DESC", null],
+    ["TOKENS", "ASC", null],
   ] as const)("is sorted by %s %s, page by page, from either end", async (field, direction, order) => {
-    // Of those that cost the same, the id decides.
-    const tie = [0, 2].sort((one, two) => ((ids[one] as string) < (ids[two] as string) ? -1 : 1));
-    const expected = order ?? (direction === "ASC" ? [1, 3, ...tie] : [...tie].reverse().concat([3, 1]));
+    // Of those with equal values, the id decides.
+    const byId = (...indices: number[]) => indices.sort((one, two) => ((ids[one] as string) < (ids[two] as string) ? -1 : 1));
+    const ascending = field === "TOKENS" ? [...byId(1, 2, 3), 0] : [1, 3, ...byId(0, 2)];
+    const expected = order ?? (direction === "ASC" ? ascending : ascending.reverse());
     const terms = { filter: ofBoth(), orderBy: { field, direction } };
     const whole = await list(terms);
 
@@ -262,7 +265,7 @@ describe("the bound of usage rows read one by one", () => {
 
   const paramsOf = ({ errors = [] }: Answer<unknown>) => errors.map(({ extensions: { code, param } }) => [code, param]);
 
-  it.each(["COST", "RESPONSE_TIME"] as const)("is 100,000 rows that are sorted by %s", async (field) => {
+  it.each(["COST", "RESPONSE_TIME", "TOKENS"] as const)("is 100,000 rows that are sorted by %s", async (field) => {
     const [most, tooMany] = [await usedBy(100_000), await usedBy(100_001)];
     const orderBy = { field, direction: "DESC" } as const;
 
@@ -324,6 +327,7 @@ describe("the usage of a key", () => {
     ["from the end", { last: 2, groupBy: ["MODEL"] }],
     ["the oldest first", { first: 2, orderBy: { field: "TIMESTAMP", direction: "ASC" }, groupBy: ["MODEL"], groups: 1 }],
     ["the dearest first", { first: 2, orderBy: { field: "COST", direction: "DESC" }, groupBy: ["KEY"] }],
+    ["the longest last", { last: 2, orderBy: { field: "TOKENS", direction: "ASC" } }],
     ["the quickest last", { last: 1, orderBy: { field: "RESPONSE_TIME", direction: "DESC" }, groupBy: ["HOUR"] }],
     ["charged usage", { filter: { minCost: "0.000000002" }, groupBy: ["STATUS"] }],
     ["a search", { filter: { search: "pictures" } }],

@@ -110,7 +110,11 @@ function Frame() {
               component={RouterLink}
               to={addressOf(path)}
               end={path === ""}
-              active={path === "" ? pathname === "/" || pathname === DASHBOARD : `${pathname}/`.startsWith(`${addressOf(path)}/`)}
+              active={
+                path === ""
+                  ? pathname === "/" || pathname.replace(/\/$/, "") === DASHBOARD
+                  : `${pathname}/`.startsWith(`${addressOf(path)}/`)
+              }
               label={label}
               leftSection={<Icon width={18} aria-hidden />}
               py={7}

@@ -51,6 +51,7 @@ const UsageOrderField = builder.enumType("UsageOrderField", {
     TIMESTAMP: { value: "timestamp", description: "The time when they ended." },
     COST: { value: "cost", description: "The charge. At most 100,000 generations can be sorted by it." },
     RESPONSE_TIME: { value: "response_time", description: "The response time. At most 100,000 generations can be sorted by it." },
+    TOKENS: { value: "tokens", description: "Input and output tokens of all kinds. At most 100,000 generations can be sorted by them." },
   } as const,
 });
 
@@ -165,7 +166,10 @@ function toOrder(order: OrderInput | null | undefined): UsageOrder {
 
 /** A cursor is valid only for its own sort order. */
 function listOf({ field, isAscending }: UsageOrder): string {
-  return { timestamp: "usage", cost: "usageByCost", response_time: "usageByResponseTime" }[field] + (isAscending ? "Upwards" : "");
+  return (
+    { timestamp: "usage", cost: "usageByCost", response_time: "usageByResponseTime", tokens: "usageByTokens" }[field] +
+    (isAscending ? "Upwards" : "")
+  );
 }
 
 const listArgs = builder.args((t) => ({

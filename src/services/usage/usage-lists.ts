@@ -8,7 +8,7 @@ import type { UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { toWhere, type UsageScope } from "./usage-filter.js";
 import { countIn, countsOfKeys, type UsageRange } from "./usage-roll-ups.js";
 
-export const USAGE_ORDERS = ["timestamp", "cost", "response_time"] as const;
+export const USAGE_ORDERS = ["timestamp", "cost", "response_time", "tokens"] as const;
 export interface UsageOrder {
   readonly field: (typeof USAGE_ORDERS)[number];
   readonly isAscending: boolean;
@@ -18,7 +18,14 @@ export interface UsageOrder {
 export const USAGE_SORTED_ROWS_MAX = 100_000;
 
 const COLUMNS = { timestamp: "timestamp", cost: "costNanocredits", response_time: "responseTimeMs" } as const;
-const SQL_COLUMNS = { timestamp: "timestamp", cost: "cost_nanocredits", response_time: "response_time_ms" } as const;
+/** Of the row `r`. */
+const SQL_COLUMNS = {
+  timestamp: "r.timestamp",
+  cost: "r.cost_nanocredits",
+  response_time: "r.response_time_ms",
+  tokens: `(r.input_text_tokens::bigint + r.input_cached_tokens + r.input_cache_write_tokens + r.input_audio_tokens + r.input_image_tokens
+    + r.output_text_tokens + r.output_reasoning_tokens + r.output_audio_tokens + r.output_image_tokens)`,
+} as const;
 /** Earlier than every row. */
 const BEGINNING = new Date(0);
 export const IDENTITY = { id: true, timestamp: true } as const;
@@ -33,21 +40,62 @@ export async function readPage(
   select: Prisma.UsageRecordSelect,
 ): Promise<Page<SelectedUsage>> {
   if (order.field !== "timestamp") await assertSortable(database, scope);
+  if (order.field === "tokens") return readPageByTokens(database, scope, page, order, select);
+  const { field } = order;
   const where = toWhere(scope);
   const { isFromEnd = false } = page;
   const isAscending = order.isAscending !== isFromEnd;
   const direction = isAscending ? "asc" : "desc";
   const bounds = await Promise.all([
-    ...(page.after ? [boundAt(database, scope, order, page.after, "after")] : []),
-    ...(page.before ? [boundAt(database, scope, order, page.before, "before")] : []),
+    ...(page.after ? [boundAt(database, scope, { ...order, field }, page.after, "after")] : []),
+    ...(page.before ? [boundAt(database, scope, { ...order, field }, page.before, "before")] : []),
   ]);
   const rows = await database.prisma.usageRecord.findMany({
     where: { ...where, AND: bounds },
-    orderBy: [{ [COLUMNS[order.field]]: direction }, { id: direction }],
+    orderBy: [{ [COLUMNS[field]]: direction }, { id: direction }],
     take: page.first + 1,
     select: { ...select, ...IDENTITY },
   });
   return toPage(rows, page, () => countRows(database, scope));
+}
+
+/** No column has the tokens of all kinds, so that SQL finds the rows. */
+async function readPageByTokens(
+  database: Database,
+  scope: UsageScope,
+  page: PageRequest,
+  { isAscending }: UsageOrder,
+  select: Prisma.UsageRecordSelect,
+): Promise<Page<SelectedUsage>> {
+  const { isFromEnd = false } = page;
+  const direction = Prisma.raw(isAscending === isFromEnd ? "DESC" : "ASC");
+  const tokens = Prisma.raw(SQL_COLUMNS.tokens);
+  const bound = async ({ id }: PagePosition, end: "after" | "before") => {
+    const [row] = await database.prisma.$queryRaw<{ tokens: bigint }[]>`
+      SELECT ${tokens} AS tokens FROM usage_record r WHERE r.id = ${id}::uuid AND r.account_id = ${scope.accountId}::uuid`;
+    if (!row) throw foreignCursor(end);
+    const beyond = Prisma.raw(isAscending === (end === "after") ? ">" : "<");
+    return Prisma.sql`(${tokens}, r.id) ${beyond} (${row.tokens}, ${id}::uuid)`;
+  };
+  const bounds = await Promise.all([
+    ...(page.after ? [bound(page.after, "after")] : []),
+    ...(page.before ? [bound(page.before, "before")] : []),
+  ]);
+  const found = await database.prisma.$queryRaw<{ id: string }[]>`
+    SELECT r.id::text FROM usage_record r WHERE ${Prisma.join([toCondition(scope), ...bounds], " AND ")}
+    ORDER BY ${tokens} ${direction}, r.id ${direction} LIMIT ${page.first + 1}`;
+  return toPage(await readInOrder(database, found, { ...select, ...IDENTITY }), page, () => countRows(database, scope));
+}
+
+/** The rows in the order of their ids. */
+async function readInOrder<Select extends Prisma.UsageRecordSelect & { readonly id: true }>(
+  database: Database,
+  found: readonly { readonly id: string }[],
+  select: Select,
+) {
+  const rows = await database.prisma.usageRecord.findMany({ where: { id: { in: found.map(({ id }) => id) } }, select });
+  const byId = new Map(rows.map((row) => [(row as { readonly id: string }).id, row]));
+  return found.flatMap(({ id }) => byId.get(id) ?? []);
 }
 
 /** Reads the first or last rows of each key in two statements, or the reason why a key has none. */
@@ -59,19 +107,14 @@ export async function readPagesOfKeys(
   { field, isAscending }: UsageOrder,
   select: Prisma.UsageRecordSelect,
 ): Promise<ReadonlyMap<string, Page<SelectedUsage> | Error>> {
-  const { prisma } = database;
   const order = isAscending !== (page.isFromEnd ?? false) ? ("asc" as const) : ("desc" as const);
-  const [column, direction] = [Prisma.raw(`r.${SQL_COLUMNS[field]}`), Prisma.raw(order)];
+  const [column, direction] = [Prisma.raw(SQL_COLUMNS[field]), Prisma.raw(order)];
   const unsortable = field === "timestamp" ? new Set<string>() : await findUnsortable(database, scope, apiKeyIds);
-  const found = await prisma.$queryRaw<{ id: string }[]>`
+  const found = await database.prisma.$queryRaw<{ id: string }[]>`
     SELECT u.id::text FROM unnest(${apiKeyIds.filter((id) => !unsortable.has(id))}::uuid[]) AS key(id) CROSS JOIN LATERAL (
       SELECT r.id FROM usage_record r WHERE r.api_key_id = key.id AND ${toCondition(scope)}
       ORDER BY ${column} ${direction}, r.id ${direction} LIMIT ${page.first + 1}) u`;
-  const rows = await prisma.usageRecord.findMany({
-    where: { id: { in: found.map(({ id }) => id) } },
-    orderBy: [{ [COLUMNS[field]]: order }, { id: order }],
-    select: { ...select, ...IDENTITY, apiKeyId: true },
-  });
+  const rows = await readInOrder(database, found, { ...select, ...IDENTITY, apiKeyId: true });
   const byKey = groupBy(rows, ({ apiKeyId }) => apiKeyId);
   let counts: ReturnType<typeof countRowsOfKeys> | undefined;
   const countOf = async (id: string) => {
@@ -123,17 +166,21 @@ function tooManyToSort(): AppError {
   return wrongField("orderBy", `sorts ${USAGE_SORTED_ROWS_MAX} rows at most: ask for a shorter time, or for fewer keys or models`);
 }
 
+function foreignCursor(end: "after" | "before"): AppError {
+  return wrongField(end, "must be a cursor that this list has answered");
+}
+
 /** The condition for rows after a given row, or before it (`end`). */
 async function boundAt(
   database: Database,
   { accountId }: UsageScope,
-  { field, isAscending }: UsageOrder,
+  { field, isAscending }: UsageOrder & { readonly field: keyof typeof COLUMNS },
   { id, timestamp }: PagePosition,
   end: "after" | "before",
 ): Promise<Prisma.UsageRecordWhereInput> {
   const column = COLUMNS[field];
   const row = field === "timestamp" ? { timestamp } : await database.prisma.usageRecord.findUnique({ where: { id, accountId } });
-  if (!row) throw wrongField(end, "must be a cursor that this list has answered");
+  if (!row) throw foreignCursor(end);
   const value = (row as Partial<UsageRecordModel>)[column];
   // The first half alone bounds the column, so that an index scan starts where the page begins.
   return isAscending === (end === "after")

@@ -1,5 +1,5 @@
 /** Forms that register and edit an app. The key of a new app is shown once. */
-import { Alert, Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { useMutation } from "urql";
@@ -12,7 +12,7 @@ import {
 import { addressOf } from "../../shell/pages.js";
 import { Copyable } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
-import { secretModal } from "../../ui/secret-modal.js";
+import { FormModal } from "../../ui/form-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 type Created = NonNullable<AppsCreateMutation["createApiKey"]>;
@@ -25,7 +25,13 @@ export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly
     onClose();
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={created ? "App registered" : "Register app"} size="lg" {...secretModal(created !== null)}>
+    <FormModal
+      opened={isOpen}
+      onClose={close}
+      title={created ? "App registered" : "Register app"}
+      size="lg"
+      isSecretShown={created !== null}
+    >
       {created ? (
         <Stack>
           <Alert color="yellow" variant="light" title="Copy the app key now. You won’t be able to see it again." role="status">
@@ -49,7 +55,7 @@ export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly
       ) : (
         <NewAppForm onCreated={setCreated} onClose={close} />
       )}
-    </Modal>
+    </FormModal>
   );
 }
 
@@ -81,7 +87,7 @@ export function EditApp({ app, onClose }: { readonly app: AppsOwnKeyFragment; re
     if (form.accept(await update({ input: { id: app.id, ...changes } }))) onClose();
   };
   return (
-    <Modal opened onClose={onClose} title={`Edit ${app.name}`} size="lg" closeOnClickOutside={false}>
+    <FormModal opened onClose={onClose} title={`Edit ${app.name}`} size="lg">
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
         <AppFields
           form={form}
@@ -91,7 +97,7 @@ export function EditApp({ app, onClose }: { readonly app: AppsOwnKeyFragment; re
           setAddresses={setAddresses}
         />
       </DialogForm>
-    </Modal>
+    </FormModal>
   );
 }
 

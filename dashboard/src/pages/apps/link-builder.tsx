@@ -87,7 +87,7 @@ export function LinkBuilder({ app: { start, redirectUrls }, appKey }: { readonly
                 description="The most that the key can spend."
                 value={options.budget}
                 onChange={(budget) => set({ budget: String(budget) })}
-                allowNegative={false}
+                error={options.budget.startsWith("-") ? "Enter 0 or more" : undefined}
                 decimalScale={9}
                 hideControls
               />

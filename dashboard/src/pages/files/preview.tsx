@@ -2,6 +2,7 @@
 import { DocumentIcon, DocumentTextIcon, FilmIcon, MusicalNoteIcon } from "@heroicons/react/24/outline";
 import { useState } from "react";
 import type { MediaKind } from "../../client/generated/graphql.js";
+import { Enlargeable } from "../../ui/enlargeable.js";
 
 export interface Shown {
   readonly url: string;
@@ -35,7 +36,12 @@ export function Preview({ file }: { readonly file: Shown }) {
   const [isBroken, setBroken] = useState(false);
   const name = file.name ?? "the file";
   if (isBroken) return <Thumbnail file={{ ...file, kind: "OTHER" }} />;
-  if (file.kind === "IMAGE") return <img className="file-whole" src={file.url} alt={name} onError={() => setBroken(true)} />;
+  if (file.kind === "IMAGE")
+    return (
+      <Enlargeable url={file.url} name={name}>
+        <img className="file-whole" src={file.url} alt={name} onError={() => setBroken(true)} />
+      </Enlargeable>
+    );
   if (file.kind === "VIDEO") {
     return (
       // Uploaded files have no captions. The empty track satisfies the accessibility check.

@@ -1,5 +1,5 @@
 /** Form that edits a key. It sends edited fields only, and warns when another tab has changed the key meanwhile. */
-import { Group, Modal, NumberInput, Select, TextInput } from "@mantine/core";
+import { Group, NumberInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
 import { type KeyRowFragment, KeysOneDocument, KeysUpdateDocument } from "../../client/generated/graphql.js";
@@ -7,8 +7,9 @@ import { refetchQuery } from "../../client/graphql.js";
 import { sumOfCredits } from "../../ui/credits.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
+import { FormModal } from "../../ui/form-modal.js";
 import { useServerForm } from "../../ui/server-form.js";
-import { EXPIRIES, ModelsChoice, SECONDS_PER_DAY } from "./key-form.js";
+import { budgetProblem, EXPIRIES, ModelsChoice, SECONDS_PER_DAY } from "./key-form.js";
 
 /** Option that leaves the expiry unchanged. */
 const KEEP = "keep";
@@ -75,7 +76,7 @@ export function EditKey({
     if (form.accept(answer)) onClose();
   };
   return (
-    <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
+    <FormModal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg">
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
         <TextInput label="Name" {...form.text("name", draft.name, (name) => set({ name }))} autoComplete="off" data-autofocus />
         <Group grow align="flex-start">
@@ -83,7 +84,7 @@ export function EditKey({
             label="Remaining budget in credits"
             description="Leave empty for no limit."
             {...form.input("creditBudget", draft.budget, (value: string | number) => set({ budget: String(value) }))}
-            allowNegative={false}
+            error={budgetProblem(draft.budget) ?? form.errorOf("creditBudget")}
             decimalScale={9}
             hideControls
           />
@@ -97,6 +98,6 @@ export function EditKey({
         </Group>
         <ModelsChoice isEveryModel={draft.isEveryModel} models={draft.models} set={set} form={form} />
       </DialogForm>
-    </Modal>
+    </FormModal>
   );
 }

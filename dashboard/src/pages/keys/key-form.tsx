@@ -4,7 +4,6 @@ import {
   Button,
   Checkbox,
   Group,
-  Modal,
   type MultiSelectProps,
   NumberInput,
   Radio,
@@ -27,8 +26,8 @@ import {
 import { GATEWAY_URL } from "../../client/place.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
+import { FormModal } from "../../ui/form-modal.js";
 import { ModelsSelect } from "../../ui/models-select.js";
-import { secretModal } from "../../ui/secret-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const SECONDS_PER_DAY = 86_400;
@@ -81,6 +80,11 @@ interface Allowed {
   readonly models: readonly string[];
 }
 
+/** A typed budget is never changed silently: `-5` is not 5. */
+export function budgetProblem(budget: string | number): string | undefined {
+  return String(budget).trim().startsWith("-") ? "Enter 0 or more" : undefined;
+}
+
 export function ModelsChoice({
   isEveryModel,
   models,
@@ -107,9 +111,9 @@ export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly
     setCreated(null);
   };
   return (
-    <Modal opened={isOpen} onClose={close} title={created ? "Key created" : "Create key"} size="lg" {...secretModal(created !== null)}>
+    <FormModal opened={isOpen} onClose={close} title={created ? "Key created" : "Create key"} size="lg" isSecretShown={created !== null}>
       {created ? <CreatedKey created={created} onClose={close} /> : <NewKeyForm onCreated={setCreated} onClose={close} />}
-    </Modal>
+    </FormModal>
   );
 }
 
@@ -156,7 +160,7 @@ function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Crea
           label="Budget in credits"
           description="Leave empty for no limit."
           {...form.input("creditBudget", budget, setBudget)}
-          allowNegative={false}
+          error={budgetProblem(budget) ?? form.errorOf("creditBudget")}
           decimalScale={9}
           hideControls
         />

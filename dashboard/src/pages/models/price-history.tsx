@@ -90,15 +90,11 @@ function Change({
   );
 }
 
-/** Text prices, and the kinds that have ever had a price other than the text price of their side. */
+/** The text prices, or of a model without them all prices; and each price that has changed. */
 function columnsOf(changes: readonly Change[]) {
   const seen = new Map(changes.flatMap(({ pricing }) => pricesOf(pricing).map((price) => [price.kind, price] as const)));
-  const isShown = (kind: PricedKind) =>
-    changes.some(({ pricing }) => {
-      const price = pricing[kind];
-      if (price === null || Number(price) === 0) return false;
-      const [input, output] = MAIN_KINDS.map((main) => pricing[main]);
-      return MAIN_KINDS.includes(kind) || price !== (kind.startsWith("input") ? input : output);
-    });
-  return [...seen.values()].filter(({ kind }) => isShown(kind));
+  const pricesIn = (kind: PricedKind) => new Set(changes.map(({ pricing }) => pricing[kind]));
+  const isPriced = (kind: PricedKind) => [...pricesIn(kind)].some((price) => Number(price ?? 0) > 0);
+  const main = MAIN_KINDS.filter(isPriced);
+  return [...seen.values()].filter(({ kind }) => isPriced(kind) && (main.length === 0 || main.includes(kind) || pricesIn(kind).size > 1));
 }

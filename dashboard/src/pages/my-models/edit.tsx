@@ -1,5 +1,5 @@
 /** Form that edits a model or agent. It sends edited fields only, because another tab may have changed the others meanwhile. */
-import { Modal, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
 import {
@@ -12,6 +12,7 @@ import {
 import { refetchQuery } from "../../client/graphql.js";
 import { DialogForm } from "../../ui/dialog-form.js";
 import { ChangedElsewhere, useEdited } from "../../ui/edited.js";
+import { FormModal } from "../../ui/form-modal.js";
 import { useServerForm } from "../../ui/server-form.js";
 import { type Draft, draftOf, toAgentUpdate, toUpdate } from "./draft.js";
 import { ALL_FIELDS, NamePart, SourcePart } from "./fields.js";
@@ -76,7 +77,7 @@ export function Edit({
     if (form.accept(answer)) onClose();
   };
   return (
-    <Modal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg" closeOnClickOutside={false}>
+    <FormModal opened onClose={onClose} title={<bdi className="any-wrap">Edit {title}</bdi>} size="lg">
       {prices.question && <AskAboutPrices question={prices.question} />}
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose} above={<ChangedElsewhere changes={elsewhere} />}>
         {draft.kind === "code" && (
@@ -93,6 +94,6 @@ export function Edit({
           </Text>
         )}
       </DialogForm>
-    </Modal>
+    </FormModal>
   );
 }

@@ -9,6 +9,7 @@ import {
   PlaygroundGenerateImageDocument,
   type PlaygroundGenerateImageMutation,
 } from "../../client/generated/graphql.js";
+import { Enlargeable } from "../../ui/enlargeable.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { Bench, GenerationForm, useValues } from "./bench.js";
@@ -209,9 +210,9 @@ function Shown({
   if (shown === null) return null;
   return (
     <figure>
-      <a href={shown} target="_blank" rel="noopener">
+      <Enlargeable url={shown} name={alt}>
         <img src={shown} alt={alt} />
-      </a>
+      </Enlargeable>
       <figcaption>
         <Group gap="xs" mt={4}>
           <Button

@@ -6,6 +6,8 @@ import { useQuery } from "urql";
 import { useAnswer } from "../../client/answer.js";
 import {
   type Modality,
+  type ModelCapability,
+  type ModelFilter,
   PlaygroundModelDocument,
   type PlaygroundModelPartsFragment,
   PlaygroundModelsDocument,
@@ -13,10 +15,29 @@ import {
 import { formatCredits } from "../../ui/credits.js";
 import { perMillion } from "../../ui/prices.js";
 import { Failure } from "../../ui/states.js";
+import { CAPABILITIES } from "../models/filters.js";
 
 export type PlaygroundModel = PlaygroundModelPartsFragment;
 
-export const filterOf = (modality: Modality, search = "") => ({ modalities: [modality], ...(search !== "" && { search }) });
+/** Words of a search that name a capability. */
+const CAPABILITY_WORDS: ReadonlyMap<string, ModelCapability> = new Map([
+  ["vision", "VISION"],
+  ["reasoning", "REASONING"],
+  ["tools", "TOOLS"],
+]);
+
+/** Searches for names; "free" and names of capabilities filter. */
+export function filterOf(modality: Modality, search = ""): ModelFilter {
+  const words = search.toLowerCase().split(/\s+/u);
+  const capabilities = words.flatMap((word) => CAPABILITY_WORDS.get(word) ?? []);
+  const names = words.filter((word) => word !== "free" && !CAPABILITY_WORDS.has(word)).join(" ");
+  return {
+    modalities: [modality],
+    ...(words.includes("free") && { isFree: true }),
+    ...(capabilities.length > 0 && { capabilities }),
+    ...(names !== "" && { search: names }),
+  };
+}
 
 /** `requestedId` is an id or alias from the address. Without one, returns the default model of the modality. */
 export function useModel(modality: Modality, requestedId: string | null): PlaygroundModel | null {
@@ -60,17 +81,24 @@ export function ModelPicker({ modality, label, model, requestedId, onChange }: M
     variables: { filter: filterOf(modality, debounced) },
     pause: isComplete || debounced === "" || debounced === model?.restId,
   });
-  const ids = new Set([
-    ...(model ? [model.restId] : []),
-    ...(first?.models?.nodes ?? []).map(({ restId }) => restId),
-    ...(found?.models?.nodes ?? []).map(({ restId }) => restId),
-  ]);
+  const choices = new Map(
+    [...(model ? [model] : []), ...(first?.models?.nodes ?? []), ...(found?.models?.nodes ?? [])].map((one) => [one.restId, one]),
+  );
+  // The gateway also finds words of descriptions, which are not known here.
+  const foundIds = new Set(debounced === search.trim() ? (found?.models?.nodes ?? []).map(({ restId }) => restId) : []);
   if (error && !first) return <Failure error={error} retry={refetch} />;
   return (
     <div>
       <Select
         label={label}
-        data={[...ids]}
+        data={[...choices.keys()]}
+        renderOption={({ option: { value } }) => <Choice restId={value} model={choices.get(value)} />}
+        filter={({ options, search: typed, limit }) => {
+          const words = typed.trim() === model?.restId ? [] : typed.toLowerCase().split(/\s+/u);
+          const isShown = (restId: string) => foundIds.has(restId) || isMatch(choices.get(restId), restId, words);
+          return options.filter((option) => "value" in option && isShown(option.value)).slice(0, limit);
+        }}
+        description="Search by name, vendor, capability or “free”."
         value={model?.restId ?? null}
         onChange={(value) => value !== null && onChange(value)}
         searchable
@@ -85,6 +113,31 @@ export function ModelPicker({ modality, label, model, requestedId, onChange }: M
       <Text size="xs" c="dimmed" mt={4} mih={18} className="any-wrap">
         {model ? describePrices(model) : ""}
       </Text>
+    </div>
+  );
+}
+
+/** Words that match a model, besides those of its ID. */
+function wordsOf({ title, publisher, capabilities, pricing }: PlaygroundModel): string {
+  const labels = capabilities.map((capability) => `${CAPABILITIES.get(capability) ?? ""} ${capability}`);
+  return [title, publisher, ...labels, isFree(pricing) ? "free" : "paid"].join(" ").toLowerCase();
+}
+
+function isMatch(model: PlaygroundModel | undefined, restId: string, words: readonly string[]): boolean {
+  const texts = `${restId.toLowerCase()} ${model ? wordsOf(model) : ""}`;
+  return words.every((word) => texts.includes(word));
+}
+
+function Choice({ restId, model }: { readonly restId: string; readonly model: PlaygroundModel | undefined }) {
+  const capabilities = model?.capabilities.flatMap((capability) => CAPABILITIES.get(capability)?.toLowerCase() ?? []) ?? [];
+  return (
+    <div className="any-wrap">
+      <Text size="sm">{restId}</Text>
+      {model && (
+        <Text size="xs" c="dimmed">
+          {[describePrices(model), ...capabilities].join(" · ")}
+        </Text>
+      )}
     </div>
   );
 }

@@ -1,5 +1,5 @@
-/** Filters in the query of the address: `key`, `model`, `modality`, `status`, `from`, `to`, `q`. */
-import type { FeedRecordFragment, UsageFilter, UsageStatus } from "../../client/generated/graphql.js";
+/** Filters in the query of the address: `key`, `model`, `modality`, `status`, `from`, `to`, `q`; and the order: `sort`. */
+import type { FeedRecordFragment, UsageFilter, UsageOrder, UsageOrderField, UsageStatus } from "../../client/generated/graphql.js";
 import { DAY_MS } from "../../ui/days.js";
 import { toModality } from "../../ui/modalities.js";
 import type { Times } from "../../ui/stacks.js";
@@ -28,8 +28,24 @@ export const STATUSES: ReadonlyMap<UsageStatus, string> = new Map([
 export const FILTER_NAMES = ["key", "model", "modality", "status", "from", "to", "q"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 
+/** Columns that sort, by their names in the address. */
+export const SORTS: ReadonlyMap<string, UsageOrderField> = new Map([
+  ["time", "TIMESTAMP"],
+  ["tokens", "TOKENS"],
+  ["duration", "RESPONSE_TIME"],
+  ["credits", "COST"],
+]);
+
+/** `sort` has a column's name, with `-` before it for descending order. */
+export function readOrder(query: URLSearchParams): UsageOrder {
+  const sort = query.get("sort") ?? "";
+  const field = SORTS.get(sort.replace(/^-/, ""));
+  return field ? { field, direction: sort.startsWith("-") ? "DESC" : "ASC" } : { field: "TIMESTAMP", direction: "DESC" };
+}
+
 export interface AppliedFilters {
   readonly filter: UsageFilter;
+  readonly order: UsageOrder;
   /** In milliseconds since 1970. */
   readonly from: number;
   /** In milliseconds since 1970, null for now. */
@@ -53,6 +69,7 @@ export function readFilters(query: URLSearchParams, now: number): AppliedFilters
   return {
     from: since,
     to,
+    order: readOrder(query),
     filter: {
       from: new Date(since).toISOString(),
       ...(to !== null && { to: new Date(to).toISOString() }),

@@ -1,5 +1,5 @@
 import type { CombinedError } from "urql";
-import { type FeedRecordFragment, type UsageFilter, UsageRowsDocument } from "../../client/generated/graphql.js";
+import { type FeedRecordFragment, type UsageFilter, type UsageOrder, UsageRowsDocument } from "../../client/generated/graphql.js";
 import { refetchQuery } from "../../client/graphql.js";
 import { Listeners } from "../../client/listeners.js";
 
@@ -24,10 +24,18 @@ export class UsageList {
   private readonly known = new Set<string>();
   private readonly listeners = new Listeners();
 
-  constructor(private readonly filter: UsageFilter) {}
+  constructor(
+    private readonly filter: UsageFilter,
+    private readonly order: UsageOrder,
+  ) {}
 
   readonly subscribe = this.listeners.add;
   readonly current = (): number => this.version;
+
+  /** Newest first. Only then do new charges belong at the top. */
+  get isByTime(): boolean {
+    return this.order.field === "TIMESTAMP" && this.order.direction === "DESC";
+  }
 
   get isFirstLoading(): boolean {
     return this.rows.length === 0 && this.hasMore && !this.error;
@@ -57,14 +65,15 @@ export class UsageList {
     const fresh = records.filter(({ id }) => !this.known.has(id));
     if (fresh.length === 0) return;
     for (const { id } of fresh) this.known.add(id);
-    this.waiting = [...fresh, ...this.waiting].slice(0, WAITING_MAX);
+    // In another order the gateway decides where they belong: they are counted, and showing them reloads the list.
+    if (this.isByTime) this.waiting = [...fresh, ...this.waiting].slice(0, WAITING_MAX);
     this.waitingCount += fresh.length;
     this.changed();
   }
 
   /** Fetches records that were missed without a connection. Reloads the list when they do not fit on one page. */
   async catchUp(): Promise<void> {
-    if (this.isFirstLoading) return this.loadMore();
+    if (this.isFirstLoading || !this.isByTime) return this.loadMore();
     const { data } = await this.fetchPage(null);
     const nodes = data?.me?.usage?.nodes;
     if (!nodes) return;
@@ -98,7 +107,7 @@ export class UsageList {
   }
 
   private fetchPage(after: string | null) {
-    return refetchQuery(UsageRowsDocument, { first: PAGE, after, filter: this.filter });
+    return refetchQuery(UsageRowsDocument, { first: PAGE, after, filter: this.filter, orderBy: this.order });
   }
 
   private append(nodes: readonly FeedRecordFragment[]): void {
@@ -117,11 +126,11 @@ export class UsageList {
 
 let last: { readonly key: string; readonly list: UsageList } | null = null;
 
-/** Returns the last list if its filter is the same, so that the user finds it as it was left. */
-export function listFor(filter: UsageFilter): UsageList {
-  const key = JSON.stringify(filter);
+/** Returns the last list if its filter and order are the same, so that the user finds it as it was left. */
+export function listFor({ filter, order }: { readonly filter: UsageFilter; readonly order: UsageOrder }): UsageList {
+  const key = JSON.stringify([filter, order]);
   if (last?.key !== key) {
-    last = { key, list: new UsageList(filter) };
+    last = { key, list: new UsageList(filter, order) };
     void last.list.loadMore();
   }
   return last.list;

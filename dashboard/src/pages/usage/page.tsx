@@ -23,7 +23,7 @@ export function start({ params: { id }, url }: { readonly params: Readonly<Recor
   }
   const now = Date.now();
   const filters = readFilters(url.searchParams, now);
-  listFor(filters.filter);
+  listFor(filters);
   prefetch(UsageSumsDocument, sumsOf(filters, now, seriesOf(url.searchParams)));
 }
 
@@ -45,11 +45,12 @@ function Usage() {
   const [now] = useState(Date.now);
   // Other parameters of the address do not change the query.
   const address = FILTER_NAMES.map((name) => query.get(name) ?? "").join("\n");
-  const filters = useMemo(() => readFilters(query, now), [address, now]);
+  const sort = query.get("sort") ?? "";
+  const filters = useMemo(() => readFilters(query, now), [address, sort, now]);
   const series = seriesOf(query);
   const keys = useKeys(filters, query.get("key"));
   const keyNames = useMemo(() => new Map(keys.map(({ restId, label }) => [restId, label])), [keys]);
-  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(filters, now, series), [filters, now, series]) });
+  const sums = useAnswer({ query: UsageSumsDocument, variables: useMemo(() => sumsOf(filters, now, series), [address, now, series]) });
   const { chargedAt } = useLive();
   useRefetchOnChange(chargedAt, sums.refetch, now);
   const total = sums.data?.me?.total?.[0];
@@ -57,7 +58,7 @@ function Usage() {
   const chosen = query.get("key");
   const keyRestId = keys.find(({ value, restId }) => value === chosen || restId === chosen)?.restId ?? null;
   return (
-    <Page title="Usage" description="All charged requests, newest first." actions={button}>
+    <Page title="Usage" description="All charged requests." actions={button}>
       <FilterBar filters={filters} keys={keys} />
       {progress}
       <Requests
@@ -100,7 +101,7 @@ function Requests({
   readonly total: number | null;
   readonly onClear: (() => void) | null;
 }) {
-  const list = useMemo(() => listFor(filters.filter), [filters]);
+  const list = useMemo(() => listFor(filters), [filters]);
   useSyncExternalStore(list.subscribe, list.current);
   useLiveRows(list, filters, keyRestId);
   const isBack = useNavigationType() === "POP";
@@ -116,7 +117,7 @@ function Requests({
         list.rows.length === 0 && list.error ? (
           <Failure error={list.error} retry={() => void list.loadMore()} />
         ) : (
-          <UsageTable key={JSON.stringify(filters.filter)} list={list} total={total} />
+          <UsageTable key={JSON.stringify([filters.filter, filters.order])} list={list} total={total} order={filters.order} />
         )
       ) : onClear ? (
         <Empty

@@ -1,13 +1,15 @@
 /** Virtual table: renders the visible rows only. Arrows, Page Up, Page Down, Home and End move through the rows. */
 import { Button, Group, Skeleton, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
 import { Fragment, type KeyboardEvent, memo, useCallback, useEffect, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
-import { Link } from "react-router";
-import type { FeedRecordFragment } from "../../client/generated/graphql.js";
+import { Link, useSearchParams } from "react-router";
+import type { FeedRecordFragment, UsageOrder } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
 import { Credits } from "../../ui/credits.js";
 import { MODALITIES } from "../../ui/modalities.js";
 import { Failure } from "../../ui/states.js";
+import { SORTS } from "./filters.js";
 import type { UsageList } from "./list.js";
 import "./usage.css";
 
@@ -19,10 +21,42 @@ const OVERSCAN = 10;
 const AHEAD = 40;
 /** Lists up to this length do not scroll in a box of their own. */
 const SHORT = 8;
-/** Widths of columns. They are used as React keys, so all differ. */
-const WIDTHS = ["15%", "26%", "15%", "12%", "8%", "8.1%", "8.2%", "7.7%"];
 
-export function UsageTable({ list, total }: { readonly list: UsageList; readonly total: number | null }) {
+interface Column {
+  readonly title: string;
+  readonly width: string;
+  readonly isNumber?: true;
+  /** Its name in the address, for a column that sorts. */
+  readonly sort?: string;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "Time", width: "16%", sort: "time" },
+  { title: "Model", width: "26%" },
+  { title: "Key", width: "15%" },
+  { title: "Type", width: "11%" },
+  { title: "Tokens", width: "12%", isNumber: true, sort: "tokens" },
+  { title: "Duration", width: "10%", isNumber: true, sort: "duration" },
+  { title: "Credits", width: "10%", isNumber: true, sort: "credits" },
+];
+const PHONE_COLUMNS: readonly Column[] = [
+  { title: "Time", width: "28%", sort: "time" },
+  { title: "Model", width: "42%" },
+  { title: "Credits", width: "30%", isNumber: true, sort: "credits" },
+];
+const PHONE = "(max-width: 48em)";
+
+export function UsageTable({
+  list,
+  total,
+  order,
+}: {
+  readonly list: UsageList;
+  readonly total: number | null;
+  readonly order: UsageOrder;
+}) {
+  const isPhone = useMediaQuery(PHONE, undefined, { getInitialValueInEffect: false }) ?? false;
+  const columns = isPhone ? PHONE_COLUMNS : COLUMNS;
   useSyncExternalStore(list.subscribe, list.current);
   const region = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
@@ -53,7 +87,7 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
   // New rows appear automatically at the top, unless the pointer or the focus is on the table.
   const isAtTop = (virtual.scrollOffset ?? 0) <= 1;
   useLayoutEffect(() => {
-    if (list.waitingCount > 0 && isAtTop && !region.current?.matches(":hover, :focus-within")) list.showWaiting();
+    if (list.waitingCount > 0 && list.isByTime && isAtTop && !region.current?.matches(":hover, :focus-within")) list.showWaiting();
   });
   // Layout effects clean up before the element is removed and loses its scroll position.
   useLayoutEffect(() => {
@@ -113,28 +147,15 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
       >
         <table className="usage-table" aria-rowcount={total === null ? -1 : Math.max(total, rows.length) + 1}>
           <colgroup>
-            {WIDTHS.map((width) => (
-              <col key={width} style={{ width }} />
+            {columns.map(({ title, width }) => (
+              <col key={title} style={{ width }} />
             ))}
           </colgroup>
           <thead>
             <tr aria-rowindex={1}>
-              <th scope="col">Time</th>
-              <th scope="col">Model</th>
-              <th scope="col">Key</th>
-              <th scope="col">Type</th>
-              <th scope="col" className="number">
-                Input
-              </th>
-              <th scope="col" className="number">
-                Output
-              </th>
-              <th scope="col" className="number">
-                Duration
-              </th>
-              <th scope="col" className="number">
-                Credits
-              </th>
+              {columns.map((column) => (
+                <Heading key={column.title} column={column} order={order} />
+              ))}
             </tr>
           </thead>
           <tbody>
@@ -143,12 +164,12 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
               const above = place === 0 ? HEAD_HEIGHT : (items[place - 1]?.end ?? HEAD_HEIGHT);
               return row ? (
                 <Fragment key={key}>
-                  <Space height={start - above} />
-                  <Row row={row} index={index} isActive={index === active} onFocus={setActive} onKeyDown={onKeyDown} />
+                  <Space height={start - above} columns={columns.length} />
+                  <Row row={row} isPhone={isPhone} index={index} isActive={index === active} onFocus={setActive} onKeyDown={onKeyDown} />
                 </Fragment>
               ) : null;
             })}
-            <Space height={HEAD_HEIGHT + virtual.getTotalSize() - (items.at(-1)?.end ?? HEAD_HEIGHT)} />
+            <Space height={HEAD_HEIGHT + virtual.getTotalSize() - (items.at(-1)?.end ?? HEAD_HEIGHT)} columns={columns.length} />
           </tbody>
         </table>
       </section>
@@ -157,11 +178,43 @@ export function UsageTable({ list, total }: { readonly list: UsageList; readonly
   );
 }
 
+/** Heading of a column. A click sorts by it, the largest or newest first; another click turns the order around. */
+function Heading({ column: { title, isNumber, sort }, order }: { readonly column: Column; readonly order: UsageOrder }) {
+  const [, setQuery] = useSearchParams();
+  const className = isNumber && "number";
+  if (sort === undefined)
+    return (
+      <th scope="col" className={className}>
+        {title}
+      </th>
+    );
+  const isSorted = SORTS.get(sort) === order.field;
+  const next = isSorted && order.direction === "DESC" ? sort : `-${sort}`;
+  const onClick = () =>
+    setQuery(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (next === "-time") after.delete("sort");
+        else after.set("sort", next);
+        return after;
+      },
+      { preventScrollReset: true },
+    );
+  return (
+    <th scope="col" className={className} aria-sort={isSorted ? (order.direction === "DESC" ? "descending" : "ascending") : "none"}>
+      <button type="button" onClick={onClick}>
+        {title}
+        <span aria-hidden>{isSorted ? (order.direction === "DESC" ? " ↓" : " ↑") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
 /** Placeholder for rows that are not rendered. */
-function Space({ height }: { readonly height: number }) {
+function Space({ height, columns }: { readonly height: number; readonly columns: number }) {
   return height > 0 ? (
     <tr className="space">
-      <td colSpan={WIDTHS.length} style={{ height }} />
+      <td colSpan={columns} style={{ height }} />
     </tr>
   ) : null;
 }
@@ -185,20 +238,26 @@ const MOMENT = new Intl.DateTimeFormat("en", {
   hourCycle: "h23",
 });
 
+const PHONE_DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const PHONE_TIME = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
 const Row = memo(function Row({
   row,
+  isPhone,
   index,
   isActive,
   onFocus,
   onKeyDown,
 }: {
   readonly row: FeedRecordFragment;
+  readonly isPhone: boolean;
   readonly index: number;
   readonly isActive: boolean;
   readonly onFocus: (index: number) => void;
   readonly onKeyDown: (event: KeyboardEvent) => void;
 }) {
   const { id, timestamp, modality, modelId, modelUsedId, apiKeyId, apiKeyName, cost, status, responseTimeMs, usage } = row;
+  const moment = new Date(timestamp);
   const remarks = [...(modelUsedId === modelId ? [] : [`fallback for ${modelId}`]), ...(status === "OK" ? [] : ["cancelled"])];
   return (
     <tr aria-rowindex={index + 2} data-index={index}>
@@ -210,21 +269,30 @@ const Row = memo(function Row({
           onKeyDown={onKeyDown}
         >
           <time dateTime={timestamp} title={timestamp}>
-            {MOMENT.format(new Date(timestamp))}
+            {isPhone ? PHONE_TIME.format(moment) : MOMENT.format(moment)}
+            {isPhone && <span className="under">{PHONE_DAY.format(moment)}</span>}
           </time>
         </Link>
       </td>
       <td title={modelUsedId}>
         {modelUsedId}
         {remarks.length > 0 && <span className="under">{remarks.join(", ")}</span>}
+        {isPhone && remarks.length === 0 && <span className="under">{apiKeyId === null ? "Session" : (apiKeyName ?? "Unknown key")}</span>}
       </td>
-      <td title={apiKeyName ?? undefined}>
-        {apiKeyId === null ? <span className="soft">Signed-in session</span> : <bdi>{apiKeyName ?? "Unknown key"}</bdi>}
-      </td>
-      <td>{MODALITIES.get(modality)}</td>
-      <td className="number">{tokensOf(INPUT, usage)}</td>
-      <td className="number">{tokensOf(OUTPUT, usage)}</td>
-      <td className="number">{responseTimeMs.toLocaleString("en")} ms</td>
+      {!isPhone && (
+        <>
+          <td title={apiKeyName ?? undefined}>
+            {apiKeyId === null ? <span className="soft">Session</span> : <bdi>{apiKeyName ?? "Unknown key"}</bdi>}
+          </td>
+          <td>{MODALITIES.get(modality)}</td>
+          <td className="number">
+            <Tokens input={tokensOf(INPUT, usage)} output={tokensOf(OUTPUT, usage)} />
+          </td>
+          <td className="number" title={`${responseTimeMs.toLocaleString("en")} ms`}>
+            {formatDuration(responseTimeMs)}
+          </td>
+        </>
+      )}
       <td className="number">
         <Credits value={cost} />
       </td>
@@ -232,14 +300,32 @@ const Row = memo(function Row({
   );
 });
 
+/** Milliseconds up to four digits, then seconds and minutes. */
+function formatDuration(milliseconds: number): string {
+  if (milliseconds < 10_000) return `${milliseconds.toLocaleString("en")} ms`;
+  const seconds = milliseconds / 1_000;
+  return seconds < 600 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60).toLocaleString("en")} min`;
+}
+
 type Quantities = FeedRecordFragment["usage"];
 const INPUT = ["inputTextTokens", "inputCachedTokens", "inputCacheWriteTokens", "inputAudioTokens", "inputImageTokens"] as const;
 const OUTPUT = ["outputTextTokens", "outputReasoningTokens", "outputAudioTokens", "outputImageTokens"] as const;
 
 /** Tokens of all kinds. */
-function tokensOf(kinds: readonly (keyof Quantities)[], usage: Quantities): string {
-  const sum = kinds.reduce((tokens, kind) => tokens + Number(usage[kind]), 0);
-  return sum === 0 ? "–" : sum.toLocaleString("en");
+function tokensOf(kinds: readonly (keyof Quantities)[], usage: Quantities): number {
+  return kinds.reduce((tokens, kind) => tokens + Number(usage[kind]), 0);
+}
+
+function Tokens({ input, output }: { readonly input: number; readonly output: number }) {
+  if (input + output === 0) return <>–</>;
+  return (
+    <>
+      {(input + output).toLocaleString("en")}
+      <span className="under">
+        {input.toLocaleString("en")} in, {output.toLocaleString("en")} out
+      </span>
+    </>
+  );
 }
 
 /** Has a constant height, so that changes of its text move nothing. */

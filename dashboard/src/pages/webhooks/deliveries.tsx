@@ -29,8 +29,6 @@ const STATUS = {
   DELIVERED: { label: "Delivered", color: "green" },
   FAILED: { label: "Failed", color: "red" },
 } as const;
-/** A pending delivery after a failed attempt. */
-const RETRIED = { label: "Retrying", color: "yellow" } as const;
 
 export function Deliveries({ endpointId, isEnabled }: { readonly endpointId: string; readonly isEnabled: boolean }) {
   const [after, setAfter] = useState<string | null>(null);
@@ -108,9 +106,23 @@ function DeliveryTable({ deliveries }: { readonly deliveries: readonly WebhookDe
   );
 }
 
-function Status({ delivery: { status, attempts, lastStatus, lastError } }: { readonly delivery: WebhookDeliveryRowFragment }) {
-  const isRetried = status === "PENDING" && attempts > 0 && (lastStatus !== null || lastError !== null);
-  const { label, color } = isRetried ? RETRIED : STATUS[status];
+function Status({
+  delivery: { status, attempts, lastStatus, lastError, nextAttemptAt },
+}: {
+  readonly delivery: WebhookDeliveryRowFragment;
+}) {
+  if (status === "PENDING" && attempts > 0 && (lastStatus !== null || lastError !== null))
+    return (
+      <>
+        <Badge color="orange" variant="light" size="sm">
+          Failed
+        </Badge>
+        <Text size="xs" c="dimmed" style={{ whiteSpace: "nowrap" }}>
+          Retried <When value={nextAttemptAt} fallback="soon" />
+        </Text>
+      </>
+    );
+  const { label, color } = STATUS[status];
   return (
     <Badge color={color} variant="light" size="sm">
       {label}

@@ -1,5 +1,5 @@
 /** Forms that add and edit an endpoint, and its signing secret, which is shown once. */
-import { Alert, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Checkbox, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useMutation } from "urql";
 import {
@@ -10,7 +10,7 @@ import {
 } from "../../client/generated/graphql.js";
 import { Copyable, Snippet } from "../../ui/copy.js";
 import { DialogForm } from "../../ui/dialog-form.js";
-import { secretModal } from "../../ui/secret-modal.js";
+import { FormModal } from "../../ui/form-modal.js";
 import { type ServerForm, useServerForm } from "../../ui/server-form.js";
 
 export const EVENTS: readonly { readonly value: WebhookEvent; readonly name: string; readonly description: string }[] = [
@@ -70,19 +70,19 @@ export function NewEndpoint({
 }) {
   const [created, setCreated] = useState<Secret | null>(null);
   return (
-    <Modal
+    <FormModal
       opened={isOpen}
       onClose={() => (created ? onCreated(created.id) : onClose())}
       title={created ? "Endpoint added" : "Add endpoint"}
       size="lg"
-      {...secretModal(created !== null)}
+      isSecretShown={created !== null}
     >
       {created ? (
         <ShownSecret secret={created.secret} onClose={() => onCreated(created.id)} />
       ) : (
         <NewEndpointForm onCreated={setCreated} onClose={onClose} />
       )}
-    </Modal>
+    </FormModal>
   );
 }
 
@@ -116,14 +116,14 @@ export function EditEndpoint({ endpoint, onClose }: { readonly endpoint: Webhook
     if (form.accept(answer)) onClose();
   };
   return (
-    <Modal opened onClose={onClose} title="Edit endpoint" size="lg" closeOnClickOutside={false}>
+    <FormModal opened onClose={onClose} title="Edit endpoint" size="lg">
       <DialogForm form={form} action="Save" onSubmit={submit} onCancel={onClose}>
         <EndpointFields form={form} url={url ?? endpoint.url} setUrl={setUrl} events={events ?? endpoint.events} setEvents={setEvents} />
         <Text size="sm" c="dimmed">
           New events apply from now on. Earlier events are not sent.
         </Text>
       </DialogForm>
-    </Modal>
+    </FormModal>
   );
 }
 
