@@ -32,15 +32,16 @@ async function runSeveral(config: Config, { log, write, flush, end }: OpenedLog)
   const { runWorkers } = await import("./workers/primary.js");
   const onReady = (baseUrl: string, newOwnerKey: string | null) => {
     flush();
-    greet(baseUrl, newOwnerKey);
+    greet(config, baseUrl, newOwnerKey);
   };
   const code = await runWorkers({ config, log, write, onReady });
   await end();
   process.exit(code);
 }
 
-async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end }: OpenedLog): Promise<void> {
+async function runOne({ config, warnOfDatabase, warnOfMisspelt }: ConfigRead, { log, flush, end }: OpenedLog): Promise<void> {
   const serveAtSpeed = startWithLowMemory();
+  warnOfDatabase(log);
   const { createApp } = await import("./app.js");
   const app = await createApp(config, log).finally(() => warnOfMisspelt(log));
   const stop = (signal: NodeJS.Signals) => {
@@ -75,12 +76,12 @@ async function runOne({ config, warnOfMisspelt }: ConfigRead, { log, flush, end 
   void app.services.sandboxRunner.findIsolation();
   flush();
   serveAtSpeed();
-  greet(app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
+  greet(config, app.addresses.baseUrl, config.ownerApiKey === null ? app.newOwnerKey : null);
 }
 
 /** Printed for a person on standard output; log lines stay JSON. */
-function greet(baseUrl: string, newOwnerKey: string | null): void {
-  const lines = ["", `  Sluice is ready at   ${baseUrl}`, `  GraphiQL             ${baseUrl}/graphql`, ""];
+function greet({ graphql }: Config, baseUrl: string, newOwnerKey: string | null): void {
+  const lines = ["", `  Sluice is ready at   ${baseUrl}`, ...(graphql.graphiql ? [`  GraphiQL             ${baseUrl}/graphql`] : []), ""];
   if (newOwnerKey !== null) {
     lines.push(
       "  The owner's key, shown this once; put it into the shell:",

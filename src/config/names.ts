@@ -8,6 +8,21 @@ export const COMMAND_NAMES = ["SLUICE_URL", "SLUICE_KEY", "SLUICE_API_KEY", "SLU
 const ONE_EDIT_CHARS_MIN = 5;
 const TWO_EDITS_CHARS_MIN = 8;
 
+/** Names that deployments of other programs set, which are not misspelt and not read. */
+const NOT_READ: readonly (readonly [RegExp, string])[] = [
+  [/^OTEL_EXPORTER_/, "metrics are scraped at /metrics, and traces are not sent"],
+  [/^SMTP_UR[IL]$/, "the gateway sends no e-mail"],
+  [/^REDIS_URI$/, "set REDIS_URL"],
+];
+
+/** A sentence for each name of `given` that has no effect here. */
+export function findUnread(given: readonly string[], read: ReadonlySet<string>): string[] {
+  return given.flatMap((name) => {
+    const reason = read.has(name) ? undefined : NOT_READ.find(([pattern]) => pattern.test(name))?.[1];
+    return reason === undefined ? [] : [`${name} is not read: ${reason}.`];
+  });
+}
+
 /**
  * A sentence for each name of `given` that is not in `read` and resembles one of `offered`. Never shows values, which may be secrets. A
  * name whose correct form is also set is skipped.

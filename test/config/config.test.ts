@@ -5,7 +5,7 @@ import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { addressesOf, ConfigError, ENVIRONMENT_NAMES, parseConfig } from "../../src/config/config.js";
 import { addEnvFile } from "../../src/config/env-file.js";
-import { findMisspelt } from "../../src/config/names.js";
+import { findMisspelt, findUnread } from "../../src/config/names.js";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
 
 function errorOf(env: Record<string, string>): string {
@@ -384,5 +384,17 @@ describe("unknown variables", () => {
     expect(find(...others.split(" "))).toEqual([]);
     expect(find("OPENAI_APIKEY", "OPENAI_API_KEY")).toEqual([]);
     expect(find(...ENVIRONMENT_NAMES)).toEqual([]);
+  });
+});
+
+describe("findUnread", () => {
+  const find = (...given: string[]) => findUnread(given, new Set<string>(ENVIRONMENT_NAMES));
+
+  it.each([
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "metrics are scraped at /metrics, and traces are not sent"],
+    ["SMTP_URL", "the gateway sends no e-mail"],
+    ["REDIS_URI", "set REDIS_URL"],
+  ])("names %s, which has no effect", (name, reason) => {
+    expect(find("PATH", name, "REDIS_URL")).toEqual([`${name} is not read: ${reason}.`]);
   });
 });
