@@ -8,6 +8,7 @@ import { countChatTokens } from "../../src/formats/openai-chat/count.js";
 import { countTextTokens } from "../../src/lib/tokenizer.js";
 import { RunningGenerations } from "../../src/services/generation/cancellation.js";
 import { SuspensionWatch } from "../../src/services/generation/suspension-watch.js";
+import { WebhookQueue } from "../../src/services/webhooks/queue.js";
 import type { Database } from "../../src/store/database.js";
 import { createMemoryEvents } from "../../src/store/events.js";
 import type { Prisma } from "../../src/store/generated/prisma/client.js";
@@ -24,6 +25,7 @@ import {
 } from "../operations/generated/graphql.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, OWNER_KEY, type TestApp } from "../support/app.js";
+import { registerModel } from "../support/community-models.js";
 import { silentLog } from "../support/database.js";
 import { createFakeVideos, readClip } from "../support/fake-videos.js";
 import { chatChunk } from "../support/openai-bodies.js";
@@ -42,7 +44,7 @@ let app: TestApp;
 let payer: Payer;
 
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ config: { upstreamAllowHosts: ["127.0.0.1"] } });
 });
 beforeEach(async () => {
   payer = await createPayer(app, { pack: 10n * CREDIT, permissions: ["balance", "usage", "keys"] });
@@ -269,6 +271,54 @@ describe("a generation of a suspended account", () => {
     await expect(events.next()).rejects.toMatchObject({ code: "ACCOUNT_SUSPENDED" });
     expect(app.upstream.requests.length).toBe(calls);
     await closeBooks(app, payer);
+  });
+});
+
+describe("an account that is suspended", () => {
+  it("has no model in the catalog, and none to call, until it is restored", async () => {
+    const { modelId } = await registerModel(
+      app,
+      { ...payer, handle: `payer-${payer.accountId}`, keyId: payer.apiKeyId },
+      { visibility: "public" },
+    );
+    const caller = await createPayer(app, { pack: CREDIT });
+    /** An unknown model is a bad request. */
+    const isKnown = async () => (await chat(app, caller, { model: modelId })).status !== 400;
+    const isListed = async () => (await (await fetch(`${app.baseUrl}/v1/models`)).text()).includes(modelId);
+    const before = [await isKnown(), await isListed()];
+
+    ok(await suspend(payer.accountId));
+    await app.infrastructure.communityModels.upToDate();
+    const suspended = [await isKnown(), await isListed()];
+    ok(await restore(payer.accountId));
+    await app.infrastructure.communityModels.upToDate();
+
+    expect([before, suspended]).toEqual([
+      [true, true],
+      [false, false],
+    ]);
+    expect([await isKnown(), await isListed()]).toEqual([true, true]);
+  });
+
+  it("has webhooks that wait until it is restored", async () => {
+    const { prisma } = databaseOf(app);
+    // The gateway of this test does not send it, because it is due in the future.
+    const queue = new WebhookQueue(databaseOf(app), { now: () => new Date("2101-01-01") });
+    const endpointId = randomUUID();
+    await prisma.webhookEndpoint.create({
+      data: { id: endpointId, accountId: payer.accountId, url: "https://waiting.example/hook", secret: Buffer.alloc(40), events: [] },
+    });
+    ok(await suspend(payer.accountId));
+    await prisma.webhookDelivery.create({
+      data: { id: randomUUID(), endpointId, event: "ping", eventKey: "1", payload: {}, nextAttemptAt: new Date("2100-01-01") },
+    });
+    const dueHere = async () => (await queue.findDue([], 1_000)).filter(({ host }) => host === "waiting.example");
+    const { id } = await prisma.webhookDelivery.findFirstOrThrow({ where: { endpointId } });
+
+    expect([await dueHere(), await queue.lease([id])]).toEqual([[], []]);
+    await prisma.account.update({ where: { id: payer.accountId }, data: { suspendedAt: null } });
+    expect(await dueHere()).toHaveLength(1);
+    expect(await queue.lease([id])).toMatchObject([{ endpointId }]);
   });
 });
 

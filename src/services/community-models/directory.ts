@@ -36,8 +36,8 @@ export interface DirectoryDependencies {
   readonly log: Logger;
 }
 
-const WITH_HANDLE = { include: { account: { select: { handle: true } } } } as const;
-type LoadedRow = CommunityModelRow & { readonly account: { readonly handle: string } };
+const WITH_OWNER = { include: { account: { select: { handle: true, suspendedAt: true } } } } as const;
+type LoadedRow = CommunityModelRow & { readonly account: { readonly handle: string; readonly suspendedAt: Date | null } };
 
 export class CommunityDirectory implements CommunityCatalog {
   private readonly byRowId = new Map<string, Registration>();
@@ -59,6 +59,7 @@ export class CommunityDirectory implements CommunityCatalog {
     this.looks = new Repeated(() => this.readChanges(), log, "the registered models could not be looked up");
     events.listen("community-model-changed", ({ modelId }) => this.queue.add([modelId]));
     events.listen("account-renamed", ({ accountId }) => this.queue.add(this.rowIdsOf(accountId)));
+    events.listen("account-suspension-changed", ({ accountId }) => this.queue.add(this.rowIdsOf(accountId)));
     this.stopDoubts = events.onDoubt(() => void this.look());
   }
 
@@ -81,7 +82,7 @@ export class CommunityDirectory implements CommunityCatalog {
 
   find(caller: Caller, id: string): Model | null {
     const registration = this.byModelId.get(id);
-    if (!registration) return null;
+    if (!registration || registration.isSuspended) return null;
     const model = registration.at(this.deps.clock.now());
     return model.isPrivate && !isOwner(caller, registration) ? null : model;
   }
@@ -90,6 +91,7 @@ export class CommunityDirectory implements CommunityCatalog {
     this.sorted ??= [...this.byModelId].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, registration]) => registration);
     const now = this.deps.clock.now();
     return this.sorted.flatMap((registration) => {
+      if (registration.isSuspended) return [];
       const model = registration.at(now);
       if (isOwner(caller, registration)) return [model];
       if (model.isPrivate || (reliableOnly && this.healthOf(model).status === "unreliable")) return [];
@@ -103,7 +105,7 @@ export class CommunityDirectory implements CommunityCatalog {
     const now = this.deps.clock.now();
     return model.fallbacks.flatMap((id) => {
       const registration = this.byModelId.get(id);
-      if (!registration) return [];
+      if (!registration || registration.isSuspended) return [];
       const fallback = registration.at(now);
       const isEligible =
         !fallback.isAgent &&
@@ -165,7 +167,7 @@ export class CommunityDirectory implements CommunityCatalog {
         ...(after !== undefined && { where: { id: { gt: after } } }),
         orderBy: { id: "asc" },
         take: DIRECTORY_PAGE,
-        ...WITH_HANDLE,
+        ...WITH_OWNER,
       });
       for (const row of rows) this.put(row);
       after = rows.length < DIRECTORY_PAGE ? undefined : rows.at(-1)?.id;
@@ -173,15 +175,15 @@ export class CommunityDirectory implements CommunityCatalog {
   }
 
   private async readRows(ids: readonly string[]): Promise<void> {
-    const rows = await this.deps.database.prisma.communityModel.findMany({ where: { id: { in: [...ids] } }, ...WITH_HANDLE });
+    const rows = await this.deps.database.prisma.communityModel.findMany({ where: { id: { in: [...ids] } }, ...WITH_OWNER });
     const found = new Set(rows.map(({ id }) => id));
     for (const id of ids) if (!found.has(id)) this.remove(id);
     for (const row of rows) this.put(row);
   }
 
-  private put({ account: { handle }, ...row }: LoadedRow): void {
+  private put({ account: { handle, suspendedAt }, ...row }: LoadedRow): void {
     this.remove(row.id);
-    const registration = new Registration(row, handle);
+    const registration = new Registration(row, handle, suspendedAt !== null);
     this.byRowId.set(row.id, registration);
     this.byModelId.set(registration.modelId, registration);
   }
@@ -217,6 +219,8 @@ class Registration implements RegisteredModel {
   constructor(
     readonly row: CommunityModelRow,
     readonly handle: string,
+    /** Its owner's account is suspended, so it is not offered. */
+    readonly isSuspended: boolean,
   ) {
     this.modelId = communityModelId(handle, row.name);
     this.upstreamId = upstreamIdOf(row);

@@ -72,7 +72,7 @@ export class WebhookQueue {
   }
 
   /**
-   * Due deliveries, oldest first, a few per endpoint and none for busy hosts. Goes from endpoint to endpoint by the index, so that one
+   * Due deliveries, oldest first, a few per endpoint, none for busy hosts and none of suspended accounts, whose deliveries wait. Goes from endpoint to endpoint by the index, so that one
    * backlog does not hide another.
    */
   async findDue(busyHosts: readonly string[], limit: number): Promise<readonly DueDelivery[]> {
@@ -86,6 +86,7 @@ export class WebhookQueue {
       )
       SELECT d.id::text, split_part(e.url, '/', 3) AS host FROM waiting w
       JOIN webhook_endpoint e ON e.id = w.id AND e.is_enabled
+      JOIN account a ON a.id = e.account_id AND a.suspended_at IS NULL
       CROSS JOIN LATERAL (
         SELECT id, next_attempt_at FROM webhook_delivery
         WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= ${now}::timestamptz
@@ -109,8 +110,8 @@ export class WebhookQueue {
     const until = this.now(WEBHOOK_LEASE_MS);
     return this.database.prisma.$queryRaw<LeasedDelivery[]>`
       UPDATE webhook_delivery d SET leased_until = ${until}::timestamptz, attempts = d.attempts + 1
-      FROM webhook_endpoint e
-      WHERE e.id = d.endpoint_id AND e.is_enabled AND d.id IN (
+      FROM webhook_endpoint e JOIN account a ON a.id = e.account_id
+      WHERE e.id = d.endpoint_id AND e.is_enabled AND a.suspended_at IS NULL AND d.id IN (
         SELECT id FROM webhook_delivery
         WHERE id = ANY (${[...ids]}::uuid[]) AND status = 'pending' AND next_attempt_at <= ${now}::timestamptz
           AND (leased_until IS NULL OR leased_until <= ${now}::timestamptz)
