@@ -70,11 +70,11 @@ export function AuditTable({ entries, entryAddress, isOfOneAccount = false }: Au
                 </Text>
               </Table.Td>
               {!isOfOneAccount && (
-                <Table.Td visibleFrom="sm" className="any-wrap" style={{ verticalAlign: "top" }}>
+                <Table.Td visibleFrom="sm" className="any-wrap" miw={140} style={{ verticalAlign: "top" }}>
                   <AuditAccount entry={entry} />
                 </Table.Td>
               )}
-              <Table.Td visibleFrom="sm" className="any-wrap" style={{ verticalAlign: "top" }}>
+              <Table.Td visibleFrom="sm" className="any-wrap" miw={140} style={{ verticalAlign: "top" }}>
                 <AuditActor entry={entry} />
               </Table.Td>
               <Table.Td visibleFrom="sm" style={{ verticalAlign: "top", whiteSpace: "nowrap" }}>
