@@ -214,11 +214,10 @@ export function createServices(
   keyCache.acceptRunTokens(runTokens);
   const runLimits = new RunLimits(accounts);
   const sandboxRunner = new SandboxRunner(log, undefined, undefined, settings.worker?.workers);
-  const scripts = new CodeScripts(database, events);
   const codeRuns = new CodeRuns({ database, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const codeAgent = new CodeAgents({
     codeRuns,
-    scripts,
+    scripts: new CodeScripts(database, events),
     sandboxRunner,
     runTokens,
     runLimits,
