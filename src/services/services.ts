@@ -137,7 +137,6 @@ export function createServices(
   const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
   const { leases, communityModels, modelHealth, metrics, secrets } = infrastructure;
-  const priceHistory = new PriceHistory({ database, catalog, community: communityModels, events, clock, log });
   const usageRoller = new UsageRoller(database, clock, log);
   const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
@@ -373,7 +372,7 @@ export function createServices(
       settings.persistedDocuments.isOnly,
     ),
     presets: new Presets(database, catalog, clock),
-    priceHistory,
+    priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
     speech,
     text,
