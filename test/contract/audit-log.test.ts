@@ -46,6 +46,15 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
+/** Restoring an account that is not suspended is no act. */
+async function prepare(name: string, { accountId }: Payer): Promise<void> {
+  if (name !== "restoreAccount") return;
+  await databaseOf(app).prisma.account.update({
+    where: { id: accountId },
+    data: { suspendedAt: new Date(), suspensionReason: "A leaver." },
+  });
+}
+
 async function run(name: string, payer: Payer) {
   const requestId = randomUUID();
   const type = `${name[0]?.toUpperCase()}${name.slice(1)}Input`;
@@ -86,6 +95,7 @@ describe("the audit log", () => {
   it.each(mutations)("has one row for %s: who, what, on which account, from where", async (name) => {
     const payer = await createTarget();
     const { act, input } = TRIES[name] as Try;
+    await prepare(name, payer);
 
     const { requestId, answer } = await run(name, payer);
 
@@ -107,6 +117,7 @@ describe("the audit log", () => {
   it.each(mutations.filter((name) => TRIES[name]?.isInTransaction !== false))("is written in the transaction of %s", async (name) => {
     const payer = await createTarget();
     const { pool } = databaseOf(app);
+    await prepare(name, payer);
     const before = await stateOf(payer);
     await pool.query(`
       CREATE FUNCTION refuse_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;

@@ -247,7 +247,7 @@ describe("A first start", () => {
         const { ended: gone } = await startOn(env);
 
         expect([first.code, foreign.code, revoked.code, gone.code]).toEqual([0, 78, 78, 78]);
-        expect(foreign.error).toContain("is not the one that this database's API keys were made with: restore it");
+        expect(foreign.error).toContain("is not the one that this database was made with");
         expect(revoked.error).toContain("OWNER_API_KEY was revoked at");
         expect(gone.error).toMatch(/^The database at DATABASE_URL does not answer: database .* does not exist/);
       },
