@@ -96,7 +96,6 @@ import { McpServers } from "./mcp/servers.js";
 import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
-import { GatewayTraffic } from "./metrics/gateway-traffic.js";
 import { MetricsReport } from "./metrics/metrics.js";
 import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
@@ -114,7 +113,6 @@ import { SignIn } from "./sessions/sign-in.js";
 import { signInLibraryOnDemand } from "./sessions/sign-in-library.js";
 import { SignInLimits } from "./sessions/sign-in-limits.js";
 import { ModelActivities } from "./usage/model-activity.js";
-import { SpendReports } from "./usage/spend.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
@@ -319,7 +317,6 @@ export function createServices(
     communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
     deviceAuthorizations,
-    gatewayTraffic: new GatewayTraffic(database, clock),
     gatewayStatus: new GatewayStatus({
       learnedFields: infrastructure.learnedFields,
       ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },
@@ -379,7 +376,6 @@ export function createServices(
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
     usage,
     usageSummaries: new UsageSummaries(database, clock),
-    spendReports: new SpendReports(database, clock),
     userInfo: new UserInfo(database),
     videos,
     webhooks,

@@ -11,9 +11,11 @@ import { AccountSuspensions } from "../accounts/suspensions.js";
 import { Withdrawals } from "../accounts/withdrawals.js";
 import { KeyAdministration } from "../api-keys/key-administration.js";
 import { AuditLog } from "../audit/audit-log.js";
+import { GatewayTraffic } from "../metrics/gateway-traffic.js";
 import { PasswordLinks } from "../sessions/password-links.js";
 import type { Passwords } from "../sessions/passwords.js";
 import { SessionAdministration } from "../sessions/session-administration.js";
+import { SpendReports } from "../usage/spend.js";
 import type { Infrastructure, PlatformSettings } from "./infrastructure.js";
 
 export interface OperatorServiceParts {
@@ -33,6 +35,8 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
+    gatewayTraffic: new GatewayTraffic(database, clock),
+    spendReports: new SpendReports(database, clock),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),
     keyAdministration: new KeyAdministration(database, events, clock, OWNER_HANDLE),
     passwordLinks: new PasswordLinks({

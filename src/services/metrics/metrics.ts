@@ -1,8 +1,6 @@
 /**
  * Prometheus metrics (docs/operating.md). Services report finished work through the narrow methods here; work under way is read at scrape
- * time.
- *
- * It also keeps the activity of the last minutes for operators (recent-activity.ts).
+ * time. It also keeps the activity of the last minutes for operators (recent-activity.ts).
  *
  * Labels come from closed lists: route patterns, statuses, error codes, kinds of usage, and ids of the operator's models. Community models
  * are counted together, as their owners must not be able to make series.
