@@ -22,6 +22,23 @@ const SEEING = {
   ...{ inputModalities: ["text", "image"], prices: { promptTextPrice: "0.000001", completionTextPrice: "0.000002" } },
 };
 
+/** The content of the browser's history. */
+function storedConversations(page: Page): Promise<string> {
+  return page.evaluate(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const opening = indexedDB.open("sluice-playground");
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const reading = opening.result.transaction("items", "readonly").objectStore("items").getAll();
+          reading.onsuccess = () => resolve(JSON.stringify(reading.result));
+          reading.onerror = () => reject(reading.error);
+          opening.result.close();
+        };
+      }),
+  );
+}
+
 describe.skipIf(NO_BROWSER)("playground", () => {
   let browser: Browser;
   let app: TestApp;
@@ -241,7 +258,9 @@ describe.skipIf(NO_BROWSER)("playground", () => {
 
     // The default model stands in no address.
     await visit.open("playground");
-    const first = await page.getByRole("combobox", { name: "Model", exact: true }).inputValue();
+    const picker = page.getByRole("combobox", { name: "Model", exact: true });
+    await expect.poll(() => picker.inputValue()).not.toBe("");
+    const first = await picker.inputValue();
     await page.getByRole("button", { name: "Compare with another model" }).click();
     const second = page.getByRole("combobox", { name: "Second model" });
     await expect.poll(() => second.inputValue()).not.toBe(first);
@@ -250,9 +269,10 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await send("And you?");
     await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
     await page.waitForURL(/conversation=/);
+    await expect.poll(() => storedConversations(page)).toContain("I am upstream-chat-b.");
     await page.reload();
     await page.getByLabel("Answer of acme/chat-b").getByText("I am upstream-chat-b.").waitFor();
-    expect(await page.getByRole("combobox", { name: "Model", exact: true }).inputValue()).toBe(first);
+    await expect.poll(() => picker.inputValue()).toBe(first);
     expect(await second.inputValue()).toBe("acme/chat-b");
     await page.getByRole("button", { name: "Stop comparing" }).click();
     app.upstream.replyAlways(null);

@@ -98,6 +98,7 @@ describe.skipIf(NO_BROWSER)("webhooks page", () => {
     const row = page.getByRole("region", { name: "Deliveries" }).locator("tbody tr");
     await expect.poll(() => row.innerText()).toMatch(/Failed\s+Retried in 2 hours/);
     await screenshot(page, "webhooks-retried");
+    expect(await row.count()).toBe(1);
     await context.close();
   });
 });
