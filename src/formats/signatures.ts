@@ -27,6 +27,8 @@ export class Signatures {
   /** By their `index`, or in order. */
   private readonly thoughts = new Map<unknown, Record<string, unknown>>();
   private readonly calls = new Map<string, Loose>();
+  /** A thought since the last time is signed. */
+  private isSigned = false;
 
   /** `details` are `reasoning_details`, whole or in pieces. */
   addThoughts(details: unknown): void {
@@ -40,9 +42,11 @@ export class Signatures {
 
   /** The thoughts since the last time, if any of them is signed. */
   takeThoughts(): string | null {
+    // Asked after each thought, of which there may be many.
+    if (!this.isSigned) return null;
     const thoughts = [...this.thoughts.values()];
-    if (!thoughts.some(hasSignature)) return null;
     this.thoughts.clear();
+    this.isSigned = false;
     return encode({ thoughts });
   }
 
@@ -54,6 +58,7 @@ export class Signatures {
   }
 
   private addThought(detail: Loose): void {
+    this.isSigned ||= hasSignature(detail);
     const key = detail.index ?? `${this.thoughts.size}.`;
     const known = this.thoughts.get(key);
     if (!known) {

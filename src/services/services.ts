@@ -355,7 +355,7 @@ export function createServices(
     }),
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
-    messages: new Messages(chat, catalog),
+    messages: new Messages(chat, catalog, limits),
     responses: new Responses(chat, catalog),
     sessions,
     signIn,

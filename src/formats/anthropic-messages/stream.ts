@@ -37,6 +37,9 @@ type Piece = NonNullable<ChatDelta["tool_calls"]>[number] & {
 
 interface Text {
   readonly kind: "text" | "thinking";
+  /** Text that was not sent. */
+  pending: string;
+  /** All of it, for a whole answer only: a stream keeps nothing that it has sent. */
   grown: string;
   readonly citations: unknown[];
   signature: string;
@@ -46,9 +49,9 @@ interface Call {
   readonly kind: "call";
   id: string;
   name: string;
+  pending: string;
   grown: string;
-  /** Characters of `grown` that were sent. */
-  sent: number;
+  isBegun: boolean;
   readonly end: ObjectEnd;
 }
 
@@ -74,7 +77,11 @@ export class MessageEvents {
   /** Of a stream's last chunk. */
   private receipt: unknown;
 
-  constructor(private readonly frame: MessageFrame) {}
+  /** `isWhole`: the events are not read, and `end` returns the whole message. */
+  constructor(
+    private readonly frame: MessageFrame,
+    private readonly isWhole = false,
+  ) {}
 
   begin(): MessageEvent[] {
     return [{ type: "message_start", message: this.message([], null, NO_MESSAGE_USAGE) }, { type: "ping" }];
@@ -88,23 +95,32 @@ export class MessageEvents {
     return choice?.delta ? this.readDelta(choice.delta) : [];
   }
 
-  /** Closes all blocks, and returns the message with the charged `usage`. */
-  end(usage: MessageUsage): { readonly events: MessageEvent[]; readonly message: FinishedMessage } {
+  /** Closes all blocks. `usage` is the charged one. */
+  end(usage: MessageUsage): MessageEvent[] {
     if (this.unplaced.length > 0) append(this.textOf("text").citations, this.unplaced.splice(0));
     const signed = this.signatures.take();
     if (signed !== null) this.addSignature(signed);
     const events = this.advance(true);
-    const reason = stopReasonOf(this.finishReason, this.calls.size > 0);
     events.push(
       {
         type: "message_delta",
-        delta: { stop_reason: reason, stop_sequence: null },
+        delta: { stop_reason: this.stopReason(), stop_sequence: null },
         usage,
         ...(this.receipt !== undefined && { receipt: this.receipt }),
       },
       { type: "message_stop" },
     );
-    return { events, message: this.message(this.blocks.map(toAnswerBlock), reason, usage) };
+    return events;
+  }
+
+  /** The whole message with the charged `usage`, instead of events. */
+  whole(usage: MessageUsage): FinishedMessage {
+    this.end(usage);
+    return this.message(this.blocks.map(toAnswerBlock), this.stopReason(), usage);
+  }
+
+  private stopReason(): StopReason {
+    return stopReasonOf(this.finishReason, this.calls.size > 0);
   }
 
   private readDelta(delta: ChatDelta): MessageEvent[] {
@@ -122,16 +138,19 @@ export class MessageEvents {
   private grow(kind: Text["kind"], delta: string): MessageEvent[] {
     const text = this.textOf(kind);
     const isOpen = this.isOpen(text);
-    text.grown += delta;
-    // The opening of a block sends its text up to now.
-    if (!isOpen) return this.advance(false);
-    return [deltaEvent(this.live, kind === "text" ? { type: "text_delta", text: delta } : { type: "thinking_delta", thinking: delta })];
+    if (this.isWhole) text.grown += delta;
+    if (!isOpen) {
+      // The opening of a block sends its text up to now.
+      text.pending += delta;
+      return this.advance(false);
+    }
+    return [textDelta(this.live, kind, delta)];
   }
 
   private textOf(kind: Text["kind"]): Text {
     const last = this.blocks.at(-1);
     if (last?.kind === kind) return last;
-    const begun: Text = { kind, grown: "", citations: [], signature: "" };
+    const begun: Text = { kind, pending: "", grown: "", citations: [], signature: "" };
     this.blocks.push(begun);
     return begun;
   }
@@ -143,7 +162,7 @@ export class MessageEvents {
       append(this.unplaced, cited);
       return [];
     }
-    append(last.citations, cited);
+    if (this.isWhole || !this.isOpen(last)) append(last.citations, cited);
     if (!this.isOpen(last)) return [];
     return cited.map((citation) => deltaEvent(this.live, { type: "citations_delta", citation }));
   }
@@ -152,14 +171,23 @@ export class MessageEvents {
     const key = typeof index === "number" ? index : position;
     let call = this.calls.get(key);
     if (!call) {
-      call = { kind: "call", id: `toolu_${this.frame.id.slice(4)}_${this.calls.size}`, name: "", grown: "", sent: 0, end: new ObjectEnd() };
+      call = {
+        kind: "call",
+        id: `toolu_${this.frame.id.slice(4)}_${this.calls.size}`,
+        name: "",
+        pending: "",
+        grown: "",
+        isBegun: false,
+        end: new ObjectEnd(),
+      };
       this.calls.set(key, call);
       this.blocks.push(call);
     }
-    if (typeof id === "string" && id !== "" && call.sent === 0 && !this.isOpen(call)) call.id = id;
+    if (typeof id === "string" && id !== "" && !call.isBegun) call.id = id;
     if (call.name === "") call.name = called?.name ?? custom?.name ?? "";
     const more = called?.arguments ?? custom?.input ?? "";
-    call.grown += more;
+    call.pending += more;
+    if (this.isWhole) call.grown += more;
     call.end.read(more);
     if (isRecord(extra)) this.signatures.addCall(call.id, extra);
   }
@@ -182,9 +210,9 @@ export class MessageEvents {
       // A call waits for its name.
       if (!this.isLiveOpen && !isEnd && block.kind === "call" && block.name === "") return events;
       if (!this.isLiveOpen) append(events, this.open(block));
-      if (block.kind === "call" && block.sent < block.grown.length) {
-        events.push(deltaEvent(this.live, { type: "input_json_delta", partial_json: block.grown.slice(block.sent) }));
-        block.sent = block.grown.length;
+      if (block.kind === "call" && block.pending !== "") {
+        events.push(deltaEvent(this.live, { type: "input_json_delta", partial_json: block.pending }));
+        block.pending = "";
       }
       const isLast = this.live === this.blocks.length - 1;
       const isDone = isEnd || (!isLast && (block.kind !== "call" || block.end.isComplete));
@@ -197,13 +225,13 @@ export class MessageEvents {
     this.isLiveOpen = true;
     const index = this.live;
     const events: MessageEvent[] = [{ type: "content_block_start", index, content_block: toEmptyBlock(block) }];
-    if (block.kind === "text" && block.grown !== "") events.push(deltaEvent(index, { type: "text_delta", text: block.grown }));
-    if (block.kind === "thinking" && block.grown !== "") events.push(deltaEvent(index, { type: "thinking_delta", thinking: block.grown }));
-    if (block.kind === "text")
-      append(
-        events,
-        block.citations.map((citation) => deltaEvent(index, { type: "citations_delta", citation })),
-      );
+    if (block.kind === "call") block.isBegun = true;
+    if (block.kind === "call" || block.kind === "redacted") return events;
+    if (block.pending !== "") events.push(textDelta(index, block.kind, block.pending));
+    block.pending = "";
+    const cited = block.citations.map((citation) => deltaEvent(index, { type: "citations_delta", citation }));
+    append(events, cited);
+    if (!this.isWhole) block.citations.splice(0);
     return events;
   }
 
@@ -225,6 +253,10 @@ export class MessageEvents {
     const head = { id, type: "message", role: "assistant", model } as const;
     return { ...head, content, stop_reason: reason, stop_sequence: null, usage };
   }
+}
+
+function textDelta(index: number, kind: Text["kind"], text: string): MessageEvent {
+  return deltaEvent(index, kind === "text" ? { type: "text_delta", text } : { type: "thinking_delta", thinking: text });
 }
 
 function deltaEvent(index: number, delta: Readonly<Record<string, unknown>>): MessageEvent {

@@ -9,8 +9,7 @@ import type { DatabaseClient } from "../../store/database.js";
 import { type LocalDatabase, type LocalSettings, withLocalDatabase } from "../accounts/local-database.js";
 import { addOwnerKey } from "../accounts/owner.js";
 import { recordLocalAct } from "../audit/audit-log.js";
-import { type DeploymentSecrets, hashApiKey, openSecrets, overwriteRing, readRing } from "../secrets/deployment-secrets.js";
-import { openRing, readWraps } from "../secrets/key-ring.js";
+import { type DeploymentSecrets, hashApiKey, isOpenedBy, openSecrets, overwriteRing } from "../secrets/deployment-secrets.js";
 import { type ResealReport, reseal } from "../secrets/reseal.js";
 import { SecretBox } from "../secrets/secret-box.js";
 import { EndpointSecrets } from "../webhooks/sender.js";
@@ -112,11 +111,9 @@ export function forgetSecrets(settings: LocalSettings, confirm: string | null, l
   });
 }
 
-/** A key that opens the ring is not lost: its rotation loses nothing. */
+/** A key that the database was made with is not lost: its rotation loses nothing. */
 async function assertIsLost({ encryptionKeyPrevious: previous }: LocalSettings, { database, encryptionKey }: LocalDatabase): Promise<void> {
-  const stored = await readRing(database);
-  const keys = [encryptionKey, previous].filter((key) => key !== null);
-  if (stored !== null && keys.some((key) => openRing(readWraps(stored), key) !== null)) {
+  if (await isOpenedBy(database, { current: encryptionKey, previous })) {
     throw new StartError("ENCRYPTION_KEY is the one that this database was made with: nothing is lost.");
   }
 }

@@ -137,6 +137,8 @@ export async function openSecrets(
     }
     const previous = keys.previous === null ? null : openRing(stored, keys.previous);
     if (!previous || keys.previous === null) throw wrongKey();
+    // A process with the key that it is sealed under, too, would no longer read it.
+    if (Object.keys(stored).length > 1) throw otherRotation();
     const usedFrom = (await databaseTime(database)) + SECRET_LEARNED_MS;
     const rotated: KeyRing = { ...previous, roots: [{ secret: createRoot(), usedFrom }, ...previous.roots] };
     await replaceRing(database, row.value, sealRing(rotated, [keys.current, keys.previous]));
@@ -179,11 +181,24 @@ export async function overwriteRing({ prisma }: SettingsDatabase, encryptionKey:
   return secrets;
 }
 
+/** True when the database, with or without a key ring, was made with one of these keys, or was made with none. */
+export async function isOpenedBy(database: SettingsDatabase, { current, previous }: EncryptionKeys): Promise<boolean> {
+  const keys = previous === null ? [current] : [current, previous];
+  const stored = await readRing(database);
+  if (stored !== null) return keys.some((key) => openRing(readWraps(stored), key) !== null);
+  const known = await database.prisma.deploymentSetting.findUnique({ where: { name: PEPPER_FINGERPRINT } });
+  return known === null || keys.some((key) => isMadeWith(known.value, key));
+}
+
+function isMadeWith(fingerprint: string, encryptionKey: string): boolean {
+  return fingerprintOf(deriveFrom(encryptionKey, PEPPER)) === fingerprint;
+}
+
 async function createRing(database: SettingsDatabase, { current, previous }: EncryptionKeys, keep: () => void): Promise<void> {
   const { deploymentSetting } = database.prisma;
   const known = await deploymentSetting.findUnique({ where: { name: PEPPER_FINGERPRINT } });
   const keys = previous === null ? [current] : [current, previous];
-  const maker = known && keys.find((key) => fingerprintOf(deriveFrom(key, PEPPER)) === known.value);
+  const maker = known && keys.find((key) => isMadeWith(known.value, key));
   if (maker === undefined) throw wrongKey();
   // An earlier version derived everything from the encryption key itself, and may run beside this one.
   const ring: KeyRing = maker === null ? newRing() : { hashRoot: maker, roots: [{ secret: maker, usedFrom: 0 }] };
@@ -208,6 +223,12 @@ function rowsOf(ring: KeyRing, { pepper }: DeploymentSecrets, encryptionKey: str
 async function databaseTime({ prisma }: SettingsDatabase): Promise<number> {
   const [row] = await prisma.$queryRaw<{ now: Date }[]>`SELECT clock_timestamp() AS now`;
   return row?.now.getTime() ?? Date.now();
+}
+
+function otherRotation(): StartError {
+  return new StartError(
+    "ENCRYPTION_KEY of this database is being replaced by another key than this ENCRYPTION_KEY: start with that one, or finish its rotation first (`npm run -s sluice -- secrets reseal`).",
+  );
 }
 
 function wrongKey(): StartError {

@@ -63,10 +63,10 @@ export function openRing(stored: Wraps, encryptionKey: string): KeyRing | null {
   return keyRing.parse(JSON.parse(boxOf(encryptionKey).open(PLACE, Buffer.from(stored[fingerprint] ?? "", "base64"))));
 }
 
-/** The stored text without the other keys' wraps. */
-export function keepWrapOf(stored: Wraps, encryptionKey: string): string {
+/** The stored text without the other keys' wraps; null when it is not sealed under this key. */
+export function keepWrapOf(stored: Wraps, encryptionKey: string): string | null {
   const fingerprint = fingerprintOfKey(encryptionKey);
-  return JSON.stringify({ [fingerprint]: stored[fingerprint] });
+  return Object.hasOwn(stored, fingerprint) ? JSON.stringify({ [fingerprint]: stored[fingerprint] }) : null;
 }
 
 function boxOf(encryptionKey: string): SecretBox {

@@ -123,5 +123,7 @@ async function resealRow(prisma: Prisma, { table, column, write }: SealedColumn,
 
 async function dropOtherWraps(database: SettingsDatabase, encryptionKey: string): Promise<boolean> {
   const stored = await readRing(database);
-  return stored !== null && replaceRing(database, stored, keepWrapOf(readWraps(stored), encryptionKey));
+  const kept = stored === null ? null : keepWrapOf(readWraps(stored), encryptionKey);
+  // Another rotation may have ended meanwhile, after which this key opens nothing.
+  return stored !== null && kept !== null && replaceRing(database, stored, kept);
 }

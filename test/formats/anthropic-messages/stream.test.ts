@@ -4,6 +4,7 @@ import { NO_MESSAGE_USAGE } from "../../../src/formats/anthropic-messages/answer
 import { messageFields } from "../../../src/formats/anthropic-messages/request.js";
 import { type MessageEvent, MessageEvents } from "../../../src/formats/anthropic-messages/stream.js";
 import { toChat } from "../../../src/formats/anthropic-messages/to-chat.js";
+import { EXCESS_MAX, findExcess, processorMs } from "../../support/growth.js";
 
 type Loose = Record<string, unknown>;
 
@@ -38,10 +39,12 @@ function grow(block: Loose, delta: Loose): void {
 
 function run(deltas: readonly Loose[], finishReason = "stop") {
   const stream = new MessageEvents({ id: "msg_1", model: "m" });
+  const whole = new MessageEvents({ id: "msg_1", model: "m" }, true);
+  for (const delta of deltas) whole.read({ choices: [{ index: 0, delta }] });
+  whole.read({ choices: [{ index: 0, delta: {}, finish_reason: finishReason }] });
   const events = [...stream.begin(), ...deltas.flatMap((delta) => stream.read({ choices: [{ index: 0, delta }] }))];
   events.push(...stream.read({ choices: [{ index: 0, delta: {}, finish_reason: finishReason }] }));
-  const { events: closing, message } = stream.end(NO_MESSAGE_USAGE);
-  return { events: [...events, ...closing], message };
+  return { events: [...events, ...stream.end(NO_MESSAGE_USAGE)], message: whole.whole(NO_MESSAGE_USAGE) };
 }
 
 const piece = (index: number, rest: Loose) => ({ tool_calls: [{ index, ...rest }] });
@@ -169,6 +172,30 @@ describe("what a vendor signed", () => {
       reasoning_details: [detail],
       tool_calls: [{ id: "call_0", extra_content: extra }],
     });
+  });
+});
+
+describe("the work of a stream", () => {
+  const unsigned = { reasoning_content: "a", content: "b", reasoning_details: [{ type: "reasoning.text", text: "a" }] };
+
+  it.each<[string, (index: number) => Loose]>([
+    ["pieces of one call", () => more(0, "0123456789")],
+    ["thoughts and texts in turns", () => unsigned],
+    ["calls", (index: number) => begun(index, "{}")],
+    ["calls that never end", (index: number) => begun(index, "{")],
+  ])("grows with its length: %s", (_, delta) => {
+    const excess = findExcess(
+      (size) =>
+        processorMs(() => {
+          const stream = new MessageEvents({ id: "msg_1", model: "m" });
+          stream.read({ choices: [{ index: 0, delta: begun(0, "{") }] });
+          for (let index = 0; index < size; index += 1) stream.read({ choices: [{ index: 0, delta: delta(index) }] });
+          stream.end(NO_MESSAGE_USAGE);
+        }),
+      { least: 1_000, steps: 3 },
+    );
+
+    expect(excess).toBeLessThan(EXCESS_MAX);
   });
 });
 

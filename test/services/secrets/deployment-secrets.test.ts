@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isSignedWith, signWith } from "../../../src/lib/rotating-secret.js";
-import { DeploymentSecrets, openSecrets } from "../../../src/services/secrets/deployment-secrets.js";
+import { DeploymentSecrets, isOpenedBy, openSecrets } from "../../../src/services/secrets/deployment-secrets.js";
 import { deriveFrom, fingerprintOf } from "../../../src/services/secrets/key-ring.js";
 import { SECRET_LEARNED_MS, SIGNATURE_MAX_MS } from "../../../src/services/secrets/limits.js";
 import { createTestDatabase, type TestDatabase } from "../../support/database.js";
@@ -60,6 +60,26 @@ describe("The key ring", () => {
     const { secrets, isRotating } = await open(NEW, OLD);
 
     expect([secrets.pepper, isRotating]).toEqual([pepper, true]);
+  });
+
+  it("is known to be opened before the first start of this version, so that a good key is not given up", async () => {
+    const { deploymentSetting } = test.database.prisma;
+    const opens = (current: string, previous: string | null = null) => isOpenedBy(test.database, { current, previous });
+
+    expect(await opens(NEW)).toBe(true);
+    const value = fingerprintOf(deriveFrom(OLD, "api key pepper"));
+    await deploymentSetting.create({ data: { name: "api-key-pepper-fingerprint", value } });
+    expect([await opens(OLD), await opens(NEW, OLD), await opens(NEW)]).toEqual([true, true, false]);
+    await open(OLD);
+    expect([await opens(OLD), await opens(NEW, OLD), await opens(NEW)]).toEqual([true, true, false]);
+  });
+
+  it("refuses a second rotation while the first is under way", async () => {
+    await open(OLD);
+    await open(NEW, OLD);
+
+    await expect(open("a third encryption key", OLD)).rejects.toThrow(/is being replaced by another key/);
+    expect([(await open(OLD)).isRotating, (await open(NEW)).isRotating]).toEqual([true, true]);
   });
 
   it("opens with both keys during a rotation, also when several processes begin it", async () => {

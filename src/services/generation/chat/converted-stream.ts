@@ -4,6 +4,7 @@ import { append } from "../../../lib/collections.js";
 import { formatSseEvent } from "../../../lib/sse.js";
 import type { Receipt } from "../receipt.js";
 import type { ChatCompletionStream } from "./stream.js";
+import type { ChatStreamBatch } from "./stream-tail.js";
 
 interface NamedEvent {
   readonly type: string;
@@ -40,10 +41,19 @@ export function convertStream<Event extends NamedEvent>(
         converter = await begin();
         append(opening, converter.begin());
       }
-      const made = converter;
       isEnded = next.done === true;
-      const converted = next.done ? made.end(receipt()) : next.value.chunks.flatMap((chunk) => made.read(chunk));
+      const converted = await convert(converter, next);
       if (opening.length + converted.length > 0) return { done: false, value: toBatch([...opening, ...converted]) };
+    }
+  };
+  /** A fault of the conversion ends the generation, charged for the delivered part. */
+  const convert = async (made: StreamConverter<Event>, next: IteratorResult<ChatStreamBatch>): Promise<readonly Event[]> => {
+    try {
+      return next.done ? made.end(receipt()) : next.value.chunks.flatMap((chunk) => made.read(chunk));
+    } catch (error) {
+      isEnded = true;
+      await source.return?.();
+      throw error;
     }
   };
   return {

@@ -12,6 +12,7 @@ import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { countInTurns } from "../../../lib/tokenizer.js";
 import { requireCaller } from "../../access/permissions.js";
+import type { RateLimits } from "../../access/rate-limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
@@ -41,6 +42,7 @@ export class Messages {
   constructor(
     private readonly chat: ChatCompletions,
     private readonly catalog: Catalog,
+    private readonly limits: RateLimits,
   ) {}
 
   /** Resolves when the charge is committed. */
@@ -48,9 +50,9 @@ export class Messages {
     const { chat, warnings } = this.toChat(ctx, input);
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, chat), warnings);
-    const events = new MessageEvents({ id: messageIdOf(receipt.generationId), model: receipt.model });
+    const events = new MessageEvents({ id: messageIdOf(receipt.generationId), model: receipt.model }, true);
     events.read(asChunk(completion));
-    return { message: events.end(usageOf(receipt)).message, receipt };
+    return { message: events.whole(usageOf(receipt)), receipt };
   }
 
   stream(ctx: RequestContext, input: MessageInput): MessageStream {
@@ -62,7 +64,7 @@ export class Messages {
       return {
         begin: () => events.begin(),
         read: (chunk: ChatChunkObject) => events.read(chunk),
-        end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)).events,
+        end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)),
       };
     };
     return {
@@ -76,9 +78,11 @@ export class Messages {
     };
   }
 
-  /** Estimates the input tokens of a request without a charge. Rejects as a generation with the same model and content does. */
+  /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same content does. */
   async countTokens(ctx: RequestContext, input: MessageCountRequest): Promise<number> {
-    requireCaller(ctx);
+    const caller = requireCaller(ctx);
+    const model = resolveRequested(ctx, this.catalog, input.model, "text");
+    await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
     const { chat } = this.toChat(ctx, input);
     const count = new ChatCount();
     readChat(parseInput(chatCompletionInput, chat), count);
