@@ -188,7 +188,8 @@ describe("the work of a stream", () => {
       (size) =>
         processorMs(() => {
           const stream = new MessageEvents({ id: "msg_1", model: "m" });
-          stream.read({ choices: [{ index: 0, delta: begun(0, "{") }] });
+          const first: Loose = begun(0, "{");
+          stream.read({ choices: [{ index: 0, delta: first }] });
           for (let index = 0; index < size; index += 1) stream.read({ choices: [{ index: 0, delta: delta(index) }] });
           stream.end(NO_MESSAGE_USAGE);
         }),
