@@ -108,7 +108,12 @@ describe.skipIf(NO_BROWSER)("new user", () => {
   });
 });
 
-async function choose(field: Locator, value: string): Promise<void> {
-  await field.fill(value);
-  await field.page().getByRole("option", { name: value, exact: true }).click();
+/** Options begin with the ID and continue with prices and capabilities. */
+async function choose(field: Locator, id: string): Promise<void> {
+  await field.fill(id);
+  await field
+    .page()
+    .getByRole("option")
+    .filter({ has: field.page().getByText(id, { exact: true }) })
+    .click();
 }

@@ -92,7 +92,7 @@ describe.skipIf(NO_BROWSER)("operator", () => {
 
     await page.getByRole("button", { name: "Allow publishing" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Allow publishing" }).click();
-    await page.getByRole("button", { name: "Disallow publishing" }).waitFor();
+    await page.getByRole("button", { name: "Revoke publishing" }).waitFor();
     await page.getByRole("region", { name: "Ledger" }).getByText("from the test").waitFor();
     await page.getByRole("button", { name: "Make operator" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Make operator" }).click();

@@ -391,7 +391,7 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await screenshot(page, "playground-pdf");
     await visit.open("playground?model=acme/chat");
     await input.setInputFiles([file("plan.pdf", pdf)]);
-    await page.getByText("The selected model reads no PDFs.").waitFor();
+    await page.getByText("The selected model does not accept PDFs.").waitFor();
   });
 
   it("saves settings as a preset of the account, and applies, changes, renames and deletes it", async () => {
@@ -450,12 +450,12 @@ describe.skipIf(NO_BROWSER)("playground", () => {
   it("refuses files that no message can hold, with the reason", async () => {
     const input = page.locator('input[type="file"]');
     await input.setInputFiles([{ name: "song.bin", mimeType: "application/octet-stream", buffer: Buffer.from([0, 255, 1]) }]);
-    await page.getByText("song.bin is not a picture, a PDF or a text file.").waitFor();
+    await page.getByText("song.bin is not an image, a PDF or a text file.").waitFor();
     await input.setInputFiles([{ name: "long.txt", mimeType: "text/plain", buffer: Buffer.alloc(200 * 1_024 + 1, "a") }]);
     await page.getByText("long.txt is too large: a text file may have 200 KiB.").waitFor();
     await visit.open("playground?model=acme/chat");
     await page.locator('input[type="file"]').setInputFiles([{ name: "mill.png", mimeType: "image/png", buffer: await picture() }]);
-    await page.getByText("The selected model reads no pictures.").waitFor();
+    await page.getByText("The selected model does not accept images.").waitFor();
     expect(await page.getByRole("button", { name: "Remove mill.png" }).count()).toBe(0);
   });
 

@@ -118,7 +118,6 @@ describe("an unknown path", () => {
     ["GET", "/v1/files/file-1/content", "media host"],
     ["POST", "/v1/assistants", "POST /v1/responses"],
     ["POST", "/v1/batches", "one by one"],
-    ["POST", "/v1/messages", "POST /v1/chat/completions"],
     ["POST", "/api/chat", "POST /v1/chat/completions"],
     ["POST", "/v1/responses/compact", "POST /v1/responses"],
     ["POST", "/v1/responses/input_tokens", "POST /v1/responses"],

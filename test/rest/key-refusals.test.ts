@@ -197,9 +197,7 @@ describe("a missing permission", () => {
     expectEnvelope(rest, 403, "FORBIDDEN");
     expect(rest.json<{ error: { message: string } }>().error.message).toMatch(words);
     expect(errors?.[0]?.message).toMatch(words);
-    expect(keys.json<{ error: { message: string } }>().error.message).toMatch(
-      /signed-in person has made with accountPermissions: \["keys"\]/,
-    );
+    expect(keys.json<{ error: { message: string } }>().error.message).toMatch(/signed-in user created with accountPermissions: \["keys"\]/);
   });
 });
 

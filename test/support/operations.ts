@@ -197,6 +197,8 @@ const editedForm = async (fields: Fields) => toForm(fields, { image: await pictu
 const spokenForm = (fields: Fields) => toForm(fields, { file: recording(1) });
 const dataUrl = async () => `data:image/png;base64,${(await picture()).toString("base64")}`;
 const stream = "stream" as const;
+/** The format requires a limit. */
+const MESSAGE_TOKENS = 1_000;
 
 export const OPERATIONS: readonly Operation[] = [
   posted("/v1/chat/completions", { kind: "text" }, () => ({ messages })),
@@ -207,6 +209,12 @@ export const OPERATIONS: readonly Operation[] = [
   posted("/v1/responses", { kind: "text" }, () => ({ input: PROMPT })),
   posted("/v1/responses", { kind: "text", delivery: stream, name: "POST /v1/responses, streamed" }, () => ({
     input: PROMPT,
+    stream: true,
+  })),
+  posted("/v1/messages", { kind: "text" }, () => ({ messages, max_tokens: MESSAGE_TOKENS })),
+  posted("/v1/messages", { kind: "text", delivery: stream, name: "POST /v1/messages, streamed" }, () => ({
+    messages,
+    max_tokens: MESSAGE_TOKENS,
     stream: true,
   })),
   posted("/text", { kind: "text" }, () => ({ messages })),

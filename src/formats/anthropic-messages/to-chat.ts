@@ -9,16 +9,19 @@ import type { MessageBlock, MessageCountRequest, MessageRequest, MessageShownBlo
 import { readThought } from "./signed.js";
 
 type Message = Record<string, unknown>;
+type Loose = Readonly<Record<string, unknown>>;
 
 /** Fields that are converted, or that ask for nothing that a chat has. */
 const READ_FIELDS: ReadonlySet<string> = new Set([
   ...["model", "messages", "system", "max_tokens", "stream", "temperature", "top_p", "top_k", "stop_sequences"],
   ...["tools", "tool_choice", "thinking", "output_config", "output_format"],
-  // For Anthropic's own accounts and records.
-  ...["metadata", "service_tier", "inference_geo", "anthropic_beta", "betas"],
+  // For Anthropic's own records.
+  "metadata",
 ]);
-/** Fields of the gateway, which chats have by the same name. */
-const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe", "provider_options", "seed"]);
+/** Fields that chats have by the same name. */
+const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe", "seed"]);
+/** What every request gets here. */
+const STANDARD_TIER = "standard_only";
 /** Starts a text that one coding agent puts before its instructions: it differs in each request and would defeat prompt caches. */
 const BILLING_MARK = "x-anthropic-billing-header:";
 /** Characters of a client's text in a warning, and names in one. */
@@ -31,6 +34,8 @@ const MEDIUM_BUDGET_BELOW = 16_384;
 export interface MessageTarget {
   /** The model can be told how much to think. */
   readonly hasEffort: boolean;
+  /** A chat's field of this name is refused or priced, so it is not left out. */
+  concernsMoney(name: string): boolean;
 }
 
 export interface ChatOfMessage {
@@ -51,7 +56,7 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
   const chat = {
     model: input.model,
     messages,
-    ...passedFields(input),
+    ...passedFields(input, target),
     ...(input.max_tokens !== undefined && { max_completion_tokens: input.max_tokens }),
     ...(input.temperature != null && { temperature: input.temperature }),
     ...(input.top_p != null && { top_p: input.top_p }),
@@ -64,15 +69,21 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
     ...(effort !== null && target.hasEffort && { reasoning_effort: effort }),
     ...(input.stream && { stream: true }),
   };
-  return { chat, warnings: [...explainLeftOut(writer.leftOut), ...unreadFields(input), ...repairs] };
+  return { chat, warnings: [...explainLeftOut(writer.leftOut), ...unreadFields(input, target), ...repairs] };
 }
 
-function passedFields(input: Readonly<Record<string, unknown>>): Message {
-  return Object.fromEntries(Object.entries(input).filter(([name, value]) => PASSED_FIELDS.has(name) && value != null));
+function passedFields(input: Loose, target: MessageTarget): Message {
+  return Object.fromEntries(Object.entries(input).filter(([name, value]) => isPassed(name, value, target)));
 }
 
-function unreadFields(input: Readonly<Record<string, unknown>>): readonly string[] {
-  const isUnread = ([name, value]: [string, unknown]) => value != null && !READ_FIELDS.has(name) && !PASSED_FIELDS.has(name);
+function isPassed(name: string, value: unknown, { concernsMoney }: MessageTarget): boolean {
+  if (value == null || READ_FIELDS.has(name) || value === STANDARD_TIER) return false;
+  return PASSED_FIELDS.has(name) || concernsMoney(name);
+}
+
+function unreadFields(input: Loose, target: MessageTarget): readonly string[] {
+  const isUnread = ([name, value]: [string, unknown]) =>
+    value != null && value !== STANDARD_TIER && !READ_FIELDS.has(name) && !isPassed(name, value, target);
   const unread = Object.entries(input)
     .filter(isUnread)
     .map(([name]) => name);

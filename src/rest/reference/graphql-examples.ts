@@ -55,6 +55,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     "createResponse",
     mutation("createResponse", 'model: "sandbox/text", input: { text: "Hello" }', "response { outputText } receipt { cost }"),
   ],
+  ["createMessage", CREATE_TEXT],
   ["createEmbeddings", mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }")],
   ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],
   // Images and video
@@ -205,6 +206,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 
 /** Operations of REST alone, with the reason. */
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
+  ["countMessageTokens", "GraphQL has no count of tokens before a request."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
   ["openRealtime", "Realtime sessions have a WebSocket of their own."],
   ["registerClient", "OAuth defines this endpoint for clients (RFC 7591)."],

@@ -110,6 +110,12 @@ function findFields(model: Model, fields: RequestFields, found: Found[]): void {
   }
 }
 
+/** Whether a chat's field is refused or priced: a format that has no such field passes it on to be checked. */
+export function concernsMoney(name: string): boolean {
+  const canonical = canonicalName(name);
+  return canonical === OPTIONS || MONEY_WISHES.has(canonical) || BILLED_FIELDS.text.has(canonical);
+}
+
 /** For query strings, which have no unknown fields: refuses wishes about money, naming the alternative. Throws BAD_REQUEST. */
 export function assertNoWishes(parameters: Readonly<Record<string, string>>): void {
   for (const param of Object.keys(parameters)) {

@@ -4,6 +4,7 @@
  */
 import { createHash, hkdfSync, randomBytes } from "node:crypto";
 import * as z from "zod";
+import { ownValue } from "../../lib/own-values.js";
 import { SecretBox } from "./secret-box.js";
 
 const root = z.object({
@@ -58,15 +59,16 @@ export function readWraps(stored: string): Wraps {
 
 /** Null when the ring is not sealed under this key. */
 export function openRing(stored: Wraps, encryptionKey: string): KeyRing | null {
-  const fingerprint = fingerprintOfKey(encryptionKey);
-  if (!Object.hasOwn(stored, fingerprint)) return null;
-  return keyRing.parse(JSON.parse(boxOf(encryptionKey).open(PLACE, Buffer.from(stored[fingerprint] ?? "", "base64"))));
+  const wrap = ownValue(stored, fingerprintOfKey(encryptionKey));
+  if (wrap === undefined) return null;
+  return keyRing.parse(JSON.parse(boxOf(encryptionKey).open(PLACE, Buffer.from(wrap, "base64"))));
 }
 
 /** The stored text without the other keys' wraps; null when it is not sealed under this key. */
 export function keepWrapOf(stored: Wraps, encryptionKey: string): string | null {
   const fingerprint = fingerprintOfKey(encryptionKey);
-  return Object.hasOwn(stored, fingerprint) ? JSON.stringify({ [fingerprint]: stored[fingerprint] }) : null;
+  const wrap = ownValue(stored, fingerprint);
+  return wrap === undefined ? null : JSON.stringify({ [fingerprint]: wrap });
 }
 
 function boxOf(encryptionKey: string): SecretBox {

@@ -163,7 +163,7 @@ describe("what a vendor signed", () => {
         { role: "user", content: [{ type: "tool_result", tool_use_id: "call_0", content: "r" }] },
       ],
     });
-    const { chat } = toChat(request, { hasEffort: true });
+    const { chat } = toChat(request, { hasEffort: true, concernsMoney: () => false });
 
     expect(assemble(events).map(({ type }) => type)).toEqual(["thinking", "text", "tool_use", "redacted_thinking"]);
     expect((chat.messages as Loose[])[1]).toMatchObject({

@@ -8,7 +8,7 @@ type Loose = Record<string, unknown>;
 const request = z.looseObject(messageFields);
 const convert = (body: Loose, hasEffort = true) => {
   const parsed = request.parse({ model: "m", max_tokens: 100, messages: [{ role: "user", content: "u" }], ...body });
-  const { chat, warnings } = toChat(parsed, { hasEffort });
+  const { chat, warnings } = toChat(parsed, { hasEffort, concernsMoney: (name) => name === "service_tier" });
   return { chat: chat as Loose & { messages: Loose[]; tools?: Loose[] }, warnings };
 };
 const cached = { cache_control: { type: "ephemeral", ttl: "1h" } };
@@ -195,6 +195,16 @@ describe("a Messages request as a chat", () => {
 
     expect(warnings).toEqual([expect.stringContaining("server_tool_use"), expect.stringContaining("context_management")]);
     expect(chat.messages).toHaveLength(2);
+  });
+
+  it.each([
+    ["auto", { service_tier: "auto" }],
+    ["priority", { service_tier: "priority" }],
+    ["standard_only", {}],
+  ])("passes a field on that concerns the price: %s", (tier, expected) => {
+    const { chat, warnings } = convert({ service_tier: tier });
+
+    expect([{ ...("service_tier" in chat && { service_tier: chat.service_tier }) }, warnings]).toEqual([expected, []]);
   });
 
   it.each([

@@ -278,7 +278,7 @@ describe("a fallback", () => {
   });
 
   it("may not be a missing model", () => {
-    expect(fallbackRefusal(holder, undefined, NOW)).toContain("no such model");
+    expect(fallbackRefusal(holder, undefined, NOW)).toContain("The model does not exist");
   });
 });
 

@@ -214,8 +214,8 @@ function Publisher({ account: { id, handle, isPublisher, isOperator }, onChange 
       {!isOperator && (
         <Confirm
           key={String(isPublisher)}
-          title={isPublisher ? `Disallow ${handle} to publish?` : `Allow ${handle} to publish?`}
-          action={isPublisher ? "Disallow publishing" : "Allow publishing"}
+          title={isPublisher ? `Revoke ${handle}’s permission to publish?` : `Allow ${handle} to publish?`}
+          action={isPublisher ? "Revoke publishing" : "Allow publishing"}
           color={isPublisher ? "red" : "blue"}
           onConfirm={async () => {
             const { error } = await setPublisher({ input: { accountId: id, isPublisher: !isPublisher } });
@@ -224,14 +224,14 @@ function Publisher({ account: { id, handle, isPublisher, isOperator }, onChange 
           }}
           trigger={(open) => (
             <Button variant="default" size="xs" onClick={open}>
-              {isPublisher ? "Disallow publishing" : "Allow publishing"}
+              {isPublisher ? "Revoke publishing" : "Allow publishing"}
             </Button>
           )}
         >
           <Text>
             {isPublisher
               ? "The account can no longer make models or agents public. Public ones stay public."
-              : "The account can make its models and agents public, and earns what callers pay for them."}
+              : "The account can make its models and agents public."}
           </Text>
         </Confirm>
       )}

@@ -14,6 +14,7 @@ import { countInTurns } from "../../../lib/tokenizer.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
+import { concernsMoney } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
@@ -91,7 +92,7 @@ export class Messages {
 
   private toChat(ctx: RequestContext, input: MessageCountRequest) {
     const model = resolveRequested(ctx, this.catalog, input.model, "text");
-    return toChat(input, { hasEffort: model.capabilities.includes("reasoning") });
+    return toChat(input, { hasEffort: model.capabilities.includes("reasoning"), concernsMoney });
   }
 }
 

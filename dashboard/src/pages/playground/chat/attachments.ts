@@ -35,7 +35,7 @@ export async function toAttachment(file: File): Promise<Attachment> {
     if (text.includes("\0")) throw new Error("binary");
     return { kind: "text", name, text };
   } catch {
-    throw new Error(`${name} is not a picture, a PDF or a text file.`);
+    throw new Error(`${name} is not an image, a PDF or a text file.`);
   }
 }
 
@@ -48,7 +48,7 @@ async function toPdf(file: File): Promise<string> {
 
 async function toDataUrl(file: File): Promise<string> {
   const bitmap = await createImageBitmap(file).catch(() => {
-    throw new Error(`${file.name} is not a picture that this browser can read.`);
+    throw new Error(`${file.name} is not an image that this browser can read.`);
   });
   const scale = Math.min(1, PICTURE_SIDE_MAX / Math.max(bitmap.width, bitmap.height));
   if (scale === 1 && file.size <= PICTURE_BYTES_MAX && /^image\/(?:png|jpeg|webp|gif)$/.test(file.type)) return readAsDataUrl(file);

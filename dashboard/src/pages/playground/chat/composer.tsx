@@ -63,8 +63,8 @@ export function Composer({
     for (const file of files) {
       try {
         const attachment = await toAttachment(file);
-        if (attachment.kind === "picture" && !takesPictures) throw new Error("The selected model reads no pictures.");
-        if (attachment.kind === "pdf" && !takesPictures) throw new Error("The selected model reads no PDFs.");
+        if (attachment.kind === "picture" && !takesPictures) throw new Error("The selected model does not accept images.");
+        if (attachment.kind === "pdf" && !takesPictures) throw new Error("The selected model does not accept PDFs.");
         added.push(attachment);
       } catch (error) {
         setProblem(error instanceof Error ? error.message : "The file could not be read.");
@@ -125,8 +125,8 @@ export function Composer({
             <Tooltip
               label={
                 takesPictures
-                  ? `Attach up to ${ATTACHMENTS_MAX} pictures, PDFs (${formatBytes(PDF_BYTES_MAX)}) or text files (${formatBytes(TEXT_BYTES_MAX)})`
-                  : "Attach text files: this model reads no pictures and PDFs"
+                  ? `Attach up to ${ATTACHMENTS_MAX} images, PDFs (${formatBytes(PDF_BYTES_MAX)}) or text files (${formatBytes(TEXT_BYTES_MAX)})`
+                  : "Attach text files. This model does not accept images or PDFs."
               }
               multiline
               maw={280}
