@@ -124,6 +124,19 @@ describe("POST /v1/messages", () => {
     }
   });
 
+  it("answers a coding agent, whose beta features are left out with a warning", async () => {
+    const answer = await ask({
+      context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+      thinking: { type: "adaptive", display: "omitted" },
+      output_config: { effort: "high" },
+      metadata: { user_id: "{}" },
+    });
+
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-warnings")).toContain("context_management");
+    expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("context_management");
+  });
+
   it("ends a stream that breaks with an error event, charged for the delivered part", async () => {
     app.upstream.replyNext(sse(chatChunks(["Hi", " there"], { finishReason: null, usage: null }).slice(0, 2), { end: "cut" }));
 

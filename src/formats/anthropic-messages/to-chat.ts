@@ -20,6 +20,8 @@ const READ_FIELDS: ReadonlySet<string> = new Set([
 ]);
 /** Fields that chats have by the same name. */
 const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe", "seed"]);
+/** Coding agents send it with every request; it is never sent on, so it changes no price. */
+const CONTEXT_EDITS = "context_management";
 /** What every request gets here. */
 const STANDARD_TIER = "standard_only";
 /** Starts a text that one coding agent puts before its instructions: it differs in each request and would defeat prompt caches. */
@@ -77,7 +79,7 @@ function passedFields(input: Loose, target: MessageTarget): Message {
 }
 
 function isPassed(name: string, value: unknown, { concernsMoney }: MessageTarget): boolean {
-  if (value == null || READ_FIELDS.has(name) || value === STANDARD_TIER) return false;
+  if (value == null || READ_FIELDS.has(name) || name === CONTEXT_EDITS || value === STANDARD_TIER) return false;
   return PASSED_FIELDS.has(name) || concernsMoney(name);
 }
 
