@@ -11,6 +11,7 @@ import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
+import { writeEvents } from "../services/generation/chat/converted-stream.js";
 import type { MessageStream } from "../services/generation/chat/messages.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
@@ -63,7 +64,7 @@ export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stre
   return sendEventStream(exchange, ctx, stream, {
     toHeaders: (opened) => streamHeaders(stream, opened),
     done: NOTHING,
-    toErrorEvent: (error) => Buffer.concat(stream.failed(error).map((event) => formatSseEvent(JSON.stringify(event), event.type))),
+    toErrorEvent: (error) => writeEvents(stream.failed(error)),
   });
 }
 
@@ -100,7 +101,7 @@ async function sendEventStream<Opened>(
       200,
       Object.assign({ "Content-Type": "text/event-stream; charset=utf-8" }, EVENT_STREAM_HEADERS, format.toHeaders(opened)),
     );
-    await writeEvents(exchange, reading, format);
+    await sendEvents(exchange, reading, format);
   } finally {
     isOver = true;
     if (!ctx.leaving) ctx.signal.removeEventListener("abort", leave);
@@ -113,7 +114,7 @@ interface Reading {
   pulled: Pulled<Written> | Promise<Pulled<Written>>;
 }
 
-async function writeEvents(
+async function sendEvents(
   exchange: Exchange,
   reading: Reading,
   { done, toErrorEvent }: Pick<StreamFormat<unknown>, "done" | "toErrorEvent">,

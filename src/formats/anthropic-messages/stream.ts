@@ -99,7 +99,8 @@ export class MessageEvents {
   end(usage: MessageUsage): MessageEvent[] {
     if (this.unplaced.length > 0) append(this.textOf("text").citations, this.unplaced.splice(0));
     const signed = this.signatures.take();
-    if (signed !== null) this.addSignature(signed);
+    // Signatures of a thought stand in its block; those of calls, in a block behind them.
+    if (signed !== null) this.blocks.push({ kind: "redacted", data: signed });
     const events = this.advance(true);
     events.push(
       {
@@ -190,11 +191,6 @@ export class MessageEvents {
     if (this.isWhole) call.grown += more;
     call.end.read(more);
     if (isRecord(extra)) this.signatures.addCall(call.id, extra);
-  }
-
-  /** Signatures of a thought stand in its block; those of calls, in a block behind them. */
-  private addSignature(signed: string): void {
-    this.blocks.push({ kind: "redacted", data: signed });
   }
 
   private isOpen(block: Block): boolean {

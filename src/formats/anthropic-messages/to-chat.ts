@@ -55,10 +55,11 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
   const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "messages", showsMediaApart: true });
   const format = input.output_config?.format ?? input.output_format;
   const effort = effortOf(input);
+  const { passed, unread } = sortFields(input, target);
   const chat = {
     model: input.model,
     messages,
-    ...passedFields(input, target),
+    ...passed,
     ...(input.max_tokens !== undefined && { max_completion_tokens: input.max_tokens }),
     ...(input.temperature != null && { temperature: input.temperature }),
     ...(input.top_p != null && { top_p: input.top_p }),
@@ -71,25 +72,22 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
     ...(effort !== null && target.hasEffort && { reasoning_effort: effort }),
     ...(input.stream && { stream: true }),
   };
-  return { chat, warnings: [...explainLeftOut(writer.leftOut), ...unreadFields(input, target), ...repairs] };
+  return { chat, warnings: [...explainLeftOut([...writer.leftOut]), ...explainUnread(unread), ...repairs] };
 }
 
-function passedFields(input: Loose, target: MessageTarget): Message {
-  return Object.fromEntries(Object.entries(input).filter(([name, value]) => isPassed(name, value, target)));
+interface OtherFields {
+  readonly passed: Message;
+  readonly unread: readonly string[];
 }
 
-function isPassed(name: string, value: unknown, { concernsMoney }: MessageTarget): boolean {
-  if (value == null || READ_FIELDS.has(name) || name === CONTEXT_EDITS || value === STANDARD_TIER) return false;
-  return PASSED_FIELDS.has(name) || concernsMoney(name);
-}
-
-function unreadFields(input: Loose, target: MessageTarget): readonly string[] {
-  const isUnread = ([name, value]: [string, unknown]) =>
-    value != null && value !== STANDARD_TIER && !READ_FIELDS.has(name) && !isPassed(name, value, target);
-  const unread = Object.entries(input)
-    .filter(isUnread)
-    .map(([name]) => name);
-  return unread.length === 0 ? [] : [`${listed(unread)}: left out, because no chat has such a field.`];
+/** Fields that are not converted: those that chats have by the same name, and the rest. */
+function sortFields(input: Loose, { concernsMoney }: MessageTarget): OtherFields {
+  const others = Object.entries(input).filter(([name, value]) => value != null && value !== STANDARD_TIER && !READ_FIELDS.has(name));
+  const isPassed = (name: string) => PASSED_FIELDS.has(name) || (name !== CONTEXT_EDITS && concernsMoney(name));
+  return {
+    passed: Object.fromEntries(others.filter(([name]) => isPassed(name))),
+    unread: others.flatMap(([name]) => (isPassed(name) ? [] : [name])),
+  };
 }
 
 function listed(names: readonly string[]): string {
@@ -97,9 +95,12 @@ function listed(names: readonly string[]): string {
   return told.join(", ") + (names.length > NAMES_TOLD_MAX ? " and others" : "");
 }
 
-function explainLeftOut(leftOut: ReadonlyMap<string, number>): readonly string[] {
-  if (leftOut.size === 0) return [];
-  return [`messages: content of type ${listed([...leftOut.keys()])} was left out: this model cannot read it.`];
+function explainUnread(names: readonly string[]): readonly string[] {
+  return names.length === 0 ? [] : [`${listed(names)}: left out, because no chat has such a field.`];
+}
+
+function explainLeftOut(types: readonly string[]): readonly string[] {
+  return types.length === 0 ? [] : [`messages: content of type ${listed(types)} was left out: this model cannot read it.`];
 }
 
 /** The stated effort, or that of the stated budget; null when the model decides. */
@@ -146,8 +147,8 @@ function toTool(tool: MessageTool, index: number): Message {
 /** A turn's text, thoughts and calls are one assistant message in a chat; results of tools are messages of their own. */
 class MessageWriter {
   readonly messages: Message[] = [];
-  /** Number of blocks that a chat cannot hold, by type. */
-  readonly leftOut = new Map<string, number>();
+  /** Types of blocks that a chat cannot hold. */
+  readonly leftOut = new Set<string>();
   private readonly calls: Message[] = [];
   /** What vendors signed with a call, by its id. */
   private readonly signed = new Map<string, unknown>();
@@ -183,7 +184,7 @@ class MessageWriter {
   private addTold(role: "user" | "system", blocks: readonly MessageBlock[], path: string): void {
     const parts: Message[] = [];
     for (const [index, block] of blocks.entries()) {
-      if (block.type === null) this.leaveOut(block.foreignType);
+      if (block.type === null) this.leftOut.add(block.foreignType);
       else if (block.type === "tool_result") this.addResult(block, `${path}.content.${index}`);
       else if (block.type === "tool_use" || block.type === "thinking" || block.type === "redacted_thinking")
         throw invalidInput(`A block of type ${block.type} belongs to a message of the assistant.`, `${path}.content.${index}.type`);
@@ -213,7 +214,7 @@ class MessageWriter {
     for (const [index, block] of blocks.entries()) {
       switch (block.type) {
         case null:
-          this.leaveOut(block.foreignType);
+          this.leftOut.add(block.foreignType);
           break;
         case "tool_use":
           calls.push(this.toCall(block));
@@ -243,10 +244,6 @@ class MessageWriter {
     const call = { id, type: "function", function: { name, arguments: JSON.stringify(input ?? {}) } };
     this.calls.push(call);
     return call;
-  }
-
-  private leaveOut(type: string): void {
-    this.leftOut.set(type, (this.leftOut.get(type) ?? 0) + 1);
   }
 }
 

@@ -1,9 +1,10 @@
 /** The catalog (docs/spec/models.md): OpenAI's list of text models, and plain arrays by modality. Public. */
 import * as z from "zod";
+import { toAnthropicModel, toAnthropicModelPage } from "../../formats/anthropic-messages/models.js";
 import type { Exchange } from "../../http/exchange.js";
 import type { Modality } from "../../services/catalog/modality.js";
 import { CAPABILITIES } from "../../services/catalog/model.js";
-import { toAnthropicModel, toAnthropicModelPage, toCatalogEntry, toOpenAiModel } from "../../services/catalog/view.js";
+import { toCatalogEntry, toOpenAiModel } from "../../services/catalog/view.js";
 import { queryFlag, queryInteger } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";

@@ -10,6 +10,11 @@ interface NamedEvent {
   readonly type: string;
 }
 
+/** A chat's stream with other events. */
+export interface ConvertedStream<Event extends NamedEvent> extends Omit<ChatCompletionStream, "events"> {
+  readonly events: AsyncIterableIterator<ConvertedBatch<Event>>;
+}
+
 export interface ConvertedBatch<Event extends NamedEvent> {
   readonly events: readonly Event[];
   /** All of them as server-sent events. */
@@ -24,8 +29,24 @@ export interface StreamConverter<Event extends NamedEvent> {
   end(receipt: Receipt | null): readonly Event[];
 }
 
-/** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
+/** `begin` is called when the first chunk arrives. */
 export function convertStream<Event extends NamedEvent>(
+  chat: ChatCompletionStream,
+  begin: () => Promise<StreamConverter<Event>>,
+): ConvertedStream<Event> {
+  return {
+    generationId: chat.generationId,
+    opened: chat.opened,
+    ...(chat.admitted && { admitted: chat.admitted }),
+    notes: chat.notes ?? [],
+    receipt: () => chat.receipt(),
+    timing: () => chat.timing(),
+    events: convertEvents(chat, begin),
+  };
+}
+
+/** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
+function convertEvents<Event extends NamedEvent>(
   { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
   begin: () => Promise<StreamConverter<Event>>,
 ): AsyncIterableIterator<ConvertedBatch<Event>> {

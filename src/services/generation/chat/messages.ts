@@ -14,6 +14,7 @@ import { countInTurns } from "../../../lib/tokenizer.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
+import type { Model } from "../../catalog/model.js";
 import { concernsMoney } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
@@ -21,9 +22,8 @@ import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import { asChunk } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ConvertedBatch, convertStream } from "./converted-stream.js";
+import { type ConvertedStream, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
-import type { ChatCompletionStream } from "./stream.js";
 
 export const messageInput = z.looseObject({
   ...messageFields,
@@ -35,9 +35,7 @@ export type MessageInput = z.output<typeof messageInput>;
 export const messageCountInput = z.looseObject(messageCountFields);
 
 /** A chat's stream in events of the Messages format; the last is `message_stop`. */
-export interface MessageStream extends Omit<ChatCompletionStream, "events"> {
-  readonly events: AsyncIterableIterator<ConvertedBatch<MessageEvent>>;
-}
+export type MessageStream = ConvertedStream<MessageEvent>;
 
 export class Messages {
   constructor(
@@ -68,15 +66,7 @@ export class Messages {
         end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)),
       };
     };
-    return {
-      generationId: chat.generationId,
-      opened: chat.opened,
-      ...(chat.admitted && { admitted: chat.admitted }),
-      notes: chat.notes ?? [],
-      receipt: () => chat.receipt(),
-      timing: () => chat.timing(),
-      events: convertStream(chat, begin),
-    };
+    return convertStream(chat, begin);
   }
 
   /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same content does. */
@@ -84,16 +74,19 @@ export class Messages {
     const caller = requireCaller(ctx);
     const model = resolveRequested(ctx, this.catalog, input.model, "text");
     await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
-    const { chat } = this.toChat(ctx, input);
+    const { chat } = convert(model, input);
     const count = new ChatCount();
     readChat(parseInput(chatCompletionInput, chat), count);
     return count.tokens + (await countInTurns(count.texts));
   }
 
-  private toChat(ctx: RequestContext, input: MessageCountRequest) {
-    const model = resolveRequested(ctx, this.catalog, input.model, "text");
-    return toChat(input, { hasEffort: model.capabilities.includes("reasoning"), concernsMoney });
+  private toChat(ctx: RequestContext, input: MessageInput) {
+    return convert(resolveRequested(ctx, this.catalog, input.model, "text"), input);
   }
+}
+
+function convert({ capabilities }: Model, input: MessageCountRequest) {
+  return toChat(input, { hasEffort: capabilities.includes("reasoning"), concernsMoney });
 }
 
 function usageOf({ usage, costNanocredits }: Receipt) {

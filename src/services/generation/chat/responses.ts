@@ -18,9 +18,8 @@ import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import { asChunk, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ConvertedBatch, convertStream } from "./converted-stream.js";
+import { type ConvertedBatch, type ConvertedStream, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
-import type { ChatCompletionStream } from "./stream.js";
 
 /** A request of the Responses format, for REST and GraphQL. */
 export const responseInput = z.looseObject({
@@ -33,8 +32,7 @@ export type ResponseInput = z.output<typeof responseInput>;
 export type ResponseStreamBatch = ConvertedBatch<ResponseEvent>;
 
 /** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
-export interface ResponseStream extends Omit<ChatCompletionStream, "events"> {
-  readonly events: AsyncIterableIterator<ResponseStreamBatch>;
+export interface ResponseStream extends ConvertedStream<ResponseEvent> {
   /** The events of a failure after the begin; `error` is the caller's. */
   failed(error: Failure): readonly ResponseEvent[];
 }
@@ -76,14 +74,8 @@ export class Responses {
       };
     };
     return {
-      generationId: chat.generationId,
-      opened: chat.opened,
-      ...(chat.admitted && { admitted: chat.admitted }),
-      notes: chat.notes ?? [],
-      receipt: () => chat.receipt(),
-      timing: () => chat.timing(),
+      ...convertStream(chat, begin),
       failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
-      events: convertStream(chat, begin),
     };
   }
 
