@@ -10,6 +10,9 @@ const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
 const uuid = z.uuid();
 
+/** Sorts before every id. */
+export const LOWEST_UUID = "00000000-0000-0000-0000-000000000000";
+
 export function createId(): string {
   if (used === POOL_BYTES) {
     randomFillSync(pool);

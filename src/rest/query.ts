@@ -1,5 +1,6 @@
 /** Query parameters common to several lists. */
 import * as z from "zod";
+import { LOWEST_UUID } from "../lib/ids.js";
 import { decodeCursor, type PagePosition } from "../lib/pagination.js";
 import { queryTime } from "../services/requests/query-values.js";
 
@@ -36,9 +37,7 @@ interface Before {
 export const hasBefore = ({ before, before_id: id }: Before): boolean => before !== undefined || id === undefined;
 export const NEEDS_BEFORE = { path: ["before_id"], error: "needs `before` too" };
 
-/** Sorts before every id, so that a page after it starts by time alone. */
-const LOWEST_ID = "00000000-0000-0000-0000-000000000000";
-
-export function positionBefore({ before, before_id: id = LOWEST_ID }: Before): PagePosition | undefined {
+/** Without an id the page starts by time alone. */
+export function positionBefore({ before, before_id: id = LOWEST_UUID }: Before): PagePosition | undefined {
   return before && { timestamp: before, id };
 }

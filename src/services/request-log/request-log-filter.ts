@@ -1,7 +1,7 @@
 /** Filters of the request log: one rule for both faces (docs/spec/requests.md). */
 import * as z from "zod";
 import { ERROR_CODES, wrongField } from "../../errors.js";
-import { isUuid } from "../../lib/ids.js";
+import { isUuid, LOWEST_UUID } from "../../lib/ids.js";
 import { escapeLike } from "../../lib/storable-text.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import { nonBlankText, parseInput, storableText } from "../requests/input.js";
@@ -91,13 +91,12 @@ function failureIdIs(text: string): Prisma.Sql {
   return Prisma.sql`(${isRequest} OR ${uuidStartsWith(Prisma.sql`f.generation_id`, text)} OR ${uuidStartsWith(Prisma.sql`f.id`, text)})`;
 }
 
-const LOWEST = "00000000-0000-0000-0000-000000000000";
 const HIGHEST = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** A range of an index instead of a comparison of texts. */
 function uuidStartsWith(column: Prisma.Sql, text: string): Prisma.Sql {
   const start = text.toLowerCase();
-  const [low, high] = [start + LOWEST.slice(start.length), start + HIGHEST.slice(start.length)];
+  const [low, high] = [start + LOWEST_UUID.slice(start.length), start + HIGHEST.slice(start.length)];
   const isBeginning = start.length >= REQUEST_ID_PREFIX_MIN && UUID_TEXT.test(low) && UUID_TEXT.test(high);
   return isBeginning ? Prisma.sql`${column} BETWEEN ${low}::uuid AND ${high}::uuid` : Prisma.sql`false`;
 }
