@@ -5,6 +5,7 @@ import { drained } from "../lib/back-pressure.js";
 import { toCsvCell } from "../lib/csv.js";
 import { toDisposition } from "../lib/header-text.js";
 import { formatNanocredits } from "../lib/money.js";
+import type { Page, PagePosition, PageRequest } from "../lib/pagination.js";
 import { SLOW_READER_TIMEOUT_MS } from "../limits.js";
 import type { Cell, Columns } from "../services/usage/usage.js";
 
@@ -21,6 +22,27 @@ const toCell = (cell: Cell): string => (typeof cell === "bigint" ? formatNanocre
 export function toCsvRows<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
   const cells = Object.values(columns);
   return rows.map((row) => `${cells.map((cell) => toCell(cell(row))).join(",")}\r\n`).join("");
+}
+
+/** Unspecified: rows of a long table that an answer holds in memory. */
+export const CSV_PAGE_ROWS = 1_000;
+
+/** A long table in pieces: the header and the first page, then page by page at the reader's pace. `after` and `limit` bound all of it. */
+export async function* csvPages<Row>(
+  columns: Columns<Row>,
+  { limit, after: begin }: { readonly limit: number; readonly after: PagePosition | undefined },
+  read: (page: PageRequest) => Promise<Page<Row>>,
+  positionOf: (row: Row) => PagePosition,
+): AsyncGenerator<string> {
+  let after = begin;
+  for (let left = limit; left > 0; left -= CSV_PAGE_ROWS) {
+    const page = await read({ first: Math.min(left, CSV_PAGE_ROWS), after });
+    const rows = toCsvRows(columns, page.items);
+    yield left === limit ? toCsvHeader(columns) + rows : rows;
+    const last = page.items.at(-1);
+    if (!page.hasNextPage || last === undefined) return;
+    after = positionOf(last);
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Reports for operators, as JSON and as CSV: spend of all accounts (docs/spec/usage.md#spend), and the audit log. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import type { Page } from "../../lib/pagination.js";
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import { USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { requireOperator } from "../../services/access/permissions.js";
 import { AUDIT_ACTS, type AuditEntryRow, type AuditFilter, auditFilter } from "../../services/audit/audit-log.js";
@@ -18,15 +18,12 @@ import {
   spendInput,
 } from "../../services/usage/spend.js";
 import { type Columns, toJsonRow } from "../../services/usage/usage.js";
-import { CSV, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
+import { CSV, CSV_PAGE_ROWS, csvPages, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
 import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
-import { amount, credits, nullableText, time } from "../openapi/schemas.js";
+import { amount, credits, nullableText, time, timeText } from "../openapi/schemas.js";
 import { hasBefore, NEEDS_BEFORE, positionBefore, queryBefore } from "../query.js";
 import type { Route } from "../route.js";
-
-/** Unspecified: rows that a CSV answer holds in memory. */
-const CSV_PAGE_ROWS = 1_000;
 
 const spendQuery = z.object({
   format: formatQuery,
@@ -89,7 +86,7 @@ const auditQuery = z
 
 const auditEntry = z.looseObject({
   id: z.string(),
-  created_at: time,
+  created_at: timeText,
   act: z.enum(AUDIT_ACTS),
   actor_account_id: nullableText.describe("The account of the operator. Null for the command line that works on the database itself."),
   actor_api_key_id: nullableText.describe("The operator's key. Null for a session."),
@@ -139,7 +136,7 @@ export function addOperatorRoutes(
       requires: requireOperator,
       query: auditQuery,
       handler: async (ctx, { query, exchange }) => {
-        if (query.format === "csv") return sendCsv(exchange, "audit-log.csv", auditPieces(auditLog, ctx, query));
+        if (query.format === "csv") return sendCsv(exchange, "audit-log.csv", auditPages(auditLog, ctx, query));
         return toAuditList(await auditLog.list(ctx, { first: query.limit, after: positionBefore(query) }, filterOf(query)));
       },
     }),
@@ -212,32 +209,13 @@ const AUDIT_COLUMNS = {
 
 function toAuditList({ items, hasNextPage }: Page<AuditEntryRow>) {
   const last = hasNextPage ? items.at(-1) : undefined;
-  const entries = items.map((row) => ({
-    id: row.id,
-    created_at: row.createdAt,
-    act: row.act,
-    actor_account_id: row.actorAccountId,
-    actor_api_key_id: row.actorApiKeyId,
-    account_id: row.accountId,
-    object_id: row.objectId,
-    before: row.before,
-    after: row.after,
-    reason: row.reason,
-    address: row.address,
-    request_id: row.requestId,
-  }));
+  // JSON has the changed values as they are.
+  const entries = items.map((row) => ({ ...toJsonRow(AUDIT_COLUMNS, row), before: row.before, after: row.after }));
   return { entries, count: entries.length, next_before: last?.createdAt ?? null, next_before_id: last?.id ?? null };
 }
 
-/** The header and the first page, then page by page at the reader's pace. */
-async function* auditPieces(auditLog: Services["auditLog"], ctx: RequestContext, query: AuditQuery): AsyncGenerator<string> {
-  let after = positionBefore(query);
-  for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
-    const page = await auditLog.list(ctx, { first: Math.min(left, CSV_PAGE_ROWS), after }, filterOf(query));
-    const rows = toCsvRows(AUDIT_COLUMNS, page.items);
-    yield left === query.limit ? toCsvHeader(AUDIT_COLUMNS) + rows : rows;
-    const last = page.items.at(-1);
-    if (!page.hasNextPage || last === undefined) return;
-    after = { timestamp: last.createdAt, id: last.id };
-  }
+function auditPages(auditLog: Services["auditLog"], ctx: RequestContext, query: AuditQuery): AsyncGenerator<string> {
+  const read = (page: PageRequest) => auditLog.list(ctx, page, filterOf(query));
+  const range = { limit: query.limit, after: positionBefore(query) };
+  return csvPages(AUDIT_COLUMNS, range, read, ({ createdAt, id }) => ({ timestamp: createdAt, id }));
 }

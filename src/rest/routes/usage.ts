@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { toCreditsNumber } from "../../lib/money.js";
-import type { Page } from "../../lib/pagination.js";
+import type { Page, PageRequest } from "../../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
 import { permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
@@ -19,7 +19,7 @@ import {
   type UsageRow,
 } from "../../services/usage/usage.js";
 import { type UsageFilter, usageFilterInput } from "../../services/usage/usage-filter.js";
-import { CSV, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
+import { CSV, csvPages, formatQuery, sendCsv, toCsvHeader, toCsvRows } from "../csv.js";
 import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import type { Operation } from "../openapi/contract.js";
@@ -27,8 +27,6 @@ import { amount, credits, nullableText, pathId, time, timeText } from "../openap
 import { hasBefore, NEEDS_BEFORE, positionBefore, queryBefore } from "../query.js";
 import type { Route } from "../route.js";
 
-/** Unspecified: rows that a CSV answer holds in memory. */
-const CSV_PAGE_ROWS = 1_000;
 /** "cached 1 hour", read as the greatest age that a client may assume (docs/spec/usage.md#daily). */
 const DAILY_MAX_AGE_SECONDS = 3_600;
 
@@ -165,17 +163,9 @@ function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
   return { usage: rows, count: rows.length, next_before: last?.timestamp ?? null, next_before_id: last?.id ?? null };
 }
 
-/** The table in pieces: the header row and the first page, then page by page at the reader's pace. */
-async function* usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
-  let after = positionBefore(query);
-  for (let left = query.limit; left > 0; left -= CSV_PAGE_ROWS) {
-    const page = await usage.list(ctx, { ...scope, page: { first: Math.min(left, CSV_PAGE_ROWS), after } }, USAGE_ROW);
-    const rows = toCsvRows(USAGE_COLUMNS, page.items);
-    yield left === query.limit ? toCsvHeader(USAGE_COLUMNS) + rows : rows;
-    const last = page.items.at(-1);
-    if (!page.hasNextPage || last === undefined) return;
-    after = { timestamp: last.timestamp, id: last.id };
-  }
+function usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
+  const read = (page: PageRequest) => usage.list(ctx, { ...scope, page }, USAGE_ROW);
+  return csvPages(USAGE_COLUMNS, { limit: query.limit, after: positionBefore(query) }, read, (row) => row);
 }
 
 // Usage of an app's users, for the app's owner (docs/spec/usage.md#app-usage).

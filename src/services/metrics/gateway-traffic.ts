@@ -6,8 +6,8 @@ import type { RequestContext } from "../../context.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import { requireOperator } from "../access/permissions.js";
-import { quantilesOf, readHistogram } from "../usage/usage-roll-ups.js";
-import type { UsageTimes } from "../usage/usage-summaries.js";
+import { BY_ACCOUNT, readHistogram } from "../usage/usage-roll-ups.js";
+import { timesOf, type UsageTimes } from "../usage/usage-summaries.js";
 import { type RecentTrafficCounts, TRAFFIC_MINUTES } from "./recent-traffic.js";
 
 /** Unspecified: hours reported, the current one included. */
@@ -15,7 +15,6 @@ export const TRAFFIC_HOURS = 24;
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const SHARES = [0.5, 0.95, 0.99];
 
 export interface TrafficStep {
   readonly from: Date;
@@ -92,7 +91,7 @@ export class GatewayTraffic {
         SELECT r.* FROM account a CROSS JOIN LATERAL (
           SELECT h.start, h.requests, h.cost_nanocredits, h.response_times, h.first_token_times
           FROM usage_hour_rollup h
-          WHERE h.account_id = a.id AND h.level = 0 AND h.start >= ${from} AND h.outcome <> 'failed') r
+          WHERE h.account_id = a.id AND h.level = ${BY_ACCOUNT} AND h.start >= ${from} AND h.outcome <> 'failed') r
         UNION ALL
         SELECT date_trunc('hour', at, 'UTC'), requests::bigint, requests * cost_nanocredits,
           coalesce(requests * usage_time_digit(response_time_ms), 0), coalesce(requests * usage_time_digit(time_to_first_token_ms), 0)
@@ -126,16 +125,9 @@ function toTraffic(steps: readonly TrafficStep[], responseTimes: readonly number
     nanocredits: steps.reduce((sum, step) => sum + step.nanocredits, 0n),
     clientErrors: sumOf((step) => step.clientErrors),
     serverErrors: sumOf((step) => step.serverErrors),
-    responseTimeMs: toTimes(responseTimes),
-    timeToFirstTokenMs: toTimes(firstTokenTimes),
+    responseTimeMs: timesOf(responseTimes),
+    timeToFirstTokenMs: timesOf(firstTokenTimes),
   };
-}
-
-function toTimes(counts: readonly number[]): UsageTimes | null {
-  const times = quantilesOf(counts, SHARES);
-  if (times === null) return null;
-  const [p50 = 0, p95 = 0, p99 = 0] = times;
-  return { p50, p95, p99 };
 }
 
 function addUp(histograms: readonly string[]): number[] {

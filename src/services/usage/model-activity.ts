@@ -7,6 +7,7 @@ import { entriesMax } from "../../lib/bounded.js";
 import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import { ACTIVITY_HOURS, ACTIVITY_KEPT_MAX, ACTIVITY_KEPT_MS, ACTIVITY_ROWS_MAX } from "./limits.js";
+import { BY_MODEL } from "./usage-roll-ups.js";
 import { toTimes, type UsageTimes } from "./usage-summaries.js";
 
 export interface ModelActivity {
@@ -39,8 +40,6 @@ interface Kept {
 }
 
 const HOUR_MS = 3_600_000;
-/** Level of roll-ups by model. */
-const BY_MODEL = 2;
 
 export class ModelActivities {
   private readonly kept = new LRUCache<string, Kept>(entriesMax(ACTIVITY_KEPT_MAX));

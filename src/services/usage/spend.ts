@@ -9,6 +9,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import { requireOperator } from "../access/permissions.js";
+import { BY_ACCOUNT, BY_KEY, BY_MODEL, NO_KEY } from "./usage-roll-ups.js";
 
 export const SPEND_GROUPINGS = ["account", "key", "model"] as const;
 export type SpendGrouping = (typeof SPEND_GROUPINGS)[number];
@@ -87,9 +88,7 @@ interface Row {
   readonly allCost: bigint;
 }
 
-const NO_KEY = "00000000-0000-0000-0000-000000000000";
-/** Levels of the roll-ups (docs/decisions/usage-roll-ups.md). */
-const LEVELS: Readonly<Record<SpendGrouping, number>> = { account: 0, key: 1, model: 2 };
+const LEVELS: Readonly<Record<SpendGrouping, number>> = { account: BY_ACCOUNT, key: BY_KEY, model: BY_MODEL };
 const ORDERS: Readonly<Record<SpendOrder, Prisma.Sql>> = {
   cost: Prisma.sql`s.cost`,
   requests: Prisma.sql`s.requests`,

@@ -48,10 +48,12 @@ const WEEK_MS = 7 * DAY_MS;
 const FIRST_WEEK = Date.UTC(1970, 0, 5);
 /** Later than every row, writable by every database, and the start of a week. */
 const NEVER = new Date(Date.UTC(9999, 0, 4));
-const NO_KEY = "00000000-0000-0000-0000-000000000000";
-/** Levels of roll-ups. */
-const BY_KEY = 1;
-const BY_MODEL = 2;
+/** The key of requests by sessions. */
+export const NO_KEY = "00000000-0000-0000-0000-000000000000";
+/** Levels of roll-ups (docs/decisions/usage-roll-ups.md), which add up. */
+export const BY_ACCOUNT = 0;
+export const BY_KEY = 1;
+export const BY_MODEL = 2;
 const BY_WEEK = 4;
 
 const SUMMED = Prisma.sql`start, api_key_id, model, modality, outcome, requests, cost_nanocredits, input_tokens, output_tokens,
@@ -72,7 +74,7 @@ export function readRollUps(database: Database, scope: UsageScope, question: Usa
   const { range, groupBy } = question;
   const byKey = groupBy.has("key") || scope.apiKeyIds !== undefined || scope.either !== undefined;
   const byModel = groupBy.has("model") || scope.models !== undefined || scope.either !== undefined;
-  const level = (byKey ? BY_KEY : 0) + (byModel ? BY_MODEL : 0);
+  const level = BY_ACCOUNT + (byKey ? BY_KEY : 0) + (byModel ? BY_MODEL : 0);
   const { accountId } = scope;
   const { weeks, days, hours, edges, failedHour } = split(range, groupBy);
   const rolled = (table: Prisma.Sql, { from, to }: Between, unit = 0) =>

@@ -190,10 +190,14 @@ function toGroup(sums: UsageSums, tellsFailures: boolean): UsageGroup {
   };
 }
 
-/** Percentiles of a histogram; null without counts. */
+/** Percentiles of a stored histogram; null without counts. */
 export function toTimes(digits: string | null): UsageTimes | null {
-  if (digits === null) return null;
-  const times = quantilesOf(readHistogram(digits), SHARES);
+  return digits === null ? null : timesOf(readHistogram(digits));
+}
+
+/** Percentiles of counts by bucket; null without counts. */
+export function timesOf(counts: readonly number[]): UsageTimes | null {
+  const times = quantilesOf(counts, SHARES);
   if (times === null) return null;
   const [p50 = 0, p95 = 0, p99 = 0] = times;
   return { p50, p95, p99 };
