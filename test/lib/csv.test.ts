@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { toCsvCell } from "../../src/lib/csv.js";
+import { toCsvCell as toDashboardCell } from "../../dashboard/src/ui/csv-cell.js";
+import { toCsvCell as toGatewayCell } from "../../src/lib/csv.js";
 
-describe("a cell of CSV", () => {
+describe.each([
+  ["the gateway", toGatewayCell],
+  ["the dashboard", toDashboardCell],
+])("a cell of CSV of %s", (_, toCsvCell) => {
   it.each(["=1+1", " =1+1", "\n=1+1", "\r\n\t=1+1", "\u00a0@SUM(A1)", "\u200b+1", "\ufeff-1", "＝1+1", " ＋1", "－1", "＠x", "\tx"])(
     "is no formula: %j",
     (text) => {

@@ -8,6 +8,7 @@ import {
   type UsageFilter,
 } from "../../client/generated/graphql.js";
 import { refetchQuery } from "../../client/graphql.js";
+import { toCsvCell } from "../../ui/csv-cell.js";
 
 /** Same limit as the REST export. */
 export const EXPORT_ROWS_MAX = 50_000;
@@ -45,14 +46,7 @@ const COLUMNS: readonly Column[] = [
   ["model_used", ({ modelUsedId }) => modelUsedId],
 ];
 
-/** Quotes a cell by RFC 4180. An apostrophe protects from CSV injection: texts that a spreadsheet would run as a formula. */
-function toCell(value: string | number | null): string {
-  if (value === null) return "";
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-const toLine = (cells: readonly (string | number | null)[]) => `${cells.map(toCell).join(",")}\r\n`;
+const toLine = (cells: readonly (string | number | null)[]) => `${cells.map(toCsvCell).join(",")}\r\n`;
 
 export class Export {
   readonly parts: string[] = [toLine(COLUMNS.map(([name]) => name))];
