@@ -5,6 +5,8 @@ import type { LedgerLineKind, LedgerRowFragment, MeterSource } from "../../clien
 import { formatCount } from "../../ui/amounts.js";
 import { Credits } from "../../ui/credits.js";
 import { DAY_MS } from "../../ui/days.js";
+import { Pager, type PagerProps } from "../../ui/pager.js";
+import { Empty } from "../../ui/states.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 
@@ -18,13 +20,33 @@ const KINDS: Readonly<Record<LedgerLineKind, string>> = {
 const BUCKETS: Readonly<Record<MeterSource, string>> = { TIER: "free", CRYPTO: "purchased with crypto", PACK: "purchased" };
 const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
 
-export interface LedgerTableProps {
+export interface LedgerProps extends LedgerTableProps {
+  readonly after: string | null;
+  readonly pageInfo: PagerProps["pageInfo"];
+  readonly onMove: (after: string | null) => void;
+}
+
+/** One page of the ledger. */
+export function Ledger({ lines, requestsOf, ...page }: LedgerProps) {
+  if (lines.length === 0) return <Empty title="No entries yet">Grants, refills and charges appear here.</Empty>;
+  return (
+    <Stack gap="sm">
+      <LedgerTable lines={lines} {...(requestsOf && { requestsOf })} />
+      <Text size="xs" c="dimmed">
+        Days are in UTC. The charges of a day count at its end.
+      </Text>
+      <Pager {...page} next="Older entries" />
+    </Stack>
+  );
+}
+
+interface LedgerTableProps {
   readonly lines: readonly LedgerRowFragment[];
   /** Address of the requests of a day, by its start and end; absent: no links. */
   readonly requestsOf?: (from: string, to: string) => string;
 }
 
-export function LedgerTable({ lines, requestsOf }: LedgerTableProps) {
+function LedgerTable({ lines, requestsOf }: LedgerTableProps) {
   return (
     <Wide label="Ledger">
       <Table className="slim" verticalSpacing="xs">

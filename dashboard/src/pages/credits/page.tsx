@@ -1,5 +1,5 @@
 /** Credits page: balance, how to get more, and the ledger of the account. */
-import { Anchor, Stack, Text } from "@mantine/core";
+import { Anchor, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "react-router";
 import { useAnswer, useRefetchOnChange } from "../../client/answer.js";
@@ -10,9 +10,8 @@ import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { formatCredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
-import { Pager } from "../../ui/pager.js";
-import { Empty, Loading, QueryView } from "../../ui/states.js";
-import { LedgerTable } from "./ledger-table.js";
+import { Loading, QueryView } from "../../ui/states.js";
+import { Ledger } from "./ledger-table.js";
 
 export function start(): void {
   prefetch(CreditsLedgerDocument, {});
@@ -31,7 +30,7 @@ export function Component() {
         <GetCredits hasLedgerLink={false} />
         <Threshold />
       </Card>
-      <Ledger />
+      <History />
     </Page>
   );
 }
@@ -49,7 +48,7 @@ function Threshold() {
   );
 }
 
-function Ledger() {
+function History() {
   const [after, setAfter] = useState<string | null>(null);
   const answer = useAnswer({ query: CreditsLedgerDocument, variables: after === null ? {} : { after } });
   const { chargedAt } = useLive();
@@ -59,17 +58,7 @@ function Ledger() {
       <QueryView answer={answer} loading={<Loading rows={6} height={28} />}>
         {({ me }) => {
           const { nodes = [], pageInfo } = me?.ledger ?? {};
-          return nodes.length === 0 ? (
-            <Empty title="No entries yet">Grants, refills and charges appear here.</Empty>
-          ) : (
-            <Stack gap="sm">
-              <LedgerTable lines={nodes} requestsOf={usageOf} />
-              <Text size="xs" c="dimmed">
-                Days are in UTC. The charges of a day count at its end.
-              </Text>
-              <Pager after={after} pageInfo={pageInfo} onMove={setAfter} next="Older entries" />
-            </Stack>
-          );
+          return <Ledger lines={nodes} requestsOf={usageOf} after={after} pageInfo={pageInfo} onMove={setAfter} />;
         }}
       </QueryView>
     </Card>

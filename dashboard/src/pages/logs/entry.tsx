@@ -1,6 +1,5 @@
 /** One request: its error with what to do about it, and where it came from. */
-import { Alert, Anchor, Button, Drawer, Group, Stack, Text } from "@mantine/core";
-import type { ReactNode } from "react";
+import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { Link } from "react-router";
 import type { LogEntryFragment } from "../../client/generated/graphql.js";
 import { addressOf, addressOfModel } from "../../shell/pages.js";
@@ -12,22 +11,6 @@ import { When } from "../../ui/when.js";
 import { KINDS } from "../playground/kinds.js";
 import { adviceFor } from "./advice.js";
 import { StatusBadge } from "./status-badge.js";
-
-export function EntryDrawer({ onClose, children }: { readonly onClose: () => void; readonly children: ReactNode }) {
-  return (
-    <Drawer
-      opened
-      onClose={onClose}
-      position="right"
-      size="min(36rem, 100%)"
-      title="Request"
-      closeButtonProps={{ "aria-label": "Close" }}
-      transitionProps={{ duration: 0 }}
-    >
-      <Stack>{children}</Stack>
-    </Drawer>
-  );
-}
 
 /** Status, error, and the way to try the model again. */
 export function ErrorCard({ entry }: { readonly entry: LogEntryFragment }) {

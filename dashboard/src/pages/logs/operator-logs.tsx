@@ -1,12 +1,13 @@
 /** Logs of all accounts, or of one, for operators. */
-import { Anchor, Group, Text } from "@mantine/core";
+import { Anchor, Group, Stack, Text } from "@mantine/core";
 import { Link, useSearchParams } from "react-router";
 import { useAnswer } from "../../client/answer.js";
 import { OperatorLogEntryDocument, OperatorLogsDocument } from "../../client/generated/graphql.js";
+import { EntryDrawer } from "../../ui/entry-drawer.js";
 import { Card } from "../../ui/page.js";
 import { QueryView } from "../../ui/states.js";
 import { ACCOUNTS, OPERATOR, OperatorPage } from "../operator/parts.js";
-import { EntryDrawer, ErrorCard, RequestCard } from "./entry.js";
+import { ErrorCard, RequestCard } from "./entry.js";
 import { FilterBar } from "./filter-bar.js";
 import { useLiveOperatorLogs } from "./live.js";
 import { LogTable, TableSkeleton, useLogAddress } from "./table.js";
@@ -47,8 +48,10 @@ export function OperatorLogs({ id }: { readonly id: string | null }) {
         </QueryView>
       </Card>
       {id !== null && (
-        <EntryDrawer onClose={address.close}>
-          <Entry id={id} />
+        <EntryDrawer title="Request" onClose={address.close}>
+          <Stack>
+            <Entry id={id} />
+          </Stack>
         </EntryDrawer>
       )}
     </OperatorPage>

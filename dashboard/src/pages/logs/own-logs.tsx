@@ -1,12 +1,14 @@
 /** Logs of the account: every request, refused and failed ones included. */
+import { Stack } from "@mantine/core";
 import { useQuery } from "urql";
 import { useAnswer } from "../../client/answer.js";
 import { LogEntryDocument, LogKeysDocument, LogsDocument } from "../../client/generated/graphql.js";
 import { addressOf } from "../../shell/pages.js";
+import { EntryDrawer } from "../../ui/entry-drawer.js";
 import { Card, Page } from "../../ui/page.js";
 import { QueryView } from "../../ui/states.js";
 import { ReceiptCards } from "../usage/receipt.js";
-import { EntryDrawer, ErrorCard, RequestCard } from "./entry.js";
+import { ErrorCard, RequestCard } from "./entry.js";
 import { FilterBar } from "./filter-bar.js";
 import { useLiveLogs } from "./live.js";
 import { LogTable, TableSkeleton, useLogAddress } from "./table.js";
@@ -27,8 +29,10 @@ export function OwnLogs({ id }: { readonly id: string | null }) {
         </QueryView>
       </Card>
       {id !== null && (
-        <EntryDrawer onClose={address.close}>
-          <Entry id={id} />
+        <EntryDrawer title="Request" onClose={address.close}>
+          <Stack>
+            <Entry id={id} />
+          </Stack>
         </EntryDrawer>
       )}
     </Page>

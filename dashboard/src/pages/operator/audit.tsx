@@ -1,5 +1,5 @@
 /** Audit log: acts of operators, newest first, with filters, and a drawer with the values before and after. */
-import { Alert, Button, Drawer, Group, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { useNavigate, useSearchParams } from "react-router";
 import { useAnswer } from "../../client/answer.js";
@@ -14,6 +14,7 @@ import {
 import { Copyable } from "../../ui/copy.js";
 import { DAY_MS } from "../../ui/days.js";
 import { DownloadButton } from "../../ui/download.js";
+import { EntryDrawer } from "../../ui/entry-drawer.js";
 import { Fact, Facts } from "../../ui/facts.js";
 import { Card } from "../../ui/page.js";
 import { Pager } from "../../ui/pager.js";
@@ -118,7 +119,7 @@ export function AuditLog({ id }: { readonly id: string | null }) {
           </QueryView>
         </Stack>
       </Card>
-      {id !== null && <EntryDrawer id={id} onClose={() => void navigate(AUDIT + search, { preventScrollReset: true })} />}
+      {id !== null && <AuditEntry id={id} onClose={() => void navigate(AUDIT + search, { preventScrollReset: true })} />}
     </OperatorPage>
   );
 }
@@ -159,24 +160,16 @@ function Filters({ query, set }: { readonly query: URLSearchParams; readonly set
   );
 }
 
-function EntryDrawer({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
+function AuditEntry({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const answer = useAnswer({ query: OperatorAuditEntryDocument, variables: { id } });
   return (
-    <Drawer
-      opened
-      onClose={onClose}
-      position="right"
-      size="min(36rem, 100%)"
-      title="Audit log entry"
-      closeButtonProps={{ "aria-label": "Close" }}
-      transitionProps={{ duration: 0 }}
-    >
+    <EntryDrawer title="Audit log entry" onClose={onClose}>
       <QueryView answer={answer} loading={<Loading rows={6} height={28} />}>
         {({ node }) =>
           node?.__typename === "AuditEntry" ? <Entry entry={node} /> : <Empty title="Entry not found">Check the address.</Empty>
         }
       </QueryView>
-    </Drawer>
+    </EntryDrawer>
   );
 }
 

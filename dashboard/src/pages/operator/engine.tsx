@@ -1,5 +1,5 @@
 /** The gateway's engine: how charges get from memory into the database, and the processes that do it. */
-import { Badge, Group, SimpleGrid, Table, Text } from "@mantine/core";
+import { Badge, SimpleGrid, Table } from "@mantine/core";
 import { OperatorEngineDocument, type OperatorEngineQuery } from "../../client/generated/graphql.js";
 import { formatBytes, formatCount, greatest } from "../../ui/amounts.js";
 import { Copyable } from "../../ui/copy.js";
@@ -9,6 +9,7 @@ import { Card } from "../../ui/page.js";
 import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { WhenCell } from "../../ui/when.js";
 import { WideTable } from "../../ui/wide.js";
+import { Bars } from "./bars.js";
 import { usePolled } from "./polled.js";
 import { Refused } from "./refused.js";
 
@@ -75,29 +76,13 @@ function Settlements({ series: { counts } }: { readonly series: Gateway["settlem
   const text = `${total} ${total === 1 ? "settlement" : "settlements"} in the last ${counts.length} seconds, at most ${greatest(counts)} per second.`;
   return (
     <Card title="Settlements by second">
-      <svg
-        width="100%"
-        height={HEIGHT}
-        viewBox={`0 0 ${counts.length * BAR} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={text}
-        style={{ display: "block", borderBottom: "1px solid var(--line)" }}
-      >
+      <Bars width={counts.length * BAR} height={HEIGHT} text={text}>
         {counts.map((count, index) => {
           const height = (count / most) * (HEIGHT - 2);
           // Seconds move through the bars, so the key is the position.
           return <rect key={index} x={index * BAR} width={BAR - 1} y={HEIGHT - height} height={height} fill="var(--strong)" />;
         })}
-      </svg>
-      <Group justify="space-between" align="flex-start" wrap="nowrap" mt={4}>
-        <Text size="xs" c="dimmed">
-          {text}
-        </Text>
-        <Text size="xs" c="dimmed">
-          now
-        </Text>
-      </Group>
+      </Bars>
     </Card>
   );
 }

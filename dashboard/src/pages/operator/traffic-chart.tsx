@@ -3,6 +3,7 @@ import { Group, Text } from "@mantine/core";
 import type { OperatorTrafficFragment } from "../../client/generated/graphql.js";
 import { greatest } from "../../ui/amounts.js";
 import { Card } from "../../ui/page.js";
+import { Bars } from "./bars.js";
 
 const BAR = 8;
 const GAP = 2;
@@ -37,15 +38,7 @@ export function TrafficChart({ steps, isDay }: { readonly steps: OperatorTraffic
         </Group>
       }
     >
-      <svg
-        width="100%"
-        height={HEIGHT}
-        viewBox={`0 0 ${steps.length * BAR} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        role="img"
-        aria-label={text}
-        style={{ display: "block", borderBottom: "1px solid var(--line)" }}
-      >
+      <Bars width={steps.length * BAR} height={HEIGHT} text={text} start={first && `${TIME.format(new Date(first.from))} · `}>
         {steps.map((step, index) => {
           let top = HEIGHT;
           return (
@@ -58,15 +51,7 @@ export function TrafficChart({ steps, isDay }: { readonly steps: OperatorTraffic
             </g>
           );
         })}
-      </svg>
-      <Group justify="space-between" align="flex-start" wrap="nowrap" mt={4}>
-        <Text size="xs" c="dimmed">
-          {first && TIME.format(new Date(first.from))} · {text}
-        </Text>
-        <Text size="xs" c="dimmed">
-          now
-        </Text>
-      </Group>
+      </Bars>
     </Card>
   );
 }
