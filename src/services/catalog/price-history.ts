@@ -37,7 +37,7 @@ export interface PriceHistoryParts {
   readonly database: Database;
   readonly catalog: Pick<Catalog, "models">;
   readonly community: Pick<CommunityCatalog, "list"> & { upToDate(): Promise<void> };
-  readonly events: Pick<Events, "listen">;
+  readonly events: Pick<Events, "listen" | "onDoubt">;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -52,7 +52,9 @@ export class PriceHistory {
 
   start(): void {
     void this.looks.every(PRICE_HISTORY_LOOK_MS).now();
-    this.parts.events.listen("community-model-changed", () => void this.look());
+    const { events } = this.parts;
+    events.listen("community-model-changed", () => void this.look());
+    events.onDoubt(() => void this.look());
   }
 
   close(): Promise<void> {

@@ -68,13 +68,7 @@ export interface Spend {
   readonly total: SpendSums;
 }
 
-interface Row {
-  readonly accountId: string | null;
-  readonly handle: string | null;
-  readonly email: string | null;
-  readonly apiKeyId: string | null;
-  readonly apiKeyName: string | null;
-  readonly model: string | null;
+interface Row extends Omit<SpendRow, keyof SpendSums> {
   readonly requests: bigint;
   readonly failures: bigint;
   readonly input: bigint;
