@@ -1,4 +1,4 @@
-/** Frame of a chart of bars: the drawing, and below it what it says. */
+/** Frame of a chart of bars: the drawing, and its summary below. */
 import { Group, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
@@ -7,7 +7,7 @@ export interface BarsProps {
   readonly width: number;
   /** Pixels. */
   readonly height: number;
-  /** What the chart says, also for people who do not see it. */
+  /** Summary of the chart, also its accessible name. */
   readonly text: string;
   /** Before the text: the start of the time range. */
   readonly start?: ReactNode;
