@@ -144,6 +144,8 @@ export const OUTPUT_TOKENS_ASSUMED = 1_000;
 /** Credits: heartbeat interval of a process, and the silence after which it is dead. */
 export const HEARTBEAT_MS = 2_000;
 export const HEARTBEAT_DEAD_MS = 30_000;
+/** Unspecified: difference between the clocks of a process and its database that is reported. */
+export const CLOCK_DIFFERENCE_MS_MAX = 5_000;
 /** Credits: interval of looking for abandoned holds. */
 export const RECOVERY_SWEEP_MS = 10_000;
 /** Credits: first and longest retry delay of a settlement that the database refused; each doubles the last. */

@@ -11,6 +11,8 @@ import { LEAVING, STOPPING } from "./lib/stop-words.js";
 
 async function main(): Promise<void> {
   addEnvFile(process.env, process.cwd());
+  // Its version is pinned here, so the advice is of no use to an operator.
+  process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
   const read = readConfig();
   setFastPaths(read.config.hasFastPaths);
   const opened = openLog(read.config.logLevel);

@@ -5,6 +5,8 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
+import { findingsOf } from "../lib/issue-findings.js";
+import { sayIssue } from "../lib/issue-words.js";
 import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
 import type { GitHubSettings, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
@@ -244,8 +246,8 @@ export const ENVIRONMENT_NAMES = Object.keys(environment.shape) as readonly (key
 export function parseConfig(env: Environment): Config {
   const readEnv = (name: string): string | null => ownValue(env, name) || null;
   const stated = Object.fromEntries(ENVIRONMENT_NAMES.map((name) => [name, readEnv(name)]).filter(([, value]) => value !== null));
-  const parsed = environment.safeParse(stated);
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`));
+  const parsed = environment.safeParse(stated, { error: sayIssue });
+  if (!parsed.success) throw new ConfigError(findingsOf(parsed.error, stated).found.map(({ path, message }) => `${path}: ${message}`));
   const problems = missingPartners(parsed.data);
   if (problems.length > 0) throw new ConfigError(problems);
   return toConfig(parsed.data, readEnv);

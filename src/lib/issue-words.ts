@@ -171,7 +171,8 @@ function sayUnknown(keys: readonly string[], fields: readonly string[]): string 
 }
 
 function fieldsOf(schema: unknown): readonly string[] {
-  return schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  if (schema instanceof z.ZodObject) return Object.keys(schema.shape);
+  return schema instanceof z.ZodRecord && schema.keyType instanceof z.ZodEnum ? schema.keyType.options.map(String) : [];
 }
 
 // Suggests existing names close to an unknown one.

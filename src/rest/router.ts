@@ -101,10 +101,15 @@ function createRouter(
   const router = Router({ caseSensitive: true });
   // Hints for unknown paths name the routes of this host.
   const served: RecordedRoute[] = [];
-  const unknown = new UnknownRoutes(served, () => addresses().baseUrl);
+  const mediaMount = media ?? { host: null, path: "/media" };
+  const hasOwnMediaUrl = mediaMount.host !== null || mediaMount.path !== "/media";
+  const unknown = new UnknownRoutes(
+    served,
+    () => addresses().baseUrl,
+    () => (hasOwnMediaUrl ? addresses().mediaUrl : null),
+  );
   const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown, direct), recorded), served);
   const mediaRouter = Router({ caseSensitive: true });
-  const mediaMount = media ?? { host: null, path: "/media" };
   const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
   addMediaRoutes(recordingRoute(createRoute(mediaRouter, log, "/media"), recorded, "/media"), endpoint, services, mediaHome);
   mountHost(router, mediaRouter, mediaMount, log, mediaHome);

@@ -73,10 +73,11 @@ const OF_GEMINI: ReadonlyMap<string, string> = new Map([
 export class UnknownRoutes {
   private templates: readonly Template[] | null = null;
 
-  /** `routes` may grow until the first request. */
+  /** `routes` may grow until the first request. `mediaUrl` is null where media is served below this host's `/media`. */
   constructor(
     private readonly routes: readonly ServedRoute[],
     private readonly baseUrl: () => string,
+    private readonly mediaUrl: () => string | null = () => null,
   ) {}
 
   /** A sentence or two for the client; empty without a hint. */
@@ -84,6 +85,8 @@ export class UnknownRoutes {
     if (path.length > PATH_CHARS_MAX || !path.startsWith("/")) return "";
     const segments = path.toLowerCase().split("/").filter(Boolean);
     if (segments.length === 0 || segments.length > SEGMENTS_MAX) return "";
+    const mediaUrl = segments[0] === "media" ? this.mediaUrl() : null;
+    if (mediaUrl !== null) return `Files have an address of their own here: ${mediaUrl}${path.slice("/media".length)}.`;
     this.templates ??= this.routes.map(readTemplate);
     const below = belowBase(segments);
     if (below.length === 0) return `The routes are below it: ${CHAT}, GET /v1/models and others.`;

@@ -99,6 +99,15 @@ describe("A gateway on the loopback", () => {
     expect(page).toMatchObject({ status: 421, type: "text/html; charset=utf-8" });
   });
 
+  it("names the address of files for a path below /media", async () => {
+    const { status, text } = await ask("localhost", "/media/upload", { method: "POST", body: "{}" });
+
+    expect(status).toBe(404);
+    expect(JSON.parse(text).error.message).toBe(
+      "No such path. Files have an address of their own here: https://Media.Example/files/upload.",
+    );
+  });
+
   it("creates no account for a page under a rebound name, which the browser takes for its own", async () => {
     const variables = { input: { email: "led@example.com", password: "correct horse battery" } };
     const headers = { Origin: "http://evil.com:4230", "Sec-Fetch-Site": "same-origin" };

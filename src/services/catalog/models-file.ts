@@ -5,6 +5,8 @@
 
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
+import { type Findings, findingsOf } from "../../lib/issue-findings.js";
+import { sayIssue } from "../../lib/issue-words.js";
 import { formatPicocredits } from "../../lib/money.js";
 import { StartError } from "../../lib/start-error.js";
 import { parseBaseUrl } from "../../lib/urls.js";
@@ -109,8 +111,9 @@ type ModelEntry = ModelsFile["models"][number];
  * configured vendors.
  */
 export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpstreams: readonly string[]): Promise<CatalogSource> {
-  const parsed = modelsFile.safeParse(await readJson(file));
-  if (!parsed.success) throw new ModelsFileError(file, parsed.error.issues.flatMap(toProblems));
+  const content = await readJson(file);
+  const parsed = modelsFile.safeParse(content, { error: sayIssue });
+  if (!parsed.success) throw new ModelsFileError(file, toProblems(findingsOf(parsed.error, content)));
   const problems: string[] = [];
   const upstreams = parsed.data.upstreams.map((entry, index) => toUpstream(entry, index, readEnv, problems));
   const models = parsed.data.models.map(toDefinition);
@@ -161,13 +164,9 @@ async function readJson(file: string): Promise<unknown> {
 }
 
 /** A line per issue; an unknown field is named itself, instead of its object. */
-function toProblems(issue: z.core.$ZodIssue): string[] {
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => `${toPath([...issue.path, key])}: is not a field of this object`);
-  return [`${toPath(issue.path)}: ${issue.message}`];
-}
-
-function toPath(path: readonly PropertyKey[]): string {
-  return path.length === 0 ? "the file" : path.map(String).join(".");
+function toProblems({ found, further }: Findings): readonly string[] {
+  const problems = found.map(({ path, message }) => `${path === "" ? "the file" : path}: ${message}`);
+  return further === 0 ? problems : [...problems, `and ${further} more unknown fields`];
 }
 
 function toUpstream(entry: ModelsFile["upstreams"][number], index: number, readEnv: ReadEnv, problems: string[]): Upstream {

@@ -7,10 +7,12 @@
  */
 
 import type { Logger } from "pino";
+import { systemClock } from "../../lib/clock.js";
 import { Repeated } from "../../lib/repeated.js";
 import { HEARTBEAT_DEAD_MS, HEARTBEAT_MS, RECOVERY_SWEEP_MS } from "../../limits.js";
 import type { Database } from "../../store/database.js";
 import type { LeaseLedger, LedgerRecord } from "../../store/ledger.js";
+import { ClockDifference } from "./clock-difference.js";
 import type { Leases } from "./leases.js";
 import type { Settler } from "./settler.js";
 
@@ -32,6 +34,7 @@ interface AbandonedHold {
 
 export class HoldRecovery {
   private repeated: readonly Repeated[] = [];
+  private readonly clockDifference: ClockDifference;
 
   constructor(
     private readonly database: Database,
@@ -39,7 +42,9 @@ export class HoldRecovery {
     private readonly leased: { readonly ledger: LeaseLedger; readonly leases: Pick<Leases, "ids" | "noteAlive"> },
     private readonly identity: ProcessIdentity,
     private readonly log: Logger,
-  ) {}
+  ) {
+    this.clockDifference = new ClockDifference(systemClock, log);
+  }
 
   /** Marks the predecessor on the same DATA_DIR as dead, and recovers before it resolves. */
   async start(): Promise<void> {
@@ -48,6 +53,7 @@ export class HoldRecovery {
       this.database.prisma.gatewayProcess.deleteMany({ where: { instanceId } }),
       this.database.prisma.gatewayProcess.create({ data: { id: processId, instanceId } }),
     ]);
+    await this.beat();
     await this.sweep();
     this.repeated = [this.repeat(HEARTBEAT_MS, () => this.beat()), this.repeat(RECOVERY_SWEEP_MS, () => this.sweep())];
   }
@@ -107,9 +113,13 @@ export class HoldRecovery {
   /** Restores the row when it is gone: another process may have taken a long pause for a death. */
   private async beat(): Promise<void> {
     const { processId, instanceId } = this.identity;
-    await this.database.prisma.$executeRaw`
-      INSERT INTO gateway_process (id, instance_id) VALUES (${processId}::uuid, ${instanceId}::uuid)
-      ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`;
+    await this.clockDifference.check(async () => {
+      const [row] = await this.database.prisma.$queryRaw<{ readonly now: Date }[]>`
+        INSERT INTO gateway_process (id, instance_id) VALUES (${processId}::uuid, ${instanceId}::uuid)
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = now() RETURNING clock_timestamp() AS now`;
+      if (!row) throw new Error("The database returned no row of the heartbeat.");
+      return row.now;
+    });
     this.leased.leases.noteAlive();
   }
 

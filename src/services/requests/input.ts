@@ -4,8 +4,8 @@
  */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
-import { MISSING, NOT_ALLOWED, sayChoices, sayIssue, UNKNOWN_FIELDS_SEPARATOR } from "../../lib/issue-words.js";
-import { ownValue } from "../../lib/own-values.js";
+import { type Finding, findingsOf } from "../../lib/issue-findings.js";
+import { sayIssue } from "../../lib/issue-words.js";
 import { BIDI_CONTROL, unstorableIn } from "../../lib/storable-text.js";
 
 /** Unspecified: issues reported at once; a body can hold thousands. */
@@ -20,12 +20,6 @@ const UNTIL_WRONG: z.core.ParseContext<z.core.$ZodIssue> & Pick<z.core.ParseCont
   error: sayIssue,
   abortEarly: true,
 };
-
-interface Finding {
-  /** Empty: the whole input. */
-  readonly path: string;
-  readonly message: string;
-}
 
 /** Text that can be stored. Bodies over HTTP are checked when they are read. */
 export const storableText = z
@@ -113,26 +107,14 @@ function quickest<Output>(schema: z.ZodType<Output>): z.ZodType<Output> {
 }
 
 function toInputError(error: z.ZodError, input: unknown): AppError {
-  const issues = withoutConsequences(error.issues);
-  const findings = issues.flatMap((issue) => toFindings(issue, [], input));
-  const further = issues.reduce(
-    (sum, issue) => sum + (issue.code === "unrecognized_keys" ? Math.max(0, issue.keys.length - FINDINGS_MAX) : 0),
-    0,
-  );
-  const messages = byField(findings);
+  const { found, further } = findingsOf(error, input);
+  const messages = byField(found);
   const param = [...messages.keys()].find((path) => path !== "");
-  const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(findings.slice(0, FINDINGS_MAX)));
+  const { "": formErrors = [], ...fieldErrors } = Object.fromEntries(byField(found.slice(0, FINDINGS_MAX)));
   return new AppError("BAD_REQUEST", toSentence(messages, further), {
     ...(param !== undefined && { param }),
     details: { fieldErrors, formErrors },
   });
-}
-
-/** Drops the issues on bounds of a field that already has the wrong type. */
-function withoutConsequences(issues: readonly z.core.$ZodIssue[]): readonly z.core.$ZodIssue[] {
-  if (issues.length === 1) return issues;
-  const wrong = new Set(issues.filter(({ code }) => code === "invalid_type").map(({ path }) => dotted(path)));
-  return issues.filter(({ code, path }) => code === "invalid_type" || !wrong.has(dotted(path)));
 }
 
 function byField(findings: readonly Finding[]): ReadonlyMap<string, readonly string[]> {
@@ -161,91 +143,4 @@ function toSentence(messages: ReadonlyMap<string, readonly string[]>, further: n
 
 function shortened(path: string): string {
   return path.length > PATH_CHARS_MAX ? `${path.slice(0, PATH_CHARS_MAX)}…` : path;
-}
-
-function toFindings(issue: z.core.$ZodIssue, parents: readonly PropertyKey[], input: unknown): Finding[] {
-  const path = [...parents, ...issue.path];
-  if (issue.code === "unrecognized_keys") {
-    const messages = issue.message.split(UNKNOWN_FIELDS_SEPARATOR);
-    return issue.keys
-      .slice(0, FINDINGS_MAX)
-      .map((key, index) => ({ path: dotted([...path, key]), message: messages[index] ?? issue.message }));
-  }
-  if (isAboutMissing(issue) && isMissing(input, path)) return [{ path: dotted(path), message: MISSING }];
-  if (issue.code === "invalid_union") {
-    const closest = closestVariant(issue.errors);
-    if (closest !== null) return closest.flatMap((nested) => toFindings(nested, path, input));
-  }
-  return [{ path: dotted(path), message: issue.message }];
-}
-
-function dotted(path: readonly PropertyKey[]): string {
-  return path.map(String).join(".");
-}
-
-/** Whether the issue is about a missing value, which has its own message. */
-function isAboutMissing({ code, path }: z.core.$ZodIssue): boolean {
-  return path.length > 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
-}
-
-/** Whether the input lacks the value. A list that a schema makes from text has places that the client did not write. */
-function isMissing(input: unknown, path: readonly PropertyKey[]): boolean {
-  const holder = valueAt(input, path.slice(0, -1));
-  return typeof holder === "object" && holder !== null && valueAt(input, path) === undefined;
-}
-
-function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, name) => {
-    return typeof value === "object" && value !== null ? ownValue(value as Record<string, unknown>, String(name)) : undefined;
-  }, input);
-}
-
-type Issues = readonly z.core.$ZodIssue[];
-
-/**
- * Chooses the union variant that the client probably meant: the one whose tag (`type: "function_call"`) matches, else the one with the
- * fewest issues. Null when the input has the wrong type for all, where the union's own message says more.
- */
-function closestVariant(variants: readonly Issues[]): Issues | null {
-  const ofRightType = variants.filter((issues) => !issues.some(isOfWrongType));
-  const ofRightItems = ofRightType.filter((issues) => !issues.some(isOfWrongItem));
-  const possible = ofRightItems.length > 0 ? ofRightItems : ofRightType;
-  const tagged = possible.filter((issues) => !issues.some((issue) => isOfTag(issue) || issue.message === NOT_ALLOWED));
-  if (tagged.length === 0 && possible.length > 1) return toTagIssue(possible) ?? fewest(possible);
-  return fewest(tagged.length > 0 ? tagged : possible);
-}
-
-function isOfWrongType({ code, path }: z.core.$ZodIssue): boolean {
-  return path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "invalid_union");
-}
-
-/** A list whose items have the wrong type belongs to another variant. */
-function isOfWrongItem({ code, path }: z.core.$ZodIssue): boolean {
-  return path.length === 1 && typeof path[0] === "number" && code === "invalid_type";
-}
-
-/** The variant with the fewest issues, and among those the deepest match. */
-function fewest(variants: readonly Issues[]): Issues | null {
-  return variants.reduce<Issues | null>((best, issues) => {
-    if (best === null || issues.length < best.length) return issues;
-    return issues.length === best.length && depthOf(issues) > depthOf(best) ? issues : best;
-  }, null);
-}
-
-function depthOf(issues: Issues): number {
-  return issues.reduce((depth, { path }) => Math.max(depth, path.length), 0);
-}
-
-/** About a field with a single value, which tells the variants apart. */
-function isOfTag(issue: z.core.$ZodIssue): issue is z.core.$ZodIssueInvalidValue {
-  return issue.code === "invalid_value" && issue.values.length === 1 && issue.path.length === 1;
-}
-
-/** The issue for an input with the tag of no variant: lists all tags. */
-function toTagIssue(variants: readonly Issues[]): Issues | null {
-  const tags = variants.map((issues) => issues.find(isOfTag)).filter((issue) => issue !== undefined);
-  const [first] = tags;
-  if (!first || tags.some(({ path }) => path[0] !== first.path[0])) return null;
-  const values = [...new Set(tags.flatMap((issue) => issue.values))];
-  return [{ ...first, values, message: sayChoices(values.map(String)) }];
 }

@@ -69,10 +69,13 @@ async function problemsOf(loading: Promise<Catalog>): Promise<string[]> {
     (reason: unknown) => reason,
   );
   if (!(error instanceof ModelsFileError)) throw new Error(`No ModelsFileError, but ${String(error)}`);
-  return error.message
+  const problems = error.message
     .split("\n")
     .slice(1)
     .map((line) => line.trim());
+  // zod's own words, which name its types instead of the operator's.
+  for (const problem of problems) expect(problem).not.toMatch(/Invalid|Unrecognized|undefined|received|another type/);
+  return problems;
 }
 
 function errorOf(act: () => unknown): AppError {
