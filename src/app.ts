@@ -97,6 +97,7 @@ async function serve(
   const [platform, faces] = await Promise.all([openPlatform(settings, clock, log, addresses, ownUrl, metrics), loadFaces()]);
   const { express, GRAPHQL_PATH, SCHEMA_PATH, createGraphQLServer, refuseUpgrade, requestIdOf, routeUpgrades } = faces;
   const { answerClientError, createRestRouter, isOwnHost, toErrorRequestHandler, REALTIME_PATH, createRealtimeFace } = faces;
+  const { RESPONSES_PATH, createResponsesFace } = faces;
   observers.push(platform.failureRecorder);
   if (worker === null || worker.isPrimaryReporter) {
     log.info(config.signUp === "open" ? "sign-up is open to whoever reaches this gateway" : "sign-up is closed: operators make accounts");
@@ -118,13 +119,15 @@ async function serve(
     direct,
   });
 
-  const realtime = createRealtimeFace({
+  const socketOptions = {
     services: platform.services,
     log,
     trustProxyHops: config.trustProxyHops,
     keepAlive: config.webSockets,
     onOver,
-  });
+  };
+  const realtime = createRealtimeFace(socketOptions);
+  const responses = createResponsesFace({ ...socketOptions, times: config.responsesTimes });
 
   const app = express();
   adopt(app);
@@ -148,12 +151,13 @@ async function serve(
     () => [
       ["graphql", graphql.socketCount()],
       ["realtime", realtime.sessionCount()],
+      ["responses", responses.connectionCount()],
     ],
   );
-  // As for requests: the media host accepts no upgrades, and the sign-in host no realtime sessions.
+  // As for requests: the media host accepts no upgrades, and the sign-in host only those of GraphQL.
   const isAnswered = (req: IncomingMessage, path: string) =>
     hosts.answer(req) && !isOwnHost(req, media) && (path === GRAPHQL_PATH || !isOwnHost(req, auth));
-  const upgrades = { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade };
+  const upgrades = { [GRAPHQL_PATH]: graphql.upgrade, [REALTIME_PATH]: realtime.upgrade, [RESPONSES_PATH]: responses.upgrade };
   const refuse: UpgradeHandler = (req, socket) =>
     refuseUpgrade(socket, hosts.answer(req) ? notFound("path") : misdirected(), requestIdOf(req));
   const stopUpgrades = routeUpgrades(http, upgrades, refuse, isAnswered);
@@ -176,7 +180,7 @@ async function serve(
     close: () => {
       closing ??= (async () => {
         stopUpgrades();
-        await Promise.all([drain(DRAIN_TIMEOUT_MS), graphql.close(), realtime.close()]);
+        await Promise.all([drain(DRAIN_TIMEOUT_MS), graphql.close(), realtime.close(), responses.close()]);
         await platform.close();
       })();
       return closing;
@@ -189,20 +193,35 @@ async function serve(
  * idle.
  */
 async function loadFaces() {
-  const [{ default: express }, server, webSocket, yoga, clientError, errors, context, hostMount, realtime, route, router] =
-    await Promise.all([
-      import("express"),
-      import("./graphql/server.js"),
-      import("./http/websocket.js"),
-      import("./graphql/yoga.js"),
-      import("./http/client-error.js"),
-      import("./http/errors.js"),
-      import("./http/context.js"),
-      import("./rest/host-mount.js"),
-      import("./rest/routes/realtime.js"),
-      import("./rest/route.js"),
-      import("./rest/router.js"),
-    ]);
+  const [
+    { default: express },
+    server,
+    webSocket,
+    yoga,
+    clientError,
+    errors,
+    context,
+    hostMount,
+    realtime,
+    responses,
+    socket,
+    route,
+    router,
+  ] = await Promise.all([
+    import("express"),
+    import("./graphql/server.js"),
+    import("./http/websocket.js"),
+    import("./graphql/yoga.js"),
+    import("./http/client-error.js"),
+    import("./http/errors.js"),
+    import("./http/context.js"),
+    import("./rest/host-mount.js"),
+    import("./rest/routes/realtime.js"),
+    import("./rest/routes/responses.js"),
+    import("./rest/routes/responses-socket.js"),
+    import("./rest/route.js"),
+    import("./rest/router.js"),
+  ]);
   return {
     express,
     ...server,
@@ -213,6 +232,8 @@ async function loadFaces() {
     ...context,
     ...hostMount,
     ...realtime,
+    ...responses,
+    ...socket,
     ...route,
     ...router,
   };

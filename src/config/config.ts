@@ -145,6 +145,8 @@ export interface Config {
   readonly graphql: { readonly introspection: boolean; readonly graphiql: boolean };
   /** How long a hold waits for credits that other holds have. Not from the environment. */
   readonly contendedHoldWaitMs: number;
+  /** Of WebSockets of responses; absent ones have the specified values. Read when a connection opens. Not from the environment. */
+  readonly responsesTimes: { readonly totalMs?: number; readonly idleMs?: number };
   /** Of realtime sessions; absent ones have the specified values. Read when a session opens. Not from the environment. */
   readonly realtimeTimes: { readonly totalMs?: number; readonly idleMs?: number; readonly reportMs?: number };
   /** Milliseconds that the content cache may take; absent ones have its own values. Not from the environment. */
@@ -319,6 +321,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     persistedDocuments: { file: values.GRAPHQL_PERSISTED_FILE ?? null, isOnly: values.GRAPHQL_PERSISTED_ONLY },
     graphql: { introspection: values.GRAPHQL_INTROSPECTION ?? isLocal, graphiql: values.GRAPHIQL ?? isLocal },
     contendedHoldWaitMs: CONTENDED_HOLD_WAIT_MS,
+    responsesTimes: {},
     realtimeTimes: {},
     contentCacheTimes: {},
     webSockets: { pingMs: WEBSOCKET_PING_MS, stalledMs: SLOW_READER_TIMEOUT_MS },

@@ -27,6 +27,11 @@ export async function readJsonBody(req: IncomingMessage, allowance: BodyAllowanc
   return bytes.length > TURN_BYTES ? parseInTurns(bytes) : parseJsonObject(bytes);
 }
 
+/** As above, for bytes that have been received. `noun` names them in error messages. */
+export function parseJsonBytes(bytes: Buffer, noun: string): JsonObject | Promise<JsonObject> {
+  return bytes.length > TURN_BYTES ? parseInTurns(bytes, noun) : parseJsonObject(bytes, noun);
+}
+
 /** True when the body's type is JSON. */
 export function isJson(req: IncomingMessage): boolean {
   return JSON_MEDIA_TYPE.test(req.headers["content-type"] ?? "");
@@ -100,10 +105,10 @@ function unsupported(message: string): AppError {
 }
 
 /** Throws BAD_REQUEST for anything but a JSON object in UTF-8 within the bounds of JSON, whose texts can all be stored. */
-export function parseJsonObject(bytes: Buffer): JsonObject {
-  if (bytes.length === 0) throw invalidInput("The body is empty; a JSON object was expected.");
-  const text = decodeText(bytes, JSON_BOUNDS);
-  const value = toJsonObject(parseJson(text));
+export function parseJsonObject(bytes: Buffer, noun = "The body"): JsonObject {
+  if (bytes.length === 0) throw invalidInput(`${noun} is empty; a JSON object was expected.`);
+  const text = decodeText(bytes, JSON_BOUNDS, noun);
+  const value = toJsonObject(parseJson(text, noun), noun);
   if (text.includes(UNICODE_ESCAPE)) assertStorable(value);
   return value;
 }
@@ -113,9 +118,9 @@ export const TURN_BYTES = 64 * 1024;
 /** Measured: the slowest piece of that size takes 10 ms to decode. */
 const PIECE_BYTES = 512 * 1024;
 
-async function parseInTurns(bytes: Buffer): Promise<JsonObject> {
-  const { text, hasEscape } = await decodeInTurns(bytes, JSON_BOUNDS);
-  const value = toJsonObject(parseJson(text));
+async function parseInTurns(bytes: Buffer, noun = "The body"): Promise<JsonObject> {
+  const { text, hasEscape } = await decodeInTurns(bytes, JSON_BOUNDS, noun);
+  const value = toJsonObject(parseJson(text, noun), noun);
   await nextTurn();
   if (!hasEscape) return value;
   assertStorable(value);
@@ -123,8 +128,8 @@ async function parseInTurns(bytes: Buffer): Promise<JsonObject> {
   return value;
 }
 
-function toJsonObject(value: unknown): JsonObject {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidInput("The body must be a JSON object.");
+function toJsonObject(value: unknown, noun: string): JsonObject {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalidInput(`${noun} must be a JSON object.`);
   return value as JsonObject;
 }
 
@@ -134,10 +139,10 @@ function assertStorable(value: JsonObject): void {
 }
 
 /** Bounds brackets, colons and commas, whether or not the text is JSON. */
-function decodeText(bytes: Buffer, bounds: JsonBounds): string {
-  assertEncoding(bytes);
+function decodeText(bytes: Buffer, bounds: JsonBounds, noun = "The body"): string {
+  assertEncoding(bytes, noun);
   const excess = jsonExcess(bytes, bounds);
-  if (excess !== null) throw invalidInput(`The body ${excess}.`);
+  if (excess !== null) throw invalidInput(`${noun} ${excess}.`);
   return bytes.toString("utf8");
 }
 
@@ -152,7 +157,7 @@ interface Decoded {
 
 /** `noun` names the bytes in error messages. Throws BAD_REQUEST. */
 export async function decodeInTurns(bytes: Buffer, bounds: JsonBounds, noun = "The body"): Promise<Decoded> {
-  assertEncoding(bytes);
+  assertEncoding(bytes, noun);
   const scan = new JsonScan(bytes, bounds);
   const decoder = new StringDecoder("utf8");
   let text = "";
@@ -172,19 +177,19 @@ export async function decodeInTurns(bytes: Buffer, bounds: JsonBounds, noun = "T
   return { text, hasEscape };
 }
 
-function assertEncoding(bytes: Buffer): void {
+function assertEncoding(bytes: Buffer, noun: string): void {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
-    throw invalidInput("The body begins with a byte order mark; send plain UTF-8.");
-  if (!isUtf8(bytes)) throw invalidInput("The body is not valid UTF-8.");
+    throw invalidInput(`${noun} begins with a byte order mark; send plain UTF-8.`);
+  if (!isUtf8(bytes)) throw invalidInput(`${noun} is not valid UTF-8.`);
 }
 
-function parseJson(text: string): unknown {
+function parseJson(text: string, noun: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
     // The parser's own message quotes the body, so only the position is used.
     const place = error instanceof Error ? /at position \d+/.exec(error.message)?.[0] : undefined;
-    throw invalidInput(place === undefined ? "The body is not valid JSON." : `The body is not valid JSON (${place}).`);
+    throw invalidInput(place === undefined ? `${noun} is not valid JSON.` : `${noun} is not valid JSON (${place}).`);
   }
 }
 

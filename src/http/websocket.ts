@@ -2,7 +2,8 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { AppError } from "../errors.js";
+import { AppError, invalidInput } from "../errors.js";
+import { parseQuery, type Query, readToken } from "./context.js";
 import { headersOf, lastHeadersOf, toErrorEnvelope } from "./errors.js";
 
 /** RFC 6455, 7.4.1, and IANA's registry. */
@@ -19,6 +20,12 @@ export const CLOSE_CODES = {
 
 /** Bytes that a client may send before its upgrade is answered. */
 const EARLY_BYTES_MAX = 64 * 1024;
+/** How long the other side may take to answer a close. */
+const CLOSE_MS = 1_000;
+/** 16 bytes in base64. */
+const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
+/** The subprotocol by which a browser sends its key. */
+export const KEY_PROTOCOL = "openai-insecure-api-key.";
 
 export type UpgradeHandler = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -54,6 +61,36 @@ export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string
   const body = JSON.stringify(envelope);
   const lines = Object.entries({ ...headersOf(error), ...lastHeadersOf(body, requestId) }).map(([name, value]) => `${name}: ${value}`);
   socket.end(`HTTP/1.1 ${envelope.status} ${STATUS_CODES[envelope.status] ?? ""}\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
+}
+
+/** Checks early what `ws` would refuse after the work of an upgrade is done. Throws UPGRADE_REQUIRED or BAD_REQUEST. */
+export function assertHandshake({ method, headers }: IncomingMessage): void {
+  if (headers.upgrade?.toLowerCase() !== "websocket") throw new AppError("UPGRADE_REQUIRED", "This path is upgraded to a WebSocket only.");
+  const isComplete = method === "GET" && HANDSHAKE_KEY.test(headers["sec-websocket-key"] ?? "");
+  if (!isComplete || headers["sec-websocket-version"] !== "13") throw invalidInput("The WebSocket handshake is not well-formed.");
+}
+
+export function protocolsOf(req: IncomingMessage): readonly string[] {
+  return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+}
+
+/**
+ * The query and key of an upgrade to one of OpenAI's WebSockets. A key in the header takes precedence, then the query
+ * (docs/spec/http.md#credentials), then the subprotocol, because browsers cannot set headers.
+ */
+export function readSocketAddress(req: IncomingMessage): { readonly query: Query; readonly key: string | null } {
+  const query = parseQuery(req.url ?? "");
+  const protocol = protocolsOf(req).find((name) => name.startsWith(KEY_PROTOCOL));
+  return { query, key: readToken(req, { query }) ?? protocol?.slice(KEY_PROTOCOL.length) ?? null };
+}
+
+/** Closes the socket, and ends the connection when the other side does not answer. */
+export function hangUp(socket: WebSocket, code: number, reason: string): void {
+  if (socket.isPaused) socket.resume();
+  socket.close(code, reason);
+  const timer = setTimeout(() => socket.terminate(), CLOSE_MS);
+  socket.once("close", () => clearTimeout(timer));
+  if (socket.readyState === socket.CLOSED) clearTimeout(timer);
 }
 
 /**

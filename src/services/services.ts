@@ -356,7 +356,7 @@ export function createServices(
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
     messages: new Messages(chat, catalog, limits),
-    responses: new Responses(chat, catalog),
+    responses: new Responses(chat, catalog, limits),
     sessions,
     signIn,
     gitHubSignIn,

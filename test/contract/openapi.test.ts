@@ -130,6 +130,7 @@ describe("The served answers", () => {
    */
   const REFUSED: Readonly<Record<string, number>> = {
     "GET /v1/realtime": 426,
+    "GET /v1/responses": 426,
     "POST /api/oauth/token": 400,
     "POST /api/device/token": 400,
     "POST /account/agents/{agent}/sync": 404,

@@ -122,7 +122,7 @@ describe("A gateway on the loopback", () => {
     expect(await app.database.prisma.account.count({ where: { email: "led@example.com" } })).toBe(0);
   });
 
-  it.each(["/graphql", "/v1/realtime", "/nowhere"])("opens no WebSocket at %s", async (path) => {
+  it.each(["/graphql", "/v1/realtime", "/v1/responses", "/nowhere"])("opens no WebSocket at %s", async (path) => {
     const url = app.wsUrl.replace("/graphql", `${path}?model=acme/realtime`);
     const opening = (host: string) =>
       new Promise<number>((resolve) => {

@@ -164,7 +164,7 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["le", (value) => value === "+Inf" || Number(value) > 0],
     ["pool", oneOf("money", "shared")],
     ["file", oneOf("settlements", "refused")],
-    ["protocol", oneOf("graphql", "realtime")],
+    ["protocol", oneOf("graphql", "realtime", "responses")],
     ["upstream", oneOf("community", "acme")],
     ["field", oneOf(...REFUSABLE)],
     ["outcome", oneOf("written", "left_out", "dropped")],

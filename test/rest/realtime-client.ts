@@ -22,6 +22,8 @@ export interface ConnectOptions {
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
   readonly protocols?: readonly string[];
+  /** Default: `/v1/realtime`. */
+  readonly path?: string;
 }
 
 /** What the rejection of `connectRealtime` is when the gateway has answered, and refused. */
@@ -92,8 +94,8 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   return { status: response.statusCode ?? 0, headers, text, json: <Body>() => JSON.parse(text) as Body };
 }
 
-function open(app: Place, query: string, { key = app.key, headers, protocols = [] }: ConnectOptions): WebSocket {
-  return new WebSocket(`${app.baseUrl.replace("http", "ws")}/v1/realtime${query}`, [...protocols], {
+function open(app: Place, query: string, { key = app.key, headers, protocols = [], path = "/v1/realtime" }: ConnectOptions): WebSocket {
+  return new WebSocket(`${app.baseUrl.replace("http", "ws")}${path}${query}`, [...protocols], {
     headers: { ...(key !== null && { Authorization: `Bearer ${key}` }), ...headers },
   });
 }

@@ -185,6 +185,7 @@ describe("the host where people sign in", () => {
 
   it.each([
     [LOGIN, "/v1/realtime", 404],
+    [LOGIN, "/v1/responses", 404],
     [MEDIA, "/v1/realtime", 404],
     [MEDIA, "/graphql", 404],
     [LOGIN, "/graphql", 101],

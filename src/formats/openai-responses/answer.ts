@@ -90,10 +90,12 @@ export interface ResponseFrame {
   readonly model: string;
   readonly input: ResponseInput;
   readonly tools: readonly ResponseTool[];
+  /** The response that it continues. */
+  readonly previousId?: string | null;
 }
 
 export function toResponseObject<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(
-  { id, createdAt, model, input, tools }: ResponseFrame,
+  { id, createdAt, model, input, tools, previousId = null }: ResponseFrame,
   state: {
     readonly status: Status;
     readonly output: readonly ResponseOutputItem[];
@@ -114,7 +116,7 @@ export function toResponseObject<Status extends ResponseObject["status"], Usage 
     model,
     output: state.output,
     parallel_tool_calls: input.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: previousId,
     reasoning: {
       effort: input.reasoning?.effort ?? null,
       summary: wantsSummary(input) ? (input.reasoning?.summary ?? input.reasoning?.generate_summary ?? null) : null,

@@ -208,6 +208,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
   ["countMessageTokens", "GraphQL has no count of tokens before a request."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
+  ["openResponses", "GraphQL streams responses with the subscription response, also over a WebSocket."],
   ["openRealtime", "Realtime sessions have a WebSocket of their own."],
   ["registerClient", "OAuth defines this endpoint for clients (RFC 7591)."],
   ["getAuthorizationServer", "OAuth defines this document (RFC 8414)."],

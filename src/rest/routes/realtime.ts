@@ -14,9 +14,18 @@ import { type WebSocket, WebSocketServer } from "ws";
 import * as z from "zod";
 import type { KeyCaller, RequestContext } from "../../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
-import { type ContextSource, HttpRequestContext, parseQuery, type Query, readCounted, readToken, requestIdOf } from "../../http/context.js";
+import { type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
 import { explain, isServerError, statusOf, toErrorObject } from "../../http/errors.js";
-import { CLOSE_CODES, deliver, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
+import {
+  assertHandshake,
+  CLOSE_CODES,
+  deliver,
+  hangUp,
+  protocolsOf,
+  readSocketAddress,
+  refuseUpgrade,
+  WaitingSocket,
+} from "../../http/websocket.js";
 import { BoundedCounter } from "../../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
@@ -25,7 +34,6 @@ import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-not
 import {
   DRAIN_TIMEOUT_MS,
   JSON_BOUNDS,
-  REALTIME_CLOSE_MS,
   REALTIME_EVENT_BYTES_MAX,
   REALTIME_SESSIONS_PER_ADDRESS_MAX,
   REALTIME_SESSIONS_PER_KEY_MAX,
@@ -55,9 +63,6 @@ const realtimeQuery = z.object({
 
 const SWITCHING_PROTOCOLS = 101;
 const PROTOCOL = "realtime";
-const KEY_PROTOCOL = "openai-insecure-api-key.";
-/** 16 bytes in base64. */
-const HANDSHAKE_KEY = /^[+/0-9A-Za-z]{22}==$/;
 const BETA_PROTOCOL = "openai-beta.realtime-v1";
 
 export function addRealtimeRoutes(
@@ -219,7 +224,7 @@ class Face implements RealtimeFace {
     assertHandshake(req);
     const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
     const protocols = protocolsOf(req);
-    const { key, query } = await readCounted(access, clientAddress, () => readAddress(req, protocols));
+    const { key, query } = await readCounted(access, clientAddress, () => readSocketAddress(req));
     const secret =
       key !== null && isClientSecret(key) ? await access.authenticateBy(() => realtimeClientSecrets.open(key), clientAddress) : null;
     const ctx = new HttpRequestContext(secret?.caller ?? (await access.authenticate(key, clientAddress)), source, clientAddress);
@@ -297,24 +302,6 @@ function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
   throw invalidInput(`${reason} The address takes model, safe, max_cost and key.`, name);
 }
 
-/** Checks early what `ws` would refuse after the upstream connected. */
-function assertHandshake({ method, headers }: IncomingMessage): void {
-  if (headers.upgrade?.toLowerCase() !== "websocket") throw new AppError("UPGRADE_REQUIRED", "This path is upgraded to a WebSocket only.");
-  const isComplete = method === "GET" && HANDSHAKE_KEY.test(headers["sec-websocket-key"] ?? "");
-  if (!isComplete || headers["sec-websocket-version"] !== "13") throw invalidInput("The WebSocket handshake is not well-formed.");
-}
-
-function protocolsOf(req: IncomingMessage): readonly string[] {
-  return (req.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
-}
-
-/** A key in the header takes precedence, then the query (docs/spec/http.md#credentials), then the subprotocol. */
-function readAddress(req: IncomingMessage, protocols: readonly string[]): { readonly query: Query; readonly key: string | null } {
-  const query = parseQuery(req.url ?? "");
-  const protocol = protocols.find((name) => name.startsWith(KEY_PROTOCOL));
-  return { query, key: readToken(req, { query }) ?? protocol?.slice(KEY_PROTOCOL.length) ?? null };
-}
-
 // Relays between a client's socket and a realtime session: each side is read at the pace of the other, until one ends it.
 
 /** Resolves when the session is over and charged; the socket is then closed or closing. */
@@ -388,12 +375,4 @@ function eventIdOf(text: string): string | null {
   } catch {
     return null;
   }
-}
-
-function hangUp(socket: WebSocket, code: number, reason: string): void {
-  if (socket.isPaused) socket.resume();
-  socket.close(code, reason);
-  const timer = setTimeout(() => socket.terminate(), REALTIME_CLOSE_MS);
-  socket.once("close", () => clearTimeout(timer));
-  if (socket.readyState === socket.CLOSED) clearTimeout(timer);
 }

@@ -1,13 +1,16 @@
-/** POST /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
+/** /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
 import * as z from "zod";
+import { AppError } from "../../errors.js";
 import { responseInput } from "../../services/generation/chat/responses.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
-import { EVENT_STREAM, json, jsonOr } from "../openapi/answer.js";
+import { EVENT_STREAM, json, jsonOr, UPGRADE } from "../openapi/answer.js";
 import { amount, calledModel, STREAMED, seconds } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
 import { sendResponseStream } from "../streaming.js";
+
+export const RESPONSES_PATH = "/v1/responses";
 
 /** Not named `Response`, because generated clients have a type of that name. */
 const modelResponse = json(
@@ -24,7 +27,21 @@ const modelResponse = json(
 );
 
 export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses }: Pick<Services, "responses">): void {
-  route("/v1/responses", {
+  route(RESPONSES_PATH, {
+    GET: endpoint({
+      id: "openResponses",
+      tag: "Text",
+      summary: "Opens a WebSocket on which responses run one after the other.",
+      description:
+        'Needs a key. Send `{ "type": "response.create", ... }` with the fields of `POST /v1/responses`, and receive the events of its stream. `previous_response_id` names a response of the same connection, and `input` then has only the new items. `generate: false` keeps an input without an answer or a charge. Each response is charged as over HTTP. A frame that is refused is answered by an `error` event with `status`, and the connection stays open.',
+      answer: UPGRADE,
+      errors: ["403"],
+      isForAgents: true,
+      isPublic: true,
+      handler: () => {
+        throw new AppError("UPGRADE_REQUIRED", "This is a WebSocket: connect to it with an upgrade, or send a POST.");
+      },
+    }),
     POST: endpoint({
       id: "createResponse",
       tag: "Text",

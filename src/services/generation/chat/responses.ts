@@ -8,6 +8,9 @@ import { responseFields } from "../../../formats/openai-responses/request.js";
 import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
 import { toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
+import { createId } from "../../../lib/ids.js";
+import { requireCaller } from "../../access/permissions.js";
+import type { RateLimits } from "../../access/rate-limits.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
@@ -41,6 +44,7 @@ export class Responses {
   constructor(
     private readonly chat: ChatCompletions,
     private readonly catalog: Catalog,
+    private readonly limits: RateLimits,
   ) {}
 
   /** Resolves when the charge is committed. */
@@ -54,11 +58,12 @@ export class Responses {
     return { response: events.end().response, receipt };
   }
 
-  stream(ctx: RequestContext, input: ResponseInput): ResponseStream {
+  /** `previousId`: the response that this one continues, whose items are in the input. */
+  stream(ctx: RequestContext, input: ResponseInput, previousId: string | null = null): ResponseStream {
     const request = this.toChat(ctx, input);
     const chat = this.chat.stream(ctx, { ...request.chat, stream: true }, request.warnings);
     const model = input.model ?? "";
-    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools };
+    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools, previousId };
     let events: ResponseEvents | null = null;
     const begin = async () => {
       const opened = await chat.opened;
@@ -77,6 +82,27 @@ export class Responses {
       ...convertStream(chat, begin),
       failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
     };
+  }
+
+  /** An empty response to a checked input, without a charge. It is limited, and rejects, as a generation of the same input does. */
+  async prepare(
+    ctx: RequestContext,
+    input: ResponseInput,
+    previousId: string | null,
+  ): Promise<{ readonly events: readonly ResponseEvent[]; readonly response: FinishedResponse }> {
+    const model = await this.admit(ctx, input.model);
+    const { tools } = this.toChat(ctx, input);
+    const events = new ResponseEvents({ id: responseIdOf(createId()), createdAt: now(), model: model.id, input, tools, previousId });
+    const begun = events.begin();
+    const { events: ended, response } = events.end();
+    return { events: [...begun, ...ended], response };
+  }
+
+  private async admit(ctx: RequestContext, name: string | null | undefined): Promise<Model> {
+    const caller = requireCaller(ctx);
+    const model = resolveRequested(ctx, this.catalog, name, "text");
+    await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
+    return model;
   }
 
   private toChat(ctx: RequestContext, input: ResponseInput) {

@@ -1,0 +1,186 @@
+/**
+ * GET /v1/responses: OpenAI's Responses over a WebSocket (docs/spec/chat.md#websocket). `response.create` runs a response, whose events are
+ * those of the HTTP stream; several run one after the other. Refusals of the connection come before the upgrade, with status and envelope;
+ * later ones are `error` events.
+ */
+import { setMaxListeners } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Logger } from "pino";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { KeyCaller } from "../../context.js";
+import { permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
+import { type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
+import { explain, statusOf } from "../../http/errors.js";
+import { assertHandshake, KEY_PROTOCOL, readSocketAddress, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
+import { BoundedCounter } from "../../lib/bounded.js";
+import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
+import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
+import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
+import { DRAIN_TIMEOUT_MS } from "../../limits.js";
+import { requireCaller } from "../../services/access/permissions.js";
+import { watchKey } from "../../services/access/revocation-watch.js";
+import { assertNoWishes } from "../../services/catalog/request-rates.js";
+import { smallerCost, takeMaxCost } from "../../services/credits/max-cost.js";
+import { ResponseThread } from "../../services/generation/chat/response-thread.js";
+import type { Services } from "../../services/services.js";
+import { EVENT_BYTES_MAX, SOCKET_IDLE_MS_MAX, SOCKET_MS_MAX, SOCKETS_PER_ADDRESS_MAX, SOCKETS_PER_KEY_MAX } from "../response-limits.js";
+import { ResponseConnection } from "./response-connection.js";
+import { RESPONSES_PATH } from "./responses.js";
+
+export interface ResponsesFace {
+  readonly upgrade: (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Lets the running responses finish, closes all connections, and resolves when everything is charged. */
+  readonly close: () => Promise<void>;
+  /** Connections open or being opened. */
+  readonly connectionCount: () => number;
+}
+
+export interface ResponsesFaceOptions {
+  readonly services: Pick<Services, "access" | "apiKeys" | "responses" | "bodies">;
+  readonly log: Logger;
+  readonly trustProxyHops: number;
+  readonly keepAlive: KeepAlive;
+  /** Called for each response after its charge, and for each refused connection. */
+  readonly onOver: (note: RequestNote, end: RequestEnd) => void;
+  readonly times: { readonly totalMs?: number; readonly idleMs?: number };
+}
+
+export function createResponsesFace(options: ResponsesFaceOptions): ResponsesFace {
+  return new Face(options);
+}
+
+interface Admitted {
+  readonly key: string;
+  readonly caller: KeyCaller;
+  readonly clientAddress: string;
+  readonly maxCost: HttpRequestContext["maxCost"];
+}
+
+class Face implements ResponsesFace {
+  private readonly server = new WebSocketServer({
+    noServer: true,
+    maxPayload: EVENT_BYTES_MAX,
+    perMessageDeflate: false,
+    // The connection refuses text that is not UTF-8 by an event, and stays open.
+    skipUTF8Validation: true,
+    // Browsers close the connection when none of the offered protocols is chosen.
+    handleProtocols: (offered) => [...offered].find((name) => !name.startsWith(KEY_PROTOCOL)) ?? false,
+  });
+  private readonly perKey = new BoundedCounter(SOCKETS_PER_KEY_MAX);
+  private readonly perAddress = new BoundedCounter(SOCKETS_PER_ADDRESS_MAX);
+  /** Upgrades and connections under way. */
+  private readonly running = new Set<Promise<void>>();
+  private readonly closing = new AbortController();
+
+  constructor(private readonly options: ResponsesFaceOptions) {
+    // Every connection listens to it.
+    setMaxListeners(0, this.closing.signal);
+  }
+
+  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    const running = this.serve(req, socket, head).finally(() => this.running.delete(running));
+    this.running.add(running);
+  };
+
+  readonly connectionCount = (): number => this.running.size;
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    const timer = setTimeout(() => {
+      for (const client of this.server.clients) client.terminate();
+    }, DRAIN_TIMEOUT_MS);
+    await Promise.all(this.running);
+    clearTimeout(timer);
+    this.server.close();
+  }
+
+  /** Never rejects. */
+  private async serve(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const leaving = new AbortController();
+    const waiting = new WaitingSocket(socket, head, () => leaving.abort());
+    const requestId = requestIdOf(req);
+    const note = noteOf(req);
+    Object.assign(note, { route: RESPONSES_PATH, requestId });
+    const source = { req, requestId, note, log: this.options.log.child({ requestId }), signal: leaving.signal };
+    const undo: (() => void)[] = [];
+    try {
+      const admitted = await this.admit(source, undo);
+      const client = await this.accept(req, socket, waiting.release());
+      if (client) await this.run(client, req, admitted);
+    } catch (error) {
+      const failure = explain(error, source, "connection for responses");
+      refuseUpgrade(socket, failure, requestId);
+      this.options.onOver(note, { method: "WEBSOCKET", status: statusOf(failure.code), isLeft: leaving.signal.aborted });
+    } finally {
+      for (const cleanup of undo) cleanup();
+    }
+  }
+
+  private async admit(source: ContextSource & { readonly req: IncomingMessage }, undo: (() => void)[]): Promise<Admitted> {
+    const { access } = this.options.services;
+    const { req } = source;
+    assertHandshake(req);
+    const clientAddress = clientAddressOf(req, this.options.trustProxyHops);
+    const { key, query } = await readCounted(access, clientAddress, () => readSocketAddress(req));
+    const ctx = new HttpRequestContext(await access.authenticate(key, clientAddress), source, clientAddress);
+    const caller = requireCaller(ctx);
+    if (caller.kind !== "key" || key === null) throw permissionDenied("A connection for responses is opened with an API key.");
+    if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
+    for (const [counter, name] of [
+      [this.perKey, caller.apiKeyId],
+      [this.perAddress, addressGroupOf(clientAddress)],
+    ] as const) {
+      if (!counter.add(name)) throw rateLimited("Too many connections for responses at the same time.", 1);
+      undo.push(() => counter.remove(name));
+    }
+    const bounded = takeMaxCost(query.parameters);
+    assertNoWishes(bounded?.rest ?? query.parameters);
+    return { key, caller, clientAddress, maxCost: bounded?.maxCost };
+  }
+
+  /** Null when the client disconnected, or its handshake is malformed, which `ws` answers itself. */
+  private accept(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket | null> {
+    return new Promise((resolve) => {
+      socket.once("close", () => resolve(null));
+      this.server.handleUpgrade(req, socket, head, resolve);
+      // It was paused during the handover.
+      socket.resume();
+    });
+  }
+
+  /** Resolves when the connection is closed and everything is charged. */
+  private async run(client: WebSocket, req: IncomingMessage, { key, caller, clientAddress, maxCost }: Admitted): Promise<void> {
+    const { services, log, keepAlive: liveness, onOver, times } = this.options;
+    const { totalMs = SOCKET_MS_MAX, idleMs = SOCKET_IDLE_MS_MAX } = times;
+    const connection = new ResponseConnection({
+      socket: client,
+      thread: new ResponseThread(services.responses, services.bodies),
+      bodies: services.bodies,
+      idleMs,
+      log,
+      onOver,
+      toContext: async (source) => {
+        const context = new HttpRequestContext(await services.access.authenticate(key, clientAddress), { ...source, req }, clientAddress);
+        // Each response has a bound of its own.
+        if (maxCost) context.maxCost = smallerCost(context.maxCost, { ...maxCost });
+        return context;
+      },
+    });
+    const stopWatching = watchKey(services.apiKeys, key, caller.apiKeyId, (error) => connection.refuse(error));
+    const stopPinging = keepAlive(client, req.socket as Socket, liveness, () => client.terminate());
+    const lifetime = setTimeout(() => connection.expire(), totalMs);
+    const goAway = () => connection.goAway();
+    this.closing.signal.addEventListener("abort", goAway, { once: true });
+    if (this.closing.signal.aborted) goAway();
+    try {
+      await connection.closed;
+    } finally {
+      stopWatching();
+      stopPinging();
+      clearTimeout(lifetime);
+      this.closing.signal.removeEventListener("abort", goAway);
+    }
+  }
+}
