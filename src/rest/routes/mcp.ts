@@ -1,6 +1,7 @@
 /**
- * POST /mcp: the gateway as an MCP server over Streamable HTTP. It is stateless: each request has its own protocol server, and a session
- * only distinguishes clients of one key. There is no server stream and no session to end, so GET and DELETE are 405, as the protocol says.
+ * POST /mcp: the gateway as an MCP server over Streamable HTTP, in the revision 2026-07-28 and those before it. It is stateless: each
+ * request has its own protocol server, and a session of the older revisions only distinguishes clients of one key. There is no server stream
+ * and no session to end, so GET and DELETE are 405, as the protocol says.
  */
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
@@ -19,6 +20,8 @@ import type { Endpoint } from "../endpoint.js";
 import type { Route } from "../route.js";
 
 const SERVER_INFO = { name: "sluice", title: "Sluice", version: "0.3.0" };
+/** Headers by which the protocol's server classifies and checks a request. */
+const PROTOCOL_HEADERS = ["mcp-protocol-version", "mcp-method", "mcp-name"] as const;
 const INSTRUCTIONS =
   "Generates text, images, speech and video with the models that list_models tells. Each call is charged to the key that it is made with.";
 /** The SDK's validation is switched off. */
@@ -28,6 +31,7 @@ const SESSION_ID_CHARS_MAX = 128;
 /** Unspecified: a request id by which a call can be cancelled. */
 const REQUEST_ID_CHARS_MAX = 256;
 const TOOL_NAME_CHARS_MAX = 128;
+const CALL_WITHOUT_NAME = "A tool call needs a name, and its arguments as an object.";
 
 const callParams = z.object({ name: z.string().max(TOOL_NAME_CHARS_MAX), arguments: z.record(z.string(), z.unknown()).nullish() });
 const cancelledParams = z.object({ requestId: z.union([z.int(), z.string().max(REQUEST_ID_CHARS_MAX)]) });
@@ -59,22 +63,24 @@ function cancel(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchange, {
 }
 
 async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchange, body: JsonObject): Promise<void> {
-  const { Server, WebStandardStreamableHTTPServerTransport: Transport, McpError, ErrorCode } = await loadSdk();
-  const server = new Server(SERVER_INFO, { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: UNCHECKED });
+  const sdk = await import("@modelcontextprotocol/server");
+  if (body.method === "subscriptions/listen") return send(exchange, withoutSubscriptions(body, sdk.ProtocolErrorCode.MethodNotFound));
   const isStreamed = body.method === "tools/call" && acceptsEvents(exchange);
+  const server = new sdk.Server(SERVER_INFO, { capabilities: { tools: {} }, instructions: INSTRUCTIONS, jsonSchemaValidator: UNCHECKED });
   // The SDK's own handlers would validate every image of a result again.
-  server.fallbackRequestHandler = async ({ method, id, params }, { _meta, sendNotification }) => {
+  server.fallbackRequestHandler = async ({ method, id, params }, { mcpReq }) => {
     if (method === "tools/list") return { tools: mcp.listTools(ctx) };
-    if (method !== "tools/call") throw new McpError(ErrorCode.MethodNotFound, "Method not found");
+    if (method !== "tools/call") throw new sdk.ProtocolError(sdk.ProtocolErrorCode.MethodNotFound, "Method not found");
     const { data: toolCall } = callParams.safeParse(params);
-    if (!toolCall) throw new McpError(ErrorCode.InvalidParams, "A tool call needs a name, and its arguments as an object.");
-    if (!mcp.hasTool(toolCall.name)) throw new McpError(ErrorCode.InvalidParams, `There is no tool ${JSON.stringify(toolCall.name)}.`);
+    if (!toolCall) throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, CALL_WITHOUT_NAME);
+    if (!mcp.hasTool(toolCall.name)) {
+      throw new sdk.ProtocolError(sdk.ProtocolErrorCode.InvalidParams, `There is no tool ${JSON.stringify(toolCall.name)}.`);
+    }
     const sessionId = sessionIdOf(exchange);
-    const progressToken = _meta?.progressToken;
+    const progressToken = mcpReq._meta?.progressToken;
     const report = (progress: Progress) => {
-      void sendNotification({ method: "notifications/progress", params: { progressToken: progressToken ?? "", ...progress } }).catch(
-        ignore,
-      );
+      const notification = { method: "notifications/progress", params: { progressToken: progressToken ?? "", ...progress } };
+      void mcpReq.notify(notification).catch(ignore);
     };
     try {
       const call = {
@@ -89,15 +95,36 @@ async function serve(mcp: Services["mcp"], ctx: RequestContext, exchange: Exchan
       return toErrorResult(error, exchange);
     }
   };
-  const transport = new Transport({ enableJsonResponse: !isStreamed, keepAliveMs: SSE_KEEP_ALIVE_MS });
-  await server.connect(transport as Parameters<typeof server.connect>[0]);
+  const request = toWebRequest(exchange);
+  const parsedBody = toMessage(body);
   try {
-    const response = await transport.handleRequest(toWebRequest(exchange), { parsedBody: toMessage(body) });
-    if (body.method === "initialize" && response.ok) exchange.setHeaders({ "Mcp-Session-Id": randomUUID() });
-    await send(exchange, response);
+    if (await sdk.isLegacyRequest(request, parsedBody)) {
+      const transport = new sdk.WebStandardStreamableHTTPServerTransport({
+        enableJsonResponse: !isStreamed,
+        keepAliveMs: SSE_KEEP_ALIVE_MS,
+      });
+      await server.connect(transport);
+      const response = await transport.handleRequest(request, { parsedBody });
+      if (body.method === "initialize" && response.ok) exchange.setHeaders({ "Mcp-Session-Id": randomUUID() });
+      await send(exchange, response);
+    } else {
+      const handler = sdk.createMcpHandler(() => server, {
+        legacy: "reject",
+        responseMode: isStreamed ? "sse" : "auto",
+        keepAliveMs: SSE_KEEP_ALIVE_MS,
+      });
+      await send(exchange, await handler.fetch(request, { parsedBody }));
+    }
   } finally {
     await server.close();
   }
+}
+
+/** The tools never change, and the SDK would keep the stream open. */
+function withoutSubscriptions({ id }: JsonObject, code: number): Response {
+  const isId = typeof id === "string" || typeof id === "number";
+  const error = { code, message: "Method not found" };
+  return Response.json({ jsonrpc: "2.0", id: isId ? id : null, error }, { status: 404 });
 }
 
 /** Keeps only protocol fields: the server refuses others, which clients may send. */
@@ -112,21 +139,13 @@ function toMessage({ jsonrpc, id, method, params, result, error }: JsonObject): 
   };
 }
 
-/** Loaded on first use. */
-async function loadSdk() {
-  const [server, transport, types] = await Promise.all([
-    import("@modelcontextprotocol/sdk/server/index.js"),
-    import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"),
-    import("@modelcontextprotocol/sdk/types.js"),
-  ]);
-  return { ...server, ...transport, McpError: types.McpError, ErrorCode: types.ErrorCode };
-}
-
 /** The parts of the request that the transport reads; its body has been read. A client that accepts events need not accept JSON. */
 function toWebRequest(exchange: Exchange): Request {
   const headers = new Headers({ accept: "application/json, text/event-stream", "content-type": "application/json" });
-  const version = exchange.req.headers["mcp-protocol-version"];
-  if (typeof version === "string") headers.set("mcp-protocol-version", version);
+  for (const name of PROTOCOL_HEADERS) {
+    const value = exchange.req.headers[name];
+    if (typeof value === "string") headers.set(name, value);
+  }
   return new Request("http://localhost/mcp", { method: "POST", headers });
 }
 

@@ -21,7 +21,8 @@ import {
   MCP_RETRY_MS_MIN,
   MCP_SERVER_REQUESTS_MAX,
 } from "./limits.js";
-import { METHOD_NOT_FOUND, type RpcFields, type RpcId, type RpcMessage, readMessages } from "./rpc.js";
+import { METHOD_NOT_FOUND, RpcError, type RpcFields, type RpcId, type RpcMessage, readMessages } from "./rpc.js";
+import { MCP_STATELESS_REVISION, statelessHeaders, withStatelessMeta } from "./stateless.js";
 
 export interface McpServerAddress {
   readonly url: URL;
@@ -61,7 +62,7 @@ export class McpStatusError extends Error {
 }
 
 const CLIENT_INFO = { name: "sluice", version: "1" };
-/** The newest protocol revision that the gateway supports. */
+/** The newest protocol revision with sessions. */
 export const MCP_PROTOCOL_VERSION = "2025-11-25";
 /** Of a server's identifiers that are sent back in headers. */
 const IDENTIFIER_CHARS_MAX = 256;
@@ -70,8 +71,33 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 const DRAINED_BYTES_MAX = 64 * 1024;
 const NEW_SESSION: McpSession = { id: "", protocolVersion: undefined };
 
-/** Initializes a session. An unknown protocol version is accepted. */
-export function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
+/** Statuses of a server that does not know the handshake. */
+const HANDSHAKE_REFUSED: ReadonlySet<number> = new Set([400, 404, 405]);
+
+/** Initializes a session, or finds that the server has none. An unknown protocol version is accepted. */
+export async function openSession(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
+  try {
+    return await initialize(address, options);
+  } catch (error) {
+    const isRefusal = error instanceof RpcError || (error instanceof McpStatusError && HANDSHAKE_REFUSED.has(error.status));
+    const session = isRefusal ? await discover(address, options).catch(() => null) : null;
+    if (session === null) throw error;
+    return session;
+  }
+}
+
+/** Rejects for a server without the stateless revision. */
+function discover(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
+  return exchange(address, { id: "", protocolVersion: MCP_STATELESS_REVISION }, options, async (connection) => {
+    const { supportedVersions } = await connection.request("server/discover", {});
+    if (!Array.isArray(supportedVersions) || !supportedVersions.includes(MCP_STATELESS_REVISION)) {
+      throw new Error("The server and the gateway have no revision of the protocol in common.");
+    }
+    return { id: "", protocolVersion: MCP_STATELESS_REVISION };
+  });
+}
+
+function initialize(address: McpServerAddress, options: McpExchangeOptions): Promise<McpSession> {
   return exchange(address, NEW_SESSION, options, async (connection) => {
     const params = { protocolVersion: MCP_PROTOCOL_VERSION, capabilities: {}, clientInfo: CLIENT_INFO };
     const { protocolVersion } = await connection.request("initialize", params);
@@ -159,14 +185,21 @@ class Connection implements McpRequests {
     this.protocolVersion = session.protocolVersion;
   }
 
+  /** A request is cancelled by the end of its connection. */
+  private get isStateless(): boolean {
+    return this.protocolVersion === MCP_STATELESS_REVISION;
+  }
+
   async request(method: string, params: RpcFields): Promise<RpcFields> {
     this.lastId += 1;
     const id = this.idPrefix + this.lastId;
     // MCP, "Cancellation": initialization cannot be cancelled.
-    this.pending = method === "initialize" ? null : id;
-    const response = await this.post({ id, method, params }, this.cut.signal);
+    this.pending = method === "initialize" || this.isStateless ? null : id;
+    const response = this.isStateless
+      ? await this.post({ id, method, params: withStatelessMeta(params, CLIENT_INFO) }, this.cut.signal, statelessHeaders(method, params))
+      : await this.post({ id, method, params }, this.cut.signal);
     const sessionId = response.headers.get("mcp-session-id");
-    if (sessionId !== null && isHeaderToken(sessionId, IDENTIFIER_CHARS_MAX)) this.sessionId = sessionId;
+    if (sessionId !== null && !this.isStateless && isHeaderToken(sessionId, IDENTIFIER_CHARS_MAX)) this.sessionId = sessionId;
     const result = await this.read(response, id);
     this.pending = null;
     if (!isRecord(result)) throw new Error("The result is not an object.");
@@ -197,13 +230,14 @@ class Connection implements McpRequests {
   }
 
   /** Resolves with a successful answer. Follows redirects within the server's origin: many servers add a slash. */
-  private async post(message: RpcFields, signal: AbortSignal): Promise<Response> {
+  private async post(message: RpcFields, signal: AbortSignal, more: Readonly<Record<string, string>> = {}): Promise<Response> {
     const body = JSON.stringify({ jsonrpc: "2.0", ...message });
-    const headers = { ...this.headers(), "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const headers = { ...this.headers(), ...more, "content-type": "application/json", accept: "application/json, text/event-stream" };
     let { url } = this.address;
     for (let hop = 0; ; hop += 1) {
       const response = await this.address.fetch(url, { method: "POST", headers, body, signal, redirect: "manual" });
-      if (response.ok) return response;
+      // Without sessions, the statuses of errors stand beside the protocol's own.
+      if (response.ok || (this.isStateless && response.status >= 400 && response.status < 500 && isJson(response))) return response;
       await response.body?.cancel();
       const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
       const next = location !== null && URL.canParse(location, url) ? new URL(location, url) : null;
@@ -222,9 +256,8 @@ class Connection implements McpRequests {
   }
 
   private async read(response: Response, id: RpcId): Promise<unknown> {
-    const type = response.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
-    if (type === "text/event-stream") return this.readStream(response, id);
-    if (type !== "application/json" && !type?.endsWith("+json")) {
+    if (typeOf(response) === "text/event-stream") return this.readStream(response, id);
+    if (!isJson(response)) {
       await response.body?.cancel();
       throw new Error("The answer is neither JSON nor a stream of events.");
     }
@@ -318,6 +351,15 @@ class Connection implements McpRequests {
     if (this.bytes > this.bytesMax) throw new AnswerTooLarge(`The answer is larger than ${this.bytesMax} bytes.`);
     return part;
   }
+}
+
+function typeOf({ headers }: Response): string {
+  return headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+function isJson(response: Response): boolean {
+  const type = typeOf(response);
+  return type === "application/json" || type.endsWith("+json");
 }
 
 /** Reads the rest of an answer after its result, for a bounded time. */

@@ -193,6 +193,7 @@ const NO_ARGUMENTS = { type: "object", properties: {} } as const;
 /** The gateway's own server has no sessions. */
 const OWN_SESSION: McpSession = { id: "", protocolVersion: undefined };
 const NEVER = new AbortController().signal;
+const QUESTION_UNANSWERED = "The tool asks its user a question, and nobody can answer it here.";
 
 /** Leaves out malformed tools, and calls `leaveOut` with the name of each. */
 async function listAll(requests: McpRequests, leaveOut: (name: string) => void): Promise<readonly McpTool[]> {
@@ -234,7 +235,8 @@ async function callOnce(requests: McpRequests, name: string, args: Readonly<Reco
 }
 
 /** Reads a result of any shape: blocks and structured results that are no objects become text of their JSON. */
-function toToolResult({ content, structuredContent, isError, toolResult }: RpcFields): McpToolResult {
+function toToolResult({ content, structuredContent, isError, toolResult, resultType }: RpcFields): McpToolResult {
+  if (resultType === "input_required") return { isError: true, content: [{ type: "text", text: QUESTION_UNANSWERED }] };
   const blocks = Array.isArray(content) ? content : content === undefined || content === null ? [] : [content];
   // The field's name in the first protocol revision.
   const structured = structuredContent ?? toolResult;

@@ -132,6 +132,13 @@ describe("a greeting", () => {
   });
 });
 
+it("gets no answer to a question: the call is an error", async () => {
+  expect(await callWith({ resultType: "input_required", inputRequests: {} })).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining("asks its user") }],
+  });
+});
+
 describe("a list of tools", () => {
   it("loses the tools that cannot be read, each of which is noted", async () => {
     const good = { name: "good", description: "Good.", inputSchema: { type: "object", properties: { a: {} } }, icons: [], more: 1 };
