@@ -41,7 +41,7 @@ beforeAll(async () => {
   const image = { modality: "image", upstream: "acme", title: "Picture", prices: { completionImagePrice: "0.04" } };
   const video = { modality: "video", upstream: "acme", upstreamModel: "v", title: "Video", prices: { completionVideoPrice: "0.1" } };
   app = await createTestApp({
-    upstreams: [{ id: "claude", wireFormat: "ai-sdk:anthropic", baseUrl: claude.baseUrl, apiKey: "claude-key" }],
+    upstreams: [{ id: "claude", wireFormat: "anthropic", baseUrl: claude.baseUrl, apiKey: "claude-key" }],
     models: [
       { ...text, id: "acme/plain", upstreamModel: "plain", title: "Plain", prices: PRICES },
       {

@@ -1,6 +1,6 @@
 /** Claude with thinking and tools: its signatures travel out and back on each face, and thinking is left off where it is lost. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { anthropicEvents, anthropicMessage, anthropicSse } from "../support/ai-sdk.js";
+import { anthropicEvents, anthropicMessage, anthropicSse } from "../support/anthropic.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
 import { json, type Reply } from "../support/upstream-replies.js";

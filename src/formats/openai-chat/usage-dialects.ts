@@ -151,9 +151,6 @@ function reports(value: unknown): value is Readonly<Record<string, unknown>> {
 
 // Vendors with packages (`providers/ai-sdk`): parts that the packages' reports leave out.
 
-/** Anthropic separates cache writes for five minutes and for an hour, which its package adds up. */
-export const ANTHROPIC_USAGE: UsageTable = USAGE;
-
 /** Cohere's `usage`: billed units, tokens, and cached tokens. */
 export const COHERE_USAGE: UsageTable = table({ unread: ["billed_units", "tokens", "cached_tokens"] });
 

@@ -1,16 +1,11 @@
 /** A chat-completions body as a call of the package. Options that it cannot express become warnings. */
-import type {
-  LanguageModelV3CallOptions,
-  LanguageModelV3FunctionTool,
-  LanguageModelV3Prompt,
-  SharedV3ProviderOptions,
-} from "@ai-sdk/provider";
+import type { LanguageModelV3CallOptions, LanguageModelV3FunctionTool, SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { statedOptions } from "./client.js";
 import { toPrompt } from "./prompt.js";
-import type { Vendor, VendorOptions } from "./vendor.js";
+import type { Vendor } from "./vendor.js";
 
 export interface ChatRequest {
   readonly options: LanguageModelV3CallOptions;
@@ -56,30 +51,8 @@ export function toRequest(body: ChatBody, vendor: Vendor, model: string): ChatRe
     ...(chat.asksForJson && wantsAnyJson(body) ? {} : toResponseFormat(body)),
     ...toTools(body, notes),
   };
-  const own = withSignedThoughts(ownOptions(body, vendor, model, notes), prompt, vendor, notes);
-  const bound = options.maxOutputTokens === undefined ? undefined : chat.thinkWithin?.(own, options.maxOutputTokens);
-  if (bound) options.maxOutputTokens = bound.answerTokens;
-  options.providerOptions = { [optionsName]: bound?.own ?? own } as SharedV3ProviderOptions;
+  options.providerOptions = { [optionsName]: ownOptions(body, vendor, model, notes) } as SharedV3ProviderOptions;
   return { options, warnings: notes };
-}
-
-/**
- * Leaves thinking off where a turn goes on whose calls lack the thoughts before them, as clients and other models leave them out: the vendor
- * would refuse the request.
- */
-function withSignedThoughts(own: VendorOptions, prompt: LanguageModelV3Prompt, { chat }: Vendor, notes: string[]): VendorOptions {
-  if (!chat?.withoutThinking || !lacksThoughts(prompt)) return own;
-  const plain = chat.withoutThinking(own);
-  if (plain !== own)
-    notes.push("reasoning: left off for this request, because the signed thoughts before the last tool calls are missing.");
-  return plain;
-}
-
-function lacksThoughts(prompt: LanguageModelV3Prompt): boolean {
-  const last = prompt.findLast(({ role }) => role === "assistant");
-  if (last?.role !== "assistant" || !last.content.some(({ type }) => type === "tool-call")) return false;
-  const [first] = last.content;
-  return first?.type !== "reasoning" || first.providerOptions === undefined;
 }
 
 function unexpressed(body: ChatBody): string[] {

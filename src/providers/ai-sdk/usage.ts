@@ -25,7 +25,6 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, onUnkno
     prompt_tokens_details: {
       cached_tokens: Math.max(cached, details.cached ?? 0),
       cache_write_tokens: written,
-      ...(details.hourCacheWrite !== undefined && { cache_creation: { ephemeral_1h_input_tokens: details.hourCacheWrite } }),
       audio_tokens: details.inputAudio,
       image_tokens: details.inputImage,
     },
@@ -35,15 +34,6 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, onUnkno
       image_tokens: details.outputImage,
     },
   };
-}
-
-// Anthropic separates cache writes for five minutes and for an hour, which the package adds up.
-
-export function readAnthropicUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
-  const kinds = isRecord(raw.cache_creation) ? raw.cache_creation : {};
-  const hour = kinds.ephemeral_1h_input_tokens;
-  const none = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
-  return typeof hour === "number" && hour >= 0 ? { ...none, hourCacheWrite: hour } : none;
 }
 
 // Cohere reports cached tokens, which the package leaves out.

@@ -32,13 +32,6 @@ export type VendorOptions = Readonly<Record<string, unknown>>;
 export interface ChatTraits {
   /** The equivalent of OpenAI's `reasoning_effort`; null when the model has none. */
   readonly reasoning?: (effort: string, model: string) => VendorOptions | null;
-  /** For packages that add reasoning and answer tokens: divides the bound of the call between them. */
-  readonly thinkWithin?: (own: VendorOptions, tokens: number) => BoundThinking;
-  /**
-   * The options without thinking, for a vendor that demands its signed thoughts back before the calls of a turn that goes on. Absent: it
-   * does not.
-   */
-  readonly withoutThinking?: (own: VendorOptions) => VendorOptions;
   /** The equivalent of `parallel_tool_calls: false`. */
   readonly serialTools?: VendorOptions;
   readonly user?: (id: string) => VendorOptions;
@@ -52,15 +45,8 @@ export interface ChatTraits {
   readonly usageNames?: UsageTable;
 }
 
-export interface BoundThinking {
-  readonly own: VendorOptions;
-  readonly answerTokens: number;
-}
-
 /** Parts of the totals; only `cached` counts tokens read from a cache, and `extraInput` is added to the input. */
 export interface UsageDetails {
-  /** The part of the cache writes that is kept for an hour; absent when not reported. */
-  readonly hourCacheWrite?: number;
   readonly extraInput: number;
   /** Input tokens read from a cache, where the package does not report them. */
   readonly cached?: number;

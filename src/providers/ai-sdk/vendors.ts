@@ -1,15 +1,15 @@
 /** The vendors with wire formats of their own, a row each: package, abilities and names. A package is loaded on its vendor's first call. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { ANTHROPIC_USAGE, COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
+import { COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
 import type { JobTraits } from "./job-words.js";
-import { readAnthropicUsage, readCohereUsage, readGoogleUsage } from "./usage.js";
-import type { BoundThinking, Vendor, VendorOptions } from "./vendor.js";
+import { readCohereUsage, readGoogleUsage } from "./usage.js";
+import type { Vendor, VendorOptions } from "./vendor.js";
 
 /**
  * ElevenLabs' voice ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices). The first eleven are
@@ -63,22 +63,6 @@ const POLL = { pollIntervalMs: 1_000, pollTimeoutMs: 300_000 };
 const AMAZON_QUALITIES = { low: "standard", medium: "standard", standard: "standard", high: "premium", hd: "premium" };
 
 export const VENDORS = {
-  anthropic: {
-    baseUrls: ["https://api.anthropic.com/v1"],
-    optionsName: "anthropic",
-    load: async (settings) => (await import("@ai-sdk/anthropic")).createAnthropic(settings),
-    chat: {
-      reasoning: claudeReasoning,
-      thinkWithin: claudeThinkingWithin,
-      withoutThinking: claudeWithoutThinking,
-      serialTools: { disableParallelToolUse: true },
-      user: (userId) => ({ metadata: { userId } }),
-      asksForJson: true,
-      hasCacheControl: true,
-      usageDetails: readAnthropicUsage,
-      usageNames: ANTHROPIC_USAGE,
-    },
-  },
   google: {
     baseUrls: ["https://generativelanguage.googleapis.com/v1beta"],
     optionsName: "google",
@@ -232,8 +216,6 @@ export function findVendor(name: string): Vendor | null {
   return ownValue(VENDORS, name) ?? null;
 }
 
-/** Claude models up to 4.5 take a token budget for reasoning, later ones an effort. */
-const BUDGETED_CLAUDES = /claude-(3|(opus|sonnet|haiku)-4(-[015])?(-\d{8})?$)/;
 const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
   minimal: 1_024,
   low: 2_048,
@@ -242,32 +224,6 @@ const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
   xhigh: 32_768,
   max: 32_768,
 };
-
-function claudeReasoning(effort: string, model: string): VendorOptions | null {
-  if (effort === "none") return { thinking: { type: "disabled" } };
-  const budgetTokens = ownValue(TOKENS_OF_EFFORT, effort);
-  if (budgetTokens === undefined) return null;
-  if (BUDGETED_CLAUDES.test(model)) return { thinking: { type: "enabled", budgetTokens } };
-  return { thinking: { type: "adaptive" }, effort: effort === "minimal" ? "low" : effort };
-}
-
-/** Anthropic's minimum. */
-const CLAUDE_BUDGET_MIN = 1_024;
-
-/** Leaves half of the call's bound for the answer. */
-function claudeThinkingWithin(own: VendorOptions, tokens: number): BoundThinking {
-  const { thinking } = own;
-  if (!isRecord(thinking) || thinking.type !== "enabled") return { own, answerTokens: tokens };
-  const asked = typeof thinking.budgetTokens === "number" ? thinking.budgetTokens : CLAUDE_BUDGET_MIN;
-  const budgetTokens = Math.min(asked, Math.floor(tokens / 2));
-  if (budgetTokens < CLAUDE_BUDGET_MIN) return { own: { ...own, thinking: { type: "disabled" } }, answerTokens: tokens };
-  return { own: { ...own, thinking: { ...thinking, budgetTokens } }, answerTokens: tokens - budgetTokens };
-}
-
-function claudeWithoutThinking(own: VendorOptions): VendorOptions {
-  const { thinking } = own;
-  return isRecord(thinking) && thinking.type !== "disabled" ? { ...own, thinking: { type: "disabled" } } : own;
-}
 
 const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {
   none: "minimal",

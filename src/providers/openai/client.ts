@@ -22,8 +22,10 @@ export interface OpenAiUpstream {
   readonly baseUrl: string;
   /** The base URL is the complete address, unchanged, with any trailing slashes: requests add no path. */
   readonly isExact?: boolean;
-  /** Sent as a bearer token; null: none. */
+  /** Null: none. */
   readonly apiKey: string | null;
+  /** The header that holds the key; absent: a bearer token in `authorization`. */
+  readonly keyHeader?: string | undefined;
   /** Further headers for every request; they override ours. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts: UpstreamTimeouts;
@@ -202,8 +204,9 @@ export class OpenAiClient {
       "accept-encoding": "identity",
       "user-agent": "sluice",
     };
-    const { apiKey } = this.upstream;
-    if (apiKey !== null) headers.authorization = `Bearer ${apiKey}`;
+    const { apiKey, keyHeader } = this.upstream;
+    if (apiKey !== null && keyHeader === undefined) headers.authorization = `Bearer ${apiKey}`;
+    else if (apiKey !== null && keyHeader !== undefined) setOwnValue(headers, keyHeader, apiKey);
     for (const [name, value] of Object.entries(this.upstream.headers ?? {})) setOwnValue(headers, name.toLowerCase(), value);
     return Object.entries(headers).flat();
   }

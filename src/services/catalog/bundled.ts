@@ -293,7 +293,7 @@ interface BundledVendorEntry {
 export const BUNDLED_VENDOR_ENTRIES: Readonly<Record<BundledVendor, BundledVendorEntry>> = {
   openai: { baseUrl: "https://api.openai.com/v1", priceListId: "openai" },
   // Both also have addresses for OpenAI's chat format; for why those are not used see docs/decisions/native-formats.md.
-  anthropic: { baseUrl: "https://api.anthropic.com/v1", wireFormat: "ai-sdk:anthropic", priceListId: "anthropic" },
+  anthropic: { baseUrl: "https://api.anthropic.com/v1", wireFormat: "anthropic", priceListId: "anthropic" },
   gemini: { baseUrl: "https://generativelanguage.googleapis.com/v1beta", wireFormat: "ai-sdk:google", priceListId: "google" },
   mistral: { baseUrl: "https://api.mistral.ai/v1", priceListId: "mistral" },
   groq: { baseUrl: "https://api.groq.com/openai/v1", priceListId: "groq" },

@@ -35,7 +35,9 @@ const TITLE_CHARS_MAX = 120;
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
-const WIRE_FORMATS: readonly string[] = ["openai", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
+const WIRE_FORMATS: readonly string[] = ["openai", "anthropic", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
+/** Names that files may still have. */
+const FORMER_WIRE_FORMATS: readonly string[] = ["ai-sdk:anthropic"];
 const ENVIRONMENT_PREFIX = "env:";
 const RESERVED_PUBLISHERS = ["sandbox", COMMUNITY_PUBLISHER];
 
@@ -63,7 +65,7 @@ const baseUrl = z.string().transform((value, ctx) => {
 const upstreamEntry = z.strictObject({
   id: name.regex(UPSTREAM_ID_PATTERN, "may hold letters, digits and . _ -"),
   wireFormat: z.custom<WireFormat>(
-    (value) => typeof value === "string" && WIRE_FORMATS.includes(value),
+    (value) => typeof value === "string" && (WIRE_FORMATS.includes(value) || FORMER_WIRE_FORMATS.includes(value)),
     `must be one of ${WIRE_FORMATS.join(", ")}`,
   ),
   baseUrl,

@@ -9,6 +9,7 @@ import type { OnUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
 import { HOPS_HEADER } from "../../limits.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
+import { toAnthropicAbilities, toAnthropicUpstream } from "../../providers/anthropic/anthropic.js";
 import { unreachable } from "../../providers/http.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai/endpoint.js";
@@ -17,7 +18,7 @@ import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
-import type { Model, SafetyFeature, Upstream } from "../catalog/model.js";
+import { isMessagesFormat, type Model, type SafetyFeature, type Upstream } from "../catalog/model.js";
 import type { GenerationTask } from "./admission.js";
 
 /** Unspecified: gateways that a request may pass; more mean a loop. */
@@ -82,6 +83,14 @@ export function connectUpstream(
   // Untrusted addresses are connected through the guard only, which checks each resolution.
   const connect = isTrusted ? {} : { connect: outbound.connect };
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, learned, dialect: dialectAt(upstream), ...connect };
+  if (isMessagesFormat(upstream)) {
+    const client = new OpenAiClient(toAnthropicUpstream(own));
+    return withHopCount(
+      client,
+      (hops) => hops > 0,
+      (made) => toAnthropicAbilities(made, fetchPublicFile),
+    );
+  }
   // The operator's own upstreams get the hops header only when it is not 0.
   return withHopCount(new OpenAiClient(own), (hops) => hops > 0, toOpenAiAbilities);
 }

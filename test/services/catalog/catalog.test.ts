@@ -431,7 +431,7 @@ describe("MODELS_FILE", () => {
   });
 
   it("refuses a dialect of an upstream with another wire format", async () => {
-    const foreign = { ...ACME, wireFormat: "ai-sdk:anthropic" };
+    const foreign = { ...ACME, wireFormat: "anthropic" };
     const stated = { dialect: { thoughts: "none" } };
 
     expect(await problemsOf(load([CHAT], {}, [{ ...foreign, ...stated }]))).toEqual(["upstreams.0.dialect: is of the wire format openai"]);

@@ -1,0 +1,43 @@
+/**
+ * Fields of Anthropic's format that chats lack, in `extra_content.anthropic` of a chat's message, part, call or annotation. Chats that come
+ * from a Messages request to an upstream of the same format carry it, so that nothing is lost on the way; other upstreams are sent none.
+ */
+import { isRecord } from "../../lib/json.js";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+const NOTHING: Loose = Object.freeze({});
+
+export function extraOf(holder: Loose): Loose {
+  const extra = holder.extra_content;
+  return isRecord(extra) && isRecord(extra.anthropic) ? extra.anthropic : NOTHING;
+}
+
+export function toExtra(anthropic: Loose): { readonly extra_content: { readonly anthropic: Loose } } {
+  return { extra_content: { anthropic } };
+}
+
+/** Blocks of tools that Anthropic runs, which a chat holds unread: calls, results, and marks of compaction. */
+const SERVER_BLOCKS = /^(?:server_tool_use|mcp_tool_use|compaction|(?!tool_result$)[a-z_]{1,40}_tool_result)$/;
+
+export function isServerBlock(type: unknown): boolean {
+  return typeof type === "string" && SERVER_BLOCKS.test(type);
+}
+
+/** Tools that the client runs and Anthropic describes: they cost their tokens. */
+const CLIENT_TOOLS = /^(?:bash|text_editor|computer|memory)_\d{8}$/;
+
+export function isClientTool(type: unknown): boolean {
+  return typeof type === "string" && CLIENT_TOOLS.test(type);
+}
+
+/** The kinds of blocks of an answer in their order, which a chat's message does not tell. */
+export type BlockKind = "thinking" | "text" | "call";
+const RANKS: Readonly<Record<BlockKind, number>> = { thinking: 0, text: 1, call: 2 };
+
+/** Null for the order that a chat has anyway: thoughts, text, calls. */
+export function toOrder(kinds: readonly BlockKind[]): readonly BlockKind[] | null {
+  const isUsual = kinds.every((kind, index) => index === 0 || RANKS[kind] >= RANKS[kinds[index - 1] as BlockKind]);
+  const hasOneText = kinds.filter((kind) => kind === "text").length <= 1;
+  return isUsual && hasOneText ? null : kinds;
+}

@@ -1,0 +1,212 @@
+/** Events of a streamed message of Anthropic's Messages format, from an upstream, as `chat.completion.chunk`s. */
+import { isRecord, recordsOf } from "../../lib/json.js";
+import type { SseEvent } from "../../lib/sse.js";
+import { type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
+import { type ChatChunk, isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
+import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
+import { ProviderError } from "../upstream-error.js";
+import { parseObject } from "../upstream-json.js";
+import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
+import { isThought, kindOf, textOf, toAnnotation, toDetail, toEnd, toHead } from "./upstream-answer.js";
+import { mergeUsage, toChatUsage } from "./upstream-usage.js";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** One block that has begun and not ended. */
+interface OpenBlock {
+  readonly block: Loose;
+  /** Text of the thought, whose signature covers all of it. */
+  thinking: string;
+  signature: string;
+  /** Of a call among the calls. */
+  readonly callIndex: number;
+  hasInput: boolean;
+  /** Input of a tool that the vendor runs. */
+  input: string;
+  /** The place of its text in the whole text. */
+  readonly start: number;
+  readonly citations: Loose[];
+}
+
+export class MessagesStreamEvents implements StreamFormat {
+  private head = toHead({});
+  private hasBegun = false;
+  private usage: Loose = {};
+  private ending: Loose | null = null;
+  private readonly open = new Map<unknown, OpenBlock>();
+  private readonly kinds: BlockKind[] = [];
+  private calls = 0;
+  private thoughts = 0;
+  private textChars = 0;
+
+  constructor(
+    private readonly secrets: Secrets,
+    /** About the request; the first chunk has them. */
+    private readonly warnings: readonly string[] = [],
+    private readonly onUnknownNames?: OnUnknownNames,
+  ) {}
+
+  get isWhole(): boolean {
+    return this.ending !== null;
+  }
+
+  take(event: SseEvent, batch: ChatChunk[]): boolean {
+    if (isForeign(event) || event.data === "") return false;
+    const object = parseObject(event.bytes, event.data);
+    if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
+    return this.takeObject(object, batch);
+  }
+
+  private takeObject(event: Loose, batch: ChatChunk[]): boolean {
+    switch (event.type) {
+      case "message_start":
+        this.start(isRecord(event.message) ? event.message : {});
+        return false;
+      case "content_block_start":
+        if (isRecord(event.content_block)) this.begin(event.index, event.content_block, batch);
+        return false;
+      case "content_block_delta":
+        if (isRecord(event.delta)) this.grow(event.index, event.delta, batch);
+        return false;
+      case "content_block_stop":
+        this.stop(event.index, batch);
+        return false;
+      case "message_delta":
+        this.usage = mergeUsage(this.usage, event.usage);
+        if (isRecord(event.delta) && event.delta.stop_reason != null) this.ending = toEnd(event.delta);
+        return false;
+      case "message_stop":
+        this.finish(batch);
+        return true;
+      case "error":
+        throw toEmbeddedError(event.error ?? event, this.secrets);
+      default:
+        // Pings, and events that are newer than this file.
+        return false;
+    }
+  }
+
+  private start(message: Loose): void {
+    this.head = toHead(message);
+    this.usage = mergeUsage({}, message.usage);
+  }
+
+  private begin(index: unknown, block: Loose, batch: ChatChunk[]): void {
+    const kind = kindOf(block);
+    if (kind === "text" && this.kinds.at(-1) === "text") this.say(batch, toExtra({ begins: "text" }));
+    if (kind !== null) this.kinds.push(kind);
+    const isCall = kind === "call";
+    this.open.set(index, {
+      block,
+      thinking: "",
+      signature: textOf(block.signature),
+      callIndex: isCall ? this.calls++ : -1,
+      hasInput: false,
+      input: "",
+      start: this.textChars,
+      citations: [...recordsOf(block.citations)],
+    });
+    if (kind === "text") this.sayText(textOf(block.text), batch);
+    else if (block.type === "thinking") this.think(this.open.get(index) as OpenBlock, textOf(block.thinking), batch);
+    else if (isCall) {
+      const called = { name: textOf(block.name), arguments: "" };
+      this.say(batch, { tool_calls: [{ index: this.calls - 1, id: textOf(block.id), type: "function", function: called }] });
+    }
+  }
+
+  private grow(index: unknown, delta: Loose, batch: ChatChunk[]): void {
+    const open = this.open.get(index);
+    switch (delta.type) {
+      case "text_delta":
+        this.sayText(textOf(delta.text), batch);
+        break;
+      case "thinking_delta":
+        if (open) this.think(open, textOf(delta.thinking), batch);
+        break;
+      case "signature_delta":
+        if (open) open.signature += textOf(delta.signature);
+        break;
+      case "citations_delta":
+        if (open && isRecord(delta.citation)) open.citations.push(delta.citation);
+        break;
+      case "input_json_delta":
+        this.addInput(open, textOf(delta.partial_json), batch);
+        break;
+    }
+  }
+
+  private addInput(open: OpenBlock | undefined, text: string, batch: ChatChunk[]): void {
+    if (!open) throw new ProviderError("invalid-response", "The upstream's stream goes on with a call that has not begun.");
+    if (text === "") return;
+    if (open.callIndex === -1) {
+      open.input += text;
+      return;
+    }
+    open.hasInput = true;
+    this.say(batch, { tool_calls: [{ index: open.callIndex, function: { arguments: text } }] });
+  }
+
+  private stop(index: unknown, batch: ChatChunk[]): void {
+    const open = this.open.get(index);
+    if (!open) return;
+    this.open.delete(index);
+    const { block, callIndex, citations, start } = open;
+    if (isThought(block)) {
+      const whole = block.type === "thinking" ? { type: "thinking", thinking: open.thinking, signature: open.signature } : block;
+      // Sent whole, because the signature covers the whole.
+      this.say(batch, { reasoning_details: [toDetail(whole, this.thoughts++)] });
+    } else if (callIndex !== -1 && !open.hasInput) {
+      this.say(batch, { tool_calls: [{ index: callIndex, function: { arguments: JSON.stringify(block.input ?? {}) } }] });
+    } else if (citations.length > 0) {
+      this.say(batch, { annotations: citations.map((citation) => toAnnotation(citation, start, this.textChars)) });
+    } else if (isServerBlock(block.type)) {
+      this.say(batch, toExtra({ block: open.input === "" ? block : { ...block, input: inputOf(open.input) } }));
+    }
+  }
+
+  private finish(batch: ChatChunk[]): void {
+    const { ending } = this;
+    if (ending === null) throw new ProviderError("invalid-response", "The upstream's answer does not say why it ended.");
+    const order = toOrder(this.kinds);
+    if (order !== null) this.say(batch, toExtra({ order }));
+    this.push(batch, { choices: [{ index: 0, delta: this.deltaOf({}), logprobs: null, ...ending }] });
+    const usage = toChatUsage(this.usage);
+    if (usage === null) return;
+    if (this.onUnknownNames) toUsage(this.usage, this.onUnknownNames);
+    batch.push(toChunk({ ...this.head, object: "chat.completion.chunk", choices: [], usage }));
+  }
+
+  private sayText(text: string, batch: ChatChunk[]): void {
+    this.textChars += text.length;
+    if (text !== "") this.say(batch, { content: text });
+  }
+
+  private think(open: OpenBlock, text: string, batch: ChatChunk[]): void {
+    open.thinking += text;
+    if (text !== "") this.say(batch, { reasoning_content: text });
+  }
+
+  private say(batch: ChatChunk[], delta: Loose): void {
+    this.push(batch, { choices: [{ index: 0, delta: this.deltaOf(delta), logprobs: null, finish_reason: null }] });
+  }
+
+  /** The first delta has the role. */
+  private deltaOf(delta: Loose): Loose {
+    return this.hasBegun ? delta : { role: "assistant", ...delta };
+  }
+
+  private push(batch: ChatChunk[], fields: Loose): void {
+    const chunk = { ...this.head, object: "chat.completion.chunk", ...fields };
+    batch.push(this.hasBegun ? toChunk(chunk) : withWarnings(chunk, this.warnings));
+    this.hasBegun = true;
+  }
+}
+
+/** A chunk with warnings, which clients read as well. */
+export function withWarnings(object: Loose, warnings: readonly string[]): ChatChunk {
+  return warnings.length === 0 ? toChunk(object) : { ...toChunk({ ...object, warnings }), warnings };
+}
+
+function inputOf(text: string): unknown {
+  return parseObject(Buffer.from(text), text) ?? {};
+}

@@ -1,0 +1,61 @@
+/** Fetches files that a chat names by an address which the upstream does not fetch itself. */
+import type { UpstreamMessage } from "../../formats/anthropic-messages/upstream-messages.js";
+import { type Block, isFetched, toInline } from "../../formats/anthropic-messages/upstream-parts.js";
+import type { MessagesRequest } from "../../formats/anthropic-messages/upstream-request.js";
+import { refuse } from "../../formats/upstream-error.js";
+import { recordsOf } from "../../lib/json.js";
+import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import type { FetchFile } from "../openai/client.js";
+
+/** The same request when there is nothing to fetch. Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many. */
+export function withFetchedFiles(
+  request: MessagesRequest,
+  fetchFile: FetchFile,
+  signalOf: () => AbortSignal,
+): MessagesRequest | Promise<MessagesRequest> {
+  const count = request.fields.messages.flatMap(({ content }) => content.flatMap(withInner)).filter(isFetched).length;
+  if (count === 0) return request;
+  if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
+  return fetchAll(request, (block) => fetchBlock(block, fetchFile, signalOf()));
+}
+
+/** A block, and those in a tool's result. */
+function withInner(block: Block): readonly Block[] {
+  return block.type === "tool_result" ? [block, ...(recordsOf(block.content) as Block[])] : [block];
+}
+
+type FetchBlock = (block: Block) => Promise<Block>;
+
+async function fetchAll(request: MessagesRequest, fetchBlock: FetchBlock): Promise<MessagesRequest> {
+  const messages: UpstreamMessage[] = [];
+  // One after another: the bytes are held together anyway.
+  for (const { role, content } of request.fields.messages) messages.push({ role, content: await fetchBlocks(content, fetchBlock) });
+  return { ...request, fields: { ...request.fields, messages } };
+}
+
+async function fetchBlocks(blocks: readonly Block[], fetchBlock: FetchBlock): Promise<Block[]> {
+  const fetched: Block[] = [];
+  for (const block of blocks) {
+    if (isFetched(block)) fetched.push(await fetchBlock(block));
+    else if (block.type === "tool_result" && Array.isArray(block.content)) {
+      fetched.push({ ...block, content: await fetchBlocks(block.content, fetchBlock) });
+    } else fetched.push(block);
+  }
+  return fetched;
+}
+
+async function fetchBlock(block: Block, fetchFile: FetchFile, signal: AbortSignal): Promise<Block> {
+  const { url } = block.source as { readonly url: string };
+  const assumed = block.type === "image" ? "image/jpeg" : "text/plain";
+  let file: Awaited<ReturnType<FetchFile>>;
+  try {
+    file = await fetchFile(url, { bytesMax: CHAT_FILE_BYTES_MAX, accept: "*/*", signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw refuse(error instanceof Error ? error.message : "A file of the chat cannot be fetched.", "messages");
+  }
+  const base64 = Buffer.from(file.bytes).toString("base64");
+  const type = file.contentType.split(";", 1)[0]?.trim().toLowerCase();
+  const { source } = toInline(type || assumed, { base64 }, "messages");
+  return { ...block, source };
+}
