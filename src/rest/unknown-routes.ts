@@ -49,8 +49,6 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["generate", `${CHAT} takes a prompt as a message of the role user.`],
   ["tags", "GET /v1/models lists the models."],
   ["embed", "POST /v1/embeddings makes vectors of texts."],
-  ["responses/compact", "POST /v1/responses answers a conversation that is sent whole in input: shorten it by a request of its own."],
-  ["responses/input_tokens", "POST /v1/responses reports input tokens in usage; max_cost bounds what a request may cost."],
   ["realtime/calls", "GET /v1/realtime opens a conversation as a WebSocket; there is no WebRTC or SIP."],
   ["realtime/sessions", "POST /v1/realtime/client_secrets makes a short-lived credential for a browser."],
   [

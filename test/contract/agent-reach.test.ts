@@ -17,6 +17,8 @@ const ROUTES = [
   "POST /v1/chat/completions",
   "POST /v1/responses",
   "GET /v1/responses",
+  "POST /v1/responses/input_tokens",
+  "POST /v1/responses/compact",
   "POST /v1/messages",
   "POST /v1/messages/count_tokens",
   "GET /v1/realtime",

@@ -119,8 +119,6 @@ describe("an unknown path", () => {
     ["POST", "/v1/assistants", "POST /v1/responses"],
     ["POST", "/v1/batches", "one by one"],
     ["POST", "/api/chat", "POST /v1/chat/completions"],
-    ["POST", "/v1/responses/compact", "POST /v1/responses"],
-    ["POST", "/v1/responses/input_tokens", "POST /v1/responses"],
     ["POST", "/v1/realtime/calls", "GET /v1/realtime"],
     ["POST", "/v1/realtime/sessions", "POST /v1/realtime/client_secrets"],
     ["POST", "/v1beta/models/x:generateContent", "POST /v1/chat/completions"],

@@ -211,6 +211,7 @@ export const OPERATIONS: readonly Operation[] = [
     input: PROMPT,
     stream: true,
   })),
+  posted("/v1/responses/compact", { kind: "text" }, () => ({ input: PROMPT })),
   posted("/v1/messages", { kind: "text" }, () => ({ messages, max_tokens: MESSAGE_TOKENS })),
   posted("/v1/messages", { kind: "text", delivery: stream, name: "POST /v1/messages, streamed" }, () => ({
     messages,

@@ -200,8 +200,8 @@ export function toAnnotation(annotation: unknown): Readonly<Record<string, unkno
   return isRecord(nested) ? { ...nested, type } : annotation;
 }
 
-/** `msg_`, `rs_`, `fc_`, `ctc_` or `call_` and a unique id. */
-export function createItemId(prefix: "msg" | "rs" | "fc" | "ctc" | "call", id: string = createId()): string {
+/** The prefix, an underscore and a unique id. */
+export function createItemId(prefix: "msg" | "rs" | "fc" | "ctc" | "call" | "cmp", id: string = createId()): string {
   return `${prefix}_${id.replaceAll("-", "")}`;
 }
 

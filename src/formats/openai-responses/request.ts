@@ -69,6 +69,8 @@ const customOutputItem = z.looseObject({
   call_id: z.string(),
   output: z.union([z.string(), z.array(contentPart)]),
 });
+/** A conversation that was summarized, here or elsewhere; `encrypted_content` of elsewhere is left out. */
+const compactionItem = z.looseObject({ type: z.literal("compaction"), encrypted_content: z.string() });
 const READ_ITEMS: ReadonlySet<string> = new Set([
   "message",
   "function_call",
@@ -76,6 +78,7 @@ const READ_ITEMS: ReadonlySet<string> = new Set([
   "reasoning",
   "custom_tool_call",
   "custom_tool_call_output",
+  "compaction",
 ]);
 /** Items of other tools, which a chat cannot hold; left out. */
 const foreignItem = z
@@ -87,7 +90,16 @@ const foreignItem = z
       .meta({ not: { enum: [...READ_ITEMS] } }),
   })
   .transform(({ type, call_id: callId }) => ({ type: null, foreignType: type, callId }));
-const inputItem = z.union([messageItem, callItem, outputItem, reasoningItem, customCallItem, customOutputItem, foreignItem]);
+const inputItem = z.union([
+  messageItem,
+  callItem,
+  outputItem,
+  reasoningItem,
+  customCallItem,
+  customOutputItem,
+  compactionItem,
+  foreignItem,
+]);
 
 const functionTool = z.looseObject({
   type: z.literal("function"),
@@ -159,6 +171,15 @@ export const responseFields = {
     .nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.string()).nullish(),
+};
+
+/** Of `POST /v1/responses/compact`. */
+export const compactFields = {
+  model: responseFields.model,
+  input: responseFields.input,
+  instructions: responseFields.instructions,
+  reasoning: responseFields.reasoning,
+  previous_response_id: responseFields.previous_response_id,
 };
 
 const responseRequest = z.looseObject(responseFields);

@@ -6,6 +6,7 @@ import { quoteStart } from "../../lib/quote-start.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { SignedReader } from "../signatures.js";
+import { readCompaction } from "./compaction.js";
 import { type ResponseContentPart, type ResponseInput, type ResponseInputItem, wantsSummary } from "./request.js";
 import { joinName, type OfferedTools, offerTools, type ResponseTarget, withoutNulls, wrapInput } from "./tools.js";
 
@@ -93,7 +94,9 @@ function toMessages({ instructions, input }: ResponseInput, isNative: boolean) {
   writer.signCalls();
   // A chat's tool message holds text only; the other format has pictures in outputs.
   const { messages, warnings } = repairHistory(writer.messages, { field: "input", showsMediaApart: !isNative });
-  return { messages, warnings, leftOut: writer.leftOut };
+  const summaries =
+    writer.foreignSummaries === 0 ? [] : ["input: the compaction of another vendor was left out: only that vendor can read it."];
+  return { messages, warnings: [...summaries, ...warnings], leftOut: writer.leftOut };
 }
 
 /** Calls and reasoning of one turn are separate items here, and one assistant message in a chat. */
@@ -101,6 +104,8 @@ class MessageWriter {
   readonly messages: Message[] = [];
   /** Number of items that a chat cannot hold, by type. */
   readonly leftOut = new Map<string, number>();
+  /** Number of compacted conversations of other vendors. */
+  foreignSummaries = 0;
   /** Calls that were left out: their results are left out too, because upstreams refuse a result without a call. */
   private readonly callsLeftOut = new Set<unknown>();
   private readonly calls: Message[] = [];
@@ -129,6 +134,9 @@ class MessageWriter {
       case "function_call_output":
       case "custom_tool_call_output":
         this.addOutput(item.call_id, item.output);
+        return;
+      case "compaction":
+        this.addCompaction(item.encrypted_content);
         return;
       case "reasoning":
         this.addThoughts(item);
@@ -189,6 +197,12 @@ class MessageWriter {
     if (thoughts.length === 0) return;
     turn.reasoning_details ??= [];
     append(turn.reasoning_details as unknown[], thoughts);
+  }
+
+  private addCompaction(encrypted: string): void {
+    const summary = readCompaction(encrypted);
+    if (summary === null) this.foreignSummaries += 1;
+    else this.messages.push({ role: "user", content: summary });
   }
 
   private leaveOut(type: string, callId: unknown): void {

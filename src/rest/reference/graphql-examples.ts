@@ -207,6 +207,8 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 /** Operations of REST alone, with the reason. */
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
   ["countMessageTokens", "GraphQL has no count of tokens before a request."],
+  ["countResponseTokens", "GraphQL has no count of tokens before a request."],
+  ["compactResponse", "Its result is an item of the Responses format. A GraphQL client asks a model for a summary."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
   ["openResponses", "GraphQL streams responses with the subscription response, also over a WebSocket."],
   ["openRealtime", "Realtime sessions have a WebSocket of their own."],

@@ -81,6 +81,8 @@ html.dark-mode .swagger-ui .reference-examples { color: #e4e6e8; }
 const SDK_CALLS = {
   createChatCompletion: "chat.completions.create",
   createResponse: "responses.create",
+  compactResponse: "responses.compact",
+  countResponseTokens: "responses.inputTokens.count",
   createEmbeddings: "embeddings.create",
   createImage: "images.generate",
   createSpeech: "audio.speech.create",

@@ -1,7 +1,7 @@
 /** /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
-import { responseInput } from "../../services/generation/chat/responses.js";
+import { compactInput, responseInput } from "../../services/generation/chat/responses.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
@@ -20,6 +20,20 @@ const modelResponse = json(
     object: z.literal("response"),
     created_at: seconds,
     status: z.enum(["completed", "incomplete"]),
+    model: calledModel,
+    output: z.array(z.looseObject({ type: z.string(), id: z.string() })),
+    usage: z.looseObject({ input_tokens: amount, output_tokens: amount, total_tokens: amount }),
+  }),
+);
+
+const inputTokens = json("ResponseInputTokens", z.object({ object: z.literal("response.input_tokens"), input_tokens: amount }));
+
+const compactedResponse = json(
+  "CompactedResponse",
+  z.looseObject({
+    id: z.string(),
+    object: z.literal("response.compaction"),
+    created_at: seconds,
     model: calledModel,
     output: z.array(z.looseObject({ type: z.string(), id: z.string() })),
     usage: z.looseObject({ input_tokens: amount, output_tokens: amount, total_tokens: amount }),
@@ -57,6 +71,40 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
         const { response, receipt } = await responses.create(ctx, body);
         exchange.setHeaders(receiptHeaders(receipt));
         return response;
+      },
+    }),
+  });
+  route(`${RESPONSES_PATH}/input_tokens`, {
+    POST: endpoint({
+      id: "countResponseTokens",
+      tag: "Text",
+      summary: "Estimates the input tokens of a response, without a charge.",
+      answer: inputTokens,
+      example: { body: { model: "sandbox/text", input: "Hello!" } },
+      isForAgents: true,
+      body: responseInput,
+      handler: async (ctx, { body }) => ({
+        object: "response.input_tokens" as const,
+        input_tokens: await responses.countTokens(ctx, body),
+      }),
+    }),
+  });
+  route(`${RESPONSES_PATH}/compact`, {
+    POST: endpoint({
+      id: "compactResponse",
+      tag: "Text",
+      summary: "Has the model summarize a conversation, to continue it with fewer tokens.",
+      description:
+        "Answers items for the `input` of the next request: the messages of the user, and an item `compaction` that holds the summary of the whole conversation. It is charged as a response of the model.",
+      answer: compactedResponse,
+      example: { body: { model: "sandbox/text", input: "Hello!" } },
+      isForAgents: true,
+      isGeneration: true,
+      body: compactInput,
+      handler: async (ctx, { body, exchange }) => {
+        const { compacted, receipt } = await responses.compact(ctx, body);
+        exchange.setHeaders(receiptHeaders(receipt));
+        return compacted;
       },
     }),
   });

@@ -6,11 +6,8 @@ import { type FinishedMessage, messageIdOf, NO_MESSAGE_USAGE, toMessageUsage } f
 import { type MessageCountRequest, messageCountFields, messageFields } from "../../../formats/anthropic-messages/request.js";
 import { type MessageEvent, MessageEvents } from "../../../formats/anthropic-messages/stream.js";
 import { toChat } from "../../../formats/anthropic-messages/to-chat.js";
-import { ChatCount } from "../../../formats/openai-chat/count.js";
-import { readChat } from "../../../formats/openai-chat/prompt.js";
 import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { toCreditsNumber } from "../../../lib/money.js";
-import { countInTurns } from "../../../lib/tokenizer.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
 import type { Catalog } from "../../catalog/catalog.js";
@@ -24,6 +21,7 @@ import { asChunk } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ConvertedStream, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
+import { countChat } from "./token-count.js";
 
 export const messageInput = z.looseObject({
   ...messageFields,
@@ -74,10 +72,7 @@ export class Messages {
     const caller = requireCaller(ctx);
     const model = resolveRequested(ctx, this.catalog, input.model, "text");
     await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
-    const { chat } = convert(model, input);
-    const count = new ChatCount();
-    readChat(parseInput(chatCompletionInput, chat), count);
-    return count.tokens + (await countInTurns(count.texts));
+    return countChat(convert(model, input).chat);
   }
 
   private toChat(ctx: RequestContext, input: MessageInput) {

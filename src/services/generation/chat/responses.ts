@@ -2,9 +2,23 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
-import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
-import { type Failure, type FinishedResponse, responseIdOf } from "../../../formats/openai-responses/answer.js";
-import { responseFields } from "../../../formats/openai-responses/request.js";
+import { AppError } from "../../../errors.js";
+import { type ChatChunkObject, plainText } from "../../../formats/openai-chat/schema.js";
+import {
+  type Failure,
+  type FinishedResponse,
+  type ResponseUsage,
+  responseIdOf,
+  toResponseUsage,
+} from "../../../formats/openai-responses/answer.js";
+import {
+  type CompactionItem,
+  toCompactionItem,
+  toSummaryRequest,
+  type UserItem,
+  userItems,
+} from "../../../formats/openai-responses/compaction.js";
+import { compactFields, responseFields } from "../../../formats/openai-responses/request.js";
 import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
 import { toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
@@ -23,6 +37,7 @@ import { asChunk, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ConvertedBatch, type ConvertedStream, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
+import { countChat } from "./token-count.js";
 
 /** A request of the Responses format, for REST and GraphQL. */
 export const responseInput = z.looseObject({
@@ -31,6 +46,21 @@ export const responseInput = z.looseObject({
   safe: safeInput,
 });
 export type ResponseInput = z.output<typeof responseInput>;
+
+/** A conversation to summarize. */
+export const compactInput = z.looseObject({ ...compactFields, safe: safeInput });
+export type CompactInput = z.output<typeof compactInput>;
+
+export interface CompactedResponse {
+  readonly id: string;
+  readonly object: "response.compaction";
+  /** Seconds. */
+  readonly created_at: number;
+  readonly model: string;
+  /** The messages of the user and the summary, for the `input` of the next request. */
+  readonly output: readonly (UserItem | CompactionItem)[];
+  readonly usage: ResponseUsage;
+}
 
 export type ResponseStreamBatch = ConvertedBatch<ResponseEvent>;
 
@@ -96,6 +126,37 @@ export class Responses {
     const begun = events.begin();
     const { events: ended, response } = events.end();
     return { events: [...begun, ...ended], response };
+  }
+
+  /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same input does. */
+  async countTokens(ctx: RequestContext, input: ResponseInput): Promise<number> {
+    await this.admit(ctx, input.model);
+    return countChat(this.toChat(ctx, input).chat);
+  }
+
+  /** Has the model summarize a conversation, which the returned items replace. Resolves when the charge is committed. */
+  async compact(ctx: RequestContext, input: CompactInput): Promise<{ readonly compacted: CompactedResponse; readonly receipt: Receipt }> {
+    const { chat, warnings } = this.toChat(ctx, input);
+    if (ctx.hasLargeInput) await nextTurn();
+    const { model, messages, reasoning_effort: effort } = chat;
+    const asked = {
+      messages: toSummaryRequest(messages),
+      safe: input.safe,
+      ...(model != null && { model }),
+      ...(effort != null && { reasoning_effort: effort }),
+    };
+    const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, asked), warnings);
+    const summary = plainText(completion.choices?.[0]?.message?.content);
+    if (summary === "") throw new AppError("UPSTREAM_ERROR", "The model answered without a summary. Use another model.", { isFinal: true });
+    const compacted = {
+      id: responseIdOf(receipt.generationId),
+      object: "response.compaction" as const,
+      created_at: now(),
+      model: receipt.model,
+      output: [...userItems(input.input), toCompactionItem(summary)],
+      usage: toResponseUsage(withCost(null, receipt)),
+    };
+    return { compacted, receipt };
   }
 
   private async admit(ctx: RequestContext, name: string | null | undefined): Promise<Model> {
