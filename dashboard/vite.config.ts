@@ -30,6 +30,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     assetsInlineLimit: 0,
-    rolldownOptions: { input: { main: file("src/main.tsx") } },
+    rolldownOptions: { input: { early: file("src/early.ts"), main: file("src/main.tsx") } },
   },
 });

@@ -120,7 +120,7 @@ async function serveFront() {
 
   async function sendPage(request, response, answer, page) {
     const ofVite = page
-      .replace(/<link rel="(?:stylesheet|modulepreload)"[^>]*>/g, "")
+      .replace(/<link rel="(?:stylesheet|modulepreload)"[^>]*>|<script [^>]*\/early-[^>]*><\/script>/g, "")
       .replace(/(<script type="module" src=")[^"]*(")/, "$1/src/main.tsx$2");
     const html = await vite.transformIndexHtml(request.url, ofVite);
     // Vite's client and React's refresh are inline, which the page's policy forbids.

@@ -1,4 +1,5 @@
 import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
+import "./early.js";
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import { setNonce } from "get-nonce";
@@ -6,9 +7,10 @@ import { Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { RouterProvider } from "react-router";
 import { Provider } from "urql";
-import { graph } from "./client/graphql.js";
+import { ShellDocument } from "./client/generated/graphql.js";
+import { graph, prefetch, prefetched } from "./client/graphql.js";
 import { NONCE, ROOT } from "./client/place.js";
-import { router } from "./router.js";
+import { router, routerReady } from "./router.js";
 import { cssVariablesResolver, theme } from "./theme.js";
 import { lazyWithRetry } from "./ui/lazy-with-retry.js";
 import { firstToast } from "./ui/toast.js";
@@ -25,7 +27,13 @@ const Toasts = lazyWithRetry(
   () => null,
 );
 
-createRoot(ROOT).render(
+/**
+ * Longest wait of the first render for the code and the data of the page, in milliseconds. With both there, the page is rendered once, and no
+ * placeholder is seen; the outline of the frame is on the screen meanwhile.
+ */
+const FIRST_RENDER_MS_MAX = 300;
+
+const content = (
   <MantineProvider
     theme={theme}
     cssVariablesResolver={cssVariablesResolver}
@@ -39,5 +47,10 @@ createRoot(ROOT).render(
     <Provider value={graph}>
       <RouterProvider router={router} />
     </Provider>
-  </MantineProvider>,
+  </MantineProvider>
 );
+
+prefetch(ShellDocument, {});
+const timer = new Promise((resolve) => setTimeout(resolve, FIRST_RENDER_MS_MAX));
+// Not awaited: the code of pages needs this module to be complete.
+void Promise.race([routerReady().then(prefetched), timer]).then(() => createRoot(ROOT).render(content));

@@ -79,3 +79,15 @@ export const router = createBrowserRouter(
   ],
   { basename: BASE === "" ? "/" : BASE },
 );
+
+/** Resolves when the code of the first page is there, or has failed to load, and its queries have started. */
+export function routerReady(): Promise<void> {
+  return new Promise((resolve) => {
+    if (router.state.initialized) return resolve();
+    const stop = router.subscribe(({ initialized }) => {
+      if (!initialized) return;
+      stop();
+      resolve();
+    });
+  });
+}

@@ -18,6 +18,7 @@ import { authenticate, HttpRequestContext, isFromAgent, readCounted, readToken }
 import { preflightHeaders } from "../http/cors.js";
 import { explain, headersOf, sendError, sendRefusal, statusOf } from "../http/errors.js";
 import { Exchange } from "../http/exchange.js";
+import { gzipFor } from "../http/gzip.js";
 import { EVENT_STREAM_HEADERS, pipeBody } from "../http/sse.js";
 import { isForm } from "../http/uploads.js";
 import type { UpgradeHandler } from "../http/websocket.js";
@@ -248,7 +249,10 @@ class HttpFace {
       return this.cutAtStop(exchange, operation, pipeBody(exchange.res, response.body));
     }
     if (!isOfType(response, "text/event-stream") || response.body === null) {
-      return sendRefusal(exchange, response.status, headers, Buffer.from(await response.arrayBuffer()));
+      const whole = Buffer.from(await response.arrayBuffer());
+      // Programs with a key are near, or have a proxy that compresses. A session is a browser's, and other sites cannot send its cookie.
+      const sent = operation.credential.sessionToken === null ? { body: whole, headers: {} } : await gzipFor(exchange.req, whole);
+      return sendRefusal(exchange, response.status, { ...headers, ...sent.headers }, sent.body);
     }
     // Yoga's statement about compression is not a valid HTTP coding.
     delete headers["Content-Encoding"];

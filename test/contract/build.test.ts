@@ -43,7 +43,7 @@ beforeAll(async () => {
     recursive: true,
     filter: (source) => !source.endsWith("generated"),
   });
-  writeFileSync(join(sketch, "dashboard/src/main.tsx"), "console.log(1);\n");
+  for (const entry of ["early.ts", "main.tsx"]) writeFileSync(join(sketch, "dashboard/src", entry), "console.log(1);\n");
 });
 
 afterAll(() => {

@@ -167,4 +167,52 @@ describe.skipIf(NO_BROWSER)("overview page", () => {
 
     expect(new URL(page.url()).searchParams.get("from")).toBe(new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS).toISOString());
   });
+
+  it("sends the queries of the first load once, before the code of the page has loaded", async () => {
+    const { page, context, open } = await visitDashboard(browser, app, { person });
+    const order: string[] = [];
+    page.on("request", (request) => {
+      const { pathname } = new URL(request.url());
+      if (pathname === "/graphql") order.push(String(request.postDataJSON().extensions.persistedQuery.sha256Hash));
+    });
+    // The rest of the code waits until all queries are on their way.
+    await page.route(/\/assets\/main-[^/]*\.js$/, async (route) => {
+      await expect.poll(() => order.length).toBe(3);
+      await route.continue();
+    });
+    await open();
+    await page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
+    await page.getByRole("region", { name: "Requests" }).waitFor();
+
+    expect(order).toHaveLength(3);
+    expect(new Set(order).size).toBe(3);
+    await context.close();
+  });
+
+  it.each([1280, 390])("moves nothing when slow answers replace the placeholders: %i px", async (width) => {
+    const { page, context, open } = await visitDashboard(browser, app, { look: { scheme: "light", width }, person });
+    const held: (() => void)[] = [];
+    await page.route("**/graphql", async (route) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      await route.continue();
+    });
+    await page.addInitScript(() => {
+      const shifts = { sum: 0 };
+      Object.assign(window, { shifts });
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) shifts.sum += (entry as PerformanceEntry & { value: number }).value;
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    await open();
+    await page.getByRole("status", { name: "Loading" }).first().waitFor();
+    await expect.poll(() => held.length).toBe(3);
+    for (const answer of held) answer();
+    await page.getByRole("figure", { name: "Credits per day by model" }).waitFor();
+    await page.getByRole("region", { name: "Requests" }).waitFor();
+    // Shifts are reported with the frame after theirs.
+    await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))))");
+
+    expect(await page.evaluate<number>("window.shifts.sum")).toBeLessThan(0.05);
+    await context.close();
+  });
 });

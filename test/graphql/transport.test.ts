@@ -21,6 +21,7 @@ import {
 import { createTestApp, type TestApp } from "../support/app.js";
 import { inTime } from "../support/eventually.js";
 import { chatChunk, chatChunks } from "../support/openai-bodies.js";
+import { signedIn, signUp } from "../support/sign-in.js";
 import { hang, sse, waitFor } from "../support/upstream-replies.js";
 import {
   type Answer,
@@ -138,6 +139,29 @@ describe("the GraphQL endpoint", () => {
     expect(headers.get("cache-control")).toBe("private, no-store");
     expect(headers.get("access-control-allow-origin")).toBe("*");
     expect(headers.get("access-control-allow-credentials")).toBeNull();
+  });
+
+  it("compresses long answers for a browser that is signed in, and not those for a key", async () => {
+    const query = JSON.stringify({ query: "{ models(first: 100) { nodes { restId title description } } }" });
+    const headers = { "content-type": "application/json", "accept-encoding": "gzip, br" };
+    const ask = async (credential: Record<string, string>, accepted = headers["accept-encoding"]) => {
+      const response = await fetch(url(), {
+        method: "POST",
+        headers: { ...headers, "accept-encoding": accepted, ...credential },
+        body: query,
+      });
+      const { data } = (await response.json()) as Answer;
+      return { coding: response.headers.get("content-encoding"), vary: response.headers.get("vary"), data };
+    };
+    const browser = signedIn(await signUp(app));
+
+    const byBrowser = await ask(browser);
+    const byKey = await ask(authorization(app));
+
+    expect(byBrowser).toMatchObject({ coding: "gzip", vary: "Accept-Encoding" });
+    expect((await ask(browser, "identity")).coding).toBeNull();
+    expect(byKey.coding).toBeNull();
+    expect(byBrowser.data).toEqual(byKey.data);
   });
 
   it.each(["/graphql/below", "/GraphQL"])("leaves %s to REST, which knows no such path", async (path) => {

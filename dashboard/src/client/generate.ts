@@ -1,6 +1,7 @@
 /** Generations cost credits, so the client sends each one once: no cache, no deduplication, no retry. */
 import { type AnyVariables, CombinedError, createRequest, makeOperation, type OperationResult, type TypedDocumentNode } from "urql";
-import { byDigest, digestOf, generations, graph, isSessionOver } from "./graphql.js";
+import { byDigest } from "./early-answers.js";
+import { digestOf, generations, graph, isSessionOver } from "./graphql.js";
 import { noteSessionEnded } from "./session.js";
 
 export interface StreamEvents<Data> {

@@ -19,11 +19,9 @@ import {
   type TypedDocumentNode,
 } from "urql";
 import { connectionChanged, noteMissedEvents, waitForRetry } from "./connection.js";
+import { byDigest, fetchOnce, HEADERS, PATH } from "./early-answers.js";
 import { ShellDocument } from "./generated/graphql.js";
 import { noteSessionAlive, noteSessionEnded } from "./session.js";
-
-/** Session cookies are valid at the origin of the page only. */
-const PATH = "/graphql";
 
 const socketUrl = () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${PATH}`;
 
@@ -72,8 +70,6 @@ const digestExchange = mapExchange({
 });
 const WITHOUT_TEXT = { kind: "Document", definitions: [] } as unknown as TypedDocumentNode;
 
-export const byDigest = (digest: string) => ({ persistedQuery: { version: 1 as const, sha256Hash: digest } });
-
 export function digestOf({ query }: Pick<Operation, "query">): string | null {
   return "documentId" in query && typeof query.documentId === "string" ? query.documentId : null;
 }
@@ -93,8 +89,8 @@ const watchExchange = mapExchange({
 export const graph = createClient({
   url: PATH,
   preferGetMethod: false,
-  // Protects uploads from CSRF: a page of another site can send a multipart form, but not this header.
-  fetchOptions: { headers: { "graphql-preflight": "1" } },
+  fetch: fetchOnce,
+  fetchOptions: { headers: HEADERS },
   exchanges: [
     cacheExchange,
     watchExchange,
@@ -170,14 +166,22 @@ export function refetchQuery<Data, Variables extends AnyVariables>(document: Typ
   return graph.query(document, variables, { requestPolicy: "network-only" }).toPromise();
 }
 
+/** Queries of `prefetch` that have no answer yet. */
+const prefetching = new Set<Promise<unknown>>();
+
 /** Starts a query while the code of its page still loads. The page then reuses the running request. */
 export function prefetch<Data, Variables extends AnyVariables>(document: TypedDocumentNode<Data, Variables>, variables: Variables): null {
-  graph
+  const answer = graph
     .query(document, variables)
     .toPromise()
-    .catch(() => {});
+    .catch(() => {})
+    .finally(() => prefetching.delete(answer));
+  prefetching.add(answer);
   return null;
 }
+
+/** Resolves when the queries that were started until now are answered. */
+export const prefetched = () => Promise.all(prefetching);
 
 /** Whether the gateway gave no answer of its own. One that is starting or stopping refuses each request with 503. */
 export function isUnreachable({ networkError, response }: CombinedError): boolean {

@@ -1,16 +1,39 @@
 /** The account's balance by bucket, and a notice when it is low. */
 import { Alert, Anchor, Group, SimpleGrid, Skeleton, Text } from "@mantine/core";
+import type { ReactNode } from "react";
 import { Link } from "react-router";
 import type { RefillPeriod } from "../client/generated/graphql.js";
 import { Credits, formatCredits, toNanocredits } from "../ui/credits.js";
 import { Card } from "../ui/page.js";
 import { When } from "../ui/when.js";
-import { useLive } from "./live.js";
+import { type Balance, useLive } from "./live.js";
 import { addressOf } from "./pages.js";
 
 export function Balances() {
   const { balance, me } = useLive();
-  if (!balance) return <Skeleton height={104} radius="md" />;
+  if (!balance) {
+    // Of the same height as with figures.
+    return (
+      <Skeleton visible radius="md" aria-hidden>
+        <BalanceCard balance={NO_BALANCE} free="refilled to 1.00 in 23 hours" />
+      </Skeleton>
+    );
+  }
+  const refilled = me?.tierRefill ? `refilled to ${formatCredits(me.tierRefill.credits)}` : "refilled";
+  const free = me?.nextResetAt ? (
+    <>
+      {refilled} <When value={me.nextResetAt} />
+    </>
+  ) : (
+    "no refill"
+  );
+  return <BalanceCard balance={balance} free={free} />;
+}
+
+type Buckets = Omit<Balance, "__typename">;
+const NO_BALANCE: Buckets = { available: "0", tier: "0", crypto: "0", pack: "0", held: "0" };
+
+function BalanceCard({ balance, free }: { readonly balance: Buckets; readonly free: ReactNode }) {
   return (
     <Card>
       <Group justify="space-between" align="flex-start" gap="xl">
@@ -25,15 +48,9 @@ export function Balances() {
             One credit is worth one US dollar.
           </Text>
         </div>
-        <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xl" component="dl" m={0}>
+        <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="xl" component="dl" m={0} flex="1 1 28rem" maw="46rem">
           <Bucket label="Free" value={balance.tier}>
-            {me?.nextResetAt ? (
-              <>
-                {me.tierRefill ? `refilled to ${formatCredits(me.tierRefill.credits)}` : "refilled"} <When value={me.nextResetAt} />
-              </>
-            ) : (
-              "no refill"
-            )}
+            {free}
           </Bucket>
           <Bucket label="Purchased (crypto)" value={balance.crypto} />
           <Bucket label="Purchased" value={balance.pack} />
@@ -46,7 +63,7 @@ export function Balances() {
   );
 }
 
-function Bucket({ label, value, children }: { readonly label: string; readonly value: string; readonly children?: React.ReactNode }) {
+function Bucket({ label, value, children }: { readonly label: string; readonly value: string; readonly children?: ReactNode }) {
   return (
     <div>
       <Text component="dt" size="sm" c="dimmed">

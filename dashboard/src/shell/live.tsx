@@ -66,7 +66,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }) {
   const known = useRef<ShellQuery>(undefined);
   if (answered || !error || !isUnreachable(error)) known.current = answered;
   const data = known.current;
-  const [balance, setBalance] = useState<Balance | null>(null);
+  const [balance, setBalance] = useState<Balance | null>(data?.me?.balance ?? null);
   const [feed, setFeed] = useState<readonly FeedRecordFragment[]>([]);
   const [chargedAt, setChargedAt] = useState(0);
   const [keysChangedAt, setKeysChangedAt] = useState(0);

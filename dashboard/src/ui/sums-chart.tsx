@@ -9,21 +9,15 @@ import { type TimeSum, type Times, toStacks } from "./stacks.js";
 
 const StackedBars = lazyWithRetry(() => import("./chart.js"));
 
-const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
-const HOUR = new Intl.DateTimeFormat("en", {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle: "h23",
-  timeZone: "UTC",
-});
+const DAY = { month: "short", day: "numeric", timeZone: "UTC" } as const;
+const HOUR = { ...DAY, hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 /** Height of the legend below the bars. */
 const CAPTION_HEIGHT = 26;
 
 export interface SumsChartProps {
   readonly title: string;
-  readonly sums: readonly TimeSum[];
+  /** Null while they load. */
+  readonly sums: readonly TimeSum[] | null;
   readonly times: Times;
   readonly height?: number;
   /** Noun for one series, "model" by default. */
@@ -37,8 +31,9 @@ export interface SumsChartProps {
 
 export function SumsChart({ title, sums, times, height = 220, noun = "model", controls, children, empty, onSelect }: SumsChartProps) {
   const [shown, setShown] = useState<"cost" | "requests">("cost");
-  const { stacks, series } = useMemo(() => toStacks(sums, times, shown, noun), [sums, times, shown, noun]);
+  const { stacks, series } = useMemo(() => toStacks(sums ?? [], times, shown, noun), [sums, times, shown, noun]);
   const isDaily = times.step >= DAY_MS;
+  const formatTime = useMemo(() => timeFormatter(isDaily), [isDaily]);
   return (
     <Card
       title={title}
@@ -58,7 +53,9 @@ export function SumsChart({ title, sums, times, height = 220, noun = "model", co
         </Group>
       }
     >
-      {series.length === 0 && empty !== undefined ? (
+      {sums === null ? (
+        <Skeleton height={height + CAPTION_HEIGHT} role="status" aria-label="Loading" />
+      ) : series.length === 0 && empty !== undefined ? (
         empty
       ) : (
         <Stack gap="sm">
@@ -70,7 +67,7 @@ export function SumsChart({ title, sums, times, height = 220, noun = "model", co
               series={series}
               height={height}
               format={(value) => (shown === "cost" ? formatCredits(value.toFixed(9), 2) : value.toLocaleString("en"))}
-              formatTime={(from) => (isDaily ? DAY : HOUR).format(new Date(from))}
+              formatTime={formatTime}
               {...(onSelect && {
                 onSelect: ({ from }) => onSelect(from, new Date(Date.parse(from) + times.step).toISOString()),
               })}
@@ -80,4 +77,13 @@ export function SumsChart({ title, sums, times, height = 220, noun = "model", co
       )}
     </Card>
   );
+}
+
+/** Makes its format on first use: a slow processor takes some 20 ms for it. */
+function timeFormatter(isDaily: boolean): (from: string) => string {
+  let format: Intl.DateTimeFormat | undefined;
+  return (from) => {
+    format ??= new Intl.DateTimeFormat("en", isDaily ? DAY : HOUR);
+    return format.format(new Date(from));
+  };
 }

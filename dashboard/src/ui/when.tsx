@@ -3,9 +3,18 @@ import { Table, type TableTdProps } from "@mantine/core";
 import { useSyncExternalStore } from "react";
 import { Listeners } from "../client/listeners.js";
 
-const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-const ABSOLUTE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
-const DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium" });
+// Made on first use: a slow processor takes some 20 ms for each.
+const relative = onFirstUse(() => new Intl.RelativeTimeFormat("en", { numeric: "auto" }));
+const absolute = onFirstUse(() => new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" }));
+const date = onFirstUse(() => new Intl.DateTimeFormat("en", { dateStyle: "medium" }));
+
+function onFirstUse<Made>(make: () => Made): () => Made {
+  let made: Made | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
 
 const STEPS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
   ["day", 86_400],
@@ -31,9 +40,9 @@ function describeMoment(iso: string, at: number): string {
   const moment = Date.parse(iso);
   // Events of the last seconds may be later than the last tick.
   const seconds = (moment - (moment > at ? Date.now() : at)) / 1_000;
-  if (Math.abs(seconds) > DAYS_RELATIVE_MAX * 86_400) return DATE.format(new Date(iso));
-  for (const [unit, size] of STEPS) if (Math.abs(seconds) >= size) return RELATIVE.format(Math.trunc(seconds / size), unit);
-  return seconds > 5 ? RELATIVE.format(Math.trunc(seconds), "second") : "just now";
+  if (Math.abs(seconds) > DAYS_RELATIVE_MAX * 86_400) return date().format(new Date(iso));
+  for (const [unit, size] of STEPS) if (Math.abs(seconds) >= size) return relative().format(Math.trunc(seconds / size), unit);
+  return seconds > 5 ? relative().format(Math.trunc(seconds), "second") : "just now";
 }
 
 export interface WhenProps {
@@ -45,7 +54,7 @@ export function When({ value, fallback = "Never" }: WhenProps) {
   const at = useNow();
   if (value === null || value === undefined) return <span className="soft">{fallback}</span>;
   return (
-    <time dateTime={value} title={ABSOLUTE.format(new Date(value))}>
+    <time dateTime={value} onPointerEnter={({ currentTarget }) => (currentTarget.title = absolute().format(new Date(value)))}>
       {describeMoment(value, at)}
     </time>
   );

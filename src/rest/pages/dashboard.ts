@@ -35,6 +35,8 @@ const FORMER_PAGES: ReadonlyMap<string, string> = new Map([
 /** Where the build is. */
 const BUILT = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../../../dashboard/dist/" : "./dashboard/", import.meta.url));
 const ENTRY = "src/main.tsx";
+/** Sends the first queries. */
+const EARLY = "src/early.ts";
 
 const TYPES: ReadonlyMap<string, AnswerType> = new Map([
   [".js", "text/javascript; charset=utf-8"],
@@ -71,7 +73,7 @@ export class Dashboard {
     const nonce = randomBytes(16).toString("base64");
     const { baseUrl, mediaUrl } = this.gateway.addresses();
     const assets = `${base}${HOME_PATH}/`;
-    const { scripts, styles, entry } = neededFor(chunks, path);
+    const { scripts, styles, early, entry } = neededFor(chunks, path);
     const document = html`<!doctype html>
 <html lang="en">
 <head>
@@ -82,6 +84,7 @@ export class Dashboard {
 <meta property="csp-nonce" nonce="${nonce}">
 <title>Sluice</title>
 <link rel="icon" href="${MARK_URL}">
+<script type="module" src="${assets}${early}"></script>
 <style nonce="${nonce}">${raw(STYLE)}</style>
 ${styles.map((file) => html`<link rel="stylesheet" href="${assets}${file}">`)}
 ${scripts.map((file) => html`<link rel="modulepreload" href="${assets}${file}">`)}
@@ -147,10 +150,11 @@ async function readBuild(): Promise<Build> {
   return { chunks, assets: new Map(assets) };
 }
 
-/** Static imports of the entry and of the requested page, to load in parallel. */
+/** The code of the frame and of the requested page, with static imports, to load in parallel. */
 function neededFor(chunks: Build["chunks"], path: string) {
-  const entry = chunks.get(ENTRY);
-  if (!entry) throw new Error("The dashboard's build has no entry.");
+  const early = chunks.get(EARLY)?.file;
+  const entry = chunks.get(ENTRY)?.file;
+  if (early === undefined || entry === undefined) throw new Error("The dashboard's build has no entry.");
   const [section = ""] = path.split("/", 1);
   const needed = new Map<string, Chunk>();
   const add = (name: string) => {
@@ -159,12 +163,13 @@ function neededFor(chunks: Build["chunks"], path: string) {
     needed.set(name, found);
     for (const other of found.imports) add(other);
   };
+  add(EARLY);
   add(ENTRY);
   add(`src/pages/${section === "" ? "overview" : section}/page.tsx`);
   const all = [...needed.values()];
   return {
-    entry: entry.file,
-    scripts: all.map(({ file }) => file).filter((file) => file !== entry.file),
+    ...{ early, entry },
+    scripts: all.map(({ file }) => file).filter((file) => file !== early && file !== entry),
     styles: [...new Set(all.flatMap(({ css }) => css))],
   };
 }

@@ -7,6 +7,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { raw } from "hono/html";
 import { sendRefusal } from "../../http/errors.js";
 import type { Exchange } from "../../http/exchange.js";
+import { gzipFor } from "../../http/gzip.js";
 import { MARK_STYLE, MARK_URL, SYSTEM_TOKENS } from "../../lib/design-tokens.js";
 import { type Html, html } from "./html.js";
 
@@ -127,9 +128,11 @@ export async function sendPageAnswer(exchange: Exchange, answer: PageAnswer): Pr
   }: WholePage & Pick<Page, "status" | "headers"> = "document" in answer
     ? answer
     : { ...answer, document: layOut(answer), policy: policyOf(answer.formTargets ?? []) };
-  const bytes = Buffer.from(String(await document));
+  const whole = Buffer.from(String(await document));
+  // Pages with forms have a secret token beside what a visitor's address says, and a compressed length would tell of both.
+  const sent = "document" in answer ? await gzipFor(exchange.req, whole) : { body: whole, headers: {} };
   const ownHeaders = { ...PRIVATE_HEADERS, "Content-Security-Policy": policy, ...headers, "Content-Type": "text/html; charset=utf-8" };
-  sendRefusal(exchange, status, ownHeaders, bytes);
+  sendRefusal(exchange, status, { ...ownHeaders, ...sent.headers }, sent.body);
 }
 
 function policyOf(formTargets: readonly string[]): string {

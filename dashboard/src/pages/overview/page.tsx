@@ -15,7 +15,7 @@ import { useLive } from "../../shell/live.js";
 import { addressOf } from "../../shell/pages.js";
 import { formatPercent } from "../../ui/amounts.js";
 import { Credits, fromNanocredits, toNanocredits } from "../../ui/credits.js";
-import { DAY_MS, daysAgo } from "../../ui/days.js";
+import { DAY_MS } from "../../ui/days.js";
 import { Figure } from "../../ui/figure.js";
 import { lazyWithRetry } from "../../ui/lazy-with-retry.js";
 import { Card, Page } from "../../ui/page.js";
@@ -23,49 +23,12 @@ import { Empty, Loading, QueryView } from "../../ui/states.js";
 import { SumsChart } from "../../ui/sums-chart.js";
 import { When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
+import { HOUR_MS, RANGE_DEFAULT, RANGES, readRange, startOf, variablesOf } from "./range.js";
 
 const FirstRun = lazyWithRetry(() => import("./first-run.js"));
 
-/** Covers this month and the last one on every day of the month. */
-const DAYS_FETCHED = 62;
-
-const HOUR_MS = 3_600_000;
-
-interface RangeShown {
-  readonly label: string;
-  readonly step: number;
-  readonly count: number;
-}
-
-const RANGE_DEFAULT = "30d";
-const RANGES: ReadonlyMap<string, RangeShown> = new Map([
-  ["24h", { label: "24 hours", step: HOUR_MS, count: 24 }],
-  ["7d", { label: "7 days", step: DAY_MS, count: 7 }],
-  [RANGE_DEFAULT, { label: "30 days", step: DAY_MS, count: 30 }],
-  ["90d", { label: "90 days", step: DAY_MS, count: 90 }],
-]);
-
-/** The current hour or day is the last one of the range. */
-const startOf = ({ step, count }: RangeShown) => (Math.floor(Date.now() / step) - count + 1) * step;
-
-function readRange(query: URLSearchParams): string {
-  const range = query.get("range") ?? "";
-  return RANGES.has(range) ? range : RANGE_DEFAULT;
-}
-
-function times(range: string) {
-  const shown = RANGES.get(range);
-  const iso = (days: number) => daysAgo(days).toISOString();
-  return {
-    from: iso(DAYS_FETCHED - 1),
-    recent: shown ? new Date(startOf(shown)).toISOString() : iso(29),
-    today: iso(0),
-    groupBy: [shown?.step === HOUR_MS ? ("HOUR" as const) : ("DAY" as const), "MODEL" as const],
-  };
-}
-
 export function start({ url }: { readonly url: URL }): void {
-  prefetch(OverviewUsageDocument, times(readRange(url.searchParams)));
+  prefetch(OverviewUsageDocument, variablesOf(readRange(url.searchParams)));
   prefetch(OverviewFeedDocument, {});
 }
 
@@ -73,7 +36,7 @@ export function Component() {
   const { chargedAt } = useLive();
   const [query, setQuery] = useSearchParams();
   const range = readRange(query);
-  const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(() => times(range), [range]) });
+  const usage = useAnswer({ query: OverviewUsageDocument, variables: useMemo(() => variablesOf(range), [range]) });
   useRefetchOnChange(chargedAt, usage.refetch);
   const setRange = useCallback(
     (next: string) => setQuery(next === RANGE_DEFAULT ? {} : { range: next }, { replace: true, preventScrollReset: true }),
@@ -91,7 +54,7 @@ export function Component() {
         </Suspense>
       )}
       {!isNew && (
-        <QueryView answer={usage} loading={<Loading rows={4} height={90} />}>
+        <QueryView answer={usage} loading={<Placeholder range={range} onRange={setRange} />}>
           {({ me }) =>
             me && (
               <>
@@ -104,6 +67,18 @@ export function Component() {
       )}
       <Feed recent={recent} />
     </Page>
+  );
+}
+
+/** Of the same height as the figures and the chart, so that nothing moves when they arrive. */
+function Placeholder(props: Omit<DailyProps, "sums">) {
+  return (
+    <>
+      <Skeleton visible aria-hidden>
+        <Spend days={NONE} today={TYPICAL} />
+      </Skeleton>
+      <Daily sums={null} {...props} />
+    </>
   );
 }
 
@@ -123,7 +98,20 @@ type DaySum = NonNullable<Me["days"]>[number];
 type Day = NonNullable<Me["models"]>[number];
 type Today = NonNullable<Me["today"]>[number];
 
-function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly today: Today | null }) {
+type TodayShown = Pick<Today, "requests" | "cost" | "errorRate"> & {
+  readonly responseTimeMs: Omit<NonNullable<Today["responseTimeMs"]>, "__typename"> | null;
+  readonly timeToFirstTokenMs: Omit<NonNullable<Today["timeToFirstTokenMs"]>, "__typename"> | null;
+};
+/** For texts of the usual length. */
+const TYPICAL: TodayShown = {
+  requests: 100,
+  cost: "0",
+  errorRate: 0,
+  responseTimeMs: { p50: 100, p95: 1_000, p99: 1_000 },
+  timeToFirstTokenMs: null,
+};
+
+function SpendView({ days, today }: { readonly days: readonly DaySum[]; readonly today: TodayShown | null }) {
   const now = new Date();
   const month = now.toISOString().slice(0, 7);
   const lastMonth = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - 1, 1)).toISOString().slice(0, 7);
@@ -161,7 +149,7 @@ function costOf(days: readonly DaySum[], month: string, lastDay = 31): string {
 }
 
 interface DailyProps {
-  readonly sums: readonly Day[];
+  readonly sums: readonly Day[] | null;
   readonly range: string;
   readonly onRange: (range: string) => void;
 }
