@@ -50,11 +50,20 @@ export class Signatures {
     return encode({ thoughts });
   }
 
+  /** Nothing since the last time is signed. */
+  get isEmpty(): boolean {
+    return !this.isSigned && this.calls.size === 0;
+  }
+
   /** Everything since the last time; null when nothing is signed. */
   take(): string | null {
+    if (this.isEmpty) return null;
     const thoughts = [...this.thoughts.values()].filter(hasSignature);
-    if (thoughts.length === 0 && this.calls.size === 0) return null;
-    return encode({ ...(thoughts.length > 0 && { thoughts }), ...(this.calls.size > 0 && { calls: [...this.calls] }) });
+    const calls = [...this.calls];
+    this.thoughts.clear();
+    this.calls.clear();
+    this.isSigned = false;
+    return encode({ ...(thoughts.length > 0 && { thoughts }), ...(calls.length > 0 && { calls }) });
   }
 
   private addThought(detail: Loose): void {

@@ -113,10 +113,10 @@ export function readToken(req: IncomingMessage, source: { readonly query: Query 
   return readBearer(header);
 }
 
-/** The key of clients in Anthropic's format; null when there is none. Throws as `readToken` does. */
-function readApiKeyHeader({ headers: { "x-api-key": header } }: IncomingMessage): string | null {
-  if (header === undefined || header === "") return null;
-  return readBearer(`Bearer ${String(header)}`);
+/** The key of clients in Anthropic's and Google's formats; null when there is none. Throws as `readToken` does. */
+function readApiKeyHeader({ headers: { "x-api-key": ofAnthropic, "x-goog-api-key": ofGoogle } }: IncomingMessage): string | null {
+  const header = ofAnthropic || ofGoogle;
+  return header === undefined || header === "" ? null : readBearer(`Bearer ${String(header)}`);
 }
 
 /** True for a request with the form of a run token; authentication decides whether it is good, which not every route does. */

@@ -17,7 +17,11 @@ export class EventStreamWriter {
   readonly #keepAlive: NodeJS.Timeout;
   readonly #headFlush: NodeJS.Immediate;
 
-  constructor(res: ServerResponse) {
+  /** `keepAlive` is sent in long silences; readers skip it. */
+  constructor(
+    res: ServerResponse,
+    private readonly keepAlive: Uint8Array = KEEP_ALIVE,
+  ) {
     this.#res = res;
     this.#keepAlive = setTimeout(() => this.#writeKeepAlive(), SSE_KEEP_ALIVE_MS);
     // The head is sent with the first batch when that is ready, else alone.
@@ -61,7 +65,7 @@ export class EventStreamWriter {
 
   #writeKeepAlive(): void {
     if (this.#res.destroyed) return;
-    if (!this.#res.writableNeedDrain) this.#res.write(KEEP_ALIVE);
+    if (!this.#res.writableNeedDrain) this.#res.write(this.keepAlive);
     this.#keepAlive.refresh();
   }
 }

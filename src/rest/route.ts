@@ -112,9 +112,9 @@ function isMalformed(url: string): boolean {
   }
 }
 
-/** Express's `/keys/:id` and `/text/*prompt` in OpenAPI's form: `/keys/{id}`. */
+/** Express's `/keys/:id` and `/text/*prompt` in OpenAPI's form: `/keys/{id}`. A colon of the path itself has a backslash before it. */
 export function toTemplate(path: string): string {
-  return path.replace(/[:*](\w+)/g, "{$1}");
+  return path.replace(/\\:|[:*](\w+)/g, (found, name?: string) => (name === undefined ? found.slice(1) : `{${name}}`));
 }
 
 function sentences(first: string, ...others: readonly (string | undefined)[]): string {

@@ -23,6 +23,7 @@ import { addChatCompletionRoutes } from "./routes/chat-completions.js";
 import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/community-models.js";
 import { addDocsRoutes } from "./routes/docs.js";
 import { addEmbeddingRoutes } from "./routes/embeddings.js";
+import { addGeminiRoutes } from "./routes/gemini.js";
 import { addGenerationRoutes } from "./routes/generations.js";
 import { addHealthRoutes, addStartRedirect, type ServiceInfo } from "./routes/health.js";
 import { addImageRoutes } from "./routes/images.js";
@@ -144,6 +145,8 @@ function createRouter(
   addRealtimeRoutes(route, endpoint, services);
   addEmbeddingRoutes(route, endpoint, services);
   addModerationRoutes(route, endpoint, services);
+  // Before the models, whose paths hold any text.
+  addGeminiRoutes(route, endpoint, services);
   // Before the prompts: /text/models is a list.
   addModelRoutes(route, endpoint, services);
   addTextRoutes(route, endpoint, services);

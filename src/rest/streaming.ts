@@ -6,17 +6,21 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestContext } from "../context.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../fast/pull.js";
 import { toMessageFailure } from "../formats/anthropic-messages/answer.js";
+import { toGeminiError } from "../formats/gemini/errors.js";
+import type { AnswerWriting } from "../formats/gemini/writing.js";
 import { type ErrorObject, explain, statusOf, toErrorObject } from "../http/errors.js";
 import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
 import { writeEvents } from "../services/generation/chat/converted-stream.js";
+import type { GenerateContentStream } from "../services/generation/chat/generate-content.js";
 import type { MessageStream } from "../services/generation/chat/messages.js";
 import type { ResponseStream } from "../services/generation/chat/responses.js";
 import type { ChatCompletionStream } from "../services/generation/chat/stream.js";
 import type { SpokenStream } from "../services/generation/media/speech-stream.js";
 import { receiptHeaders, startedHeaders, streamHeaders } from "./headers.js";
+import { EVENT_STREAM } from "./openapi/answer.js";
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 const NOTHING = Buffer.alloc(0);
@@ -35,8 +39,12 @@ interface StreamFormat<Opened> {
   /** Null: no upstream has begun to answer. */
   readonly toHeaders: (opened: Opened | null) => OutgoingHttpHeaders;
   /** Written after the last event. */
-  readonly done: Uint8Array;
+  readonly done: Uint8Array | (() => Uint8Array);
   readonly toErrorEvent: (error: ErrorObject) => Uint8Array;
+  /** Default: server-sent events. */
+  readonly contentType?: string;
+  /** Sent in long silences; default: a comment. */
+  readonly keepAlive?: Uint8Array;
 }
 
 /** Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a later failure is a `data:` line with `error`, without `[DONE]`. */
@@ -77,6 +85,23 @@ export function sendMessageStream(exchange: Exchange, ctx: RequestContext, strea
   });
 }
 
+/** As `sendChatStream`, in the form of `writing`, which also writes the stream's answers. */
+export function sendAnswerStream(
+  exchange: Exchange,
+  ctx: RequestContext,
+  stream: GenerateContentStream,
+  writing: AnswerWriting,
+): Promise<void> {
+  return sendEventStream(exchange, ctx, stream, {
+    toHeaders: (opened) => streamHeaders(stream, opened),
+    // Depends on whether anything was written.
+    done: () => writing.done,
+    toErrorEvent: (error) => writing.writeError(toGeminiError(error, statusOf(error.code))),
+    contentType: writing.contentType,
+    keepAlive: writing.filler,
+  });
+}
+
 async function sendEventStream<Opened>(
   exchange: Exchange,
   ctx: RequestContext,
@@ -99,7 +124,11 @@ async function sendEventStream<Opened>(
     const opened = await openedInTime(stream.opened);
     exchange.writeHead(
       200,
-      Object.assign({ "Content-Type": "text/event-stream; charset=utf-8" }, EVENT_STREAM_HEADERS, format.toHeaders(opened)),
+      Object.assign(
+        { "Content-Type": `${format.contentType ?? EVENT_STREAM}; charset=utf-8` },
+        EVENT_STREAM_HEADERS,
+        format.toHeaders(opened),
+      ),
     );
     await sendEvents(exchange, reading, format);
   } finally {
@@ -117,27 +146,35 @@ interface Reading {
 async function sendEvents(
   exchange: Exchange,
   reading: Reading,
-  { done, toErrorEvent }: Pick<StreamFormat<unknown>, "done" | "toErrorEvent">,
+  format: Pick<StreamFormat<unknown>, "done" | "toErrorEvent" | "keepAlive">,
 ): Promise<void> {
-  const writer = new EventStreamWriter(exchange.res);
+  const writer = new EventStreamWriter(exchange.res, format.keepAlive);
   try {
     while (!writer.isEnded) {
-      const taken = writePulled(writer, reading.pulled instanceof Promise ? await reading.pulled : reading.pulled, done);
+      const taken = writePulled(writer, reading.pulled instanceof Promise ? await reading.pulled : reading.pulled, format);
       if (taken !== undefined) await taken;
       if (!writer.isEnded) reading.pulled = pullFrom(reading.events);
     }
   } catch (error) {
-    if (!exchange.isGone) writer.end(toErrorEvent(toErrorObject(explain(error, exchange), exchange.requestId)));
+    if (!exchange.isGone) writer.end(format.toErrorEvent(toErrorObject(explain(error, exchange), exchange.requestId)));
   } finally {
     writer.close();
   }
 }
 
 /** Undefined when the reader keeps up; else resolves once it does, or has disconnected. */
-function writePulled(writer: EventStreamWriter, pulled: Pulled<Written>, done: Uint8Array): Promise<void> | undefined {
-  if (pulled.done) return writer.end(done);
+function writePulled(
+  writer: EventStreamWriter,
+  pulled: Pulled<Written>,
+  format: Pick<StreamFormat<unknown>, "done">,
+): Promise<void> | undefined {
+  if (pulled.done) return writer.end(doneOf(format));
   const { bytes } = pulled.value;
-  return pulled.isLast ? writer.endWith(bytes, done) : writer.write(bytes);
+  return pulled.isLast ? writer.endWith(bytes, doneOf(format)) : writer.write(bytes);
+}
+
+function doneOf({ done }: Pick<StreamFormat<unknown>, "done">): Uint8Array {
+  return typeof done === "function" ? done() : done;
 }
 
 /** Null when the upstream takes longer: the answer then begins without its data. */

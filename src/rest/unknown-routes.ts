@@ -59,11 +59,10 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
 ]);
 /** Operations of Gemini's format, `models/<model>:<operation>` in lower case. */
 const OF_GEMINI: ReadonlyMap<string, string> = new Map([
-  ["generatecontent", `${CHAT} takes the same conversation in OpenAI's format.`],
-  ["streamgeneratecontent", `${CHAT} with "stream": true takes the same conversation in OpenAI's format.`],
-  ["counttokens", `${CHAT} reports the tokens in usage.`],
-  ["embedcontent", "POST /v1/embeddings makes vectors of texts."],
-  ["batchembedcontents", "POST /v1/embeddings makes vectors of texts."],
+  ["generateanswer", "POST /v1beta/models/{model}:generateContent answers a conversation."],
+  ["batchgeneratecontent", "Requests are sent one by one, as many at once as you like; an Idempotency-Key makes it safe to repeat one."],
+  ["asyncbatchembedcontent", "POST /v1beta/models/{model}:batchEmbedContents embeds several texts at once."],
+  ["bidigeneratecontent", "GET /v1/realtime opens a conversation as a WebSocket, in OpenAI's format."],
   ["predict", "POST /v1/images/generations makes pictures."],
   ["predictlongrunning", "POST /v1/videos makes videos."],
 ]);

@@ -57,6 +57,7 @@ import { MediaQuotas } from "./files/media-quotas.js";
 import { Admission } from "./generation/admission.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
+import { GenerateContent } from "./generation/chat/generate-content.js";
 import { Messages } from "./generation/chat/messages.js";
 import { Responses } from "./generation/chat/responses.js";
 import { TextGeneration } from "./generation/chat/text.js";
@@ -181,6 +182,7 @@ export function createServices(
   const running = new RunningGenerations();
   new SuspensionWatch(database, running, log, events);
   const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
+  const embeddings = new Embeddings(generations, upstreams);
   const agentRuns = new AgentRuns();
   const { unknownWords } = infrastructure;
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock, unknownWords });
@@ -322,7 +324,7 @@ export function createServices(
       ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },
       workers: settings.worker,
     }),
-    embeddings: new Embeddings(generations, upstreams),
+    embeddings,
     csrfTokens: new CsrfTokens(secrets.signing("form tokens"), clock),
     jobs,
     images,
@@ -357,6 +359,7 @@ export function createServices(
     ...logs,
     messages: new Messages(chat, catalog, limits),
     responses: new Responses(chat, catalog, limits),
+    generateContent: new GenerateContent(chat, embeddings, catalog, limits),
     sessions,
     signIn,
     gitHubSignIn,

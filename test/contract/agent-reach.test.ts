@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KeyCaller } from "../../src/context.js";
 import { schema } from "../../src/graphql/schema.js";
 import { systemClock } from "../../src/lib/clock.js";
+import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { codes, connect, subscribeWith } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -21,6 +22,12 @@ const ROUTES = [
   "POST /v1/responses/compact",
   "POST /v1/messages",
   "POST /v1/messages/count_tokens",
+  ...["generateContent", "streamGenerateContent", "countTokens", "embedContent", "batchEmbedContents"].flatMap((operation) => [
+    `POST /v1beta/models/*model\\:${operation}`,
+    `POST /v1/models/*model\\:${operation}`,
+  ]),
+  "GET /v1beta/models",
+  "GET /v1beta/models/*id",
   "GET /v1/realtime",
   "POST /v1/embeddings",
   "POST /v1/moderations",
@@ -84,7 +91,7 @@ interface Asked {
 }
 
 async function ask(method: string, path: string, headers: Readonly<Record<string, string>>): Promise<Asked> {
-  const response = await fetch(app.baseUrl + path.replace(/[:*]\w+/g, "x"), { method, headers, redirect: "manual" });
+  const response = await fetch(app.baseUrl + toTemplate(path).replace(/\{\w+\}/g, "x"), { method, headers, redirect: "manual" });
   return { status: response.status, isBeyond: (await response.text()).includes(BEYOND) };
 }
 

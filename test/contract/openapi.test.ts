@@ -24,7 +24,7 @@ describe("The OpenAPI document", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("leaves out only pages, HEAD twins, files of pages and signed URLs", () => {
+  it("leaves out only pages, HEAD twins, second addresses, files of pages and signed URLs", () => {
     const unlisted = routes.flatMap(({ path, methods }) =>
       Object.entries(methods).flatMap(([method, { id, isPage }]) => (id === null && !isPage ? [`${method} ${path}`] : [])),
     );
@@ -34,6 +34,9 @@ describe("The OpenAPI document", () => {
       "GET /docs/:asset",
       "GET /media/blobs/:folder/:name",
       "HEAD /text/*prompt",
+      ...["batchEmbedContents", "countTokens", "embedContent", "generateContent", "streamGenerateContent"].map(
+        (operation) => `POST /v1/models/*model\\:${operation}`,
+      ),
       "PUT /media/blobs/:folder/:name",
     ]);
   });

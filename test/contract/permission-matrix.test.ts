@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { schema } from "../../src/graphql/schema.js";
 import { systemClock } from "../../src/lib/clock.js";
+import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { EndpointSecrets } from "../../src/services/webhooks/sender.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -266,7 +267,11 @@ function keyedRequests(): { readonly method: string; readonly path: string; read
   return recordRoutes().flatMap(({ path, methods }) =>
     Object.entries(methods)
       .filter(([, { readsKey = true }]) => readsKey)
-      .map(([method, { isPublic = false }]) => ({ method, path: `${path.replace(/[:*]\w+/g, "x")}?${RUBBISH_QUERY}`, isPublic })),
+      .map(([method, { isPublic = false }]) => ({
+        method,
+        path: `${toTemplate(path).replace(/\{\w+\}/g, "x")}?${RUBBISH_QUERY}`,
+        isPublic,
+      })),
   );
 }
 

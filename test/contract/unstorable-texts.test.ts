@@ -15,6 +15,7 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { schema } from "../../src/graphql/schema.js";
 import { createOpenApiDocument, operationsOf } from "../../src/rest/openapi/document.js";
+import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
 import { type Client, createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -168,7 +169,12 @@ describe("REST", () => {
   it.each(pages.map(({ path }) => [path] as const))("POST %s, a page, refuses them in its form", async (path) => {
     const fields = new URLSearchParams({ name: NUL });
     const headers = signedIn(person);
-    const answer = await fetch(app.baseUrl + path.replace(/[:*]\w+/g, "x"), { method: "POST", headers, body: fields, redirect: "manual" });
+    const answer = await fetch(app.baseUrl + toTemplate(path).replace(/\{\w+\}/g, "x"), {
+      method: "POST",
+      headers,
+      body: fields,
+      redirect: "manual",
+    });
 
     expect(answer.status).toBe(400);
   });

@@ -125,7 +125,8 @@ describe("REST", () => {
 
       expect([status, body.slice(0, 200)]).toEqual([200, expect.anything()]);
       expect(head + body).not.toContain(SECRET);
-      if (body.startsWith("{") && body.includes('"model"')) expect(JSON.parse(body)).toMatchObject({ model: id });
+      if (body.startsWith("{") && body.includes('"model":')) expect(JSON.parse(body)).toMatchObject({ model: id });
+      if (body.includes('"modelVersion":')) expect(body).toContain(`"modelVersion":${JSON.stringify(id)}`);
       expect(answer.headers.get("x-cache")).toBe("MISS");
       expect(answer.headers.get("x-generation-id")).toMatch(/^[0-9a-f-]{36}$/);
       // A job is answered before its work begins.

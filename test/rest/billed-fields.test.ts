@@ -134,7 +134,8 @@ async function expectUntouched(work: () => Promise<unknown>): Promise<void> {
 
 function expectRefused(answer: Answer, param: string): void {
   expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(param)]);
-  expect(answer.json<{ error: object }>().error).toMatchObject({ code: "BAD_REQUEST", param });
+  const { code, reason = code, param: named } = answer.json<{ error: { code: unknown; reason?: string; param: string } }>().error;
+  expect([reason, named]).toEqual(["BAD_REQUEST", param]);
 }
 
 describe("a billed field", () => {
@@ -142,7 +143,9 @@ describe("a billed field", () => {
     const names = [...BILLED_FIELDS[modality].values()]
       .map(({ name }) => name)
       .filter((name) => !route.startsWith("POST /v1/responses") || name !== "store")
-      .filter((name) => !route.startsWith("POST /v1/messages") || name !== "context_management");
+      .filter((name) => !route.startsWith("POST /v1/messages") || name !== "context_management")
+      // Fields of Gemini's format have names of their own.
+      .filter((name) => !route.startsWith("POST /v1beta/") || !["candidate_count", "modalities"].includes(name));
 
     await expectUntouched(async () => {
       const answers = await Promise.all(names.map((name) => send({ [name]: "dearer" })));

@@ -23,8 +23,14 @@ export interface GenerationOutcome {
 export const BROKEN_OFF = "BROKEN_OFF";
 
 interface WireError {
-  readonly code: string;
+  /** In Gemini's format a number, with the code as `reason`. */
+  readonly code: string | number;
+  readonly reason?: string;
   readonly message: string;
+}
+
+function codeOf({ code, reason }: WireError): string {
+  return reason ?? String(code);
 }
 
 /** An answer of REST, to its end. */
@@ -95,8 +101,8 @@ async function readBody(response: Response): Promise<{ readonly text: string; re
 }
 
 function errorOf(text: string): Pick<GenerationOutcome, "code" | "message"> {
-  const { code, message } = (JSON.parse(text) as { readonly error: WireError }).error;
-  return { code, message };
+  const { error } = JSON.parse(text) as { readonly error: WireError };
+  return { code: codeOf(error), message: error.message };
 }
 
 /** The data of each event but `[DONE]`. */
@@ -110,13 +116,16 @@ function dataOf(text: string): string[] {
 interface WireEvent {
   readonly error?: WireError | null;
   readonly usage?: { readonly cost?: number } | null;
+  readonly usageMetadata?: { readonly cost?: number };
   readonly response?: { readonly usage?: { readonly cost?: number } | null };
 }
 
-/** Chunks of a chat, events of a response, or events of speech. */
+/** Chunks of a chat, events of a response, answers in Gemini's format, or events of speech. */
 function readEventsOutcome(text: string): Pick<GenerationOutcome, "code" | "message" | "cost"> {
   const events = dataOf(text).map((data) => JSON.parse(data) as WireEvent);
   const failure = events.find(({ error }) => error)?.error;
-  const cost = events.map(({ usage, response }) => usage?.cost ?? response?.usage?.cost).findLast((amount) => amount !== undefined);
-  return { code: failure?.code ?? null, message: failure?.message ?? null, cost: cost === undefined ? null : String(cost) };
+  const cost = events
+    .map(({ usage, usageMetadata, response }) => usage?.cost ?? usageMetadata?.cost ?? response?.usage?.cost)
+    .findLast((amount) => amount !== undefined);
+  return { code: failure ? codeOf(failure) : null, message: failure?.message ?? null, cost: cost === undefined ? null : String(cost) };
 }

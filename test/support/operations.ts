@@ -74,6 +74,7 @@ function newPrompt(): string {
 }
 
 const messages = [{ role: "user", content: PROMPT }];
+const content = { role: "user", parts: [{ text: PROMPT }] };
 
 function toForm(fields: Fields, files: Readonly<Record<string, Uint8Array>>): FormData {
   const form = new FormData();
@@ -101,6 +102,19 @@ function posted(
       method: "POST",
       headers: { ...authorization({ key }), ...(typeof content === "string" && { "content-type": "application/json" }), ...headers },
       body: content,
+    });
+  });
+}
+
+/** A route of Gemini's format, whose model is a part of the path. */
+function ofModel(operation: string, { kind, delivery = "whole" }: RestShape, body: () => Fields): Operation {
+  const contract = `POST /v1beta/models/{model}:${operation}`;
+  return rest(contract, { kind, delivery, name: contract, isRepeatable: true }, ({ baseUrl, key }, { model, ...fields }, headers) => {
+    const query = delivery === "stream" ? "?alt=sse" : "";
+    return fetch(`${baseUrl}/v1beta/models/${String(model)}:${operation}${query}`, {
+      method: "POST",
+      headers: { ...authorization({ key }), "content-type": "application/json", ...headers },
+      body: JSON.stringify({ ...body(), ...fields }),
     });
   });
 }
@@ -218,6 +232,8 @@ export const OPERATIONS: readonly Operation[] = [
     max_tokens: MESSAGE_TOKENS,
     stream: true,
   })),
+  ofModel("generateContent", { kind: "text" }, () => ({ contents: [content] })),
+  ofModel("streamGenerateContent", { kind: "text", delivery: stream }, () => ({ contents: [content] })),
   posted("/text", { kind: "text" }, () => ({ messages })),
   posted("/text", { kind: "text", delivery: stream, name: "POST /text, streamed" }, () => ({ messages, stream: true })),
   gotten("/text/{prompt}", { kind: "text" }),
@@ -236,6 +252,8 @@ export const OPERATIONS: readonly Operation[] = [
   gotten("/audio/{text}", { kind: "music", name: "GET /audio/{text}, music" }),
   posted("/v1/audio/transcriptions", { kind: "transcription" }, () => ({}), spokenForm),
   posted("/v1/embeddings", { kind: "embedding" }, () => ({ input: PROMPT })),
+  ofModel("embedContent", { kind: "embedding" }, () => ({ content })),
+  ofModel("batchEmbedContents", { kind: "embedding" }, () => ({ requests: [{ content }] })),
   posted("/v1/moderations", { kind: "moderation" }, () => ({ input: PROMPT })),
   session,
   graphql("Mutation.createChatCompletion", { kind: "text" }, ChatDocument, () => ({

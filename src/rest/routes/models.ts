@@ -1,6 +1,7 @@
 /** The catalog (docs/spec/models.md): OpenAI's list of text models, and plain arrays by modality. Public. */
 import * as z from "zod";
 import { toAnthropicModel, toAnthropicModelPage } from "../../formats/anthropic-messages/models.js";
+import { toGeminiModel, toGeminiModelPage, toModelId } from "../../formats/gemini/models.js";
 import type { Exchange } from "../../http/exchange.js";
 import type { Modality } from "../../services/catalog/modality.js";
 import { CAPABILITIES } from "../../services/catalog/model.js";
@@ -11,6 +12,7 @@ import type { Endpoint } from "../endpoint.js";
 import { json, jsonOr } from "../openapi/answer.js";
 import { amount, nullableText, pathId, seconds } from "../openapi/schemas.js";
 import type { Route } from "../route.js";
+import { GEMINI_PAGE_MODELS, GEMINI_PAGE_MODELS_MAX, isGeminiClient } from "./gemini.js";
 
 /** Unspecified: a search as long as the longest model id. */
 const SEARCH_CHARS_MAX = 253;
@@ -35,6 +37,10 @@ const openAiModelsQuery = modelsQuery.extend({
     .describe("With `anthropic-version`: models of one page. Default: 20."),
   after_id: z.string().max(SEARCH_CHARS_MAX).optional().describe("With `anthropic-version`: the page after this model."),
   before_id: z.string().max(SEARCH_CHARS_MAX).optional().describe("With `anthropic-version`: the page before this model."),
+  pageSize: queryInteger(z.int().min(1).max(GEMINI_PAGE_MODELS_MAX))
+    .optional()
+    .describe("With `x-goog-api-key`: models of one page. Default: 50."),
+  pageToken: z.string().max(SEARCH_CHARS_MAX).optional().describe("With `x-goog-api-key`: the `nextPageToken` of the page before."),
 });
 
 const pricing = z.looseObject({ currency: z.literal("credits") });
@@ -120,12 +126,20 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       id: "listOpenAiModels",
       tag: "Models",
       summary: "Lists text models, in OpenAI's format.",
-      description: "With the header `anthropic-version`, in Anthropic's format and pages.",
+      description:
+        "With the header `anthropic-version`, in Anthropic's format and pages. With `x-goog-api-key`, in Gemini's (see /v1beta/models).",
       answer: jsonOr(json("ModelList", z.object({ object: z.literal("list"), data: z.array(openAiModel.schema) }))),
       isForAgents: true,
       isPublic: true,
       query: openAiModelsQuery,
-      handler: async (ctx, { query: { limit = PAGE_MODELS, after_id: afterId, before_id: beforeId, ...query }, exchange }) => {
+      handler: async (
+        ctx,
+        { query: { limit = PAGE_MODELS, after_id: afterId, before_id: beforeId, pageSize, pageToken, ...query }, exchange },
+      ) => {
+        if (isGeminiClient(exchange)) {
+          const models = await catalog.list(ctx, { ...query, modalities: ["text", "embedding"] });
+          return exchange.sendJson(toGeminiModelPage(models, pageSize ?? GEMINI_PAGE_MODELS, pageToken));
+        }
         const models = await catalog.list(ctx, { ...query, modalities: ["text"] });
         if (isAnthropicClient(exchange)) return exchange.sendJson(toAnthropicModelPage(models, { limit, afterId, beforeId }));
         return { object: "list" as const, data: models.map(toOpenAiModel) };
@@ -138,13 +152,14 @@ export function addModelRoutes(route: Route, endpoint: Endpoint, { catalog }: Pi
       id: "getOpenAiModel",
       tag: "Models",
       summary: "Returns a model, by ID or alias.",
-      description: "With the header `anthropic-version`, in Anthropic's format.",
+      description: "With the header `anthropic-version`, in Anthropic's format. With `x-goog-api-key`, in Gemini's.",
       answer: jsonOr(openAiModel),
       example: { parameters: { id: "sandbox/text" } },
       isForAgents: true,
       isPublic: true,
       params: z.object({ id: pathId("The ID. Slashes may be raw or encoded.") }),
       handler: async (ctx, { params, exchange }) => {
+        if (isGeminiClient(exchange)) return exchange.sendJson(toGeminiModel(await catalog.get(ctx, toModelId(params.id))));
         const model = await catalog.get(ctx, params.id);
         return isAnthropicClient(exchange) ? exchange.sendJson(toAnthropicModel(model)) : toOpenAiModel(model);
       },

@@ -18,6 +18,7 @@ import {
   TOOL_TYPE_FIELD,
 } from "./billed-fields.js";
 import { HARMLESS_OPTIONS } from "./billed-options.js";
+import type { Modality } from "./modality.js";
 import type { Model } from "./model.js";
 import { type FieldPrice, withFieldPrices } from "./pricing.js";
 import { isTaken, refuseUntaken } from "./taken-fields.js";
@@ -111,9 +112,9 @@ function findFields(model: Model, fields: RequestFields, found: Found[]): void {
 }
 
 /** Whether a chat's field is refused or priced: a format that has no such field passes it on to be checked. */
-export function concernsMoney(name: string): boolean {
+export function concernsMoney(name: string, modality: Modality = "text"): boolean {
   const canonical = canonicalName(name);
-  return canonical === OPTIONS || MONEY_WISHES.has(canonical) || BILLED_FIELDS.text.has(canonical);
+  return canonical === OPTIONS || MONEY_WISHES.has(canonical) || BILLED_FIELDS[modality].has(canonical);
 }
 
 /** For query strings, which have no unknown fields: refuses wishes about money, naming the alternative. Throws BAD_REQUEST. */

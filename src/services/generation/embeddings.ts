@@ -52,12 +52,14 @@ export class Embeddings {
     private readonly upstreams: Upstreams,
   ) {}
 
-  async create(ctx: RequestContext, input: EmbeddingsInput): Promise<EmbeddingsResult> {
+  /** `notes` are warnings about the request itself. */
+  async create(ctx: RequestContext, input: EmbeddingsInput, notes: readonly string[] = []): Promise<EmbeddingsResult> {
     const { model: modelName, input: given, encoding_format: format, dimensions = null, safe } = input;
     const extra = withoutFields(input, READ_FIELDS);
     const inputs = toInputs(given);
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
-    const plan = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);
+    const planned = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);
+    const plan = notes.length === 0 ? planned : { ...planned, notes: [...planned.notes, ...notes] };
     const texts = inputs.filter((one) => typeof one === "string");
     if (texts.length < inputs.length) assertReadable(plan, safe);
     const { answer, receipt } = await this.generations.run(ctx, plan, {

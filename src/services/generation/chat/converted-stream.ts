@@ -10,19 +10,22 @@ interface NamedEvent {
   readonly type: string;
 }
 
+/** The bytes of events on the wire. */
+export type WriteEvents<Event> = (events: readonly Event[]) => Buffer;
+
 /** A chat's stream with other events. */
-export interface ConvertedStream<Event extends NamedEvent> extends Omit<ChatCompletionStream, "events"> {
+export interface ConvertedStream<Event> extends Omit<ChatCompletionStream, "events"> {
   readonly events: AsyncIterableIterator<ConvertedBatch<Event>>;
 }
 
-export interface ConvertedBatch<Event extends NamedEvent> {
+export interface ConvertedBatch<Event> {
   readonly events: readonly Event[];
-  /** All of them as server-sent events. */
+  /** All of them, as server-sent events unless the stream is written in another form. */
   readonly bytes: Uint8Array;
 }
 
 /** Converts one stream. */
-export interface StreamConverter<Event extends NamedEvent> {
+export interface StreamConverter<Event> {
   begin(): readonly Event[];
   read(chunk: ChatChunkObject): readonly Event[];
   /** `receipt` is null when nothing was charged. */
@@ -30,9 +33,10 @@ export interface StreamConverter<Event extends NamedEvent> {
 }
 
 /** `begin` is called when the first chunk arrives. */
-export function convertStream<Event extends NamedEvent>(
+export function convertStream<Event>(
   chat: ChatCompletionStream,
   begin: () => Promise<StreamConverter<Event>>,
+  write: WriteEvents<Event>,
 ): ConvertedStream<Event> {
   return {
     generationId: chat.generationId,
@@ -41,14 +45,15 @@ export function convertStream<Event extends NamedEvent>(
     notes: chat.notes ?? [],
     receipt: () => chat.receipt(),
     timing: () => chat.timing(),
-    events: convertEvents(chat, begin),
+    events: convertEvents(chat, begin, write),
   };
 }
 
 /** Keeps the chat's own `return()`, which takes effect at once, also during a pending pull. */
-function convertEvents<Event extends NamedEvent>(
+function convertEvents<Event>(
   { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
   begin: () => Promise<StreamConverter<Event>>,
+  write: WriteEvents<Event>,
 ): AsyncIterableIterator<ConvertedBatch<Event>> {
   let converter: StreamConverter<Event> | null = null;
   let isEnded = false;
@@ -64,7 +69,8 @@ function convertEvents<Event extends NamedEvent>(
       }
       isEnded = next.done === true;
       const converted = await convert(converter, next);
-      if (opening.length + converted.length > 0) return { done: false, value: toBatch([...opening, ...converted]) };
+      const events = [...opening, ...converted];
+      if (events.length > 0) return { done: false, value: { events, bytes: write(events) } };
     }
   };
   /** A fault of the conversion ends the generation, charged for the delivered part. */
@@ -90,10 +96,7 @@ function convertEvents<Event extends NamedEvent>(
   };
 }
 
+/** Server-sent events with the name of each. */
 export function writeEvents(events: readonly NamedEvent[]): Buffer {
   return Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type)));
-}
-
-function toBatch<Event extends NamedEvent>(events: readonly Event[]): ConvertedBatch<Event> {
-  return { events, bytes: writeEvents(events) };
 }

@@ -19,7 +19,7 @@ import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import { asChunk } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ConvertedStream, convertStream } from "./converted-stream.js";
+import { type ConvertedStream, convertStream, writeEvents } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
 import { countChat } from "./token-count.js";
 
@@ -64,7 +64,7 @@ export class Messages {
         end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)),
       };
     };
-    return convertStream(chat, begin);
+    return convertStream(chat, begin, writeEvents);
   }
 
   /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same content does. */

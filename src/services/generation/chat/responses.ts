@@ -35,7 +35,7 @@ import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import { asChunk, withCost } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ConvertedBatch, type ConvertedStream, convertStream } from "./converted-stream.js";
+import { type ConvertedBatch, type ConvertedStream, convertStream, writeEvents } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
 import { countChat } from "./token-count.js";
 
@@ -109,7 +109,7 @@ export class Responses {
       };
     };
     return {
-      ...convertStream(chat, begin),
+      ...convertStream(chat, begin, writeEvents),
       failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
     };
   }

@@ -1,0 +1,176 @@
+/** Converts a Gemini request to a chat. */
+import { invalidInput } from "../../errors.js";
+import { quoteStart } from "../../lib/quote-start.js";
+import { repairHistory } from "../openai-chat/repair.js";
+import type { ChatBody } from "../openai-chat/schema.js";
+import { ContentsWriter } from "./contents.js";
+import { toCamel } from "./field-names.js";
+import { toJsonSchema } from "./json-schema.js";
+import { explainUnread, listed, NAME_CHARS_MAX } from "./left-out.js";
+import type { GeminiTool, GenerateContentRequest, GenerationConfig } from "./request.js";
+
+type Message = Record<string, unknown>;
+type Loose = Readonly<Record<string, unknown>>;
+
+/** Fields that are converted, or that ask for nothing that a chat has. */
+const READ_FIELDS: ReadonlySet<string> = new Set([
+  ...["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "safetySettings"],
+  // For Google's own records.
+  "labels",
+]);
+const READ_CONFIG: ReadonlySet<string> = new Set([
+  ...["temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "responseMimeType", "responseSchema"],
+  ...["responseJsonSchema", "responseModalities", "presencePenalty", "frequencyPenalty", "seed", "responseLogprobs", "logprobs"],
+  "thinkingConfig",
+]);
+/** Fields that chats have by the same name. */
+const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe"]);
+/** Thresholds that filter nothing. */
+const NO_FILTERS: ReadonlySet<unknown> = new Set(["OFF", "BLOCK_NONE", "HARM_BLOCK_THRESHOLD_UNSPECIFIED"]);
+/** Thinking budgets in tokens below which the effort is low or medium. */
+const LOW_BUDGET_BELOW = 4_096;
+const MEDIUM_BUDGET_BELOW = 16_384;
+
+export interface GeminiTarget {
+  /** The model can be told how much to think. */
+  readonly hasEffort: boolean;
+  /** A chat's field of this name is refused or priced, so it is not left out. */
+  concernsMoney(name: string): boolean;
+}
+
+export interface ChatOfContents {
+  /** Not validated yet. */
+  readonly chat: ChatBody;
+  readonly warnings: readonly string[];
+}
+
+/** Throws BAD_REQUEST for content and tools that a chat cannot hold. */
+export function toChat(model: string, input: GenerateContentRequest, target: GeminiTarget): ChatOfContents {
+  const writer = new ContentsWriter();
+  writer.addInstruction(input.systemInstruction);
+  for (const [index, content] of input.contents.entries()) writer.add(content, `contents.${index}`);
+  writer.end();
+  const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "contents", showsMediaApart: true });
+  const config = input.generationConfig ?? {};
+  const own = sortFields(input, READ_FIELDS, target);
+  const configured = sortFields(config, READ_CONFIG, target);
+  const chat = {
+    model,
+    messages,
+    ...own.passed,
+    ...configured.passed,
+    ...toSampling(config),
+    ...toTools(input),
+    ...toResponseFormat(config),
+    ...toEffort(config, target),
+  };
+  const unread = [...own.unread, ...configured.unread.map((name) => `generationConfig.${name}`)];
+  return {
+    chat,
+    warnings: [...explainLeftOut([...writer.leftOut]), ...explainUnread(unread, "chat"), ...explainSafety(input), ...repairs],
+  };
+}
+
+/** Fields that are not converted: those that chats have by the same name, and the rest. */
+function sortFields(input: Loose, read: ReadonlySet<string>, { concernsMoney }: GeminiTarget) {
+  const others = Object.entries(input).filter(([name, value]) => value != null && !read.has(name) && !isIdle(name, value));
+  const isPassed = (name: string) => PASSED_FIELDS.has(name) || concernsMoney(name);
+  return {
+    passed: Object.fromEntries(others.filter(([name]) => isPassed(name))),
+    unread: others.flatMap(([name]) => (isPassed(name) ? [] : [name])),
+  };
+}
+
+/** What every request gets here. */
+function isIdle(name: string, value: unknown): boolean {
+  const camel = toCamel(name);
+  return (camel === "serviceTier" && (value === "standard" || value === "unspecified")) || (camel === "cachedContent" && value === "");
+}
+
+function explainLeftOut(kinds: readonly string[]): readonly string[] {
+  return kinds.length === 0 ? [] : [`contents: parts of the kind ${listed(kinds)} were left out: this model cannot read them.`];
+}
+
+function explainSafety({ safetySettings: settings }: GenerateContentRequest): readonly string[] {
+  const isFiltered = settings?.some(({ threshold }) => threshold != null && !NO_FILTERS.has(threshold)) ?? false;
+  return isFiltered ? ["safetySettings: left out, because this model has no such filters. The field safe sets those of the gateway."] : [];
+}
+
+function toSampling(config: GenerationConfig): Message {
+  const { temperature, topP, topK, candidateCount, maxOutputTokens, stopSequences, presencePenalty, frequencyPenalty } = config;
+  const { seed, responseLogprobs, logprobs, responseModalities: modalities } = config;
+  const isPictured = modalities?.includes("IMAGE") ?? false;
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { top_p: topP }),
+    ...(topK != null && { top_k: topK }),
+    ...(candidateCount != null && candidateCount !== 1 && { n: candidateCount }),
+    ...(maxOutputTokens != null && { max_completion_tokens: maxOutputTokens }),
+    ...(stopSequences != null && stopSequences.length > 0 && { stop: stopSequences }),
+    ...(presencePenalty != null && { presence_penalty: presencePenalty }),
+    ...(frequencyPenalty != null && { frequency_penalty: frequencyPenalty }),
+    ...(seed != null && { seed: Math.abs(seed) }),
+    ...(responseLogprobs === true && { logprobs: true, ...(logprobs != null && { top_logprobs: logprobs }) }),
+    ...(isPictured && { modalities: ["text", "image"] }),
+  };
+}
+
+/** The stated level, or that of the stated budget; nothing when the model decides. */
+function toEffort({ thinkingConfig: thinking }: GenerationConfig, { hasEffort }: GeminiTarget): Message {
+  if (thinking == null || !hasEffort) return {};
+  const { thinkingLevel: level, thinkingBudget: budget } = thinking;
+  if (level != null && level !== "THINKING_LEVEL_UNSPECIFIED") return { reasoning_effort: level.toLowerCase() };
+  if (budget == null || budget < 0) return {};
+  if (budget === 0) return { reasoning_effort: "none" };
+  if (budget < LOW_BUDGET_BELOW) return { reasoning_effort: "low" };
+  return { reasoning_effort: budget < MEDIUM_BUDGET_BELOW ? "medium" : "high" };
+}
+
+function toResponseFormat({ responseMimeType: type, responseSchema, responseJsonSchema }: GenerationConfig): Message {
+  if (type !== "application/json") return {};
+  const schema = responseJsonSchema ?? responseSchema;
+  if (schema == null) return { response_format: { type: "json_object" } };
+  return { response_format: { type: "json_schema", json_schema: { name: "output", schema: toJsonSchema(schema) } } };
+}
+
+function toTools({ tools, toolConfig }: GenerateContentRequest): Message {
+  const declared = (tools ?? []).flatMap(toDeclarations);
+  if (declared.length === 0) return {};
+  const { mode, allowedFunctionNames: allowed } = toolConfig?.functionCallingConfig ?? {};
+  if (mode === "NONE") return { tools: declared.map(toTool), tool_choice: "none" };
+  const names = new Set(allowed ?? []);
+  const offered = names.size > 0 ? declared.filter(({ name }) => names.has(name)) : declared;
+  if (offered.length === 0) throw invalidInput("None of these functions is declared in tools.", ALLOWED_PATH);
+  const [only] = offered;
+  const isNamed = mode === "ANY" && names.size === 1 && only !== undefined;
+  const choice = isNamed ? { type: "function", function: { name: only.name } } : mode === "ANY" ? "required" : null;
+  return { tools: offered.map(toTool), ...(choice !== null && { tool_choice: choice }) };
+}
+
+const ALLOWED_PATH = "toolConfig.functionCallingConfig.allowedFunctionNames";
+
+type Declaration = NonNullable<GeminiTool["functionDeclarations"]>[number];
+
+/** Throws BAD_REQUEST for a tool that Google runs. */
+function toDeclarations(tool: GeminiTool, index: number): readonly Declaration[] {
+  for (const [name, value] of Object.entries(tool)) {
+    if (name === "functionDeclarations" || value == null) continue;
+    throw invalidInput(
+      `The tool ${quoteStart(name, NAME_CHARS_MAX)} is run by Google and not available here. Leave it out, or declare a function of your own.`,
+      `tools.${index}.${quoteStart(name, NAME_CHARS_MAX)}`,
+    );
+  }
+  return tool.functionDeclarations ?? [];
+}
+
+function toTool({ name, description, parameters, parametersJsonSchema }: Declaration): Message {
+  const schema = parametersJsonSchema ?? parameters;
+  return {
+    type: "function",
+    function: {
+      name,
+      ...(description != null && { description }),
+      ...(schema != null && { parameters: toJsonSchema(schema) }),
+    },
+  };
+}
