@@ -14,6 +14,7 @@ COPY scripts scripts
 COPY test/operations test/operations
 COPY dashboard dashboard
 COPY packages packages
+COPY docs docs
 COPY src src
 RUN npm run build
 # With `--without-sandbox` the image has no sandbox models of images, videos, speech and music, and is 70 MB smaller.

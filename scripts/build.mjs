@@ -84,6 +84,7 @@ const steps = [
       "scripts/lighter-packages.mjs",
       "scripts/sluice.ts",
       "scripts/sluice",
+      { folder: "docs", ending: ".md" },
       "node_modules/.package-lock.json",
     ],
     output: SERVER,
@@ -101,6 +102,11 @@ const steps = [
       });
       cpSync(path(EXPLORER), path("dist/explorer"), { recursive: true });
       cpSync(path(DASHBOARD), path("dist/dashboard"), { recursive: true });
+      // Pages that the gateway serves.
+      for (const folder of ["docs", "docs/spec"]) {
+        for (const file of readdirSync(path(folder)).filter((name) => name.endsWith(".md")))
+          cpSync(path(folder, file), path("dist", folder, file));
+      }
     },
   },
 ];

@@ -41,6 +41,7 @@ const OWN_TYPES = [
   "text/event-stream; charset=utf-8",
   "text/html; charset=utf-8",
   "text/javascript; charset=utf-8",
+  "text/markdown; charset=utf-8",
   "text/plain; charset=utf-8",
   "text/plain; version=0.0.4; charset=utf-8",
   "text/vtt; charset=utf-8",

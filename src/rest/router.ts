@@ -202,7 +202,7 @@ function createRouter(
     mountHost(router, authRouter, authMount, log, () => "/", authRoot);
     direct?.mount({ host: null, path: "" });
   }
-  addDocsRoutes(route, recorded);
+  addDocsRoutes(route, recorded, () => addresses().baseUrl);
   return { router, unknown };
 }
 

@@ -1,4 +1,7 @@
-/** The description of the REST face for programs (`/openapi.json`) and for people (`/docs`). Public, without reading a key. */
+/**
+ * The description of the REST face for programs (`/openapi.json`) and for people (`/docs`), and the documentation as Markdown. Public,
+ * without reading a key.
+ */
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -12,6 +15,7 @@ import { openEndpoint } from "../open-endpoint.js";
 import { json, writtenJson } from "../openapi/answer.js";
 import { createOpenApiDocument } from "../openapi/document.js";
 import type { RecordedRoute } from "../openapi/record.js";
+import { listGuides, readGuide } from "../reference/guides.js";
 import { PAGE, START, START_SCRIPT, STYLE_SHEET, STYLES } from "../reference/page.js";
 import type { Route } from "../route.js";
 
@@ -30,7 +34,7 @@ const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** `recorded` is read on request, after all routes were added. */
-export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]): void {
+export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[], baseUrl: () => string): void {
   let document: Buffer | null = null;
   route("/openapi.json", {
     GET: openEndpoint({
@@ -57,10 +61,24 @@ export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[]):
     }),
   });
   route("/docs/:asset", { GET: openEndpoint({ id: null, handler: sendAsset }) });
+  route("/docs/spec/:page", {
+    GET: openEndpoint({ id: null, handler: (exchange) => sendGuide(exchange, `spec/${exchange.parameter("page")}`) }),
+  });
+  route("/llms.txt", {
+    GET: openEndpoint({
+      id: null,
+      handler: async (exchange) => exchange.sendBytes(Buffer.from(await listGuides(baseUrl())), "text/plain; charset=utf-8"),
+    }),
+  });
+}
+
+async function sendGuide(exchange: Exchange, name: string): Promise<void> {
+  exchange.sendBytes(await readGuide(name), "text/markdown; charset=utf-8");
 }
 
 async function sendAsset(exchange: Exchange): Promise<void> {
   const name = exchange.parameter("asset");
+  if (name.endsWith(".md")) return sendGuide(exchange, name);
   exchange.setHeaders({ "Cache-Control": `public, max-age=${ASSET_MAX_AGE_SECONDS}` });
   if (name === START_SCRIPT) return exchange.sendBytes(Buffer.from(START), "text/javascript; charset=utf-8");
   if (name === STYLES) return exchange.sendBytes(Buffer.from(STYLE_SHEET), "text/css; charset=utf-8");
