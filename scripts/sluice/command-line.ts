@@ -1,6 +1,7 @@
 /** The commands and options of the command line. */
 import { randomUUID } from "node:crypto";
 import { type ParseArgsConfig, parseArgs } from "node:util";
+import { AGENT_PROGRAMS } from "./agents.js";
 import { SPEND_GROUPINGS, type SpendGrouping } from "./spend.js";
 
 export const HELP = `Usage: npm run sluice -- <command>
@@ -41,6 +42,9 @@ export const HELP = `Usage: npm run sluice -- <command>
                                                       running gateways; can be interrupted and repeated
   secrets forget [--confirm <name>]                   when ENCRYPTION_KEY is lost: counts the losses; with the name that it prints,
                                                       accepts them, keeps accounts and balances, and prints a new owner's key
+  agents setup <program> --model <model> [--write]    prints the lines that point a coding agent at the gateway, with SLUICE_KEY as its
+                                                      key; --write adds them to its settings
+                                                      programs: ${AGENT_PROGRAMS.join(", ")}
   key generate                                        prints a well-formed secret key for OWNER_API_KEY; asks nobody
   help
 
@@ -107,6 +111,7 @@ export type Command =
   | { readonly name: "owner key"; readonly revokesOthers: boolean }
   | { readonly name: "secrets reseal" }
   | { readonly name: "secrets forget"; readonly confirm: string | null }
+  | { readonly name: "agents setup"; readonly program: string; readonly model: string; readonly isWritten: boolean }
   | { readonly name: "key generate" };
 
 export interface CommandLine {
@@ -121,6 +126,8 @@ export class UsageError extends Error {
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 10_000;
+/** An id or alias of a model. */
+const MODEL_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,252}$/;
 const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
@@ -269,6 +276,16 @@ const FORMS: Readonly<Record<string, Form>> = {
     options: { confirm: { type: "string" } },
     takes: () => [],
     read: ({ confirm }) => ({ name: "secrets forget", confirm: text(confirm) }),
+  },
+  "agents setup": {
+    options: { model: { type: "string" }, write: { type: "boolean" } },
+    takes: () => ["program"],
+    read: ({ model, write }, [program = ""]) => {
+      if (!AGENT_PROGRAMS.includes(program)) throw new UsageError(`<program> is one of ${AGENT_PROGRAMS.join(", ")}.`);
+      if (!MODEL_PATTERN.test(text(model) ?? ""))
+        throw new UsageError("agents setup needs --model <model>; GET /v1/models lists the models.");
+      return { name: "agents setup", program, model: text(model) ?? "", isWritten: write === true };
+    },
   },
   "key generate": { options: {}, takes: () => [], read: () => ({ name: "key generate" }) },
 };

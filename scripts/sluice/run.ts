@@ -1,6 +1,8 @@
 /** The commands: each calls the gateway, or the database where there is no gateway, and prints the result. */
+import { homedir } from "node:os";
 import { createApiKeyText } from "../../src/lib/api-key-format.js";
 import { StartError } from "../../src/lib/start-error.js";
+import { showSetup, writeSetup } from "./agents.js";
 import { type Command, HELP, isId, readCommandLine, UsageError } from "./command-line.js";
 import { connectGateway, type Gateway, GatewayError } from "./gateway.js";
 import { endSessions, exportAudit, listAudit, listKeys, makePasswordLink, restore, revokeKey, suspend, takeCredits } from "./operators.js";
@@ -50,13 +52,23 @@ export async function runSluice(args: readonly string[], env: Environment, termi
 }
 
 function openGateway(env: Environment): Gateway {
-  const port = /^[1-9]\d{0,4}$/.test(env.PORT ?? "") ? env.PORT : "4000";
-  const url = env.SLUICE_URL || `http://localhost:${port}`;
+  const url = urlOf(env);
   const key = env.SLUICE_KEY || env.SLUICE_API_KEY || env.OWNER_API_KEY;
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new UsageError("SLUICE_URL must be an http or https URL.");
   if (!key) throw new UsageError("SLUICE_KEY (or OWNER_API_KEY) must hold an operator's key; `npm run -s sluice -- owner key` makes one.");
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("SLUICE_KEY holds characters that no key has.");
   return connectGateway(url, key);
+}
+
+function urlOf(env: Environment): string {
+  const port = /^[1-9]\d{0,4}$/.test(env.PORT ?? "") ? env.PORT : "4000";
+  const url = env.SLUICE_URL || `http://localhost:${port}`;
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new UsageError("SLUICE_URL must be an http or https URL.");
+  return url;
+}
+
+function setUpAgent(env: Environment, { program, model, isWritten }: Command & { name: "agents setup" }): Promise<Outcome> | Outcome {
+  const target = { url: new URL(urlOf(env)).href.replace(/\/$/, ""), key: env.SLUICE_KEY || null, model };
+  return isWritten ? writeSetup(program, target, { home: env.HOME || homedir(), project: process.cwd() }) : showSetup(program, target);
 }
 
 async function run(env: Environment, command: Exclude<Command, { name: "help" }>, terminal: Terminal): Promise<Outcome> {
@@ -67,6 +79,8 @@ async function run(env: Environment, command: Exclude<Command, { name: "help" }>
       return runReseal(env, terminal.error);
     case "secrets forget":
       return runForget(env, command.confirm);
+    case "agents setup":
+      return setUpAgent(env, command);
     case "key generate": {
       const key = createApiKeyText("sk");
       return { answer: { key }, words: key };
@@ -76,7 +90,7 @@ async function run(env: Environment, command: Exclude<Command, { name: "help" }>
   }
 }
 
-type Asked = Exclude<Command, { name: "help" | "owner key" | "secrets reseal" | "secrets forget" | "key generate" }>;
+type Asked = Exclude<Command, { name: "help" | "owner key" | "secrets reseal" | "secrets forget" | "agents setup" | "key generate" }>;
 
 async function ask(gateway: Gateway, command: Asked): Promise<Outcome> {
   switch (command.name) {

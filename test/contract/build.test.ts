@@ -27,7 +27,7 @@ let sketch: string;
 
 beforeAll(async () => {
   project = await copyProject(["src", "packages", "scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json"]);
-  sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json", "codegen.ts", "schema"]);
+  sketch = await copyProject(["scripts", "prisma", "prisma.config.ts", "package.json", "tsconfig.json", "codegen.ts", "schema", "docs"]);
   for (const copy of [project, sketch]) addColumn(join(copy, "prisma/schema.prisma"));
   for (const entry of bundleEntries()) {
     mkdirSync(dirname(join(sketch, entry)), { recursive: true });

@@ -32,6 +32,8 @@ describe("The OpenAPI document", () => {
     expect(unlisted.sort()).toEqual([
       "GET /docs",
       "GET /docs/:asset",
+      "GET /docs/spec/:page",
+      "GET /llms.txt",
       "GET /media/blobs/:folder/:name",
       "HEAD /text/*prompt",
       ...["batchEmbedContents", "countTokens", "embedContent", "generateContent", "streamGenerateContent"].map(

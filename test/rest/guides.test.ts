@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 describe("/llms.txt", () => {
-  it("lists the contracts and pages, which are all there, for anybody", async () => {
+  it("lists the contracts and pages, which are all there, without a key", async () => {
     const list = await client.get("/llms.txt", { key: null });
     const links = [...list.text.matchAll(/^- \[([^\]]+)\]\(([^)]+)\)/gm)].map(([, title, url]) => ({ title, url: url ?? "" }));
 

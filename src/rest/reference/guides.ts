@@ -11,6 +11,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
     "Guides",
     [
       "graphql.md",
+      "coding-agents.md",
       "mcp.md",
       "media.md",
       "safety.md",
