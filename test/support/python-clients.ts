@@ -7,9 +7,11 @@ import { promisify } from "node:util";
 
 export const OPENAI_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/openai_client.py", import.meta.url));
 export const MCP_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/mcp_client.py", import.meta.url));
+export const GENAI_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/genai_client.py", import.meta.url));
 /** What to say when a search below answers null. */
 export const OPENAI_PYTHON_ABSENT = "run .ci/python-clients, or pip install openai";
 export const MCP_PYTHON_ABSENT = "run .ci/python-clients, or pip install mcp";
+export const GENAI_PYTHON_ABSENT = "run .ci/python-clients, or pip install google-genai";
 export const GENERATOR_PYTHON_ABSENT = "run .ci/python-clients, or pip install openapi-python-client";
 
 /** A Python that can import OpenAI's client; null when there is none. */
@@ -20,6 +22,11 @@ export function findOpenAiPython(): Promise<string | null> {
 /** A Python that can import the official SDK of MCP in the version that its program is written for; null when there is none. */
 export function findMcpPython(): Promise<string | null> {
   return findPython("import httpx2, mcp; mcp.Client; import mcp.client.streamable_http");
+}
+
+/** A Python that can import Google's client for Gemini; null when there is none. */
+export function findGenaiPython(): Promise<string | null> {
+  return findPython("from google import genai; genai.Client");
 }
 
 /** A Python that can run the generator of clients; null when there is none. */
