@@ -22,6 +22,7 @@ export class Exchange implements ContextSource, Leaving {
   readonly note: RequestNote;
   readonly #log: Logger;
   #query: Query | undefined;
+  #idHeader: "request-id" | undefined;
   #headers: OutgoingHttpHeaders | undefined;
   #cookies: string[] | undefined;
   #isHiddenFromScripts = false;
@@ -111,6 +112,11 @@ export class Exchange implements ContextSource, Leaving {
     this.#cookies = [...(this.#cookies ?? []), line];
   }
 
+  /** The answer, also an error, has the request's id under this name, too. */
+  repeatRequestId(header: "request-id"): void {
+    this.#idHeader = header;
+  }
+
   /** Hides an answer for a signed-in person from pages of other sites. */
   hideFromScripts(): void {
     this.#isHiddenFromScripts = true;
@@ -165,6 +171,7 @@ export class Exchange implements ContextSource, Leaving {
   writeHead(status: number, headers: OutgoingHttpHeaders): void {
     const all = this.#isHiddenFromScripts ? headersOfAll(this.requestId) : headersOfReadable(this.requestId);
     if (this.#cookies) all["Set-Cookie"] = this.#cookies;
+    if (this.#idHeader !== undefined) all[this.#idHeader] = this.requestId;
     if (mentionsKey(this.req.originalUrl)) {
       all["Referrer-Policy"] = "no-referrer";
       all["Cache-Control"] = "private, no-store";

@@ -13,7 +13,7 @@ export interface RecordedAnswer {
 
 /** Headers of the connection, of the request, of every answer, or measured. */
 const UNRECORDED_HEADER =
-  /^(?:access-control-.*|connection|content-length|content-security-policy|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-content-type-options|x-request-id)$/;
+  /^(?:access-control-.*|connection|content-length|content-security-policy|date|keep-alive|referrer-policy|server-timing|transfer-encoding|vary|x-content-type-options|x-request-id|request-id)$/;
 /** `: keep-alive` of an event stream. */
 const COMMENT = 0x3a;
 

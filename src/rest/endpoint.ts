@@ -61,6 +61,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly isBounded?: boolean;
   /** Default: the envelope of docs/spec/errors.md. */
   readonly toErrorBody?: ToErrorBody;
+  /** A header beside `X-Request-Id` that has the request's id, where clients of another format read it. */
+  readonly requestIdHeader?: "request-id";
 }
 
 export interface EndpointRequest<Body, Query, Params> {
@@ -96,12 +98,14 @@ export function createEndpoint(
       query,
       resourceMetadata,
       toErrorBody,
+      requestIdHeader,
       handler,
     } = options;
     const isBounded = isBoundedBy(options);
     const answer = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
       exchange.note.isGeneration = isBounded;
+      if (requestIdHeader) exchange.repeatRequestId(requestIdHeader);
       try {
         const clientAddress = clientAddressOf(exchange.req, trustProxyHops);
         const read = readCounted(authenticator, clientAddress, () => readToken(exchange.req, exchange));

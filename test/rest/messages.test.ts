@@ -103,7 +103,7 @@ describe("POST /v1/messages", () => {
 
   it.each([
     [{ max_tokens: undefined }, 400, "invalid_request_error", "max_tokens"],
-    [{ model: "acme/none" }, 400, "invalid_request_error", "model"],
+    [{ model: "acme/none" }, 404, "not_found_error", "model"],
     [{ max_cost: "0.000000001" }, 402, "billing_error", null],
     [{ messages: [] }, 400, "invalid_request_error", "messages"],
     [{ tools: [{ type: "bash_20250124", name: "bash" }] }, 400, "invalid_request_error", "tools.0.type"],
@@ -135,6 +135,22 @@ describe("POST /v1/messages", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-warnings")).toContain("context_management");
     expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("context_management");
+  });
+
+  it.each([{ stop_reason: "END" }, { matched_stop: "END" }])("names the stop sequence where the upstream does: %j", async (reported) => {
+    const completion = chatCompletion({ content: "Hi." });
+    app.upstream.replyNext(json({ ...completion, choices: (completion.choices as Loose[]).map((choice) => ({ ...choice, ...reported })) }));
+
+    expect((await ask({ stop_sequences: ["END"] })).json()).toMatchObject({ stop_reason: "stop_sequence", stop_sequence: "END" });
+  });
+
+  it("leaves features of Anthropic out with a warning, and repeats the request's id as its clients read it", async () => {
+    const body = { model: "acme/chat", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] };
+    const answer = await client.post("/v1/messages", body, { headers: { "anthropic-beta": "effort-2025-11-24, odd" } });
+    const refused = await ask({ messages: [] });
+
+    expect(answer.headers.get("x-warnings")).toContain("anthropic-beta: effort-2025-11-24, odd");
+    for (const { headers } of [answer, refused]) expect(headers.get("request-id")).toBe(headers.get("x-request-id"));
   });
 
   it("ends a stream that breaks with an error event, charged for the delivered part", async () => {

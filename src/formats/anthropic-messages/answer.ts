@@ -3,14 +3,27 @@ import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import type { ReportedUsage } from "../../lib/usage.js";
 import { JSON_BOUNDS } from "../../limits.js";
+import { extraOf } from "./extra.js";
 
 export type AnswerBlock =
   | { readonly type: "text"; readonly text: string; readonly citations?: readonly unknown[] }
   | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
   | { readonly type: "redacted_thinking"; readonly data: string }
-  | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: unknown };
+  | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: unknown }
+  /** Of a tool that the vendor ran. */
+  | ServerBlock;
 
-export type StopReason = "end_turn" | "max_tokens" | "tool_use" | "refusal";
+export interface ServerBlock {
+  readonly type: string;
+  readonly isServer?: never;
+  readonly [field: string]: unknown;
+}
+
+export const STOP_REASONS = [
+  ...(["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] as const),
+  "model_context_window_exceeded",
+] as const;
+export type StopReason = (typeof STOP_REASONS)[number];
 
 export interface MessageUsage {
   readonly input_tokens: number;
@@ -30,8 +43,8 @@ export interface MessageAnswer {
   readonly content: readonly AnswerBlock[];
   /** Null in the event at the start. */
   readonly stop_reason: StopReason | null;
-  /** Upstreams do not report which one it was. */
-  readonly stop_sequence: null;
+  /** Null also where the upstream does not report it. */
+  readonly stop_sequence: string | null;
   readonly usage: MessageUsage;
 }
 
@@ -57,11 +70,36 @@ export function toMessageUsage(usage: Omit<ReportedUsage, "inputCacheWriteHourTo
   };
 }
 
+/** The end of a chat's choice. */
+export interface ChoiceEnd {
+  readonly finishReason: unknown;
+  /** The vendor's own word, as gateways name it. */
+  readonly native: unknown;
+  /** The matched stop sequence: vLLM's `stop_reason`, SGLang's `matched_stop`. */
+  readonly stopped: unknown;
+}
+
+const REASONS: ReadonlyMap<unknown, StopReason> = new Map(STOP_REASONS.map((reason) => [reason, reason]));
+const STOPPED_CHARS_MAX = 4_096;
+
+export function toChoiceEnd(choice: Readonly<Record<string, unknown>>): ChoiceEnd {
+  const { finish_reason: finishReason, native_finish_reason: native, stop_reason: stopped, matched_stop: matched } = choice;
+  return { finishReason, native, stopped: typeof stopped === "string" ? stopped : matched };
+}
+
 /** An answer with calls ends for their sake, also where the upstream says that it is complete. */
-export function stopReasonOf(finishReason: unknown, hasCalls: boolean): StopReason {
+export function stopReasonOf({ finishReason, native, stopped }: ChoiceEnd, hasCalls: boolean): StopReason {
+  const own = REASONS.get(native);
+  if (own !== undefined && (own !== "end_turn" || !hasCalls)) return own;
   if (finishReason === "length") return "max_tokens";
   if (finishReason === "content_filter") return "refusal";
-  return hasCalls || finishReason === "tool_calls" || finishReason === "function_call" ? "tool_use" : "end_turn";
+  if (hasCalls || finishReason === "tool_calls" || finishReason === "function_call") return "tool_use";
+  return stopSequenceOf(stopped) === null ? "end_turn" : "stop_sequence";
+}
+
+/** Null for a token's number, and for no sequence. */
+export function stopSequenceOf(stopped: unknown): string | null {
+  return typeof stopped === "string" && stopped !== "" && stopped.length <= STOPPED_CHARS_MAX ? stopped : null;
 }
 
 /** The input of a call, which is an object in this format. Arguments that are none are kept under `arguments`, because they were paid for. */
@@ -75,8 +113,10 @@ export function inputOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** A chat's citation of a web page; null for other annotations. */
+/** A chat's citation: the vendor's own, or that of a web page; null for other annotations. */
 export function toCitation(annotation: unknown): Readonly<Record<string, unknown>> | null {
+  const { citation } = isRecord(annotation) ? extraOf(annotation) : {};
+  if (isRecord(citation) && typeof citation.type === "string") return citation;
   const cited = isRecord(annotation) && isRecord(annotation.url_citation) ? annotation.url_citation : annotation;
   if (!isRecord(cited) || typeof cited.url !== "string") return null;
   const { url, title, content } = cited;

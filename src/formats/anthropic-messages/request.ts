@@ -66,7 +66,7 @@ const READ_BLOCKS: ReadonlySet<string> = new Set([
   ...["text", "image", "document", "search_result"],
   ...["tool_use", "tool_result", "thinking", "redacted_thinking"],
 ]);
-/** Blocks of tools that Anthropic runs, which a chat cannot hold; left out. */
+/** Blocks of tools that Anthropic runs, which only an upstream of this format reads. */
 const foreignBlock = z
   .looseObject({
     type: z
@@ -75,7 +75,7 @@ const foreignBlock = z
       .refine((type) => !READ_BLOCKS.has(type), { abort: true })
       .meta({ not: { enum: [...READ_BLOCKS] } }),
   })
-  .transform(({ type }) => ({ type: null, foreignType: type }));
+  .transform((raw) => ({ type: null, foreignType: raw.type, raw }));
 const block = z.union([
   z.discriminatedUnion("type", [
     textBlock,
@@ -113,7 +113,11 @@ const serverTool = z
       .meta({ not: { const: "custom" } }),
     name: z.string().nullish(),
   })
-  .transform(({ type, name }) => ({ serverType: type, name }));
+  .transform((raw) => ({ serverType: raw.type as string, name: raw.name, raw: raw as ServerToolFields }));
+
+interface ServerToolFields extends Readonly<Record<string, unknown>> {
+  readonly type: string;
+}
 
 const effort = z.enum(["low", "medium", "high", "xhigh", "max"]);
 const jsonFormat = z.looseObject({ type: z.literal("json_schema"), schema: z.looseObject({}) });
@@ -161,4 +165,5 @@ export type MessageRequest = z.output<typeof messageRequest>;
 export type MessageCountRequest = z.output<typeof messageCountRequest>;
 export type MessageBlock = z.output<typeof block>;
 export type MessageShownBlock = z.output<typeof shownBlock>;
+export type MessageServerTool = z.output<typeof serverTool>;
 export type MessageTool = z.output<typeof ownTool> | z.output<typeof serverTool>;

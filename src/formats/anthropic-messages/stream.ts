@@ -3,11 +3,12 @@
  * come in turns: the pieces of a later call wait until the call before it is complete. One per stream; a whole answer passes as one chunk.
  */
 import { append } from "../../lib/collections.js";
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { type ChatChunkObject, type ChatDelta, plainText, reasoningIn } from "../openai-chat/schema.js";
 import { Signatures } from "../signatures.js";
 import {
   type AnswerBlock,
+  type ChoiceEnd,
   type FinishedMessage,
   inputOf,
   type MessageAnswer,
@@ -15,8 +16,12 @@ import {
   NO_MESSAGE_USAGE,
   type StopReason,
   stopReasonOf,
+  stopSequenceOf,
+  toChoiceEnd,
   toCitation,
 } from "./answer.js";
+import { citedTexts } from "./cited-texts.js";
+import { extraOf, inOrder, isServerBlock } from "./extra.js";
 import { ObjectEnd } from "./object-end.js";
 
 export interface MessageEvent {
@@ -43,6 +48,8 @@ interface Text {
   grown: string;
   readonly citations: unknown[];
   signature: string;
+  /** More text is another block. */
+  isSealed: boolean;
 }
 
 interface Call {
@@ -55,12 +62,13 @@ interface Call {
   readonly end: ObjectEnd;
 }
 
-interface Redacted {
-  readonly kind: "redacted";
-  readonly data: string;
+/** A block that is whole at once. */
+interface Whole {
+  readonly kind: "whole";
+  readonly block: AnswerBlock;
 }
 
-type Block = Text | Call | Redacted;
+type Block = Text | Call | Whole;
 
 export class MessageEvents {
   /** In the order in which they began. */
@@ -73,7 +81,9 @@ export class MessageEvents {
   private readonly signatures = new Signatures();
   /** Citations that arrived without a text. */
   private readonly unplaced: unknown[] = [];
-  private finishReason: unknown = null;
+  private choiceEnd: ChoiceEnd = { finishReason: null, native: null, stopped: null };
+  /** The order of a whole answer's blocks, where it is not that of a chat. */
+  private order: unknown;
   /** Of a stream's last chunk. */
   private receipt: unknown;
 
@@ -91,7 +101,7 @@ export class MessageEvents {
   read(chunk: ChatChunkObject): MessageEvent[] {
     if (chunk.receipt) this.receipt = chunk.receipt;
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
-    if (choice?.finish_reason) this.finishReason = choice.finish_reason;
+    if (choice?.finish_reason) this.choiceEnd = toChoiceEnd(choice);
     return choice?.delta ? this.readDelta(choice.delta) : [];
   }
 
@@ -100,12 +110,12 @@ export class MessageEvents {
     if (this.unplaced.length > 0) append(this.textOf("text").citations, this.unplaced.splice(0));
     const signed = this.signatures.take();
     // Signatures of a thought stand in its block; those of calls, in a block behind them.
-    if (signed !== null) this.blocks.push({ kind: "redacted", data: signed });
+    if (signed !== null) this.blocks.push({ kind: "whole", block: { type: "redacted_thinking", data: signed } });
     const events = this.advance(true);
     events.push(
       {
         type: "message_delta",
-        delta: { stop_reason: this.stopReason(), stop_sequence: null },
+        delta: this.ending(),
         usage,
         ...(this.receipt !== undefined && { receipt: this.receipt }),
       },
@@ -117,23 +127,66 @@ export class MessageEvents {
   /** The whole message with the charged `usage`, instead of events. */
   whole(usage: MessageUsage): FinishedMessage {
     this.end(usage);
-    return this.message(this.blocks.map(toAnswerBlock), this.stopReason(), usage);
+    const blocks = orderedBlocks(this.blocks, this.order).map(toAnswerBlock);
+    const { stop_reason: reason, stop_sequence: sequence } = this.ending();
+    return { ...this.message(blocks, reason, usage), stop_sequence: sequence };
   }
 
-  private stopReason(): StopReason {
-    return stopReasonOf(this.finishReason, this.calls.size > 0);
+  private ending(): { readonly stop_reason: StopReason; readonly stop_sequence: string | null } {
+    const reason = stopReasonOf(this.choiceEnd, this.calls.size > 0);
+    return { stop_reason: reason, stop_sequence: reason === "stop_sequence" ? stopSequenceOf(this.choiceEnd.stopped) : null };
   }
 
   private readDelta(delta: ChatDelta): MessageEvent[] {
     const events: MessageEvent[] = [];
+    const extra = extraOf(delta);
+    if (extra.order !== undefined) this.order = extra.order;
+    if (extra.begins === "text") this.seal("text");
     const thought = plainText(reasoningIn(delta));
-    if (thought !== "") append(events, this.grow("thinking", thought));
-    this.signatures.addThoughts(delta.reasoning_details);
-    for (const text of [plainText(delta.content), plainText(delta.refusal)]) if (text !== "") append(events, this.grow("text", text));
-    if (Array.isArray(delta.annotations)) append(events, this.cite(delta.annotations));
+    const details = recordsOf(delta.reasoning_details);
+    const own = details.filter(isOwnThought);
+    if (thought !== "" && own.length === 0) append(events, this.grow("thinking", thought));
+    for (const detail of own) append(events, this.addOwnThought(detail, thought !== ""));
+    this.signatures.addThoughts(details.filter((detail) => !isOwnThought(detail)));
+    for (const block of extra.block === undefined ? recordsOf(extra.blocks) : [extra.block]) this.addServerBlock(block);
+    const annotations = recordsOf(delta.annotations);
+    for (const { text, cited } of citedTexts(plainText(delta.content), annotations, extra.texts)) {
+      if (text !== "") append(events, this.grow("text", text));
+      if (cited.length > 0) append(events, this.cite(cited));
+      if (extra.texts !== undefined) this.seal("text");
+    }
+    const refusal = plainText(delta.refusal);
+    if (refusal !== "") append(events, this.grow("text", refusal));
     for (const [position, piece] of (delta.tool_calls ?? []).entries()) this.readCall(piece, position);
     append(events, this.advance(false));
     return events;
+  }
+
+  /** A thought that Anthropic signed, as it is. `isWhole`: its text comes with it, not before it. */
+  private addOwnThought(detail: Loose, isWhole: boolean): MessageEvent[] {
+    const { signature, redactedData: data } = extraOf(detail);
+    if (typeof data === "string") {
+      this.seal("thinking");
+      this.blocks.push({ kind: "whole", block: { type: "redacted_thinking", data } });
+      return [];
+    }
+    const text = typeof detail.text === "string" ? detail.text : "";
+    const events = isWhole && text !== "" ? this.grow("thinking", text) : [];
+    const block = this.textOf("thinking");
+    block.signature = String(signature);
+    block.isSealed = true;
+    return events;
+  }
+
+  private addServerBlock(block: unknown): void {
+    if (!isRecord(block) || !isServerBlock(block.type)) return;
+    this.seal("text");
+    this.blocks.push({ kind: "whole", block: block as AnswerBlock });
+  }
+
+  private seal(kind: Text["kind"]): void {
+    const last = this.blocks.at(-1);
+    if (last?.kind === kind) last.isSealed = true;
   }
 
   private grow(kind: Text["kind"], delta: string): MessageEvent[] {
@@ -150,8 +203,8 @@ export class MessageEvents {
 
   private textOf(kind: Text["kind"]): Text {
     const last = this.blocks.at(-1);
-    if (last?.kind === kind) return last;
-    const begun: Text = { kind, pending: "", grown: "", citations: [], signature: "" };
+    if (last?.kind === kind && !last.isSealed) return last;
+    const begun: Text = { kind, pending: "", grown: "", citations: [], signature: "", isSealed: false };
     this.blocks.push(begun);
     return begun;
   }
@@ -222,7 +275,7 @@ export class MessageEvents {
     const index = this.live;
     const events: MessageEvent[] = [{ type: "content_block_start", index, content_block: toEmptyBlock(block) }];
     if (block.kind === "call") block.isBegun = true;
-    if (block.kind === "call" || block.kind === "redacted") return events;
+    if (block.kind === "call" || block.kind === "whole") return events;
     if (block.pending !== "") events.push(textDelta(index, block.kind, block.pending));
     block.pending = "";
     const cited = block.citations.map((citation) => deltaEvent(index, { type: "citations_delta", citation }));
@@ -236,7 +289,7 @@ export class MessageEvents {
     this.isLiveOpen = false;
     const stop: MessageEvent = { type: "content_block_stop", index };
     if (block.kind !== "thinking") return [stop];
-    block.signature = this.signatures.takeThoughts() ?? "";
+    block.signature ||= this.signatures.takeThoughts() ?? "";
     return [...(block.signature === "" ? [] : [deltaEvent(index, { type: "signature_delta", signature: block.signature })]), stop];
   }
 
@@ -251,6 +304,23 @@ export class MessageEvents {
   }
 }
 
+type Loose = Readonly<Record<string, unknown>>;
+
+/** Its signature is Anthropic's own, which clients may also return to Anthropic. */
+function isOwnThought(detail: Loose): boolean {
+  const { signature, redactedData } = extraOf(detail);
+  return typeof signature === "string" || typeof redactedData === "string";
+}
+
+function orderedBlocks(blocks: readonly Block[], order: unknown): readonly Block[] {
+  if (order === undefined) return blocks;
+  const isThought = (block: Block) => block.kind === "thinking" || (block.kind === "whole" && block.block.type === "redacted_thinking");
+  const thinking = blocks.filter(isThought);
+  const server = blocks.filter((block) => block.kind === "whole" && !isThought(block));
+  const text = blocks.filter(({ kind }) => kind === "text");
+  return inOrder({ thinking, text, call: blocks.filter(({ kind }) => kind === "call"), server }, order) ?? blocks;
+}
+
 function textDelta(index: number, kind: Text["kind"], text: string): MessageEvent {
   return deltaEvent(index, kind === "text" ? { type: "text_delta", text } : { type: "thinking_delta", thinking: text });
 }
@@ -261,7 +331,7 @@ function deltaEvent(index: number, delta: Readonly<Record<string, unknown>>): Me
 
 function toEmptyBlock(block: Block): AnswerBlock {
   if (block.kind === "call") return { type: "tool_use", id: block.id, name: block.name, input: {} };
-  if (block.kind === "redacted") return { type: "redacted_thinking", data: block.data };
+  if (block.kind === "whole") return block.block;
   return block.kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "", signature: "" };
 }
 
@@ -269,8 +339,8 @@ function toAnswerBlock(block: Block): AnswerBlock {
   switch (block.kind) {
     case "call":
       return { type: "tool_use", id: block.id, name: block.name, input: inputOf(block.grown) };
-    case "redacted":
-      return { type: "redacted_thinking", data: block.data };
+    case "whole":
+      return block.block;
     case "thinking":
       return { type: "thinking", thinking: block.grown, signature: block.signature };
     case "text":

@@ -5,7 +5,11 @@ import { quoteStart } from "../../lib/quote-start.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { SignedReader } from "../signatures.js";
-import type { MessageBlock, MessageCountRequest, MessageRequest, MessageShownBlock, MessageTool } from "./request.js";
+import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
+import { OWN_OPTIONS, toNativeTool, toOwnOptions } from "./native-options.js";
+import { toNativeParts } from "./native-parts.js";
+import { toParts, toTextPart } from "./parts.js";
+import type { MessageBlock, MessageCountRequest, MessageRequest, MessageServerTool, MessageShownBlock, MessageTool } from "./request.js";
 import { readThought } from "./signed.js";
 
 type Message = Record<string, unknown>;
@@ -36,6 +40,14 @@ const MEDIUM_BUDGET_BELOW = 16_384;
 export interface MessageTarget {
   /** The model can be told how much to think. */
   readonly hasEffort: boolean;
+  /** The chat's fields that turn thinking off; null: the model decides by itself. */
+  readonly withoutThinking: Loose | null;
+  /** The upstream speaks this format: the chat carries the fields that others lack. */
+  readonly isNative: boolean;
+  /** Features of the caller's `anthropic-beta`. */
+  readonly betas: readonly string[];
+  /** The model has prices for prompts beyond its usual context. */
+  readonly hasLongContext: boolean;
   /** A chat's field of this name is refused or priced, so it is not left out. */
   concernsMoney(name: string): boolean;
 }
@@ -48,14 +60,17 @@ export interface ChatOfMessage {
 
 /** Throws BAD_REQUEST for content and tools that a chat cannot hold. */
 export function toChat(input: MessageCountRequest & Partial<MessageRequest>, target: MessageTarget): ChatOfMessage {
-  const writer = new MessageWriter();
+  const { isNative } = target;
+  const writer = new MessageWriter(isNative);
   writer.addSystem(input.system);
   for (const [index, { role, content }] of input.messages.entries()) writer.add(role, content, `messages.${index}`);
   writer.signCalls();
-  const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "messages", showsMediaApart: true });
+  const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "messages", showsMediaApart: !isNative });
   const format = input.output_config?.format ?? input.output_format;
   const effort = effortOf(input);
   const { passed, unread } = sortFields(input, target);
+  const own = isNative ? toOwnOptions(input, target) : null;
+  const isOff = input.thinking?.type === "disabled" && !isNative && target.hasEffort;
   const chat = {
     model: input.model,
     messages,
@@ -65,14 +80,18 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
     ...(input.top_p != null && { top_p: input.top_p }),
     ...(input.top_k != null && { top_k: input.top_k }),
     ...(input.stop_sequences != null && input.stop_sequences.length > 0 && { stop: input.stop_sequences }),
-    ...toTools(input),
+    ...toTools(input, isNative),
     ...(format != null && {
       response_format: { type: "json_schema", json_schema: { name: "output", strict: true, schema: format.schema } },
     }),
     ...(effort !== null && target.hasEffort && { reasoning_effort: effort }),
+    ...(isOff && target.withoutThinking),
+    ...(own !== null && { provider_options: { anthropic: own.options } }),
     ...(input.stream && { stream: true }),
   };
-  return { chat, warnings: [...explainLeftOut([...writer.leftOut]), ...explainUnread(unread), ...repairs] };
+  const always = isOff && target.withoutThinking === null ? ["thinking: this model decides by itself whether it thinks."] : [];
+  const others = [...explainUnread(unread), ...(own === null ? explainBetas(target.betas) : own.warnings)];
+  return { chat, warnings: [...explainLeftOut([...writer.leftOut]), ...others, ...always, ...repairs] };
 }
 
 interface OtherFields {
@@ -81,12 +100,13 @@ interface OtherFields {
 }
 
 /** Fields that are not converted: those that chats have by the same name, and the rest. */
-function sortFields(input: Loose, { concernsMoney }: MessageTarget): OtherFields {
+function sortFields(input: Loose, { concernsMoney, isNative }: MessageTarget): OtherFields {
   const others = Object.entries(input).filter(([name, value]) => value != null && value !== STANDARD_TIER && !READ_FIELDS.has(name));
-  const isPassed = (name: string) => PASSED_FIELDS.has(name) || (name !== CONTEXT_EDITS && concernsMoney(name));
+  const isOwn = (name: string) => name === CONTEXT_EDITS || (isNative && OWN_OPTIONS.has(name));
+  const isPassed = (name: string) => PASSED_FIELDS.has(name) || (!isOwn(name) && concernsMoney(name));
   return {
     passed: Object.fromEntries(others.filter(([name]) => isPassed(name))),
-    unread: others.flatMap(([name]) => (isPassed(name) ? [] : [name])),
+    unread: others.flatMap(([name]) => (isPassed(name) || (isNative && OWN_OPTIONS.has(name)) ? [] : [name])),
   };
 }
 
@@ -97,6 +117,10 @@ function listed(names: readonly string[]): string {
 
 function explainUnread(names: readonly string[]): readonly string[] {
   return names.length === 0 ? [] : [`${listed(names)}: left out, because no chat has such a field.`];
+}
+
+function explainBetas(betas: readonly string[]): readonly string[] {
+  return betas.length === 0 ? [] : [`anthropic-beta: ${listed(betas)}: left out, because only Anthropic has such features.`];
 }
 
 function explainLeftOut(types: readonly string[]): readonly string[] {
@@ -113,11 +137,11 @@ function effortOf({ thinking, output_config: config }: MessageCountRequest): str
   return budget < MEDIUM_BUDGET_BELOW ? "medium" : "high";
 }
 
-function toTools({ tools, tool_choice: choice }: MessageCountRequest): Message {
+function toTools({ tools, tool_choice: choice }: MessageCountRequest, isNative: boolean): Message {
   if (tools == null || tools.length === 0) return {};
   const isSerial = choice != null && "disable_parallel_tool_use" in choice && choice.disable_parallel_tool_use === true;
   return {
-    tools: tools.map(toTool),
+    tools: tools.map((tool, index) => (isNative && isServerTool(tool) ? toNativeTool(tool.raw) : toTool(tool, index, isNative))),
     ...(choice != null && {
       tool_choice: choice.type === "tool" ? { type: "function", function: { name: choice.name } } : CHOICES[choice.type],
     }),
@@ -127,20 +151,25 @@ function toTools({ tools, tool_choice: choice }: MessageCountRequest): Message {
 
 const CHOICES = { auto: "auto", any: "required", none: "none" } as const;
 
-function toTool(tool: MessageTool, index: number): Message {
-  if ("serverType" in tool) {
-    const name = quoteStart(tool.name ?? String(tool.serverType), NAME_CHARS_MAX);
-    const type = quoteStart(String(tool.serverType), NAME_CHARS_MAX);
+function isServerTool(tool: MessageTool): tool is MessageServerTool {
+  return "serverType" in tool;
+}
+
+function toTool(tool: MessageTool, index: number, isNative: boolean): Message {
+  if (isServerTool(tool)) {
+    const name = quoteStart(tool.name ?? tool.serverType, NAME_CHARS_MAX);
+    const type = quoteStart(tool.serverType, NAME_CHARS_MAX);
     throw invalidInput(
       `The tool ${name} of type ${type} is run by Anthropic and not available here. Leave it out, or describe a tool of your own with an input_schema.`,
       `tools.${index}.type`,
     );
   }
-  const { name, description, input_schema: parameters, strict, cache_control: cache } = tool;
+  const { name, description, input_schema: parameters, strict, cache_control: cache, type: _, ...fields } = tool;
   return {
     type: "function",
     function: { name, ...(description != null && { description }), parameters, ...(strict != null && { strict }) },
     ...(cache != null && { cache_control: cache }),
+    ...(isNative && Object.keys(fields).length > 0 && toExtra({ fields })),
   };
 }
 
@@ -153,6 +182,8 @@ class MessageWriter {
   /** What vendors signed with a call, by its id. */
   private readonly signed = new Map<string, unknown>();
   private readonly signatures = new SignedReader();
+
+  constructor(private readonly isNative: boolean) {}
 
   addSystem(system: MessageCountRequest["system"]): void {
     if (system == null || system === "") return;
@@ -167,7 +198,7 @@ class MessageWriter {
   }
 
   add(role: "user" | "assistant" | "system", content: string | readonly MessageBlock[], path: string): void {
-    if (typeof content === "string") this.messages.push({ role, content });
+    if (typeof content === "string") this.messages.push({ role, content, ...this.placed(role) });
     else if (role === "assistant") this.addAnswer(content, path);
     else this.addTold(role, content, path);
   }
@@ -188,21 +219,31 @@ class MessageWriter {
       else if (block.type === "tool_result") this.addResult(block, `${path}.content.${index}`);
       else if (block.type === "tool_use" || block.type === "thinking" || block.type === "redacted_thinking")
         throw invalidInput(`A block of type ${block.type} belongs to a message of the assistant.`, `${path}.content.${index}.type`);
-      else append(parts, toParts(block));
+      else append(parts, this.parts(block));
     }
     // A message of results alone has nothing more to say.
-    if (parts.length > 0) this.messages.push({ role, content: simple(parts) });
+    if (parts.length > 0) this.messages.push({ role, content: simple(parts), ...this.placed(role) });
+  }
+
+  /** Instructions in the middle stay there. */
+  private placed(role: string): Message {
+    return this.isNative && role === "system" && this.messages.length > 0 ? toExtra({ inPlace: true }) : {};
+  }
+
+  private parts(block: MessageShownBlock): Message[] {
+    return this.isNative ? toNativeParts(block) : toParts(block);
   }
 
   private addResult(block: Extract<MessageBlock, { type: "tool_result" }>, path: string): void {
     const { tool_use_id: id, content, is_error: isError, cache_control: cache } = block;
-    const parts = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []).flatMap(toParts);
-    if (isError && !startsAsError(parts[0])) parts.unshift({ type: "text", text: "Error:" });
+    const parts = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []).flatMap((part) => this.parts(part));
+    if (isError && !this.isNative && !startsAsError(parts[0])) parts.unshift({ type: "text", text: "Error:" });
     const [last] = parts.slice(-1);
     if (cache != null && last !== undefined) last.cache_control = cache;
     if (parts.length > BLOCKS_PER_RESULT_MAX)
       throw invalidInput(`A result has at most ${BLOCKS_PER_RESULT_MAX} blocks.`, `${path}.content`);
-    this.messages.push({ role: "tool", tool_call_id: id, content: parts.length === 0 ? "" : simple(parts) });
+    const failed = this.isNative && isError ? toExtra({ is_error: true }) : {};
+    this.messages.push({ role: "tool", tool_call_id: id, content: parts.length === 0 ? "" : simple(parts), ...failed });
   }
 
   private addAnswer(blocks: readonly MessageBlock[], path: string): void {
@@ -211,29 +252,39 @@ class MessageWriter {
     const calls: Message[] = [];
     const thoughts: string[] = [];
     const details: Message[] = [];
+    const kinds: BlockKind[] = [];
+    const server: unknown[] = [];
     for (const [index, block] of blocks.entries()) {
       switch (block.type) {
         case null:
-          this.leftOut.add(block.foreignType);
+          if (this.isNative && isServerBlock(block.foreignType)) {
+            server.push(block.raw);
+            kinds.push("server");
+          } else this.leftOut.add(block.foreignType);
           break;
         case "tool_use":
           calls.push(this.toCall(block));
+          kinds.push("call");
           break;
         case "thinking":
         case "redacted_thinking": {
           const read = readThought(block, this.signatures);
           if (read.text !== "") thoughts.push(read.text);
           append(details, read.details);
+          for (let count = 0; count < read.details.length; count += 1) kinds.push("thinking");
           for (const [id, extra] of read.calls) this.signed.set(id, extra);
           break;
         }
         case "tool_result":
           throw invalidInput("A block of type tool_result belongs to a message of the user.", `${path}.content.${index}.type`);
         default:
-          append(parts, toParts(block));
+          append(parts, this.parts(block));
+          if (block.type !== "text" || block.text.trim() !== "") kinds.push("text");
       }
     }
-    if (parts.length > 0) turn.content = simple(parts);
+    const order = this.isNative ? toOrder(kinds) : null;
+    if (order !== null) Object.assign(turn, toExtra({ order, ...(server.length > 0 && { blocks: server }) }));
+    if (parts.length > 0) turn.content = order === null ? simple(parts) : parts;
     if (thoughts.length > 0) turn.reasoning_content = thoughts.join("\n\n");
     if (details.length > 0) turn.reasoning_details = details;
     if (calls.length > 0) turn.tool_calls = calls;
@@ -256,56 +307,6 @@ function startsAsError(part: Message | undefined): boolean {
 
 /** Texts without marks as one string, which every upstream takes. */
 function simple(parts: readonly Message[]): string | readonly Message[] {
-  const isText = parts.every((part) => part.type === "text" && part.cache_control === undefined);
+  const isText = parts.every((part) => part.type === "text" && part.cache_control === undefined && part.extra_content === undefined);
   return isText ? parts.map(({ text }) => text).join("\n\n") : parts;
-}
-
-function toParts(block: MessageShownBlock): Message[] {
-  const marked = (parts: Message[]) => {
-    const last = parts.at(-1);
-    if (last && block.cache_control != null) last.cache_control = block.cache_control;
-    return parts;
-  };
-  switch (block.type) {
-    case "text":
-      return [toTextPart(block)];
-    case "image":
-      return marked([{ type: "image_url", image_url: { url: addressOf(block.source) } }]);
-    case "search_result":
-      return marked([{ type: "text", text: [block.title, block.source, ...block.content.map(({ text }) => text)].join("\n") }]);
-    case "document":
-      return marked(toDocument(block));
-  }
-}
-
-function toTextPart({ text, cache_control: cache }: { readonly text: string; readonly cache_control?: unknown }): Message {
-  return { type: "text", text, ...(cache != null && { cache_control: cache }) };
-}
-
-function toDocument({ source, title, context }: Extract<MessageShownBlock, { type: "document" }>): Message[] {
-  const head = [title, context].filter((text) => text != null && text !== "").join("\n");
-  const told: Message[] = head === "" ? [] : [{ type: "text", text: head }];
-  switch (source.type) {
-    case "text":
-      return [{ type: "text", text: head === "" ? source.data : `${head}\n\n${source.data}` }];
-    case "content":
-      return [
-        ...told,
-        ...(typeof source.content === "string" ? [{ type: "text", text: source.content }] : source.content.flatMap(toParts)),
-      ];
-    default:
-      return [
-        ...(context != null && context !== "" ? [{ type: "text", text: context }] : []),
-        { type: "file", file: { file_data: addressOf(source), filename: title ?? "document.pdf" } },
-      ];
-  }
-}
-
-type Addressed =
-  | { readonly type: "base64"; readonly media_type: string; readonly data: string }
-  | { readonly type: "url"; readonly url: string };
-
-function addressOf(source: Addressed | { readonly type: "file" }): string {
-  if (source.type === "file") throw invalidInput("Files are not kept here: send the content as base64 or by URL.");
-  return source.type === "url" ? source.url : `data:${source.media_type};base64,${source.data}`;
 }

@@ -74,15 +74,19 @@ function toMessage(blocks: readonly Loose[]) {
     ...(thoughts.length > 0 && { reasoning_details: thoughts.map(toDetail) }),
     ...(calls.length > 0 && { tool_calls: calls.map(toCall) }),
     ...(annotations.length > 0 && { annotations }),
-    ...((order !== null || server.length > 0) &&
-      toExtra({ ...(order !== null && { order }), ...(server.length > 0 && { blocks: server }) })),
+    ...(order !== null && toExtra({ order, ...textLengths(texts), ...(server.length > 0 && { blocks: server }) })),
   };
+}
+
+function textLengths(texts: readonly Loose[]) {
+  return texts.length > 1 ? { texts: texts.map(({ text }) => textOf(text).length) } : {};
 }
 
 /** Null for blocks of other kinds. */
 export function kindOf({ type }: Loose): BlockKind | null {
   if (type === "thinking" || type === "redacted_thinking") return "thinking";
   if (type === "text") return "text";
+  if (isServerBlock(type)) return "server";
   return type === "tool_use" ? "call" : null;
 }
 

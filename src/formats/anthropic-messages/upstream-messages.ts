@@ -6,7 +6,7 @@ import { JSON_BOUNDS } from "../../limits.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import { reasoningIn } from "../openai-chat/schema.js";
 import { refuse } from "../upstream-error.js";
-import { type BlockKind, extraOf } from "./extra.js";
+import { extraOf, inOrder, isServerBlock, splitTexts } from "./extra.js";
 import { type Block, marked, toBlocks } from "./upstream-parts.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -100,10 +100,14 @@ class HistoryWriter {
   }
 
   private toAnswer(message: Loose, path: string): Block[] {
-    const texts = toBlocks(message.content ?? "", path);
+    const { order, blocks, texts: lengths } = extraOf(message);
+    const split = typeof message.content === "string" ? splitTexts(message.content, lengths) : null;
+    const texts = split?.flatMap((text) => toBlocks(text, path)) ?? toBlocks(message.content ?? "", path);
     if (typeof message.refusal === "string" && message.refusal !== "") texts.push({ type: "text", text: message.refusal });
     const calls = this.toCalls(message, path);
-    return inOrder(this.toThoughts(message), texts, calls, extraOf(message).order);
+    const server: Block[] = recordsOf(blocks).filter(({ type }) => isServerBlock(type));
+    const thinking = this.toThoughts(message);
+    return inOrder({ thinking, text: texts, call: calls, server }, order) ?? [...thinking, ...server, ...texts, ...calls];
   }
 
   private toThoughts(message: Loose): Block[] {
@@ -189,19 +193,6 @@ function toThought(detail: Loose): Block | null {
   if (detail.type === "reasoning.encrypted" && typeof detail.data === "string") return { type: "redacted_thinking", data: detail.data };
   if (typeof detail.signature !== "string" || detail.signature === "") return null;
   return { type: "thinking", thinking: text, signature: detail.signature };
-}
-
-/** In the stated order of kinds, where it names as many blocks as there are. */
-function inOrder(thoughts: readonly Block[], texts: readonly Block[], calls: readonly Block[], order: unknown): Block[] {
-  const usual = [...thoughts, ...texts, ...calls];
-  if (!Array.isArray(order) || order.length !== usual.length) return usual;
-  const left: Readonly<Record<BlockKind, Block[]>> = { thinking: [...thoughts], text: [...texts], call: [...calls] };
-  const ordered = order.flatMap((kind: unknown): readonly Block[] => (isKind(kind) ? left[kind].splice(0, 1) : []));
-  return ordered.length === usual.length ? ordered : usual;
-}
-
-function isKind(kind: unknown): kind is BlockKind {
-  return kind === "thinking" || kind === "text" || kind === "call";
 }
 
 /** A turn goes on whose calls lack the signed thoughts before them: with thinking, the upstream would refuse it. */

@@ -2,7 +2,7 @@
 import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { refuse } from "../upstream-error.js";
-import { extraOf, isServerBlock } from "./extra.js";
+import { extraOf } from "./extra.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 export type Block = Record<string, unknown>;
@@ -61,8 +61,7 @@ function toPartBlocks(part: Loose, path: string): Block[] {
 }
 
 function toText(part: Loose): Block[] {
-  const { block, citations } = extraOf(part);
-  if (isRecord(block) && isServerBlock(block.type)) return [{ ...block }];
+  const { citations } = extraOf(part);
   const [text] = textBlocks(String(part.text ?? part.refusal ?? ""));
   if (text && Array.isArray(citations) && citations.length > 0) text.citations = citations;
   return text ? [text] : [];

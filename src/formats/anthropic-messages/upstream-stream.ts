@@ -38,6 +38,8 @@ export class MessagesStreamEvents implements StreamFormat {
   private calls = 0;
   private thoughts = 0;
   private textChars = 0;
+  /** Of texts that have ended, in their order. */
+  private readonly lengths: number[] = [];
 
   constructor(
     private readonly secrets: Secrets,
@@ -151,6 +153,7 @@ export class MessagesStreamEvents implements StreamFormat {
     if (!open) return;
     this.open.delete(index);
     const { block, callIndex, citations, start } = open;
+    if (block.type === "text") this.lengths.push(this.textChars - start);
     if (isThought(block)) {
       const whole = block.type === "thinking" ? { type: "thinking", thinking: open.thinking, signature: open.signature } : block;
       // Sent whole, because the signature covers the whole.
@@ -168,7 +171,7 @@ export class MessagesStreamEvents implements StreamFormat {
     const { ending } = this;
     if (ending === null) throw new ProviderError("invalid-response", "The upstream's answer does not say why it ended.");
     const order = toOrder(this.kinds);
-    if (order !== null) this.say(batch, toExtra({ order }));
+    if (order !== null) this.say(batch, toExtra({ order, ...(this.lengths.length > 1 && { texts: this.lengths }) }));
     this.push(batch, { choices: [{ index: 0, delta: this.deltaOf({}), logprobs: null, ...ending }] });
     const usage = toChatUsage(this.usage);
     if (usage === null) return;

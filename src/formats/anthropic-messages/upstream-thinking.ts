@@ -62,13 +62,14 @@ function isOn(thinking: Loose | null): boolean {
   return thinking !== null && thinking.type !== "disabled";
 }
 
+interface AskedThinking {
+  readonly thinking: Loose | null;
+  readonly output: Loose;
+}
+
 /** The stated options outrank the chat's effort. */
-function askedThinking({ effort, thinking, output }: ThinkingRequest, traits: ClaudeTraits, warnings: string[]) {
-  if (thinking !== null) {
-    if (thinking.type !== "enabled" || traits.hasBudgets || !traits.hasEffort) return { thinking, output };
-    warnings.push("thinking.budget_tokens: this model decides by itself how long it thinks.");
-    return { thinking: { type: "adaptive" }, output };
-  }
+function askedThinking({ effort, thinking, output }: ThinkingRequest, traits: ClaudeTraits, warnings: string[]): AskedThinking {
+  if (thinking !== null || output.effort !== undefined) return statedThinking(thinking, output, traits, warnings);
   if (effort === null) return { thinking: null, output };
   if (effort === "none") return { thinking: OFF, output };
   const budget = ownValue(TOKENS_OF_EFFORT, effort);
@@ -80,12 +81,26 @@ function askedThinking({ effort, thinking, output }: ThinkingRequest, traits: Cl
   return { thinking: { type: "adaptive" }, output: { effort: effort === "minimal" ? "low" : effort, ...output } };
 }
 
+/** In the form that the model takes: a budget, or an effort. */
+function statedThinking(thinking: Loose | null, output: Loose, traits: ClaudeTraits, warnings: string[]): AskedThinking {
+  if (traits.hasEffort) {
+    if (thinking?.type !== "enabled" || traits.hasBudgets) return { thinking, output };
+    warnings.push("thinking.budget_tokens: this model decides by itself how long it thinks.");
+    return { thinking: { type: "adaptive" }, output };
+  }
+  const { effort, ...others } = output;
+  if (effort !== undefined && thinking?.type !== "adaptive") warnings.push("output_config.effort has no effect on this model.");
+  if (thinking?.type !== "adaptive") return { thinking, output: others };
+  const budget = ownValue(TOKENS_OF_EFFORT, typeof effort === "string" ? effort : "medium") ?? BUDGET_MIN;
+  return { thinking: { type: "enabled", budget_tokens: budget }, output: others };
+}
+
 /** A budget is part of the answer's limit: half of it is left for the answer, unless the caller divided it otherwise. */
 function bounded(thinking: Loose, { maxTokens, thinking: stated }: ThinkingRequest, { hasBudgets }: ClaudeTraits): Loose {
   if (thinking.type !== "enabled" || !hasBudgets) return thinking;
   const { budget_tokens: asked = BUDGET_MIN } = thinking;
   if (typeof asked !== "number") return thinking;
-  if (stated !== null && asked >= BUDGET_MIN && asked < maxTokens) return thinking;
+  if (stated?.type === "enabled" && asked >= BUDGET_MIN && asked < maxTokens) return thinking;
   const budget = Math.min(asked, Math.floor(maxTokens / 2));
   return budget < BUDGET_MIN ? OFF : { ...thinking, budget_tokens: budget };
 }

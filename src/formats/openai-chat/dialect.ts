@@ -260,7 +260,8 @@ class DialectWriter implements InDialect {
       refused.add(name);
     }
     const known = refused === null ? message : withoutFields(message, refused);
-    return messageFields !== null || refusedMessageFields.has("extra_content") ? this.withPlainCalls(known) : known;
+    if (messageFields === null && !refusedMessageFields.has("extra_content")) return known;
+    return this.withPlainParts(this.withPlainCalls(known));
   }
 
   /** Google signs the first call of a turn. */
@@ -282,6 +283,14 @@ class DialectWriter implements InDialect {
     if (!Array.isArray(calls) || !calls.some(isSigned)) return message;
     this.warn("messages.tool_calls.extra_content: left out, because only the model that wrote it can read it.");
     return withFields(message, { tool_calls: calls.map((call) => (isSigned(call) ? withoutFields(call, SIGNED_FIELDS) : call)) });
+  }
+
+  /** Fields of parts that another format has. */
+  private withPlainParts(message: Fields): Fields {
+    const { content } = message;
+    if (!Array.isArray(content) || !content.some(isSigned)) return message;
+    this.warn("messages.content.extra_content: left out, because this model cannot read it.");
+    return withFields(message, { content: content.map((part) => (isSigned(part) ? withoutFields(part, SIGNED_FIELDS) : part)) });
   }
 
   private warn(text: string): void {

@@ -197,7 +197,8 @@ function isHeld(name: Refusable, sent: ChatBody): boolean {
       return messages.some((message) => Array.isArray(message.tool_calls) && reasoningIn(message as ChatDelta) === null);
     case "extra_content":
       return messages.some(
-        (message) => message.extra_content !== undefined || recordsOf(message.tool_calls).some((call) => call.extra_content !== undefined),
+        ({ extra_content: extra, tool_calls: calls, content }) =>
+          extra !== undefined || [...recordsOf(calls), ...recordsOf(content)].some((inner) => inner.extra_content !== undefined),
       );
     case "response_format":
       return false;

@@ -4,8 +4,11 @@
  * or an option found to be free, gets a line here.
  */
 
-/** Whether a value of the option leaves the price unchanged. */
-type IsHarmless = (value: unknown) => boolean;
+import { areFreeEdits, isFreeBeta, isFreeOutput } from "../../formats/anthropic-messages/native-options.js";
+import type { Model } from "./model.js";
+
+/** Whether a value of the option leaves the price of the model unchanged. */
+type IsHarmless = (value: unknown, model: Pick<Model, "longContext">) => boolean;
 
 const free: IsHarmless = () => true;
 
@@ -32,6 +35,13 @@ export const HARMLESS_OPTIONS: ReadonlyMap<string, ReadonlyMap<string, IsHarmles
     options("sendReasoning structuredOutputMode thinking disableParallelToolUse metadata toolStreaming effort taskBudget cacheControl", {
       speed: only("standard"),
       inferenceGeo: only("global"),
+      cache_control: free,
+      output_config: isFreeOutput,
+      outputConfig: isFreeOutput,
+      context_management: areFreeEdits,
+      contextManagement: areFreeEdits,
+      betas: (value, { longContext }) =>
+        Array.isArray(value) && value.every((name) => isFreeBeta(name, { hasLongContext: longContext.length > 0 })),
     }),
   ],
   [

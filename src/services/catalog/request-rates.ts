@@ -188,8 +188,9 @@ function isPricedByValue(model: Model, name: string, value: unknown): boolean {
 }
 
 /** By vendor; options of an unknown vendor may mean anything to an upstream. */
-function findOptions({ passFields }: Model, path: string, all: unknown, found: Found[]): void {
+function findOptions(model: Model, path: string, all: unknown, found: Found[]): void {
   if (!isRecord(all)) throw wrongField(path, "expected an object of objects, by vendor");
+  const { passFields } = model;
   for (const [vendor, own] of Object.entries(all)) {
     if (own === null || own === undefined) continue;
     const name = `provider_options.${vendor}`;
@@ -200,7 +201,7 @@ function findOptions({ passFields }: Model, path: string, all: unknown, found: F
       continue;
     }
     for (const [option, value] of Object.entries(own)) {
-      if (value === null || value === undefined || harmless.get(option)?.(value) || passFields.has(`${name}.${option}`)) continue;
+      if (value === null || value === undefined || harmless.get(option)?.(value, model) || passFields.has(`${name}.${option}`)) continue;
       found.push({ name: `${name}.${option}`, param: `${path}.${vendor}.${option}`, value });
     }
   }

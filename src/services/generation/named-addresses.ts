@@ -30,7 +30,7 @@ const TEXTS: ReadonlySet<string> = new Set([
 /** Fields that are never fetched: descriptions, labels, results. */
 const NEVER_FETCHED: ReadonlySet<string> = new Set([
   ...["functions", "response_format", "tool_choice", "metadata", "logit_bias", "cache_control"],
-  ...["tool_calls", "function_call", "reasoning_details", "annotations", "citations"],
+  ...["tool_calls", "function_call", "reasoning_details", "annotations", "citations", "extra_content"],
 ]);
 /** Fields that declare a tool. A vendor's own tool may have addresses in others. */
 const NEVER_FETCHED_OF_TOOLS: ReadonlySet<string> = new Set([

@@ -6,6 +6,8 @@ import { type MessageEvent, MessageEvents } from "../../../src/formats/anthropic
 import { toChat } from "../../../src/formats/anthropic-messages/to-chat.js";
 import { EXCESS_MAX, findExcess, processorMs } from "../../support/growth.js";
 
+const OTHER_FORMAT = { isNative: false, betas: [], hasLongContext: false, withoutThinking: null } as const;
+
 type Loose = Record<string, unknown>;
 
 /** The blocks as a client builds them from the events; throws for events out of order. */
@@ -163,13 +165,13 @@ describe("what a vendor signed", () => {
         { role: "user", content: [{ type: "tool_result", tool_use_id: "call_0", content: "r" }] },
       ],
     });
-    const { chat } = toChat(request, { hasEffort: true, concernsMoney: () => false });
+    const { chat } = toChat(request, { ...OTHER_FORMAT, hasEffort: true, concernsMoney: () => false });
 
     expect(assemble(events).map(({ type }) => type)).toEqual(["thinking", "text", "tool_use", "redacted_thinking"]);
     expect((chat.messages as Loose[])[1]).toMatchObject({
       content: "Yes.",
       reasoning_content: "Hmm.",
-      reasoning_details: [detail],
+      reasoning_details: [{ type: "reasoning.text", text: "Hmm.", extra_content: { anthropic: { signature: "sig" } } }],
       tool_calls: [{ id: "call_0", extra_content: extra }],
     });
   });

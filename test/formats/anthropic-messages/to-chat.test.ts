@@ -3,12 +3,14 @@ import { z } from "zod";
 import { messageFields } from "../../../src/formats/anthropic-messages/request.js";
 import { toChat } from "../../../src/formats/anthropic-messages/to-chat.js";
 
+const OTHER_FORMAT = { isNative: false, betas: [], hasLongContext: false, withoutThinking: null } as const;
+
 type Loose = Record<string, unknown>;
 
 const request = z.looseObject(messageFields);
 const convert = (body: Loose, hasEffort = true) => {
   const parsed = request.parse({ model: "m", max_tokens: 100, messages: [{ role: "user", content: "u" }], ...body });
-  const { chat, warnings } = toChat(parsed, { hasEffort, concernsMoney: (name) => name === "service_tier" });
+  const { chat, warnings } = toChat(parsed, { ...OTHER_FORMAT, hasEffort, concernsMoney: (name) => name === "service_tier" });
   return { chat: chat as Loose & { messages: Loose[]; tools?: Loose[] }, warnings };
 };
 const cached = { cache_control: { type: "ephemeral", ttl: "1h" } };

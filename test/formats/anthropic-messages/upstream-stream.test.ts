@@ -142,6 +142,7 @@ describe("MessagesStreamEvents", () => {
     expect(chunks.map(({ object }) => object.choices?.[0]?.delta)).toEqual([
       { role: "assistant", extra_content: { anthropic: { block: server } } },
       { content: "Hi" },
+      { extra_content: { anthropic: { order: ["server", "text"] } } },
       {},
       undefined,
     ]);

@@ -204,9 +204,7 @@ export function withCost(reported: unknown, { usage, costNanocredits, childCostN
 /** A whole answer as one chunk of a stream. */
 export function asChunk(completion: ChatCompletion): ChatChunkObject {
   const [choice] = completion.choices ?? [];
-  return {
-    choices: choice
-      ? [{ index: 0, delta: choice.message ?? null, logprobs: choice.logprobs, finish_reason: choice.finish_reason ?? null }]
-      : [],
-  };
+  if (!choice) return { choices: [] };
+  const { message, ...end } = choice;
+  return { choices: [{ ...end, index: 0, delta: message ?? null, finish_reason: choice.finish_reason ?? null }] };
 }

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
+import { AppError } from "../../../errors.js";
 import { type FinishedMessage, messageIdOf, NO_MESSAGE_USAGE, toMessageUsage } from "../../../formats/anthropic-messages/answer.js";
 import { type MessageCountRequest, messageCountFields, messageFields } from "../../../formats/anthropic-messages/request.js";
 import { type MessageEvent, MessageEvents } from "../../../formats/anthropic-messages/stream.js";
@@ -10,8 +11,9 @@ import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { toCreditsNumber } from "../../../lib/money.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
+import type { BundledVendor } from "../../catalog/bundled-vendors.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import type { Model } from "../../catalog/model.js";
+import { isMessagesFormat, type Model } from "../../catalog/model.js";
 import { concernsMoney } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
@@ -43,8 +45,13 @@ export class Messages {
   ) {}
 
   /** Resolves when the charge is committed. */
-  async create(ctx: RequestContext, input: MessageInput): Promise<{ readonly message: FinishedMessage; readonly receipt: Receipt }> {
-    const { chat, warnings } = this.toChat(ctx, input);
+  /** `betas` are the features of the caller's `anthropic-beta`. */
+  async create(
+    ctx: RequestContext,
+    input: MessageInput,
+    betas: readonly string[] = [],
+  ): Promise<{ readonly message: FinishedMessage; readonly receipt: Receipt }> {
+    const { chat, warnings } = this.toChat(ctx, input, betas);
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, chat), warnings);
     const events = new MessageEvents({ id: messageIdOf(receipt.generationId), model: receipt.model }, true);
@@ -52,8 +59,8 @@ export class Messages {
     return { message: events.whole(usageOf(receipt)), receipt };
   }
 
-  stream(ctx: RequestContext, input: MessageInput): MessageStream {
-    const { chat: body, warnings } = this.toChat(ctx, input);
+  stream(ctx: RequestContext, input: MessageInput, betas: readonly string[] = []): MessageStream {
+    const { chat: body, warnings } = this.toChat(ctx, input, betas);
     const chat = this.chat.stream(ctx, { ...parseInput(chatCompletionInput, body), stream: true }, warnings);
     const begin = async () => {
       const { model } = await chat.opened;
@@ -70,18 +77,50 @@ export class Messages {
   /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same content does. */
   async countTokens(ctx: RequestContext, input: MessageCountRequest): Promise<number> {
     const caller = requireCaller(ctx);
-    const model = resolveRequested(ctx, this.catalog, input.model, "text");
+    const model = this.resolve(ctx, input.model);
     await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
-    return countChat(convert(model, input).chat);
+    return countChat(this.convert(model, input, []).chat);
   }
 
-  private toChat(ctx: RequestContext, input: MessageInput) {
-    return convert(resolveRequested(ctx, this.catalog, input.model, "text"), input);
+  private toChat(ctx: RequestContext, input: MessageInput, betas: readonly string[]) {
+    return this.convert(this.resolve(ctx, input.model), input, betas);
+  }
+
+  /** Clients of this format know an unknown model by its 404. */
+  private resolve(ctx: RequestContext, name: string): Model {
+    try {
+      return resolveRequested(ctx, this.catalog, name, "text");
+    } catch (error) {
+      const isUnknown = this.catalog.findFor(requireCaller(ctx), name) === null;
+      throw isUnknown && error instanceof AppError ? new AppError("NOT_FOUND", error.message, { param: "model", cause: error }) : error;
+    }
+  }
+
+  private convert(model: Model, input: MessageCountRequest, betas: readonly string[]) {
+    // An agent that the gateway runs has no upstream.
+    const isNative = !model.isAgent && isMessagesFormat(this.catalog.upstream(model.upstreamId));
+    return toChat(input, {
+      hasEffort: model.capabilities.includes("reasoning"),
+      withoutThinking: thinkingOff(model),
+      concernsMoney,
+      isNative,
+      betas,
+      hasLongContext: model.longContext.length > 0,
+    });
   }
 }
 
-function convert({ capabilities }: Model, input: MessageCountRequest) {
-  return toChat(input, { hasEffort: capabilities.includes("reasoning"), concernsMoney });
+/** Vendors that turn thinking off for an effort of `none`, and those that have a field for it. */
+const EFFORT_OFF: ReadonlySet<BundledVendor | null> = new Set<BundledVendor | null>(["gemini", "openrouter", "cohere"]);
+const FIELD_OFF: ReadonlySet<BundledVendor | null> = new Set<BundledVendor | null>(["deepseek", "moonshot", "zai"]);
+/** OpenAI's models since 5.1 can answer without thinking. */
+const OPENAI_OFF = /^gpt-(?:5\.[1-9]|[6-9])/;
+
+/** Null: not known to be possible. */
+function thinkingOff({ vendor, upstreamModel }: Model): Readonly<Record<string, unknown>> | null {
+  if (FIELD_OFF.has(vendor)) return { thinking: { type: "disabled" } };
+  const takesNone = EFFORT_OFF.has(vendor) || (vendor === "openai" && OPENAI_OFF.test(upstreamModel));
+  return takesNone ? { reasoning_effort: "none" } : null;
 }
 
 function usageOf({ usage, costNanocredits }: Receipt) {
