@@ -14,13 +14,14 @@ if (first !== "--install") {
   run(process.execPath, "node_modules/vitest/vitest.mjs", "run", FOLDER, ...(first === undefined ? [] : [first, ...rest]));
 }
 
-/** npm writes the lock file that it installed by into `node_modules`, with fewer fields. */
+/** npm writes the lock file that it installed by into `node_modules`, without packages that this machine does not need. */
 function isInstalled() {
   const installed = join(projectRoot, FOLDER, "node_modules/.package-lock.json");
   if (!existsSync(installed)) return false;
-  const versions = (file) => Object.entries(JSON.parse(readFileSync(file, "utf8")).packages).map(([path, { version }]) => [path, version]);
-  const wanted = new Map(versions(join(projectRoot, FOLDER, "package-lock.json")));
-  return versions(installed).every(([path, version]) => wanted.get(path) === version);
+  const packages = (file) => new Map(Object.entries(JSON.parse(readFileSync(file, "utf8")).packages));
+  const [wanted, present] = [packages(join(projectRoot, FOLDER, "package-lock.json")), packages(installed)];
+  const isMissing = ([path, { optional }]) => path !== "" && !optional && !present.has(path);
+  return ![...wanted].some(isMissing) && [...present].every(([path, { version }]) => wanted.get(path)?.version === version);
 }
 
 function run(program, ...args) {
