@@ -21,6 +21,7 @@ import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes } from "./route
 import { addAuthRoutes } from "./routes/auth.js";
 import { addChatCompletionRoutes } from "./routes/chat-completions.js";
 import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/community-models.js";
+import { addCompletionRoutes } from "./routes/completions.js";
 import { addDocsRoutes } from "./routes/docs.js";
 import { addEmbeddingRoutes } from "./routes/embeddings.js";
 import { addGeminiRoutes } from "./routes/gemini.js";
@@ -141,6 +142,7 @@ function createRouter(
   }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
+  addCompletionRoutes(route, endpoint, services);
   addMessageRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint, services);
   addEmbeddingRoutes(route, endpoint, services);

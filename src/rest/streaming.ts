@@ -13,6 +13,7 @@ import type { Exchange } from "../http/exchange.js";
 import { EVENT_STREAM_HEADERS, EventStreamWriter } from "../http/sse.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { STREAM_HEAD_WAIT_MS } from "../limits.js";
+import type { CompletionStream } from "../services/generation/chat/completions.js";
 import { writeEvents } from "../services/generation/chat/converted-stream.js";
 import type { GenerateContentStream } from "../services/generation/chat/generate-content.js";
 import type { MessageStream } from "../services/generation/chat/messages.js";
@@ -49,6 +50,15 @@ interface StreamFormat<Opened> {
 
 /** Writes the whole stream, then `[DONE]`. Rejects while nothing has been sent; a later failure is a `data:` line with `error`, without `[DONE]`. */
 export function sendChatStream(exchange: Exchange, ctx: RequestContext, stream: ChatCompletionStream): Promise<void> {
+  return sendEventStream(exchange, ctx, stream, {
+    toHeaders: (opened) => streamHeaders(stream, opened),
+    done: DONE,
+    toErrorEvent: toChatErrorEvent,
+  });
+}
+
+/** As `sendChatStream`, in chunks of the completions format. */
+export function sendCompletionStream(exchange: Exchange, ctx: RequestContext, stream: CompletionStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {
     toHeaders: (opened) => streamHeaders(stream, opened),
     done: DONE,

@@ -29,7 +29,6 @@ interface Template {
 const CHAT = "POST /v1/chat/completions";
 /** Routes of OpenAI's API and others: the path below /v1, and the alternative here. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
-  ["completions", `${CHAT} answers a prompt as a message of the role user.`],
   ["edits", `${CHAT} edits a text that it is given in a message.`],
   ["audio/translations", "POST /v1/audio/transcriptions writes down what is said, and POST /v1/chat/completions translates it."],
   ["images/variations", "POST /v1/images/edits makes a picture from another one."],

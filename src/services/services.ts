@@ -58,6 +58,7 @@ import { Admission } from "./generation/admission.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
 import { GenerateContent } from "./generation/chat/generate-content.js";
+import { Completions } from "./generation/chat/completions.js";
 import { Messages } from "./generation/chat/messages.js";
 import { Responses } from "./generation/chat/responses.js";
 import { TextGeneration } from "./generation/chat/text.js";
@@ -357,6 +358,7 @@ export function createServices(
     }),
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
+    completions: new Completions(chat),
     messages: new Messages(chat, catalog, limits),
     responses: new Responses(chat, catalog, limits),
     generateContent: new GenerateContent(chat, embeddings, catalog, limits),

@@ -16,6 +16,7 @@ import { runTokensOf } from "../support/secrets.js";
 
 const ROUTES = [
   "POST /v1/chat/completions",
+  "POST /v1/completions",
   "POST /v1/responses",
   "GET /v1/responses",
   "POST /v1/responses/input_tokens",

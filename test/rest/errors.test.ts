@@ -110,7 +110,6 @@ describe("an unknown path", () => {
   });
 
   it.each([
-    ["POST", "/v1/completions", "POST /v1/chat/completions"],
     ["POST", "/completions", "POST /v1/chat/completions"],
     ["POST", "/v1/audio/translations", "POST /v1/audio/transcriptions"],
     ["POST", "/v1/images/variations", "POST /v1/images/edits"],

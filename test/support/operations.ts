@@ -220,6 +220,11 @@ export const OPERATIONS: readonly Operation[] = [
     messages,
     stream: true,
   })),
+  posted("/v1/completions", { kind: "text" }, () => ({ prompt: PROMPT })),
+  posted("/v1/completions", { kind: "text", delivery: stream, name: "POST /v1/completions, streamed" }, () => ({
+    prompt: PROMPT,
+    stream: true,
+  })),
   posted("/v1/responses", { kind: "text" }, () => ({ input: PROMPT })),
   posted("/v1/responses", { kind: "text", delivery: stream, name: "POST /v1/responses, streamed" }, () => ({
     input: PROMPT,

@@ -208,6 +208,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
   ["countMessageTokens", "GraphQL has no count of tokens before a request."],
   ["countResponseTokens", "GraphQL has no count of tokens before a request."],
+  ["createCompletion", "It is a chat in an older format: createChatCompletion."],
   ["compactResponse", "Its result is an item of the Responses format. A GraphQL client asks a model for a summary."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
   ["openResponses", "GraphQL streams responses with the subscription response, also over a WebSocket."],

@@ -80,6 +80,7 @@ html.dark-mode .swagger-ui .reference-examples { color: #e4e6e8; }
 
 const SDK_CALLS = {
   createChatCompletion: "chat.completions.create",
+  createCompletion: "completions.create",
   createResponse: "responses.create",
   compactResponse: "responses.compact",
   countResponseTokens: "responses.inputTokens.count",
