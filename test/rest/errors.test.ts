@@ -87,6 +87,7 @@ describe("an unknown path", () => {
 
   it.each([
     ["/chat/completions", "/v1/chat/completions"],
+    ["/completions", "/v1/completions"],
     ["/embeddings", "/v1/embeddings"],
     ["/responses", "/v1/responses"],
     ["/images/generations", "/v1/images/generations"],
@@ -110,7 +111,6 @@ describe("an unknown path", () => {
   });
 
   it.each([
-    ["POST", "/completions", "POST /v1/chat/completions"],
     ["POST", "/v1/audio/translations", "POST /v1/audio/transcriptions"],
     ["POST", "/v1/images/variations", "POST /v1/images/edits"],
     ["POST", "/v1/files", "media host"],

@@ -6,7 +6,7 @@ const CHAT_ONLY = "must be left out: POST /v1/chat/completions takes it";
 const chatOnly = z.undefined({ error: CHAT_ONLY }).optional();
 
 /** Tokens would have to be those of one model's vocabulary. */
-const TEXT_ONLY = "must be one text. Send a request for each prompt, and text instead of tokens";
+const TEXT_ONLY = "must be 1 text: send a request for each prompt, and text instead of tokens";
 
 /** A list of one text is that text, as some clients send it. */
 const prompt = z.union(

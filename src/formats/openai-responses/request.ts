@@ -173,15 +173,6 @@ export const responseFields = {
   include: z.array(z.string()).nullish(),
 };
 
-/** Of `POST /v1/responses/compact`. */
-export const compactFields = {
-  model: responseFields.model,
-  input: responseFields.input,
-  instructions: responseFields.instructions,
-  reasoning: responseFields.reasoning,
-  previous_response_id: responseFields.previous_response_id,
-};
-
 const responseRequest = z.looseObject(responseFields);
 export type ResponseInput = z.output<typeof responseRequest>;
 export type ResponseInputItem = z.output<typeof inputItem>;

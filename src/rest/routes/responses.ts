@@ -1,7 +1,7 @@
 /** /v1/responses: OpenAI's Responses format, stateless (docs/spec/chat.md#responses). */
 import * as z from "zod";
 import { AppError } from "../../errors.js";
-import { compactInput, responseInput } from "../../services/generation/chat/responses.js";
+import { responseInput } from "../../services/generation/chat/responses.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
@@ -100,7 +100,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
       example: { body: { model: "sandbox/text", input: "Hello!" } },
       isForAgents: true,
       isGeneration: true,
-      body: compactInput,
+      body: responseInput,
       handler: async (ctx, { body, exchange }) => {
         const { compacted, receipt } = await responses.compact(ctx, body);
         exchange.setHeaders(receiptHeaders(receipt));

@@ -18,11 +18,12 @@ import {
   type UserItem,
   userItems,
 } from "../../../formats/openai-responses/compaction.js";
-import { compactFields, responseFields } from "../../../formats/openai-responses/request.js";
+import { responseFields } from "../../../formats/openai-responses/request.js";
 import { type ResponseEvent, ResponseEvents } from "../../../formats/openai-responses/stream.js";
 import { toChat } from "../../../formats/openai-responses/to-chat.js";
 import type { ResponseTarget } from "../../../formats/openai-responses/tools.js";
 import { createId } from "../../../lib/ids.js";
+import { withoutFields } from "../../../lib/own-values.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
 import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
@@ -47,10 +48,6 @@ export const responseInput = z.looseObject({
 });
 export type ResponseInput = z.output<typeof responseInput>;
 
-/** A conversation to summarize. */
-export const compactInput = z.looseObject({ ...compactFields, safe: safeInput });
-export type CompactInput = z.output<typeof compactInput>;
-
 export interface CompactedResponse {
   readonly id: string;
   readonly object: "response.compaction";
@@ -69,6 +66,11 @@ export interface ResponseStream extends ConvertedStream<ResponseEvent> {
   /** The events of a failure after the begin; `error` is the caller's. */
   failed(error: Failure): readonly ResponseEvent[];
 }
+
+/** Fields of the answer to come, which a summary does not have. */
+const ANSWER_FIELDS: ReadonlySet<string> = new Set([
+  ...["stream", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "top_logprobs", "reasoning", "include"],
+]);
 
 export class Responses {
   constructor(
@@ -135,16 +137,10 @@ export class Responses {
   }
 
   /** Has the model summarize a conversation, which the returned items replace. Resolves when the charge is committed. */
-  async compact(ctx: RequestContext, input: CompactInput): Promise<{ readonly compacted: CompactedResponse; readonly receipt: Receipt }> {
+  async compact(ctx: RequestContext, input: ResponseInput): Promise<{ readonly compacted: CompactedResponse; readonly receipt: Receipt }> {
     const { chat, warnings } = this.toChat(ctx, input);
     if (ctx.hasLargeInput) await nextTurn();
-    const { model, messages, reasoning_effort: effort } = chat;
-    const asked = {
-      messages: toSummaryRequest(messages),
-      safe: input.safe,
-      ...(model != null && { model }),
-      ...(effort != null && { reasoning_effort: effort }),
-    };
+    const asked = { ...withoutFields(chat, ANSWER_FIELDS), messages: toSummaryRequest(chat.messages) };
     const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, asked), warnings);
     const summary = plainText(completion.choices?.[0]?.message?.content);
     if (summary === "") throw new AppError("UPSTREAM_ERROR", "The model answered without a summary. Use another model.", { isFinal: true });
