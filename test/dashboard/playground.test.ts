@@ -634,6 +634,48 @@ describe.skipIf(NO_BROWSER)("playground", () => {
     await screenshot(page, "playground-transcription");
   });
 
+  it("talks to a realtime model, hears and reads its answer, and shows the cost while it runs and the charge at its end", async () => {
+    await visit.open("playground/realtime?model=sandbox/realtime-paid");
+    await page.getByRole("button", { name: "Start session" }).click();
+    await page.getByRole("status").filter({ hasText: "Press Talk, and speak." }).waitFor();
+    expect(await page.locator("[data-estimate]").getAttribute("data-estimate")).toBe("0");
+    await page.getByRole("button", { name: "Talk" }).click();
+    await page.getByText("0:01").waitFor();
+    await page.getByRole("button", { name: "Send" }).click();
+    const transcript = page.getByRole("log", { name: "Transcript" });
+    await transcript.getByText("I heard you.").waitFor();
+    await transcript.getByText(/^You spoke for [\d.]+ s\.$/).waitFor();
+    await expect.poll(async () => Number(await page.locator("[data-estimate]").getAttribute("data-estimate"))).toBeGreaterThan(0);
+    const estimate = await page.locator("[data-estimate]").getAttribute("data-estimate");
+    await screenshot(page, "playground-realtime");
+    expect(await seriousFindings(page)).toEqual([]);
+
+    await page.getByRole("button", { name: "End session" }).click();
+    await page.getByText(/^Charged/).waitFor();
+    expect(await page.locator("[data-cost]").getAttribute("data-cost")).toBe(estimate);
+    await page.getByRole("link", { name: "Receipt" }).click();
+    await page.getByRole("heading", { level: 1, name: /^Request to Sandbox realtime/ }).waitFor();
+  });
+
+  it("says why there is no voice without a microphone, or in a session that is refused", async () => {
+    const deaf = await launchBrowser();
+    const other = await visitDashboard(deaf, app);
+    await other.open("playground/realtime");
+    await other.page.getByText("No microphone found.").waitFor();
+    expect(await other.page.getByRole("button", { name: "Start session" }).count()).toBe(0);
+    await screenshot(other.page, "playground-realtime-none");
+    await deaf.close();
+
+    // The upstream of the tests takes no WebSocket.
+    const refused = await visitDashboard(browser, app);
+    await refused.open("playground/realtime?model=acme/realtime");
+    await refused.page.getByRole("button", { name: "Start session" }).click();
+    await refused.page.getByRole("alert").getByText("The gateway refused the session.").waitFor();
+    await refused.page.getByRole("link", { name: "View logs" }).click();
+    await refused.page.getByText("acme/realtime").first().waitFor();
+    await refused.context.close();
+  });
+
   it("compares texts by their embeddings, and restores the comparison from the history", async () => {
     await visit.open("playground/embeddings");
     const data = [

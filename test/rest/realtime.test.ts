@@ -9,8 +9,10 @@ import { booksWith, CREDIT, createPayer } from "../e2e/money.js";
 import { execute, ok } from "../graphql/client.js";
 import { SuspendAccountDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { runGraphql } from "../support/dashboard.js";
 import { type FakeRealtime, type FakeRealtimeSession, startFakeRealtime } from "../support/fake-realtime.js";
 import { findBrokenInvariants } from "../support/invariants.js";
+import { type Person, signedIn, signUp } from "../support/sign-in.js";
 import { type Client, createClient, createKey, expectEnvelope, waitForUsage } from "./client.js";
 import { type ConnectOptions, connectRealtime, type RealtimeClient, refuseRealtime } from "./realtime-client.js";
 
@@ -109,6 +111,41 @@ describe("GET /v1/realtime without an upgrade", () => {
     expectEnvelope(answer, 426, "UPGRADE_REQUIRED");
     expect(answer.headers.get("upgrade")).toBe("websocket");
     expectEnvelope(await client.post("/v1/realtime", {}), 405, "METHOD_NOT_ALLOWED");
+  });
+});
+
+describe("a session of a signed-in person", () => {
+  const asPage = ({ cookie }: Person, origin: string | null = app.baseUrl): ConnectOptions => ({
+    key: null,
+    headers: { cookie, ...(origin !== null && { origin }) },
+  });
+
+  it("is opened by a page of the gateway, charged to the account, and listed without a key", async () => {
+    const person = await signUp(app, { credits: 1 });
+    const { caller, far, id } = await open(MODEL, asPage(person));
+    far.send({ type: "response.done", response: { id: "r", status: "completed", usage: USAGE } });
+    await caller.next("response.done");
+    caller.socket.close();
+
+    const page = createClient(app.baseUrl, null);
+    const own: Client = { ...page, get: (path) => page.get(path, { headers: signedIn(person) }) };
+    const row = await waitForUsage(own, (each) => each.request_id === id);
+    expect(row).toMatchObject({ type: "generate.realtime", api_key_id: null });
+  });
+
+  it.each([["https://elsewhere.example"], [null]])("is 401 to a page of %s, though the browser sends the cookie", async (origin) => {
+    const person = await signUp(app, { credits: 1 });
+
+    expectEnvelope(await refuseRealtime(app, MODEL, asPage(person, origin)), 401, "UNAUTHORIZED");
+  });
+
+  it("ends with an error event when the person signs out", async () => {
+    const person = await signUp(app, { credits: 1 });
+    const { caller } = await open(MODEL, asPage(person));
+    await runGraphql(app, signedIn(person), "mutation { signOut(input: {}) { ended } }");
+
+    expect(await caller.next("error")).toMatchObject({ error: { code: "UNAUTHORIZED" } });
+    await expect(caller.closed).resolves.toMatchObject({ code: 1008 });
   });
 });
 

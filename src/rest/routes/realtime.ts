@@ -1,7 +1,7 @@
 /**
  * GET /v1/realtime: a WebSocket that relays OpenAI's realtime events (docs/spec/realtime.md). The key comes as on every route, or, because
- * browsers cannot set headers on WebSockets, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Refusals come before the upgrade
- * where possible, with status and envelope.
+ * browsers cannot set headers on WebSockets, as OpenAI's subprotocol `openai-insecure-api-key.<key>`. Without a key the session cookie counts,
+ * for pages of this gateway alone. Refusals come before the upgrade where possible, with status and envelope.
  */
 
 import { randomUUID } from "node:crypto";
@@ -12,9 +12,9 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import * as z from "zod";
-import type { KeyCaller, RequestContext } from "../../context.js";
+import { isAgentAtWork, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
-import { type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
+import { authenticate, type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
 import { explain, isServerError, statusOf, toErrorObject } from "../../http/errors.js";
 import {
   assertHandshake,
@@ -40,7 +40,7 @@ import {
   REALTIME_WAITING_BYTES_MAX,
 } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
-import { type WatchedKeys, watchKey } from "../../services/access/revocation-watch.js";
+import { type Credential, type WatchedKeys, watchCaller, watchKey } from "../../services/access/revocation-watch.js";
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
 import { MODEL_TEXT, SAFE_TEXT } from "../../services/generation/query-texts.js";
@@ -93,7 +93,7 @@ export function addRealtimeRoutes(
       tag: "Audio",
       summary: "Opens a WebSocket for OpenAI's realtime events.",
       description:
-        "Needs a key. A browser can send it as the subprotocol `openai-insecure-api-key.<key>`. A session is charged when it ends, for the usage of all its responses as the upstream reports it, or as the gateway counts it where there is no report. Credits are held while the session runs, and before each response; when no more credits can be held, the session ends with an `error` event. Transcription of the caller's audio is charged at the price of the transcription model that `session.update` names, as a separate usage record whose `parent_request_id` is the ID of the session. Sessions other than conversations, tools other than functions, and everything else without a price are rejected. When the caller leaves, the running response is cancelled, and charged as reported.",
+        "Needs a key. A browser can send it as the subprotocol `openai-insecure-api-key.<key>`. Pages of this gateway need none: their cookie counts. A session is charged when it ends, for the usage of all its responses as the upstream reports it, or as the gateway counts it where there is no report. Credits are held while the session runs, and before each response; when no more credits can be held, the session ends with an `error` event. Transcription of the caller's audio is charged at the price of the transcription model that `session.update` names, as a separate usage record whose `parent_request_id` is the ID of the session. Sessions other than conversations, tools other than functions, and everything else without a price are rejected. When the caller leaves, the running response is cancelled, and charged as reported.",
       answer: UPGRADE,
       errors: ["402", "403", "502", "504"],
       isForAgents: true,
@@ -124,7 +124,7 @@ export interface RealtimeFace {
 }
 
 export interface RealtimeFaceOptions {
-  readonly services: Pick<Services, "access" | "apiKeys" | "realtime" | "realtimeClientSecrets">;
+  readonly services: Pick<Services, "access" | "apiKeys" | "sessions" | "realtime" | "realtimeClientSecrets">;
   readonly log: Logger;
   readonly trustProxyHops: number;
   readonly keepAlive: KeepAlive;
@@ -139,8 +139,8 @@ export function createRealtimeFace(options: RealtimeFaceOptions): RealtimeFace {
 interface Admitted {
   readonly session: RealtimeSession;
   readonly ctx: RequestContext;
-  readonly key: string;
-  readonly caller: KeyCaller;
+  readonly credential: Credential;
+  readonly caller: KeyCaller | SessionCaller;
   /** An event that the session begins with; null: none. */
   readonly first: string | null;
 }
@@ -227,12 +227,14 @@ class Face implements RealtimeFace {
     const { key, query } = await readCounted(access, clientAddress, () => readSocketAddress(req));
     const secret =
       key !== null && isClientSecret(key) ? await access.authenticateBy(() => realtimeClientSecrets.open(key), clientAddress) : null;
-    const ctx = new HttpRequestContext(secret?.caller ?? (await access.authenticate(key, clientAddress)), source, clientAddress);
+    const credential = { key, sessionToken: key === null ? access.sessionTokenOfUpgrade(req) : null };
+    const ctx = new HttpRequestContext(secret?.caller ?? (await authenticate(access, credential, clientAddress)), source, clientAddress);
     const caller = requireCaller(ctx);
-    if (caller.kind !== "key" || key === null) throw permissionDenied("A realtime session is opened with an API key.");
+    if (caller.kind === "session" && isAgentAtWork(caller))
+      throw permissionDenied("An agent run of a signed-in person opens no realtime session.");
     if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
     for (const [counter, name] of [
-      [this.perKey, caller.apiKeyId],
+      [this.perKey, caller.kind === "key" ? caller.apiKeyId : caller.sessionId],
       [this.perAddress, addressGroupOf(clientAddress)],
     ] as const) {
       if (!counter.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
@@ -247,7 +249,7 @@ class Face implements RealtimeFace {
       isBeta: protocols.includes(BETA_PROTOCOL) || /realtime=v1/.test(String(req.headers["openai-beta"] ?? "")),
     });
     const first = secret?.settings ? JSON.stringify({ type: "session.update", session: { type: "realtime", ...secret.settings } }) : null;
-    return { session, ctx, key, caller, first };
+    return { session, ctx, credential, caller, first };
   }
 
   /** Null when the client disconnected or its handshake is malformed, which `ws` answers itself; the session is then charged nothing. */
@@ -267,16 +269,8 @@ class Face implements RealtimeFace {
   }
 
   /** Resolves when the session is over and charged. */
-  private async run(client: WebSocket, connection: Socket, { session, ctx, key, caller, first }: Admitted): Promise<void> {
-    const { apiKeys } = this.options.services;
-    // The session outlives a client secret, but not its key.
-    const watched: WatchedKeys = isClientSecret(key)
-      ? {
-          authenticate: () => apiKeys.findCaller(caller.apiKeyId),
-          onChanged: (id, listener) => apiKeys.onChanged(id, listener),
-        }
-      : apiKeys;
-    const stopWatching = watchKey(watched, key, caller.apiKeyId, (error) => session.close(error));
+  private async run(client: WebSocket, connection: Socket, { session, ctx, credential, caller, first }: Admitted): Promise<void> {
+    const stopWatching = this.watch(caller, credential, (error) => session.close(error));
     const goAway = () => {
       client.close(CLOSE_CODES.goingAway, "Going away");
       session.close();
@@ -289,6 +283,20 @@ class Face implements RealtimeFace {
       stopWatching();
       this.closing.signal.removeEventListener("abort", goAway);
     }
+  }
+
+  private watch(caller: KeyCaller | SessionCaller, credential: Credential, onRefused: (error: AppError) => void): () => void {
+    const { apiKeys, sessions } = this.options.services;
+    const { key } = credential;
+    if (caller.kind === "session" || key === null || !isClientSecret(key)) {
+      return watchCaller({ apiKeys, sessions }, caller, credential, onRefused);
+    }
+    // The session outlives a client secret, but not its key.
+    const watched: WatchedKeys = {
+      authenticate: () => apiKeys.findCaller(caller.apiKeyId),
+      onChanged: (id, listener) => apiKeys.onChanged(id, listener),
+    };
+    return watchKey(watched, key, caller.apiKeyId, onRefused);
   }
 }
 

@@ -15,5 +15,6 @@ export const KINDS: readonly Kind[] = [
   { name: "speech", label: "Speech", modality: "SPEECH" },
   { name: "music", label: "Music", modality: "MUSIC" },
   { name: "transcription", label: "Transcription", modality: "TRANSCRIPTION" },
+  { name: "realtime", label: "Realtime", modality: "REALTIME" },
   { name: "embeddings", label: "Embeddings", modality: "EMBEDDING" },
 ];

@@ -148,8 +148,13 @@ function describePrices({ modality, pricing, isPaidOnly, imagePricing }: Playgro
     pricing.inputTextTokens !== null && `${formatCredits(perMillion(pricing.inputTextTokens))} input`,
     pricing.outputTextTokens !== null && `${formatCredits(perMillion(pricing.outputTextTokens))} output`,
   ].filter((part) => part !== false);
+  const audio = [
+    pricing.inputAudioTokens !== null && `${formatCredits(perMillion(pricing.inputAudioTokens))} input`,
+    pricing.outputAudioTokens !== null && `${formatCredits(perMillion(pricing.outputAudioTokens))} output`,
+  ].filter((part) => part !== false);
   const parts = [
     tokens.length > 0 && `${tokens.join(", ")} per 1M tokens`,
+    modality === "REALTIME" && audio.length > 0 && `${audio.join(", ")} per 1M audio tokens`,
     modality === "IMAGE" && pricing.imageRequests !== null && `${formatCredits(pricing.imageRequests)} per image`,
     modality === "IMAGE" &&
       pricing.outputImageTokens !== null &&

@@ -19,6 +19,7 @@ const PARTS: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>
   ["speech", lazyWithRetry(() => import("./speech.js"))],
   ["music", lazyWithRetry(() => import("./music.js"))],
   ["transcription", lazyWithRetry(() => import("./transcription.js"))],
+  ["realtime", lazyWithRetry(() => import("./realtime/realtime.js"))],
   ["embeddings", lazyWithRetry(() => import("./embeddings.js"))],
 ]);
 

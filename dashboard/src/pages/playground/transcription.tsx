@@ -1,7 +1,6 @@
 /** Transcription of a file or of a recording. The browser asks for the microphone only when the user starts to record. */
 import { MicrophoneIcon, StopIcon } from "@heroicons/react/24/outline";
 import { Alert, Button, FileButton, Group, Select, Text, Textarea, TextInput } from "@mantine/core";
-import { useInterval } from "@mantine/hooks";
 import { useEffect, useRef, useState } from "react";
 import { type CreateTranscriptionInput, PlaygroundTranscribeDocument, type TranscriptFormat } from "../../client/generated/graphql.js";
 import { formatBytes } from "../../ui/amounts.js";
@@ -9,6 +8,7 @@ import { Snippet } from "../../ui/copy.js";
 import { Card } from "../../ui/page.js";
 import { Empty, Loading } from "../../ui/states.js";
 import { Bench, GenerationForm, useValues } from "./bench.js";
+import { Elapsed } from "./elapsed.js";
 import { estimateUnits } from "./estimate.js";
 import type { Transcript, TranscriptForm } from "./history-content.js";
 import { Player } from "./player.js";
@@ -222,16 +222,5 @@ function Microphone({ onRecorded }: { readonly onRecorded: (file: File, seconds:
         </Alert>
       )}
     </>
-  );
-}
-
-/** Timer that starts when it is mounted. */
-function Elapsed() {
-  const [seconds, setSeconds] = useState(0);
-  useInterval(() => setSeconds((before) => before + 1), 1_000, { autoInvoke: true });
-  return (
-    <Text size="sm" className="mono" aria-hidden>
-      {Math.floor(seconds / 60)}:{String(seconds % 60).padStart(2, "0")}
-    </Text>
   );
 }
