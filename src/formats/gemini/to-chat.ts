@@ -1,5 +1,6 @@
 /** Converts a Gemini request to a chat. */
 import { invalidInput } from "../../errors.js";
+import { isRecord } from "../../lib/json.js";
 import { quoteStart } from "../../lib/quote-start.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
@@ -23,6 +24,9 @@ const READ_CONFIG: ReadonlySet<string> = new Set([
   ...["responseJsonSchema", "responseModalities", "presencePenalty", "frequencyPenalty", "seed", "responseLogprobs", "logprobs"],
   "thinkingConfig",
 ]);
+/** Options of Google's models that change no price (services/catalog/billed-options.ts). */
+const OWN_OPTIONS = ["thinkingConfig", "mediaResolution", "audioTimestamp"] as const;
+const READ_CONFIG_NATIVELY: ReadonlySet<string> = new Set([...READ_CONFIG, ...OWN_OPTIONS]);
 /** Fields that chats have by the same name. */
 const PASSED_FIELDS: ReadonlySet<string> = new Set(["safe"]);
 /** Thresholds that filter nothing. */
@@ -34,6 +38,10 @@ const MEDIUM_BUDGET_BELOW = 16_384;
 export interface GeminiTarget {
   /** The model can be told how much to think. */
   readonly hasEffort: boolean;
+  /** Every model that may answer is called in this format, so that its own options reach it. */
+  readonly isNative: boolean;
+  /** The model's entry has a price for a tool of this type, which Google runs. */
+  isPricedTool(type: string): boolean;
   /** A chat's field of this name is refused or priced, so it is not left out. */
   concernsMoney(name: string): boolean;
 }
@@ -53,21 +61,27 @@ export function toChat(model: string, input: GenerateContentRequest, target: Gem
   const { messages, warnings: repairs } = repairHistory(writer.messages, { field: "contents", showsMediaApart: true });
   const config = input.generationConfig ?? {};
   const own = sortFields(input, READ_FIELDS, target);
-  const configured = sortFields(config, READ_CONFIG, target);
+  const configured = sortFields(config, target.isNative ? READ_CONFIG_NATIVELY : READ_CONFIG, target);
+  const native = target.isNative ? toOwnOptions(input, config) : {};
   const chat = {
     model,
     messages,
     ...own.passed,
     ...configured.passed,
     ...toSampling(config),
-    ...toTools(input),
+    ...toTools(input, target),
     ...toResponseFormat(config),
-    ...toEffort(config, target),
+    ...(target.isNative ? native : toEffort(config, target)),
   };
   const unread = [...own.unread, ...configured.unread.map((name) => `generationConfig.${name}`)];
   return {
     chat,
-    warnings: [...explainLeftOut([...writer.leftOut]), ...explainUnread(unread, "chat"), ...explainSafety(input), ...repairs],
+    warnings: [
+      ...explainLeftOut([...writer.leftOut]),
+      ...explainUnread(unread, "chat"),
+      ...(target.isNative ? [] : explainSafety(input)),
+      ...repairs,
+    ],
   };
 }
 
@@ -115,6 +129,14 @@ function toSampling(config: GenerationConfig): Message {
   };
 }
 
+function toOwnOptions({ safetySettings }: GenerateContentRequest, config: GenerationConfig): Message {
+  const google = {
+    ...Object.fromEntries(OWN_OPTIONS.flatMap((name) => (config[name] == null ? [] : [[name, config[name]]]))),
+    ...(safetySettings != null && safetySettings.length > 0 && { safetySettings }),
+  };
+  return Object.keys(google).length === 0 ? {} : { provider_options: { google } };
+}
+
 /** The stated level, or that of the stated budget; nothing when the model decides. */
 function toEffort({ thinkingConfig: thinking }: GenerationConfig, { hasEffort }: GeminiTarget): Message {
   if (thinking == null || !hasEffort) return {};
@@ -133,34 +155,42 @@ function toResponseFormat({ responseMimeType: type, responseSchema, responseJson
   return { response_format: { type: "json_schema", json_schema: { name: "output", schema: toJsonSchema(schema) } } };
 }
 
-function toTools({ tools, toolConfig }: GenerateContentRequest): Message {
-  const declared = (tools ?? []).flatMap(toDeclarations);
-  if (declared.length === 0) return {};
+function toTools({ tools, toolConfig }: GenerateContentRequest, target: GeminiTarget): Message {
+  const hosted = (tools ?? []).flatMap((tool, index) => toHosted(tool, index, target));
+  const declared = (tools ?? []).flatMap(({ functionDeclarations: declarations }) => declarations ?? []);
+  if (declared.length === 0) return hosted.length === 0 ? {} : { tools: hosted };
   const { mode, allowedFunctionNames: allowed } = toolConfig?.functionCallingConfig ?? {};
-  if (mode === "NONE") return { tools: declared.map(toTool), tool_choice: "none" };
+  if (mode === "NONE") return { tools: [...declared.map(toTool), ...hosted], tool_choice: "none" };
   const names = new Set(allowed ?? []);
   const offered = names.size > 0 ? declared.filter(({ name }) => names.has(name)) : declared;
   if (offered.length === 0) throw invalidInput("None of these functions is declared in tools.", ALLOWED_PATH);
   const [only] = offered;
   const isNamed = mode === "ANY" && names.size === 1 && only !== undefined;
   const choice = isNamed ? { type: "function", function: { name: only.name } } : mode === "ANY" ? "required" : null;
-  return { tools: offered.map(toTool), ...(choice !== null && { tool_choice: choice }) };
+  return { tools: [...offered.map(toTool), ...hosted], ...(choice !== null && { tool_choice: choice }) };
 }
 
 const ALLOWED_PATH = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 type Declaration = NonNullable<GeminiTool["functionDeclarations"]>[number];
 
-/** Throws BAD_REQUEST for a tool that Google runs. */
-function toDeclarations(tool: GeminiTool, index: number): readonly Declaration[] {
-  for (const [name, value] of Object.entries(tool)) {
-    if (name === "functionDeclarations" || value == null) continue;
+/** Tools that Google runs and that have a price in the model's entry. Throws BAD_REQUEST for others. */
+function toHosted(tool: GeminiTool, index: number, { isNative, isPricedTool }: GeminiTarget): Message[] {
+  return Object.entries(tool).flatMap(([name, value]) => {
+    if (name === "functionDeclarations" || value == null) return [];
+    const type = toSnake(name);
+    const settings = isRecord(value) && Object.keys(value).length > 0 ? { [type]: value } : {};
+    if (isNative && isPricedTool(type)) return [{ type, ...settings }];
+    const named = quoteStart(name, NAME_CHARS_MAX);
     throw invalidInput(
-      `The tool ${quoteStart(name, NAME_CHARS_MAX)} is run by Google and not available here. Leave it out, or declare a function of your own.`,
-      `tools.${index}.${quoteStart(name, NAME_CHARS_MAX)}`,
+      `The tool ${named} is run by Google and not available here. Leave it out, or declare a function of your own.`,
+      `tools.${index}.${named}`,
     );
-  }
-  return tool.functionDeclarations ?? [];
+  });
+}
+
+function toSnake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 function toTool({ name, description, parameters, parametersJsonSchema }: Declaration): Message {

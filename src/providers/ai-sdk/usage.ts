@@ -1,7 +1,6 @@
 /** The package's token report as OpenAI's `usage` object, each token in one kind. */
 import type { LanguageModelV3Usage } from "@ai-sdk/provider";
 import { type OnUnknownNames, unknownNames } from "../../formats/openai-chat/usage.js";
-import { isRecord } from "../../lib/json.js";
 import type { ChatTraits, UsageDetails } from "./vendor.js";
 
 const NO_DETAILS: UsageDetails = { extraInput: 0, inputAudio: 0, inputImage: 0, outputAudio: 0, outputImage: 0 };
@@ -40,29 +39,6 @@ export function toUsage(usage: LanguageModelV3Usage, traits: ChatTraits, onUnkno
 
 export function readCohereUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
   return { ...NO_DETAILS, cached: amount(raw.cached_tokens) };
-}
-
-// Gemini's `usageMetadata` separates kinds of tokens that the package adds up.
-
-export function readGoogleUsage(raw: NonNullable<LanguageModelV3Usage["raw"]>): UsageDetails {
-  // Cached tokens are in the total of the cache, regardless of kind.
-  const fresh = (kind: string) => Math.max(0, tokensOf(raw.promptTokensDetails, kind) - tokensOf(raw.cacheTokensDetails, kind));
-  return {
-    // Input of Google's own tools is billed and not part of the prompt's count.
-    extraInput: amount(raw.toolUsePromptTokenCount),
-    inputAudio: fresh("AUDIO"),
-    inputImage: fresh("IMAGE"),
-    outputAudio: tokensOf(raw.candidatesTokensDetails, "AUDIO"),
-    outputImage: tokensOf(raw.candidatesTokensDetails, "IMAGE"),
-  };
-}
-
-function tokensOf(details: unknown, kind: string): number {
-  if (!Array.isArray(details)) return 0;
-  return details
-    .filter(isRecord)
-    .filter((detail) => detail.modality === kind)
-    .reduce((sum, detail) => sum + amount(detail.tokenCount), 0);
 }
 
 function amount(value: unknown): number {

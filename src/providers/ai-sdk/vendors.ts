@@ -1,15 +1,15 @@
 /** The vendors with wire formats of their own, a row each: package, abilities and names. A package is loaded on its vendor's first call. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { COHERE_USAGE, GOOGLE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
+import { COHERE_USAGE } from "../../formats/openai-chat/usage-dialects.js";
 import { ProviderError } from "../../formats/upstream-error.js";
 import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import { ownValue } from "../../lib/own-values.js";
 import { UPSTREAM_JSON_BOUNDS } from "../../limits.js";
 import type { JobTraits } from "./job-words.js";
-import { readCohereUsage, readGoogleUsage } from "./usage.js";
-import type { Vendor, VendorOptions } from "./vendor.js";
+import { readCohereUsage } from "./usage.js";
+import type { Vendor } from "./vendor.js";
 
 /**
  * ElevenLabs' voice ids. Source: the list of default voices in its documentation (elevenlabs.io/docs/product/voices). The first eleven are
@@ -67,7 +67,6 @@ export const VENDORS = {
     baseUrls: ["https://generativelanguage.googleapis.com/v1beta"],
     optionsName: "google",
     load: async (settings) => (await import("@ai-sdk/google")).createGoogleGenerativeAI(settings),
-    chat: { reasoning: geminiReasoning, usageDetails: readGoogleUsage, usageNames: GOOGLE_USAGE },
     // Gemini's models make one image per request, Imagen's four.
     image: { shape: "aspect-ratio", countPerCall: (model) => (model.startsWith("gemini-") ? 1 : 4) },
     video: { takes: ["size", "aspectRatio", "seconds", "seed", "image"], negativePrompt: "negativePrompt", options: POLL },
@@ -214,35 +213,6 @@ export const VENDOR_NAMES = Object.keys(VENDORS) as readonly VendorName[];
 /** Null for an unknown vendor. */
 export function findVendor(name: string): Vendor | null {
   return ownValue(VENDORS, name) ?? null;
-}
-
-const TOKENS_OF_EFFORT: Readonly<Record<string, number>> = {
-  minimal: 1_024,
-  low: 2_048,
-  medium: 8_192,
-  high: 16_384,
-  xhigh: 32_768,
-  max: 32_768,
-};
-
-const LEVEL_OF_EFFORT: Readonly<Record<string, string>> = {
-  none: "minimal",
-  minimal: "minimal",
-  low: "low",
-  medium: "medium",
-  high: "high",
-  xhigh: "high",
-  max: "high",
-};
-
-/** Gemini 2.5 takes a token budget for reasoning, later generations a level. */
-function geminiReasoning(effort: string, model: string): VendorOptions | null {
-  const thinkingLevel = ownValue(LEVEL_OF_EFFORT, effort);
-  if (thinkingLevel === undefined) return null;
-  const includeThoughts = effort !== "none";
-  if (!model.startsWith("gemini-2")) return { thinkingConfig: { thinkingLevel, includeThoughts } };
-  const thinkingBudget = effort === "none" ? 0 : Math.min(ownValue(TOKENS_OF_EFFORT, effort) ?? 0, 24_576);
-  return { thinkingConfig: { thinkingBudget, includeThoughts } };
 }
 
 // Replicate answers a slow prediction before it is finished, after a minute, and its package's image models do not poll. This `fetch` does,

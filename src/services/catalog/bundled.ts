@@ -294,7 +294,7 @@ export const BUNDLED_VENDOR_ENTRIES: Readonly<Record<BundledVendor, BundledVendo
   openai: { baseUrl: "https://api.openai.com/v1", priceListId: "openai" },
   // Both also have addresses for OpenAI's chat format; for why those are not used see docs/decisions/native-formats.md.
   anthropic: { baseUrl: "https://api.anthropic.com/v1", wireFormat: "anthropic", priceListId: "anthropic" },
-  gemini: { baseUrl: "https://generativelanguage.googleapis.com/v1beta", wireFormat: "ai-sdk:google", priceListId: "google" },
+  gemini: { baseUrl: "https://generativelanguage.googleapis.com/v1beta", wireFormat: "gemini", priceListId: "google" },
   mistral: { baseUrl: "https://api.mistral.ai/v1", priceListId: "mistral" },
   groq: { baseUrl: "https://api.groq.com/openai/v1", priceListId: "groq" },
   deepseek: { baseUrl: "https://api.deepseek.com/v1", priceListId: "deepseek" },

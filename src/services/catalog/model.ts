@@ -17,11 +17,16 @@ export type SafetyFeature = (typeof SAFETY_FEATURES)[number];
  * The protocol of an upstream; `sandbox` runs in the process. `openai-endpoint` is OpenAI's format at a registered address: the exact
  * endpoint, or for media the base of the API.
  */
-export type WireFormat = "openai" | "openai-endpoint" | "anthropic" | "sandbox" | `ai-sdk:${string}`;
+export type WireFormat = "openai" | "openai-endpoint" | "anthropic" | "gemini" | "sandbox" | `ai-sdk:${string}`;
 
 /** Whether an upstream speaks Anthropic's Messages format. Its former name is that of the package that spoke it. */
 export function isMessagesFormat({ wireFormat }: Pick<Upstream, "wireFormat">): boolean {
   return wireFormat === "anthropic" || wireFormat === "ai-sdk:anthropic";
+}
+
+/** Whether an upstream speaks Gemini's format. The former name is that of the package, which still makes its media and embeddings. */
+export function isGeminiFormat({ wireFormat }: Pick<Upstream, "wireFormat">): boolean {
+  return wireFormat === "gemini" || wireFormat === "ai-sdk:google";
 }
 
 /** The chat format of an upstream of text models (docs/spec/community-models.md#record). */

@@ -35,7 +35,7 @@ const TITLE_CHARS_MAX = 120;
 const MODEL_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:-]*\/[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const ALIAS_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
-const WIRE_FORMATS: readonly string[] = ["openai", "anthropic", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
+const WIRE_FORMATS: readonly string[] = ["openai", "anthropic", "gemini", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
 /** Names that files may still have. */
 const FORMER_WIRE_FORMATS: readonly string[] = ["ai-sdk:anthropic"];
 const ENVIRONMENT_PREFIX = "env:";

@@ -10,6 +10,7 @@ import { HOPS_HEADER } from "../../limits.js";
 import { createAiSdkProvider } from "../../providers/ai-sdk/ai-sdk.js";
 import { findVendor } from "../../providers/ai-sdk/vendors.js";
 import { toAnthropicAbilities, toAnthropicUpstream } from "../../providers/anthropic/anthropic.js";
+import { GeminiChatProvider, toGeminiUpstream } from "../../providers/gemini/gemini.js";
 import { unreachable } from "../../providers/http.js";
 import { type FetchFile, OpenAiClient, type OpenAiUpstream, type UpstreamBounds } from "../../providers/openai/client.js";
 import { type OpenAiEndpoint, toEndpointAbilities, toEndpointAddress } from "../../providers/openai/endpoint.js";
@@ -18,7 +19,7 @@ import { toOpenAiAbilities } from "../../providers/openai/openai.js";
 import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/provider.js";
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
-import { isMessagesFormat, type Model, type SafetyFeature, type Upstream } from "../catalog/model.js";
+import { isGeminiFormat, isMessagesFormat, type Model, type SafetyFeature, type Upstream } from "../catalog/model.js";
 import type { GenerationTask } from "./admission.js";
 
 /** Unspecified: gateways that a request may pass; more mean a loop. */
@@ -72,8 +73,10 @@ export function connectUpstream(
   const onUnknownWord: OnUnknownWord = (kind, word) => unknownWords?.note(id, kind, word);
   if (wireFormat === "sandbox") return alike(createSandboxProvider());
   const fetchPublicFile: FetchFile = (url, options) => outbound.fetchGuarded(url, { ...options, timeoutMs: timeouts.totalMs });
-  const vendor = findVendor(wireFormat.replace(/^ai-sdk:/, ""));
-  if (vendor) return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }));
+  const isGemini = isGeminiFormat(upstream);
+  const vendor = findVendor(isGemini ? "google" : wireFormat.replace(/^ai-sdk:/, ""));
+  if (vendor && !isGemini)
+    return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }));
   const learned = learnedFields.at({ id, isRegistered: endpoint !== undefined });
   if (endpoint) {
     const reach = { apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord, learned };
@@ -83,6 +86,17 @@ export function connectUpstream(
   // Untrusted addresses are connected through the guard only, which checks each resolution.
   const connect = isTrusted ? {} : { connect: outbound.connect };
   const own: OpenAiUpstream = { baseUrl, apiKey, timeouts, fetchFile, onUnknownWord, learned, dialect: dialectAt(upstream), ...connect };
+  if (vendor) {
+    // Media and embeddings are the package's.
+    const media = createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord });
+    const client = new OpenAiClient(toGeminiUpstream(own));
+    const chats = withHopCount(
+      client,
+      (hops) => hops > 0,
+      (made) => ({ ...media, chat: new GeminiChatProvider(made, fetchPublicFile) }),
+    );
+    return { at: (hops) => chats.at(hops), close: async () => void (await Promise.all([chats.close(), media.close()])) };
+  }
   if (isMessagesFormat(upstream)) {
     const client = new OpenAiClient(toAnthropicUpstream(own));
     return withHopCount(

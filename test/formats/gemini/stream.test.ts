@@ -52,7 +52,12 @@ function backToChat(parts: readonly AnswerPart[]) {
     { role: "model", parts },
     { role: "user", parts: [...results, { text: "more" }] },
   ];
-  const { chat } = toChat("m", request.parse(JSON.parse(JSON.stringify({ contents }))), { hasEffort: true, concernsMoney: () => false });
+  const { chat } = toChat("m", request.parse(JSON.parse(JSON.stringify({ contents }))), {
+    hasEffort: true,
+    isNative: false,
+    isPricedTool: () => false,
+    concernsMoney: () => false,
+  });
   return (chat.messages as Loose[])[1];
 }
 

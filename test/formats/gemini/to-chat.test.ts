@@ -12,7 +12,12 @@ const request = z.preprocess(withCamelNames, z.looseObject(generateContentFields
 const hello = [{ role: "user", parts: [{ text: "u" }] }];
 const convert = (body: Loose, hasEffort = true) => {
   const parsed = request.parse({ contents: hello, ...body });
-  const { chat, warnings } = toChat("m", parsed, { hasEffort, concernsMoney: (name) => name === "cachedContent" });
+  const { chat, warnings } = toChat("m", parsed, {
+    hasEffort,
+    isNative: false,
+    isPricedTool: () => false,
+    concernsMoney: (name) => name === "cachedContent",
+  });
   return { chat: chat as Loose & { messages: Loose[]; tools?: Loose[] }, warnings };
 };
 const messagesOf = (contents: readonly Loose[]) => convert({ contents }).chat.messages;
@@ -220,7 +225,9 @@ describe("contents", () => {
             { role: "user", parts: results },
           ],
         });
-        return processorMs(() => toChat("m", parsed, { hasEffort: false, concernsMoney: () => false }));
+        return processorMs(() =>
+          toChat("m", parsed, { hasEffort: false, isNative: false, isPricedTool: () => false, concernsMoney: () => false }),
+        );
       },
       { least: 1_000, steps: 3 },
     );

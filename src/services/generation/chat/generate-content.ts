@@ -24,9 +24,10 @@ import { toCreditsNumber } from "../../../lib/money.js";
 import { countInTurns } from "../../../lib/tokenizer.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { RateLimits } from "../../access/rate-limits.js";
+import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Modality } from "../../catalog/modality.js";
-import type { Model } from "../../catalog/model.js";
+import { isGeminiFormat, type Model } from "../../catalog/model.js";
 import { concernsMoney } from "../../catalog/request-rates.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
@@ -108,7 +109,7 @@ export class GenerateContent {
     const model = this.resolve(ctx, name, "text");
     await this.limits.admit(this.limits.nameOf(caller, ctx.clientAddress), caller, model);
     if (whole == null && contents == null) throw wrongField("contents", "is required");
-    const { chat } = convert(model, whole ?? { contents: contents ?? [] });
+    const { chat } = this.convert(model, whole ?? { contents: contents ?? [] });
     const count = new ChatCount();
     readChat(parseInput(chatCompletionInput, chat), count);
     return count.tokens + (await countInTurns(count.texts));
@@ -130,7 +131,17 @@ export class GenerateContent {
   }
 
   private toChat(ctx: RequestContext, name: string, input: GenerateContentRequest) {
-    return convert(this.resolve(ctx, name, "text"), input);
+    return this.convert(this.resolve(ctx, name, "text"), input);
+  }
+
+  private convert(model: Model, input: GenerateContentRequest) {
+    const prices = model.pricedFields.get(TOOL_TYPE_FIELD);
+    return toChat(model.id, input, {
+      hasEffort: model.capabilities.includes("reasoning"),
+      isNative: isNative(this.catalog, model),
+      isPricedTool: (type) => prices !== undefined && (prices.has(type) || prices.has("*")),
+      concernsMoney: (name) => concernsMoney(name),
+    });
   }
 
   /** Throws NOT_FOUND for an unknown name, as the name is part of the path. */
@@ -146,8 +157,10 @@ export class GenerateContent {
   }
 }
 
-function convert({ id, capabilities }: Model, input: GenerateContentRequest) {
-  return toChat(id, input, { hasEffort: capabilities.includes("reasoning"), concernsMoney: (name) => concernsMoney(name) });
+function isNative(catalog: Catalog, model: Model): boolean {
+  return [model, ...catalog.fallbacksOf(model)].every(
+    ({ agentType, upstreamId }) => agentType === null && isGeminiFormat(catalog.upstream(upstreamId)),
+  );
 }
 
 function includesThoughts({ generationConfig }: GenerateContentRequest): boolean {
