@@ -9,6 +9,7 @@ import { type Books, readBooks } from "./support/books.js";
 import { pathOf, requestBody, SLUICE_PREFIX, UPSTREAM_PREFIX, type Workload } from "./support/documents.js";
 import { type Flushes, readFlushes, readLagMs } from "./support/flushes.js";
 import type { Target } from "./support/load.js";
+import { MESSAGES_MODEL } from "./support/messages.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
 import {
   childrenOf,
@@ -299,9 +300,13 @@ function toCatalog(upstreamPort: number): object {
   });
   const chatPrices = { promptTextPrice: "0.00000015", promptCachedPrice: "0.000000075", completionTextPrice: "0.0000006" };
   return {
-    upstreams: [{ id: "bench", wireFormat: "openai", baseUrl: `http://127.0.0.1:${upstreamPort}/v1`, apiKey: "bench" }],
+    upstreams: [
+      { id: "bench", wireFormat: "openai", baseUrl: `http://127.0.0.1:${upstreamPort}/v1`, apiKey: "bench" },
+      { id: "bench-messages", wireFormat: "ai-sdk:anthropic", baseUrl: `http://127.0.0.1:${upstreamPort}/v1`, apiKey: "bench" },
+    ],
     models: [
       { ...model("chat", "text", chatPrices), contextLength: 128_000 },
+      { ...model(MESSAGES_MODEL, "text", chatPrices), default: false, upstream: "bench-messages", contextLength: 128_000 },
       model("image", "image", { completionImagePrice: "0.0001" }),
       model("speech", "speech", { completionAudioPrice: "0.000001" }),
     ],

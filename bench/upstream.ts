@@ -9,7 +9,8 @@
  */
 import { createServer, type Socket } from "node:net";
 import { parseArgs } from "node:util";
-import { completionDocument, imageDocument, MP3_START, mediaBytes, streamDocument } from "./support/documents.js";
+import { completionDocument, imageDocument, MP3_START, mediaBytes, type StreamDocument, streamDocument } from "./support/documents.js";
+import { messageDocument, messageStreamDocument } from "./support/messages.js";
 
 const { values } = parseArgs({
   options: {
@@ -30,8 +31,9 @@ const jsonAnswer = toAnswer(Buffer.from(completionDocument()), "application/json
 const imageAnswer = toAnswer(Buffer.from(imageDocument()), "application/json");
 const speechAnswer = toAnswer(mediaBytes(MP3_START), "audio/mpeg");
 const streamHead = Buffer.from("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
-const events = streamDocument(Number(values.chunks));
-const streamWrites = [...events.deltas.map((event) => toHttpChunk(event)), Buffer.concat([toHttpChunk(events.ending), CHUNKED_END])];
+const messageAnswer = toAnswer(Buffer.from(messageDocument()), "application/json");
+const chatWrites = toWrites(streamDocument(Number(values.chunks)));
+const messageWrites = toWrites(messageStreamDocument(Number(values.chunks)));
 
 const server = createServer({ noDelay: true }, (socket) => {
   let pending: Buffer = Buffer.alloc(0);
@@ -57,6 +59,10 @@ function toAnswer(body: Buffer, type: string): Buffer {
   return Buffer.concat([Buffer.from(head), body]);
 }
 
+function toWrites({ deltas, ending }: StreamDocument): readonly Buffer[] {
+  return [...deltas.map((event) => toHttpChunk(event)), Buffer.concat([toHttpChunk(ending), CHUNKED_END])];
+}
+
 function toHttpChunk(text: string): Buffer {
   return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
 }
@@ -78,7 +84,9 @@ function requestEnd(bytes: Buffer): number {
 }
 
 function answer(socket: Socket, request: Buffer): void {
-  const begin = request.includes(STREAM_FLAG) ? () => writeStream(socket) : () => socket.write(answerOf(request));
+  const begin = request.includes(STREAM_FLAG)
+    ? () => writeStream(socket, isOfMessages(request) ? messageWrites : chatWrites)
+    : () => socket.write(answerOf(request));
   if (delayMs === 0) begin();
   else setTimeout(begin, delayMs);
 }
@@ -87,14 +95,19 @@ function answer(socket: Socket, request: Buffer): void {
 function answerOf(request: Buffer): Buffer {
   const path = request.toString("latin1", 0, 64);
   if (path.includes("/images/")) return imageAnswer;
+  if (isOfMessages(request)) return messageAnswer;
   return path.includes("/audio/speech") ? speechAnswer : jsonAnswer;
 }
 
-function writeStream(socket: Socket): void {
+function isOfMessages(request: Buffer): boolean {
+  return request.toString("latin1", 0, 64).includes("/v1/messages");
+}
+
+function writeStream(socket: Socket, writes: readonly Buffer[]): void {
   socket.write(streamHead);
   let next = 0;
   const writeNext = (): void => {
-    const bytes = streamWrites[next++];
+    const bytes = writes[next++];
     if (bytes === undefined || socket.destroyed) return;
     socket.write(bytes);
     schedule();
