@@ -15,7 +15,7 @@ import type { BundledVendor } from "../../catalog/bundled-vendors.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { isMessagesFormat, type Model } from "../../catalog/model.js";
 import { concernsMoney } from "../../catalog/request-rates.js";
-import { parseInput } from "../../requests/input.js";
+import { parsedOften, parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
@@ -25,11 +25,13 @@ import { type ConvertedStream, convertStream, writeEvents } from "./converted-st
 import { chatCompletionInput } from "./plan.js";
 import { countChat } from "./token-count.js";
 
-export const messageInput = z.looseObject({
-  ...messageFields,
-  /** For the gateway: never sent upstream. */
-  safe: safeInput,
-});
+export const messageInput = parsedOften(
+  z.looseObject({
+    ...messageFields,
+    /** For the gateway: never sent upstream. */
+    safe: safeInput,
+  }),
+);
 export type MessageInput = z.output<typeof messageInput>;
 
 export const messageCountInput = z.looseObject(messageCountFields);
@@ -44,8 +46,7 @@ export class Messages {
     private readonly limits: RateLimits,
   ) {}
 
-  /** Resolves when the charge is committed. */
-  /** `betas` are the features of the caller's `anthropic-beta`. */
+  /** `betas` are the features of the caller's `anthropic-beta`. Resolves when the charge is committed. */
   async create(
     ctx: RequestContext,
     input: MessageInput,
