@@ -1,7 +1,6 @@
 /** A chat's stream in the events of another format. */
 import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { append } from "../../../lib/collections.js";
-import { formatSseEvent } from "../../../lib/sse.js";
 import type { Receipt } from "../receipt.js";
 import type { ChatCompletionStream } from "./stream.js";
 import type { ChatStreamBatch } from "./stream-tail.js";
@@ -98,5 +97,6 @@ function convertEvents<Event>(
 
 /** Server-sent events with the name of each. */
 export function writeEvents(events: readonly NamedEvent[]): Buffer {
-  return Buffer.concat(events.map((event) => formatSseEvent(JSON.stringify(event), event.type)));
+  // JSON has no line ends.
+  return Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""));
 }
