@@ -2,7 +2,7 @@
  * `thoughtSignature` of parts. One of Google's own is passed unchanged both ways. Any other vendor's is the encoding of
  * `formats/signatures.ts`, in base64 once more, because clients in Python and Go decode the field.
  */
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import type { Signed, SignedReader } from "../signatures.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -41,4 +41,9 @@ export function toGoogleExtra(signature: string): Loose {
 /** A signed text as a detail of a chat's reasoning: the chat has no place for it in the text. */
 export function toSignedDetail(signature: string): Loose {
   return { type: "reasoning.encrypted", data: signature, extra_content: toGoogleExtra(signature) };
+}
+
+/** Parts of tools that Google runs, in `extra_content` of a chat's message. */
+export function foreignPartsIn(extra: unknown): readonly Loose[] {
+  return isRecord(extra) && isRecord(extra.google) ? recordsOf(extra.google.parts) : [];
 }

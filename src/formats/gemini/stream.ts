@@ -19,7 +19,7 @@ import {
 } from "./answer.js";
 import { toInlineData } from "./media.js";
 import { CANDIDATES_MAX } from "./request.js";
-import { googleSignatureIn, wrapSignature } from "./signed.js";
+import { foreignPartsIn, googleSignatureIn, wrapSignature } from "./signed.js";
 
 export interface AnswerFrame {
   readonly id: string;
@@ -147,9 +147,11 @@ class CandidateWriter {
     this.readDetails(delta.reasoning_details);
     const texts = [plainText(delta.content), plainText(delta.refusal)].filter((text) => text !== "");
     const images = Array.isArray(delta.images) ? delta.images.flatMap(toImagePart) : [];
+    const foreign = foreignPartsIn(delta.extra_content);
     // What follows a call ends it.
-    if (thought !== "" || texts.length + images.length > 0) append(parts, this.sendCalls(this.calls.length));
+    if (thought !== "" || texts.length + images.length + foreign.length > 0) append(parts, this.sendCalls(this.calls.length));
     if (thought !== "") parts.push({ text: thought, thought: true });
+    append(parts, foreign);
     for (const text of texts) parts.push({ text });
     append(parts, images);
     if (Array.isArray(delta.annotations)) for (const cited of delta.annotations) this.cite(cited);

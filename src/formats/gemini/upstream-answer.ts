@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { isRecord, recordsOf } from "../../lib/json.js";
 import type { ChatCompletion } from "../openai-chat/schema.js";
 import { ProviderError } from "../upstream-error.js";
-import { toGoogleExtra, toSignedDetail } from "./signed.js";
+import { foreignPartsIn, toGoogleExtra, toSignedDetail } from "./signed.js";
 import { toChatUsage } from "./upstream-usage.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -76,6 +76,7 @@ function toChoice(candidate: Loose, position: number) {
   const details = deltas.flatMap(({ reasoning_details: own }) => recordsOf(own));
   const images = deltas.flatMap(({ images: own }) => recordsOf(own));
   const calls = deltas.flatMap(({ tool_calls: own }) => recordsOf(own)).map(({ index: _, ...call }) => call);
+  const foreign = deltas.flatMap(({ extra_content: extra }) => foreignPartsIn(extra));
   const annotations = annotationsOf(candidate);
   return {
     index: typeof index === "number" ? index : position,
@@ -88,6 +89,7 @@ function toChoice(candidate: Loose, position: number) {
       ...(calls.length > 0 && { tool_calls: calls }),
       ...(annotations.length > 0 && { annotations }),
       ...(images.length > 0 && { images }),
+      ...(foreign.length > 0 && { extra_content: { google: { parts: foreign } } }),
     },
     logprobs: toLogprobs(candidate.logprobsResult),
     ...toFinish(reason, calls.length > 0),
@@ -111,8 +113,7 @@ export class PartsReader {
       const url = `data:${String(file.mimeType)};base64,${file.data}`;
       return [{ images: [{ type: "image_url", image_url: { url } }] }, ...this.signed(signature)];
     }
-    // Parts of Google's own tools have no place in a chat.
-    if (typeof text !== "string") return this.signed(signature);
+    if (typeof text !== "string") return [...toForeign(part), ...this.signed(signature)];
     if (thought !== true) return [...(text === "" ? [] : [{ content: text }]), ...this.signed(signature)];
     const deltas: Loose[] = text === "" ? [] : [{ reasoning_content: text }];
     if (signature === null) return deltas;
@@ -134,6 +135,11 @@ export class PartsReader {
     };
     return { tool_calls: [call] };
   }
+}
+
+/** Parts of tools that Google runs, which a chat holds unread. */
+function toForeign({ thoughtSignature: _, ...part }: Loose): Loose[] {
+  return Object.keys(part).length === 0 ? [] : [{ extra_content: { google: { parts: [part] } } }];
 }
 
 /** Cited pages. Places in the text are left out, because Google counts them in bytes. */

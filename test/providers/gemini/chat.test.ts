@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { toUsageMetadata } from "../../../src/formats/gemini/answer.js";
+import { GeminiAnswers } from "../../../src/formats/gemini/stream.js";
 import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
 import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
@@ -298,6 +300,23 @@ describe("Gemini", () => {
       [undefined, "length"],
     ]);
     expect(streamed.flatMap(({ delta }) => delta?.annotations ?? [])).toEqual([cited]);
+  });
+
+  it("keeps parts of tools that Google runs", async () => {
+    const ran = [{ executableCode: { language: "PYTHON", code: "1+1" } }, { codeExecutionResult: { outcome: "OUTCOME_OK", output: "2" } }];
+    const answer = geminiAnswer([...ran, { text: "Two." }]);
+    upstream.replyNext(json(answer), sse([answer], { done: false }));
+    const { completion } = await chatOf().complete(call(BODY, MODEL));
+    const chunks = await readAll(await chatOf().stream(call(BODY, MODEL)));
+
+    const usage = toUsageMetadata(NO_USAGE, 0);
+    const frame = { id: "g", model: "m", includesThoughts: true };
+    const [choice] = completion.choices ?? [];
+    const whole = GeminiAnswers.whole(frame, { choices: [{ index: 0, delta: choice?.message ?? null }] }, usage);
+    const answers = new GeminiAnswers(frame);
+    const streamed = chunks.flatMap(({ object }) => answers.read(object)).flatMap(({ candidates }) => candidates[0]?.content.parts ?? []);
+    expect(whole.candidates[0]?.content.parts).toEqual([...ran, { text: "Two." }]);
+    expect(streamed).toEqual([...ran, { text: "Two." }]);
   });
 
   it("names unknown kinds of usage", async () => {
