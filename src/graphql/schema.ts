@@ -36,6 +36,7 @@ import "./types/presets.js";
 import "./types/responses.js";
 import "./types/sessions.js";
 import "./types/spend.js";
+import "./types/token-counts.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
 import "./types/model-activity.js";

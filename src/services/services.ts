@@ -62,6 +62,7 @@ import { GenerateContent } from "./generation/chat/generate-content.js";
 import { Messages } from "./generation/chat/messages.js";
 import { Responses } from "./generation/chat/responses.js";
 import { TextGeneration } from "./generation/chat/text.js";
+import { TokenCounts } from "./generation/chat/token-count.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
 import { ContentCache } from "./generation/content-cache/content-cache.js";
 import { Embeddings } from "./generation/embeddings.js";
@@ -360,6 +361,7 @@ export function createServices(
     ...logs,
     completions: new Completions(chat),
     messages: new Messages(chat, catalog, limits),
+    tokenCounts: new TokenCounts(catalog, limits),
     responses: new Responses(chat, catalog, limits),
     generateContent: new GenerateContent(chat, embeddings, catalog, limits),
     sessions,

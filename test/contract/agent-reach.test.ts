@@ -66,7 +66,7 @@ const OTHERS = [
 ];
 
 const FIELDS = [
-  ...["models", "model", "generationJob"].map((name) => `Query.${name}`),
+  ...["models", "model", "generationJob", "countTokens"].map((name) => `Query.${name}`),
   ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration"].map((name) => `Mutation.${name}`),
   ...["generateImage", "editImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
   ...["startImage", "startVideo", "startMusic", "cancelGeneration"].map((name) => `Mutation.${name}`),

@@ -3,6 +3,7 @@ import { isRecord } from "../../lib/json.js";
 import { BoundedJson } from "../../lib/json-bounds.js";
 import type { ReportedUsage } from "../../lib/usage.js";
 import { JSON_BOUNDS } from "../../limits.js";
+import { stopSequenceIn } from "../openai-chat/schema.js";
 import { extraOf } from "./extra.js";
 
 export type AnswerBlock =
@@ -75,31 +76,23 @@ export interface ChoiceEnd {
   readonly finishReason: unknown;
   /** The vendor's own word, as gateways name it. */
   readonly native: unknown;
-  /** The matched stop sequence: vLLM's `stop_reason`, SGLang's `matched_stop`. */
-  readonly stopped: unknown;
+  readonly stopSequence: string | null;
 }
 
 const REASONS: ReadonlyMap<unknown, StopReason> = new Map(STOP_REASONS.map((reason) => [reason, reason]));
-const STOPPED_CHARS_MAX = 4_096;
 
 export function toChoiceEnd(choice: Readonly<Record<string, unknown>>): ChoiceEnd {
-  const { finish_reason: finishReason, native_finish_reason: native, stop_reason: stopped, matched_stop: matched } = choice;
-  return { finishReason, native, stopped: typeof stopped === "string" ? stopped : matched };
+  return { finishReason: choice.finish_reason, native: choice.native_finish_reason, stopSequence: stopSequenceIn(choice) };
 }
 
 /** An answer with calls ends for their sake, also where the upstream says that it is complete. */
-export function stopReasonOf({ finishReason, native, stopped }: ChoiceEnd, hasCalls: boolean): StopReason {
+export function stopReasonOf({ finishReason, native, stopSequence }: ChoiceEnd, hasCalls: boolean): StopReason {
   const own = REASONS.get(native);
   if (own !== undefined && (own !== "end_turn" || !hasCalls)) return own;
   if (finishReason === "length") return "max_tokens";
   if (finishReason === "content_filter") return "refusal";
   if (hasCalls || finishReason === "tool_calls" || finishReason === "function_call") return "tool_use";
-  return stopSequenceOf(stopped) === null ? "end_turn" : "stop_sequence";
-}
-
-/** Null for a token's number, and for no sequence. */
-export function stopSequenceOf(stopped: unknown): string | null {
-  return typeof stopped === "string" && stopped !== "" && stopped.length <= STOPPED_CHARS_MAX ? stopped : null;
+  return stopSequence === null ? "end_turn" : "stop_sequence";
 }
 
 /** The input of a call, which is an object in this format. Arguments that are none are kept under `arguments`, because they were paid for. */

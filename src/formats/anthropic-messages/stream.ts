@@ -16,7 +16,6 @@ import {
   NO_MESSAGE_USAGE,
   type StopReason,
   stopReasonOf,
-  stopSequenceOf,
   toChoiceEnd,
   toCitation,
 } from "./answer.js";
@@ -81,7 +80,7 @@ export class MessageEvents {
   private readonly signatures = new Signatures();
   /** Citations that arrived without a text. */
   private readonly unplaced: unknown[] = [];
-  private choiceEnd: ChoiceEnd = { finishReason: null, native: null, stopped: null };
+  private choiceEnd: ChoiceEnd = { finishReason: null, native: null, stopSequence: null };
   /** The order of a whole answer's blocks, where it is not that of a chat. */
   private order: unknown;
   /** Of a stream's last chunk. */
@@ -134,7 +133,7 @@ export class MessageEvents {
 
   private ending(): { readonly stop_reason: StopReason; readonly stop_sequence: string | null } {
     const reason = stopReasonOf(this.choiceEnd, this.calls.size > 0);
-    return { stop_reason: reason, stop_sequence: reason === "stop_sequence" ? stopSequenceOf(this.choiceEnd.stopped) : null };
+    return { stop_reason: reason, stop_sequence: reason === "stop_sequence" ? this.choiceEnd.stopSequence : null };
   }
 
   private readDelta(delta: ChatDelta): MessageEvent[] {

@@ -76,3 +76,12 @@ export function plainText(content: unknown): string {
   if (!Array.isArray(content)) return "";
   return content.map((part) => (part && typeof part === "object" && typeof part.text === "string" ? part.text : "")).join("");
 }
+
+/** Above any stop sequence that a vendor takes. */
+const STOPPED_CHARS_MAX = 4_096;
+
+/** The stop sequence that ended a choice, where its upstream reports it: vLLM's `stop_reason`, SGLang's `matched_stop`. Tokens have numbers. */
+export function stopSequenceIn(choice: Readonly<Record<string, unknown>>): string | null {
+  const stopped = [choice.stop_reason, choice.matched_stop].find((value) => typeof value === "string" && value !== "");
+  return typeof stopped === "string" && stopped.length <= STOPPED_CHARS_MAX ? stopped : null;
+}

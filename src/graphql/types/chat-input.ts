@@ -54,6 +54,16 @@ const ImageDetail = builder.enumType("ImageDetail", {
   } as const,
 });
 
+export const CacheLifetime = builder.enumType("CacheLifetime", {
+  description: "How long the vendor keeps a prompt up to a mark in its cache.",
+  values: {
+    FIVE_MINUTES: { value: "5m", description: "Five minutes." },
+    ONE_HOUR: { value: "1h", description: "One hour, at a price of its own. Refused for models that have none." },
+  } as const,
+});
+
+const CACHE_DESCRIPTION = "Marks the end of a prompt that the vendor caches, for models with such marks.";
+
 const ChatImagePartInput = builder.inputType("ChatImagePartInput", {
   description: "An image in a message.",
   fields: (t) => ({
@@ -75,6 +85,8 @@ const ChatFilePartInput = builder.inputType("ChatFilePartInput", {
   fields: (t) => ({
     filename: t.string({ description: "The file name." }),
     data: t.string({ required: true, description: "The content as a data: URL.", extensions: { wireName: "file_data" } }),
+    context: t.string({ description: "Remarks about the document, for models of Anthropic. They are not cited." }),
+    hasCitations: t.boolean({ description: "Whether the answer cites the document, for models of Anthropic." }),
   }),
 });
 
@@ -121,6 +133,8 @@ const ChatMessageInput = builder.inputType("ChatMessageInput", {
       description: "With the role ASSISTANT: `reasoningDetails` of the answer. Some vendors demand it back before tool calls.",
     }),
     toolCallId: t.string({ description: "With the role TOOL: the ID of the call that this message answers." }),
+    cache: t.field({ type: CacheLifetime, description: CACHE_DESCRIPTION, extensions: { wireName: "content" } }),
+    extraContent: t.field({ type: "JSON", description: "`extraContent` of the message, as it was answered." }),
   }),
 });
 
@@ -136,7 +150,10 @@ const ChatFunctionInput = builder.inputType("ChatFunctionInput", {
 
 const ChatToolInput = builder.inputType("ChatToolInput", {
   description: "A function that the model may call. To use tools of other types, put all tools into `extra.tools`.",
-  fields: (t) => ({ function: t.field({ type: ChatFunctionInput, required: true, description: "The function." }) }),
+  fields: (t) => ({
+    function: t.field({ type: ChatFunctionInput, required: true, description: "The function." }),
+    cache: t.field({ type: CacheLifetime, description: CACHE_DESCRIPTION, extensions: { wireName: "cache_control" } }),
+  }),
 });
 
 const ChatResponseFormatType = builder.enumType("ChatResponseFormatType", {
@@ -234,7 +251,9 @@ export function toChatBody(input: Input): Record<string, unknown> {
     logprobs: input.hasLogprobs,
     top_logprobs: input.topLogprobs,
     reasoning_effort: input.reasoningEffort,
-    tools: input.tools?.map((tool) => ({ type: "function", function: withStrict(tool.function) })),
+    tools: input.tools?.map(({ function: called, cache }) =>
+      present({ type: "function", function: withStrict(called), cache_control: toCacheControl(cache) }),
+    ),
     tool_choice: input.toolChoice,
     parallel_tool_calls: input.hasParallelToolCalls,
     response_format: input.responseFormat && toResponseFormat(input.responseFormat),
@@ -244,11 +263,13 @@ export function toChatBody(input: Input): Record<string, unknown> {
 }
 
 function toMessage(message: MessageInput, index: number): Record<string, unknown> {
-  const { role, content, parts, name, reasoning, reasoningDetails, toolCalls, toolCallId } = message;
+  const { role, content, parts, name, reasoning, reasoningDetails, toolCalls, toolCallId, cache, extraContent } = message;
   if (isPresent(content) && isPresent(parts)) throw invalidInput("A message has either content or parts.", `messages.${index}.parts`);
   return present({
     role,
-    content: content ?? parts?.map(toPart),
+    content: isPresent(cache)
+      ? marked(parts?.map(toPart) ?? [{ type: "text", text: content ?? "" }], cache)
+      : (content ?? parts?.map(toPart)),
     name,
     reasoning_content: reasoning,
     reasoning_details: reasoningDetails,
@@ -256,16 +277,42 @@ function toMessage(message: MessageInput, index: number): Record<string, unknown
       present({ id, type: type ?? "function", function: called, extra_content: extraContent }),
     ),
     tool_call_id: toolCallId,
+    extra_content: extraContent,
   });
+}
+
+type Lifetime = "5m" | "1h" | null | undefined;
+
+/** Five minutes is the default of the format. */
+function toCacheControl(lifetime: Lifetime): Record<string, unknown> | undefined {
+  if (!isPresent(lifetime)) return undefined;
+  return lifetime === "5m" ? { type: "ephemeral" } : { type: "ephemeral", ttl: lifetime };
+}
+
+/** The last part ends the cached prompt. */
+function marked(parts: readonly unknown[], lifetime: Lifetime): readonly unknown[] {
+  const last = parts.at(-1);
+  if (typeof last !== "object" || last === null) return parts;
+  return [...parts.slice(0, -1), { ...last, cache_control: toCacheControl(lifetime) }];
 }
 
 function toPart({ text, image, audio, file, video, refusal, raw }: PartInput): unknown {
   if (isPresent(text)) return { type: "text", text };
   if (isPresent(image)) return { type: "image_url", image_url: present(image) };
   if (isPresent(audio)) return { type: "input_audio", input_audio: audio };
-  if (isPresent(file)) return { type: "file", file: present({ filename: file.filename, file_data: file.data }) };
+  if (isPresent(file)) return toFile(file);
   if (isPresent(video)) return { type: "video_url", video_url: video };
   return isPresent(refusal) ? { type: "refusal", refusal } : raw;
+}
+
+/** Fields of Anthropic's documents are in `extra_content`, which upstreams that refuse it are not sent. */
+function toFile({ filename, data, context, hasCitations }: NonNullable<PartInput["file"]>): Record<string, unknown> {
+  const anthropic = present({ context, citations: isPresent(hasCitations) ? { enabled: hasCitations } : null });
+  return {
+    type: "file",
+    file: present({ filename, file_data: data }),
+    ...(Object.keys(anthropic).length > 0 && { extra_content: { anthropic } }),
+  };
 }
 
 function toResponseFormat({ type, jsonSchema }: NonNullable<Input["responseFormat"]>): Record<string, unknown> {

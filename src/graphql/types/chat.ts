@@ -6,6 +6,7 @@ import {
   type ChatCompletion as ChatCompletionObject,
   type ChatDelta,
   reasoningIn,
+  stopSequenceIn,
 } from "../../formats/openai-chat/schema.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
@@ -17,6 +18,7 @@ import type { ChatStreamBatch } from "../../services/generation/chat/stream-tail
 import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
+import { ChatCitation, toCitations } from "./chat-citations.js";
 import { ChatCompletionInput, ChatRole, isChatRole, toChatBody } from "./chat-input.js";
 import { toDate, toInt, toList, toText } from "./chat-values.js";
 import { Model, SafetyFeature } from "./models.js";
@@ -164,6 +166,18 @@ const ChatMessage = builder.objectRef<ChatDelta>("ChatMessage").implement({
       resolve: ({ reasoning_details: details }) => toList(details),
     }),
     refusal: t.string({ nullable: true, description: "The model's refusal.", resolve: (message) => toText(message.refusal) }),
+    citations: t.field({
+      type: [ChatCitation],
+      nullable: true,
+      description: "The sources that the answer cites.",
+      resolve: ({ annotations }) => toCitations(annotations),
+    }),
+    extraContent: t.field({
+      type: "JSON",
+      nullable: true,
+      description: "Parts of the message that only its vendor reads. Send them back unchanged with the message.",
+      resolve: ({ extra_content: extra }) => extra ?? null,
+    }),
     toolCalls: t.field({
       type: [ChatToolCall],
       nullable: true,
@@ -201,6 +215,11 @@ const ChatChoice = builder.objectRef<ChatChoiceObject>("ChatChoice").implement({
       nullable: true,
       description: "The reason why the answer ended.",
       resolve: (choice) => toFinishReason(choice.finish_reason),
+    }),
+    stopSequence: t.string({
+      nullable: true,
+      description: "The stop sequence that ended the answer, where the upstream reports it.",
+      resolve: (choice) => stopSequenceIn(choice),
     }),
     logprobs: t.field({
       type: "JSON",
@@ -320,6 +339,12 @@ builder.objectRef<ChatCompletionDeltaObject>("ChatCompletionDelta").implement({
       nullable: true,
       description: "The next fragment of the model's refusal.",
       resolve: ({ delta }) => toText(delta.refusal),
+    }),
+    citations: t.field({
+      type: [ChatCitation],
+      nullable: true,
+      description: "Sources that the answer cites, when the text that they support is complete.",
+      resolve: ({ delta }) => toCitations(delta.annotations),
     }),
     reasoningDetails: t.field({
       type: ["JSON"],

@@ -56,6 +56,10 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     mutation("createResponse", 'model: "sandbox/text", input: { text: "Hello" }', "response { outputText } receipt { cost }"),
   ],
   ["createMessage", CREATE_TEXT],
+  ...["countMessageTokens", "countResponseTokens"].map((name): [string, string] => [
+    name,
+    `{ countTokens(input: ${CHAT}) { inputTokens } }`,
+  ]),
   ["createEmbeddings", mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }")],
   ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],
   // Images and video
@@ -206,8 +210,6 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 
 /** Operations of REST alone, with the reason. */
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
-  ["countMessageTokens", "GraphQL has no count of tokens before a request."],
-  ["countResponseTokens", "GraphQL has no count of tokens before a request."],
   ["createCompletion", "It is a chat in an older format: createChatCompletion."],
   ["compactResponse", "Its result is an item of the Responses format. A GraphQL client asks a model for a summary."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],

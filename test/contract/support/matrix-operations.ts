@@ -557,7 +557,7 @@ export const OPERATIONS: readonly Operation[] = [
 export const ELSEWHERE: readonly string[] = [
   // With each type that they find.
   ...["node", "nodes"].map((name) => `Query.${name}`),
-  ...["models", "model", "generationJob", "media", "publicMedia", "deviceAuthorization"].map((name) => `Query.${name}`),
+  ...["models", "model", "countTokens", "generationJob", "media", "publicMedia", "deviceAuthorization"].map((name) => `Query.${name}`),
   ...[
     "createChatCompletion",
     "createSpeech",
