@@ -161,7 +161,7 @@ describe("a Messages request to Anthropic", () => {
     expect({ system, tools }).toEqual({ system: FULL.system, tools: FULL.tools });
     const { messages: _, system: _system, tools: _tools, ...stated } = FULL;
     expect(fields).toEqual({ model: "claude-opus-5", max_tokens: 9_000, ...stated });
-    expect(sent().headers["anthropic-beta"]).toBe("interleaved-thinking-2025-05-14,context-management-2025-06-27");
+    expect(sent().headers["anthropic-beta"]).toBe("claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27");
     expect(answer.headers.get("x-warnings")).toContain("context-1m-2025-08-07");
     expect(answer.headers.get("request-id")).toBe(answer.headers.get("x-request-id"));
   });

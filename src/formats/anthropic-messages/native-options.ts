@@ -25,7 +25,7 @@ export const OWN_OPTIONS: ReadonlySet<string> = new Set(["context_management", "
 
 /** Features that change neither the price nor the place of the computation; their names go on with a date. */
 const FREE_BETAS =
-  /^(?:claude-code|interleaved-thinking|context-management|mid-conversation-tool-changes|mid-conversation-system|thinking-token-count|advanced-tool-use|effort|per-turn-control|prompt-caching-scope|prompt-caching|extended-cache-ttl|fine-grained-tool-streaming|token-efficient-tools|token-counting|structured-outputs|computer-use|pdfs|search-results|output-128k|output-300k|dev-full-thinking|redact-thinking|tool-examples|tool-search-tool|context-editing|model-context-window-exceeded|oauth)-\d{4}-\d{2}-\d{2}$/;
+  /^(?:claude-code|interleaved-thinking|context-management|mid-conversation-tool-changes|mid-conversation-system|thinking-token-count|advanced-tool-use|effort|per-turn-control|prompt-caching-scope|prompt-caching|extended-cache-ttl|fine-grained-tool-streaming|token-efficient-tools|token-counting|structured-outputs|computer-use|pdfs|search-results|output-128k|output-300k|dev-full-thinking|redact-thinking|tool-examples|tool-search-tool|context-editing|model-context-window-exceeded|oauth)-(?:\d{8}|\d{4}-\d{2}-\d{2})$/;
 const LONG_CONTEXT_BETA = /^context-1m-\d{4}-\d{2}-\d{2}$/;
 /** Edits that only leave parts of the history out. */
 const FREE_EDIT = /^clear_[a-z_]{1,40}_\d{8}$/;
