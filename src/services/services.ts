@@ -58,11 +58,8 @@ import { Admission } from "./generation/admission.js";
 import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
 import { Completions } from "./generation/chat/completions.js";
-import { GenerateContent } from "./generation/chat/generate-content.js";
-import { Messages } from "./generation/chat/messages.js";
-import { Responses } from "./generation/chat/responses.js";
+import { createChatFaces } from "./generation/chat/faces.js";
 import { TextGeneration } from "./generation/chat/text.js";
-import { TokenCounts } from "./generation/chat/token-count.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
 import { ContentCache } from "./generation/content-cache/content-cache.js";
 import { Embeddings } from "./generation/embeddings.js";
@@ -360,10 +357,7 @@ export function createServices(
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
     completions: new Completions(chat),
-    messages: new Messages(chat, catalog, limits),
-    tokenCounts: new TokenCounts(catalog, limits),
-    responses: new Responses(chat, catalog, limits),
-    generateContent: new GenerateContent(chat, embeddings, catalog, limits),
+    ...createChatFaces(chat, embeddings, catalog, limits),
     sessions,
     signIn,
     gitHubSignIn,
