@@ -274,8 +274,8 @@ export const SAFETY_MODERATION_TIMEOUT_MS = 20_000;
 /** Unspecified: counters of each kind in a process's memory; beyond it the oldest are evicted. */
 export const COUNTERS_MAX = 100_000;
 
-/** Vendors' packages, unspecified: files of a chat fetched for an upstream that does not fetch: size and number. */
-export const CHAT_FILE_BYTES_MAX = 20 * 1024 * 1024;
+/** Unspecified: files of a chat fetched for an upstream that does not fetch: size of all together, because they are held together, and number. */
+export const CHAT_FILES_BYTES_MAX = 20 * 1024 * 1024;
 export const CHAT_FILES_FETCHED_MAX = 16;
 
 /** Chat, unspecified: distinct hosts of addresses for an upstream to fetch; each is resolved. */

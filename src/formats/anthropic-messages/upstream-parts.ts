@@ -116,12 +116,20 @@ function toMedia(url: string, assumedType: string, path: string): Block {
   if (inline !== null) {
     const [head, mediaType = assumedType, isBase64] = inline;
     const content = url.slice(head.length);
-    return toInline(mediaType.toLowerCase(), isBase64 === undefined ? { text: decodeURIComponent(content) } : { base64: content }, path);
+    return toInline(mediaType.toLowerCase(), isBase64 === undefined ? { text: decoded(content, path) } : { base64: content }, path);
   }
   if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);
   const { pathname } = new URL(url);
   const type = ownValue(TYPES, pathname.slice(pathname.lastIndexOf(".") + 1).toLowerCase()) ?? assumedType;
   return { type: type.startsWith("image/") ? "image" : "document", source: { type: "url", url } };
+}
+
+function decoded(text: string, path: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw refuse("must be a well-formed data URL: it holds a malformed percent escape", path);
+  }
 }
 
 type Inline = { readonly text: string } | { readonly base64: string };
@@ -139,7 +147,7 @@ export function toInline(mediaType: string, content: Inline, path: string): Bloc
 
 /** Whether the gateway fetches what a block names: the format takes https addresses, and documents at them are PDFs. */
 export function isFetched({ type, source }: Block): boolean {
-  if (!isRecord(source) || source.type !== "url") return false;
+  if ((type !== "image" && type !== "document") || !isRecord(source) || source.type !== "url") return false;
   const { protocol, pathname } = new URL(String(source.url));
   const ending = pathname.slice(pathname.lastIndexOf(".") + 1).toLowerCase();
   return protocol !== "https:" || (type === "document" && (ownValue(TYPES, ending) ?? PDF) !== PDF);

@@ -59,6 +59,10 @@ export class MessagesStreamEvents implements StreamFormat {
     return this.takeObject(object, batch);
   }
 
+  end(batch: ChatChunk[]): void {
+    this.finish(batch);
+  }
+
   private takeObject(event: Loose, batch: ChatChunk[]): boolean {
     switch (event.type) {
       case "message_start":
@@ -200,8 +204,15 @@ export class MessagesStreamEvents implements StreamFormat {
 
   private push(batch: ChatChunk[], fields: Loose): void {
     const chunk = { ...this.head, object: "chat.completion.chunk", ...fields };
-    batch.push(this.hasBegun ? toChunk(chunk) : withWarnings(chunk, this.warnings));
+    batch.push(this.hasBegun ? toChunk(chunk) : { ...withWarnings(chunk, this.warnings), ...this.begunReport() });
     this.hasBegun = true;
+  }
+
+  /** The input is reported at the start, so an answer that is cut is charged for it. Clients do not get this report. */
+  private begunReport(): Pick<ChatChunk, "usage" | "report"> | null {
+    const report = toChatUsage(this.usage);
+    const usage = toUsage(report);
+    return usage === null ? null : { usage, report };
   }
 }
 

@@ -4,8 +4,8 @@ import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
 import { toUsage as toQuantities } from "../../formats/openai-chat/usage.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { ownValue } from "../../lib/own-values.js";
-import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
-import type { FetchFile } from "../openai/client.js";
+import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import { chatFiles, type FetchChatFile } from "../chat-files.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatProvider, toSignal } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
@@ -50,7 +50,7 @@ export class AiSdkChatProvider implements ChatProvider {
 
   private async toRequest(call: ChatCall, model: LanguageModelV3, signal: AbortSignal): Promise<ChatRequest> {
     const { options, warnings } = toRequest(boundedBody(call), this.client.vendor, call.upstreamModel);
-    const reader = { supportedUrls: await model.supportedUrls, fetchFile: this.client.fetchFile, signal };
+    const reader = { supportedUrls: await model.supportedUrls, fetchFile: chatFiles(this.client.fetchFile, signal) };
     return { options: { ...options, prompt: await fetchReferences(options.prompt, reader) }, warnings };
   }
 }
@@ -65,8 +65,7 @@ function modelOf(models: VendorModels, call: ChatCall): LanguageModelV3 {
 interface ReferenceReader {
   /** URL patterns that the upstream fetches itself, by media type; `*` is any. */
   readonly supportedUrls: Readonly<Record<string, readonly RegExp[]>>;
-  readonly fetchFile: FetchFile;
-  readonly signal: AbortSignal;
+  readonly fetchFile: FetchChatFile;
 }
 
 /** Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many files. */
@@ -100,12 +99,7 @@ async function readMessage(message: LanguageModelV3Message, reader: ReferenceRea
   return { ...message, content } as LanguageModelV3Message;
 }
 
-async function readFile(part: LanguageModelV3FilePart & { readonly data: URL }, { fetchFile, signal }: ReferenceReader) {
-  try {
-    const file = await fetchFile(part.data.href, { bytesMax: CHAT_FILE_BYTES_MAX, accept: "*/*", signal });
-    return { ...part, data: file.bytes, mediaType: file.contentType || part.mediaType };
-  } catch (error) {
-    signal.throwIfAborted();
-    throw refuse(error instanceof Error ? error.message : "A file of the chat cannot be fetched.", "messages");
-  }
+async function readFile(part: LanguageModelV3FilePart & { readonly data: URL }, { fetchFile }: ReferenceReader) {
+  const file = await fetchFile(part.data.href);
+  return { ...part, data: file.bytes, mediaType: file.contentType || part.mediaType };
 }

@@ -4,7 +4,8 @@ import { type Block, isFetched, toInline } from "../../formats/anthropic-message
 import type { MessagesRequest } from "../../formats/anthropic-messages/upstream-request.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { recordsOf } from "../../lib/json.js";
-import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import { chatFiles, type FetchChatFile } from "../chat-files.js";
 import type { FetchFile } from "../openai/client.js";
 
 /** The same request when there is nothing to fetch. Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many. */
@@ -16,7 +17,8 @@ export function withFetchedFiles(
   const count = request.fields.messages.flatMap(({ content }) => content.flatMap(withInner)).filter(isFetched).length;
   if (count === 0) return request;
   if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
-  return fetchAll(request, (block) => fetchBlock(block, fetchFile, signalOf()));
+  const fetchChatFile = chatFiles(fetchFile, signalOf());
+  return fetchAll(request, (block) => fetchBlock(block, fetchChatFile));
 }
 
 /** A block, and those in a tool's result. */
@@ -44,16 +46,10 @@ async function fetchBlocks(blocks: readonly Block[], fetchBlock: FetchBlock): Pr
   return fetched;
 }
 
-async function fetchBlock(block: Block, fetchFile: FetchFile, signal: AbortSignal): Promise<Block> {
+async function fetchBlock(block: Block, fetchFile: FetchChatFile): Promise<Block> {
   const { url } = block.source as { readonly url: string };
   const assumed = block.type === "image" ? "image/jpeg" : "text/plain";
-  let file: Awaited<ReturnType<FetchFile>>;
-  try {
-    file = await fetchFile(url, { bytesMax: CHAT_FILE_BYTES_MAX, accept: "*/*", signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw refuse(error instanceof Error ? error.message : "A file of the chat cannot be fetched.", "messages");
-  }
+  const file = await fetchFile(url);
   const base64 = Buffer.from(file.bytes).toString("base64");
   const type = file.contentType.split(";", 1)[0]?.trim().toLowerCase();
   const { source } = toInline(type || assumed, { base64 }, "messages");

@@ -133,6 +133,26 @@ describe("MessagesStreamEvents", () => {
     });
   });
 
+  it("reports the input with the first chunk, for an answer that is cut", () => {
+    const chunks = read([toBytes(anthropicEvents().slice(0, 4))]);
+
+    expect(chunks[0]?.usage).toMatchObject({ inputTextTokens: 20, inputCachedTokens: 100, inputCacheWriteTokens: 50 });
+    expect(chunks[0]?.object).not.toHaveProperty("usage");
+  });
+
+  it("finishes a stream that ends without its last event", () => {
+    const events = new MessagesStreamEvents(null);
+    const chunks: ChatChunk[] = [];
+    const scanner = createSseScanner({ eventBytesMax: 1_000_000 });
+    for (const event of scanner.push(toBytes(anthropicEvents().slice(0, -1)))) events.take(event, chunks);
+
+    expect(events.isWhole).toBe(true);
+    events.end(chunks);
+
+    expect(chunks.at(-2)?.object.choices?.[0]).toMatchObject({ finish_reason: "tool_calls" });
+    expect(chunks.at(-1)?.usage).toMatchObject({ outputReasoningTokens: 12, outputTextTokens: 18 });
+  });
+
   it("passes blocks of tools that the vendor runs unread, and leaves out kinds that it does not know", () => {
     const server = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } };
     const chunks = read([

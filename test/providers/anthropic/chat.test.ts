@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
 import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
+import { CHAT_FILES_BYTES_MAX } from "../../../src/limits.js";
+import type { FetchFile } from "../../../src/providers/openai/client.js";
 import type { ChatProvider } from "../../../src/providers/provider.js";
 import { VENDOR_KEY } from "../../support/ai-sdk.js";
 import { type AnthropicOptions, anthropicEvents, anthropicMessage, anthropicSse, connectAnthropic } from "../../support/anthropic.js";
@@ -280,6 +282,38 @@ describe("Anthropic", () => {
 
     expect(failure).toMatchObject({ kind: "status", status, upstreamMessage: `${message} [redacted]` });
     expect(upstream.requests).toHaveLength(1);
+  });
+
+  it("fetches the files of one chat up to a bound for all of them, and nothing that only looks like one", async () => {
+    const asked: [string, number][] = [];
+    const fetchFile: FetchFile = async (url, { bytesMax }) => {
+      asked.push([url, bytesMax]);
+      if (bytesMax < CHAT_FILES_BYTES_MAX) throw new Error(`The URL gives more than ${bytesMax} bytes.`);
+      return { bytes: Buffer.alloc(CHAT_FILES_BYTES_MAX - 5, "a"), contentType: "text/plain" };
+    };
+    const file = (name: string) => ({ type: "file", file: { file_data: `http://files.example/${name}.txt`, filename: name } });
+    const blocks = [{ type: "web_fetch_tool_result", tool_use_id: "a", source: { type: "url", url: "no address" } }];
+    const answer = { role: "assistant", content: "So.", extra_content: { anthropic: { order: ["server", "text"], blocks } } };
+    const messages = [{ role: "user", content: "Hi" }, answer, { role: "user", content: [file("a"), file("b")] }];
+
+    const error = await failureOf(chatOf({ fetchFile }).complete(call({ ...BODY, messages }, MODEL)));
+
+    expect(error).toMatchObject({ status: 400, upstreamParam: "messages" });
+    expect(error.upstreamMessage).toBe(
+      `The URL gives more than 5 bytes. The files of a chat have at most ${CHAT_FILES_BYTES_MAX} bytes together.`,
+    );
+    expect(asked).toEqual([
+      ["http://files.example/a.txt", CHAT_FILES_BYTES_MAX],
+      ["http://files.example/b.txt", 5],
+    ]);
+  });
+
+  it("refuses a data URL that is not well-formed", async () => {
+    const content = [{ type: "image_url", image_url: { url: "data:text/plain,100%" } }];
+
+    const error = await failureOf(chatOf().complete(call({ ...BODY, messages: [{ role: "user", content }] }, MODEL)));
+
+    expect(error).toMatchObject({ status: 400, upstreamParam: "messages.0.content.0.image_url" });
   });
 
   it("fails in the terms of every provider when the connection, the bytes or the time fail it", async () => {
