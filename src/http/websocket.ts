@@ -87,6 +87,11 @@ export function readSocketAddress(req: IncomingMessage): { readonly query: Query
 /** Closes the socket, and ends the connection when the other side does not answer. */
 export function hangUp(socket: WebSocket, code: number, reason: string): void {
   if (socket.isPaused) socket.resume();
+  drop(socket, code, reason);
+}
+
+/** As `hangUp`, for a socket that is paused: nothing more of it is read. */
+export function drop(socket: WebSocket, code: number, reason: string): void {
   socket.close(code, reason);
   const timer = setTimeout(() => socket.terminate(), CLOSE_MS);
   socket.once("close", () => clearTimeout(timer));

@@ -20,6 +20,7 @@ import { createTestApp, type TestApp } from "../support/app.js";
 import { chatChunks } from "../support/openai-bodies.js";
 import { sse, waitFor } from "../support/upstream-replies.js";
 import { type Client, createClient, expectEnvelope } from "./client.js";
+import { connectRealtime } from "./realtime-client.js";
 import { createStranger } from "./seed.js";
 import { anonymous, bodyOf, sendRaw, serve } from "./serve.js";
 
@@ -114,6 +115,25 @@ describe("bodies under way", () => {
     await expect.poll(held).toBe(0);
   });
 
+  it("are the frames of a WebSocket, too, while they arrive and while they run", async () => {
+    const connect = () => connectRealtime(app, "", { path: "/v1/responses" });
+    const [first, second] = await Promise.all([connect(), connect()]);
+    first.socket.send(Buffer.alloc(ACCOUNT_BYTES - 1_000, " "), { fin: false, binary: false });
+    await expect.poll(held).toBeGreaterThan(ACCOUNT_BYTES - 2_000);
+
+    second.socket.send(Buffer.alloc(100_000, " "), { fin: false, binary: false });
+
+    expect(await second.next("error")).toMatchObject({ status: 503, error: { code: "SERVICE_UNAVAILABLE" } });
+    expect((await second.closed).code).toBe(1013);
+    first.socket.send(JSON.stringify({ type: "response.create", model: "acme/free", input: "Hello" }), { binary: false });
+    expect(await first.next("response.completed")).toBeDefined();
+    first.socket.send(Buffer.alloc(100_000, " "), { fin: false, binary: false });
+    await expect.poll(held).toBeGreaterThan(100_000);
+    first.socket.close();
+    first.socket.terminate();
+    await expect.poll(held).toBe(0);
+  });
+
   it("are refused on every route that reads one", async () => {
     const routes = recordRoutes().flatMap(({ path, methods }) =>
       Object.entries(methods).flatMap(([method, { body, form }]) => (body || form ? [{ method, path, isForm: !body }] : [])),
@@ -127,7 +147,10 @@ describe("bodies under way", () => {
       [...routes, ...["/graphql", "/mcp", "/media/upload"].map((path) => ({ method: "POST", path, isForm: false }))].map(
         async ({ method, path, isForm }) => {
           const type = isForm ? "multipart/form-data; boundary=x" : "application/json";
-          const sending = begin(method, path.replaceAll(/[:{*]+(\w+)}?/g, "x"), { "Content-Type": type, "Content-Length": 2_000 });
+          const sending = begin(method, path.replaceAll(/[:{*]+(\w+)}?/g, "x").replaceAll("\\x", ":generateContent"), {
+            "Content-Type": type,
+            "Content-Length": 2_000,
+          });
           sending.write("--");
           const [answer] = (await once(sending, "response")) as [IncomingMessage];
           answer.resume();

@@ -3,6 +3,7 @@
  * while a response runs, so that a second one is refused at once.
  */
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import type { RawData, WebSocket } from "ws";
 import type { RequestContext } from "../../context.js";
@@ -10,7 +11,7 @@ import { type AppError, conflict, invalidInput, isCredentialEnded, serviceUnavai
 import { type JsonObject, parseJsonBytes, TURN_BYTES } from "../../http/body.js";
 import type { ContextSource, HttpRequestContext } from "../../http/context.js";
 import { explain, statusOf, statusOfNote, toErrorObject } from "../../http/errors.js";
-import { CLOSE_CODES, deliver, hangUp } from "../../http/websocket.js";
+import { CLOSE_CODES, deliver, drop, hangUp } from "../../http/websocket.js";
 import { isRecord } from "../../lib/json.js";
 import { type RequestEnd, RequestNote } from "../../lib/request-note.js";
 import { JSON_BODY_BYTES_MAX } from "../../limits.js";
@@ -19,12 +20,16 @@ import type { ResponseThread } from "../../services/generation/chat/response-thr
 import type { ResponseStream } from "../../services/generation/chat/responses.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { WAITING_BYTES_MAX } from "../response-limits.js";
+import { ArrivingFrames } from "./arriving-frames.js";
 import { RESPONSES_PATH } from "./responses.js";
 
 interface ConnectionOptions {
   readonly socket: WebSocket;
+  /** The bytes of the socket. */
+  readonly wire: Pick<Socket, "prependListener">;
   readonly thread: ResponseThread;
   readonly bodies: BodyBudget;
+  readonly allow: () => BodyAllowance;
   readonly idleMs: number;
   readonly log: Logger;
   readonly onOver: (note: RequestNote, end: RequestEnd) => void;
@@ -49,10 +54,15 @@ export class ResponseConnection {
   private ending: (() => Promise<void>) | null = null;
   private reading: Promise<void> = Promise.resolve();
   private waitingBytes = 0;
+  private isCutOff = false;
   private idle: NodeJS.Timeout | null = null;
+  private readonly arriving: ArrivingFrames;
 
   constructor(private readonly options: ConnectionOptions) {
-    const { socket, thread } = options;
+    const { socket, wire, thread, allow } = options;
+    this.arriving = new ArrivingFrames(allow, (error) => this.cutOff(error));
+    // Before `ws` reads the same bytes.
+    wire.prependListener("data", this.arriving.came);
     // `ws` closes the socket itself: a frame is too large or malformed, or the connection broke.
     socket.on("error", ignore);
     socket.on("message", (data) => this.take(data));
@@ -63,6 +73,7 @@ export class ResponseConnection {
       this.stopIdling();
       this.ending ??= () => Promise.resolve();
       this.running?.leaving.abort();
+      this.arriving.end()?.release();
       await this.reading;
       await this.run;
       thread.close();
@@ -97,6 +108,22 @@ export class ResponseConnection {
     });
   }
 
+  /** A frame that arrives is refused: the rest of it is not read, so a running response ends, charged for its delivered part. */
+  private cutOff(error: AppError): void {
+    const { socket, log } = this.options;
+    if (this.isCutOff) return;
+    this.isCutOff = true;
+    this.ending ??= () => Promise.resolve();
+    this.stopIdling();
+    socket.pause();
+    const requestId = randomUUID();
+    const told = this.sendError(explain(error, { requestId, log }, "event of responses"), requestId);
+    void told.then(() =>
+      drop(socket, error.code === "SERVICE_UNAVAILABLE" ? CLOSE_CODES.tryAgainLater : CLOSE_CODES.policyViolation, error.code),
+    );
+    this.running?.leaving.abort();
+  }
+
   /** Ends the connection once no response runs. Only the first reason counts. */
   private end(ending: () => Promise<void>): void {
     if (this.ending !== null) return;
@@ -110,17 +137,19 @@ export class ResponseConnection {
     // Of type "nodebuffer", the default: one Buffer.
     const bytes = data as Buffer;
     this.waitingBytes += bytes.length;
+    const held = this.arriving.end();
     if (this.waitingBytes > WAITING_BYTES_MAX) socket.pause();
     this.reading = this.reading
-      .then(() => this.read(bytes))
+      .then(() => this.read(bytes, held))
       .then(() => {
+        held?.release();
         this.waitingBytes -= bytes.length;
-        if (this.waitingBytes <= WAITING_BYTES_MAX && socket.isPaused) socket.resume();
+        if (this.waitingBytes <= WAITING_BYTES_MAX && socket.isPaused && !this.isCutOff) socket.resume();
       });
   }
 
   /** Never rejects: a frame that is refused ends nothing. */
-  private async read(bytes: Buffer): Promise<void> {
+  private async read(bytes: Buffer, held: BodyAllowance | null): Promise<void> {
     if (this.ending !== null) return;
     this.stopIdling();
     const requestId = randomUUID();
@@ -131,6 +160,8 @@ export class ResponseConnection {
       if (event.type === "response.processed") return;
       if (event.type !== "response.create") throw unknownType();
       if (this.running !== null) throw stillRunning();
+      // The response counts them itself.
+      held?.release();
       this.begin(event, bytes.length, requestId, log);
     } catch (error) {
       await this.sendError(explain(error, { requestId, log }, "event of responses"), requestId);

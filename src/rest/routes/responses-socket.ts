@@ -156,8 +156,10 @@ class Face implements ResponsesFace {
     const { totalMs = SOCKET_MS_MAX, idleMs = SOCKET_IDLE_MS_MAX } = times;
     const connection = new ResponseConnection({
       socket: client,
+      wire: req.socket,
       thread: new ResponseThread(services.responses, services.bodies),
       bodies: services.bodies,
+      allow: () => services.bodies.allow(caller, clientAddress),
       idleMs,
       log,
       onOver,
