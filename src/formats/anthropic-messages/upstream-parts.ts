@@ -2,6 +2,7 @@
 import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { refuse } from "../upstream-error.js";
+import { decodedText } from "../upstream-text.js";
 import { extraOf } from "./extra.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -116,20 +117,12 @@ function toMedia(url: string, assumedType: string, path: string): Block {
   if (inline !== null) {
     const [head, mediaType = assumedType, isBase64] = inline;
     const content = url.slice(head.length);
-    return toInline(mediaType.toLowerCase(), isBase64 === undefined ? { text: decoded(content, path) } : { base64: content }, path);
+    return toInline(mediaType.toLowerCase(), isBase64 === undefined ? { text: decodedText(content, path) } : { base64: content }, path);
   }
   if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);
   const { pathname } = new URL(url);
   const type = ownValue(TYPES, pathname.slice(pathname.lastIndexOf(".") + 1).toLowerCase()) ?? assumedType;
   return { type: type.startsWith("image/") ? "image" : "document", source: { type: "url", url } };
-}
-
-function decoded(text: string, path: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw refuse("must be a well-formed data URL: it holds a malformed percent escape", path);
-  }
 }
 
 type Inline = { readonly text: string } | { readonly base64: string };

@@ -2,6 +2,7 @@
 import { isRecord } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { refuse } from "../upstream-error.js";
+import { decodedText } from "../upstream-text.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 export type Part = Readonly<Record<string, unknown>>;
@@ -60,7 +61,7 @@ function toMedia(url: string, assumedType: string, path: string): Part {
   if (inline !== null) {
     const [head, mimeType = assumedType, isBase64] = inline;
     const content = url.slice(head.length);
-    const data = isBase64 === undefined ? Buffer.from(decodeURIComponent(content)).toString("base64") : content;
+    const data = isBase64 === undefined ? Buffer.from(decodedText(content, path)).toString("base64") : content;
     return { inlineData: { mimeType, data } };
   }
   if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);

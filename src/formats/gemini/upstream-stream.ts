@@ -3,7 +3,7 @@ import { isRecord, recordsOf } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
 import { type ChatChunk, isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
-import type { OnUnknownNames } from "../openai-chat/usage.js";
+import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { annotationsOf, blockReasonOf, PartsReader, partsOf, toFinish, toHead, toLogprobs } from "./upstream-answer.js";
@@ -50,8 +50,18 @@ export class AnswerStreamEvents implements StreamFormat {
     if (isRecord(answer.usageMetadata)) this.usage = answer.usageMetadata;
     const blocked = blockReasonOf(answer);
     if (blocked !== null) this.choiceOf(0).finish ??= { finish_reason: "content_filter", native_finish_reason: blocked };
+    const before = batch.length;
     for (const [position, candidate] of recordsOf(answer.candidates).entries()) this.readCandidate(candidate, position, batch);
+    const last = batch.length > before ? batch.pop() : undefined;
+    if (last) batch.push({ ...last, ...this.reportSoFar() });
     return false;
+  }
+
+  /** Each answer reports the usage so far, so an answer that is cut is charged for its input. Clients do not get this report. */
+  private reportSoFar(): Pick<ChatChunk, "usage" | "report"> | null {
+    const report = toChatUsage(this.usage);
+    const usage = toUsage(report);
+    return usage === null ? null : { usage, report };
   }
 
   end(batch: ChatChunk[]): void {

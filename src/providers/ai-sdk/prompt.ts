@@ -10,6 +10,7 @@ import type {
 import { repairHistory } from "../../formats/openai-chat/repair.js";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { refuse } from "../../formats/upstream-error.js";
+import { decodedText } from "../../formats/upstream-text.js";
 import { append } from "../../lib/collections.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
 import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
@@ -79,7 +80,7 @@ function toPart(url: string, assumedType: string, path: string): LanguageModelV3
   if (inline !== null) {
     const [head, mediaType = assumedType, isBase64] = inline;
     const content = url.slice(head.length);
-    const data = isBase64 === undefined ? Buffer.from(decodeURIComponent(content)).toString("base64") : content;
+    const data = isBase64 === undefined ? Buffer.from(decodedText(content, path)).toString("base64") : content;
     return { type: "file", data, mediaType };
   }
   if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);

@@ -4,7 +4,8 @@ import { fetchedFileOf, type Part } from "../../formats/gemini/upstream-parts.js
 import type { GeminiRequest } from "../../formats/gemini/upstream-request.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { CHAT_FILE_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
+import { chatFiles, type FetchChatFile } from "../chat-files.js";
 import type { FetchFile } from "../openai/client.js";
 
 /** The same request when there is nothing to fetch. Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many. */
@@ -17,7 +18,7 @@ export function withFetchedFiles(
   const count = contents.flatMap(({ parts }) => parts.flatMap(withInner)).filter((part) => fetchedFileOf(part) !== null).length;
   if (count === 0) return request;
   if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
-  return fetchAll(request, fetchFile, signalOf());
+  return fetchAll(request, chatFiles(fetchFile, signalOf()));
 }
 
 /** A part, and those of a function's result. */
@@ -25,33 +26,28 @@ function withInner(part: Part): readonly Part[] {
   return isRecord(part.functionResponse) ? [part, ...recordsOf(part.functionResponse.parts)] : [part];
 }
 
-async function fetchAll(request: GeminiRequest, fetchFile: FetchFile, signal: AbortSignal): Promise<GeminiRequest> {
+async function fetchAll(request: GeminiRequest, fetchFile: FetchChatFile): Promise<GeminiRequest> {
   const contents: UpstreamContent[] = [];
   // One after another: the bytes are held together anyway.
-  for (const { role, parts } of request.fields.contents) contents.push({ role, parts: await fetchParts(parts, fetchFile, signal) });
+  for (const { role, parts } of request.fields.contents) contents.push({ role, parts: await fetchParts(parts, fetchFile) });
   return { ...request, fields: { ...request.fields, contents } };
 }
 
-async function fetchParts(parts: readonly Part[], fetchFile: FetchFile, signal: AbortSignal): Promise<Part[]> {
+async function fetchParts(parts: readonly Part[], fetchFile: FetchChatFile): Promise<Part[]> {
   const fetched: Part[] = [];
   for (const part of parts) {
     const { functionResponse: result } = part;
     if (isRecord(result) && Array.isArray(result.parts)) {
-      fetched.push({ ...part, functionResponse: { ...result, parts: await fetchParts(recordsOf(result.parts), fetchFile, signal) } });
-    } else fetched.push(await fetchPart(part, fetchFile, signal));
+      fetched.push({ ...part, functionResponse: { ...result, parts: await fetchParts(recordsOf(result.parts), fetchFile) } });
+    } else fetched.push(await fetchPart(part, fetchFile));
   }
   return fetched;
 }
 
-async function fetchPart(part: Part, fetchFile: FetchFile, signal: AbortSignal): Promise<Part> {
+async function fetchPart(part: Part, fetchFile: FetchChatFile): Promise<Part> {
   const named = fetchedFileOf(part);
   if (named === null) return part;
-  try {
-    const { bytes, contentType } = await fetchFile(named.uri, { bytesMax: CHAT_FILE_BYTES_MAX, accept: "*/*", signal });
-    const mimeType = contentType.split(";", 1)[0]?.trim().toLowerCase() || named.mimeType;
-    return { inlineData: { mimeType, data: Buffer.from(bytes).toString("base64") } };
-  } catch (error) {
-    signal.throwIfAborted();
-    throw refuse(error instanceof Error ? error.message : "A file of the chat cannot be fetched.", "messages");
-  }
+  const { bytes, contentType } = await fetchFile(named.uri);
+  const mimeType = contentType.split(";", 1)[0]?.trim().toLowerCase() || named.mimeType;
+  return { inlineData: { mimeType, data: Buffer.from(bytes).toString("base64") } };
 }

@@ -27,7 +27,7 @@ export class ArrivingFrames {
     }
   };
 
-  /** The frame is complete. Release what is returned when it is no longer held. */
+  /** The frame is complete. The caller releases the allowance when the frame is no longer held. */
   end(): BodyAllowance | null {
     const { allowance } = this;
     allowance?.end();

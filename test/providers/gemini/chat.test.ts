@@ -151,6 +151,24 @@ describe("Gemini", () => {
     expect(chunks.at(-1)?.usage).toMatchObject({ inputTextTokens: 65, inputAudioTokens: 20, outputReasoningTokens: 15 });
   });
 
+  it("reports the usage so far with each answer, for an answer that is cut", async () => {
+    const begun = { ...geminiAnswer([{ text: "Hel" }], { finishReason: undefined }), usageMetadata: { promptTokenCount: 70_000 } };
+    upstream.replyNext(sse([begun, geminiAnswer([{ text: "lo." }])], { done: false }));
+
+    const [first] = await readAll(await chatOf().stream(call(BODY, MODEL)));
+
+    expect(first?.usage).toMatchObject({ inputTextTokens: 70_000 });
+    expect(first?.object).not.toHaveProperty("usage");
+  });
+
+  it("refuses a data URL that is not well-formed", async () => {
+    const content = [{ type: "image_url", image_url: { url: "data:image/svg+xml,100%" } }];
+
+    const error = await failureOf(chatOf().complete(call({ ...BODY, messages: [{ role: "user", content }] }, MODEL)));
+
+    expect(error).toMatchObject({ status: 400, upstreamParam: "messages.0.content.0.image_url" });
+  });
+
   it("reports a stream that just ends as cut", async () => {
     const { usageMetadata: _, ...begun } = geminiAnswer([{ text: "Hel" }], { finishReason: undefined });
     upstream.replyNext(sse([begun], { done: false }));
