@@ -5,6 +5,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { execute } from "../graphql/client.js";
 import { ChatReceiptDocument } from "../operations/generated/graphql.js";
+import { createUsage } from "../rest/seed.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { launchBrowser, NO_BROWSER, overflowOf, screenshot } from "../support/browser.js";
 import { type DashboardVisit, visitDashboard } from "../support/dashboard.js";
@@ -107,6 +108,27 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await page.getByRole("status").getByText("3 accounts").waitFor();
     await screenshot(page, "operator-accounts");
     expect(visit.browserErrors).toEqual([]);
+    await visit.context.close();
+  });
+
+  it("shows accounts on a phone without sideways scrolling, and the requests of one day", async () => {
+    const person = await signUp(app, { name: "Dora Day" });
+    const { id } = await createKey(app, person, "days");
+    const today = new Date();
+    const before = new Date(today.getTime() - 86_400_000);
+    await createUsage(app, id, 1, today, { model: "acme/today", modelUsed: "acme/today" });
+    await createUsage(app, id, 1, before, { model: "acme/yesterday", modelUsed: "acme/yesterday" });
+    const visit = await visitDashboard(browser, app, { person: operator, look: { scheme: "light", width: 390 } });
+    const { page } = visit;
+
+    await visit.open("operator/accounts");
+    const table = page.getByRole("region", { name: "Accounts" });
+    await table.getByText(person.email).filter({ visible: true }).waitFor();
+    expect(await table.evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
+
+    await visit.open(`operator/logs?${new URLSearchParams({ account: person.accountId, day: before.toISOString().slice(0, 10) })}`);
+    await page.getByText("acme/yesterday").filter({ visible: true }).waitFor();
+    expect(await page.getByText("acme/today").count()).toBe(0);
     await visit.context.close();
   });
 

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { runGraphql } from "../support/dashboard.js";
 import { formTo, openPage, type ShownPage, type Submission, submitForm } from "../support/pages.js";
 import { type Person, signIn, signUp } from "../support/sign-in.js";
 import { createClient, createKey } from "./client.js";
@@ -486,6 +487,16 @@ describe("a decision that the person did not make", () => {
       403,
       /not sent from this site/,
     );
+  });
+
+  it("is refused with the reason when the account was suspended meanwhile", async () => {
+    const left = await signUp(app);
+    const page = await ask({}, left);
+    const input = { accountId: left.accountId, reason: "test" };
+    const suspension = "mutation ($input: SuspendAccountInput!) { suspendAccount(input: $input) { account { id } } }";
+    await runGraphql(app, { Authorization: `Bearer ${app.key}` }, suspension, { input });
+
+    expectRefusalPage(await decide(page, "approve", { cookie: left.cookie }), 403, /This account is suspended/);
   });
 
   it("is refused for another session's request, even of the same person", async () => {

@@ -172,6 +172,19 @@ describe("POST /api/device/token", () => {
     expectOAuthError(await postForm("/api/device/token", fields), "invalid_grant");
   });
 
+  it("denies the key to an account that was suspended after the approval", async () => {
+    const left = await signUp(app);
+    const page = visit(app.baseUrl, left);
+    const device = await ask({ client_id: appKey });
+    await page.send(await confirm(device.user_code, page), "/device/decision", approve);
+    await databaseOf(app).prisma.account.update({ where: { id: left.accountId }, data: { suspendedAt: new Date() } });
+
+    const answer = await poll(device);
+
+    expectOAuthError(answer, "access_denied");
+    expect(answer.json<{ error_description: string }>().error_description).toMatch(/^This account is suspended:/);
+  });
+
   it("answers access_denied, expired_token, invalid_grant and invalid_client for their causes", async () => {
     const [denied, expired] = [await ask(), await ask({ client_id: appKey })];
     await visitor.send(await confirm(denied.user_code), "/device/decision", { decision: "deny", budget: "nonsense" });

@@ -106,6 +106,7 @@ export function addAuthorizeRoutes(route: Route, page: PageEndpoint, services: N
     }),
     POST: page({
       form: decisionForm,
+      refusesSuspended: true,
       handler: (ctx, { form }) => {
         if (form.decision === "deny") return authorizations.deny(ctx, { id: form.request_id });
         return authorizations.approve(ctx, { id: form.request_id, ...toGrantChoice(form) });

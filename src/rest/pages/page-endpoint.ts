@@ -45,6 +45,8 @@ export interface PageOptions<Form, Query> {
   readonly query?: z.ZodType<Query>;
   /** True: visitors without a session are sent to sign in, and return to this page. */
   readonly isSignedIn?: boolean;
+  /** True: a suspended account gets its error, as it does where `isSignedIn`. Else it counts as no session. */
+  readonly refusesSuspended?: boolean;
   /** False: the page has no form, so that visitors without a session get no cookie. */
   readonly hasForms?: boolean;
   readonly handler: (ctx: RequestContext, request: PageRequest<Form, Query>) => PageAnswer | Promise<PageAnswer>;
@@ -87,14 +89,23 @@ const CORRECTABLE: ReadonlySet<AppError["code"]> = new Set([
 const ANONYMOUS: Caller = { kind: "anonymous" };
 
 export function createPageEndpoint(settings: PageSettings): PageEndpoint {
-  return ({ operation = { id: null }, form, query, isSignedIn = false, hasForms = true, handler, onRefused }) => {
+  return ({
+    operation = { id: null },
+    form,
+    query,
+    isSignedIn = false,
+    refusesSuspended = isSignedIn,
+    hasForms = true,
+    handler,
+    onRefused,
+  }) => {
     const answerPage = async (exchange: Exchange): Promise<void> => {
       let allowance: BodyAllowance | null = null;
       try {
         const clientAddress = clientAddressOf(exchange.req, settings.trustProxyHops);
         const caller = await settings.sessions.identifySession(exchange.req.headers.cookie, clientAddress).catch((error: unknown) => {
           // Another person may sign in with the same browser.
-          if (isSignedIn || !(error instanceof AppError) || error.code !== "ACCOUNT_SUSPENDED") throw error;
+          if (refusesSuspended || !(error instanceof AppError) || error.code !== "ACCOUNT_SUSPENDED") throw error;
           return ANONYMOUS;
         });
         const session = caller.kind === "session" ? caller : null;

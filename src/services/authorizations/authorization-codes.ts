@@ -156,9 +156,10 @@ interface StoredGrant {
   readonly resource?: string | null;
 }
 
-/** The account has its maximum of keys; the code stays good. */
+/** The account has its maximum of keys, or was suspended since the approval; the code stays good. */
 function refuse(error: unknown): never {
-  throw error instanceof AppError && error.code === "CONFLICT" ? new OAuthError("access_denied", error.message) : error;
+  const isRefused = error instanceof AppError && (error.code === "CONFLICT" || error.code === "ACCOUNT_SUSPENDED");
+  throw isRefused ? new OAuthError("access_denied", error.message) : error;
 }
 
 function refused(description: string): { readonly kind: "refused"; readonly error: OAuthError } {

@@ -97,8 +97,9 @@ export class Redemption {
       if (apiKeyId !== null) this.apiKeys.announceGranted(accountId, apiKeyId);
       return answer;
     } catch (error) {
-      // The account has its maximum of keys.
-      if (error instanceof AppError && error.code === "CONFLICT") return refuse("access_denied", error.message);
+      // The account has its maximum of keys, or was suspended since the approval.
+      const isFinal = error instanceof AppError && (error.code === "CONFLICT" || error.code === "ACCOUNT_SUSPENDED");
+      if (isFinal) return refuse("access_denied", error.message);
       throw error;
     }
   }

@@ -26,7 +26,14 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
       ) : (
         <WideTable
           label="Your apps"
-          columns={["App", "Key", "Redirect URLs", { amount: "Requests, 30 days" }, { amount: "Credits, 30 days" }, "Created"]}
+          columns={[
+            "App",
+            { wide: "Key" },
+            { wide: "Redirect URLs" },
+            { wide: "Requests, 30 days" },
+            { amount: "Credits, 30 days" },
+            { wide: "Created" },
+          ]}
           highlightOnHover
           below={
             keys.totalCount > keys.nodes.length && (
@@ -38,7 +45,7 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
         >
           {keys.nodes.map(({ id, name, start, isValid, redirectUrls, appUsage, createdAt }) => (
             <Table.Tr key={id}>
-              <Table.Td miw={140}>
+              <Table.Td>
                 <Group gap={6}>
                   <Anchor component={Link} to={`${addressOf("apps")}/${encodeURIComponent(id)}`} fw={600} size="sm" className="any-wrap">
                     <bdi>{name}</bdi>
@@ -50,15 +57,17 @@ export function OwnApps({ keys }: { readonly keys: NonNullable<AppsKeysQuery["me
                   )}
                 </Group>
               </Table.Td>
-              <Table.Td className="mono">{start}…</Table.Td>
-              <Table.Td className="any-wrap" miw={160}>
+              <Table.Td className="mono" visibleFrom="sm">
+                {start}…
+              </Table.Td>
+              <Table.Td className="any-wrap" miw={160} visibleFrom="sm">
                 {redirectUrls.length === 0 ? <span className="soft">Any safe URL</span> : <Addresses urls={redirectUrls} />}
               </Table.Td>
-              <Table.Td ta="right">{appUsage?.totalRequests ?? "–"}</Table.Td>
+              <Table.Td visibleFrom="sm">{appUsage?.totalRequests ?? "–"}</Table.Td>
               <Table.Td ta="right">
                 <Credits value={appUsage?.totalCost} />
               </Table.Td>
-              <WhenCell value={createdAt} />
+              <WhenCell value={createdAt} visibleFrom="sm" />
             </Table.Tr>
           ))}
         </WideTable>

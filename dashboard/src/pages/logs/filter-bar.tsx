@@ -1,9 +1,11 @@
 import { Button, Group, Select } from "@mantine/core";
 import { useSearchParams } from "react-router";
 import { FilterInput } from "../../ui/filter-input.js";
-import { CODES, FILTER_NAMES, type FilterName, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
+import { CODES, FILTER_NAMES, type FilterName, readDay, SPAN_DEFAULT, SPANS, STATUSES } from "./filters.js";
 
 const CHOICE = { size: "sm", w: 130, clearable: true, nothingFoundMessage: "No results" } as const;
+
+const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
 
 /** `keys`: null where keys cannot be chosen. */
 export function FilterBar({ keys }: { readonly keys: readonly { readonly id: string; readonly name: string }[] | null }) {
@@ -14,6 +16,7 @@ export function FilterBar({ keys }: { readonly keys: readonly { readonly id: str
         const next = new URLSearchParams(before);
         if (value) next.set(name, value);
         else next.delete(name);
+        if (name === "from") next.delete("day");
         next.delete("after");
         return next;
       },
@@ -26,6 +29,8 @@ export function FilterBar({ keys }: { readonly keys: readonly { readonly id: str
       return next;
     });
   const key = query.get("key");
+  const day = readDay(query);
+  const spans = [...SPANS].map(([value, { label }]) => ({ value, label }));
   return (
     <Group gap="sm" align="flex-end" component="search">
       <FilterInput
@@ -77,9 +82,9 @@ export function FilterBar({ keys }: { readonly keys: readonly { readonly id: str
       />
       <Select
         label="Time"
-        data={[...SPANS].map(([value, { label }]) => ({ value, label }))}
-        value={SPANS.has(query.get("from") ?? "") ? query.get("from") : SPAN_DEFAULT}
-        onChange={(value) => set("from", value === SPAN_DEFAULT ? null : value)}
+        data={day ? [{ value: "day", label: DAY.format(day.from) }, ...spans] : spans}
+        value={day ? "day" : SPANS.has(query.get("from") ?? "") ? query.get("from") : SPAN_DEFAULT}
+        onChange={(value) => value !== "day" && set("from", value === SPAN_DEFAULT ? null : value)}
         allowDeselect={false}
         w={150}
       />

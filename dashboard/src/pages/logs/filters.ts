@@ -1,7 +1,8 @@
 /** Filters of the logs. They are in the address, so that a list can be shared and the back button undoes them. */
 import type { GenerationErrorCode, RequestFilter, RequestOutcome } from "../../client/generated/graphql.js";
+import { DAY_MS } from "../../ui/days.js";
 
-export const FILTER_NAMES = ["q", "status", "code", "key", "model", "from"] as const;
+export const FILTER_NAMES = ["q", "status", "code", "key", "model", "from", "day"] as const;
 export type FilterName = (typeof FILTER_NAMES)[number];
 
 const HOUR_MS = 3_600_000;
@@ -43,18 +44,29 @@ export const CODES: ReadonlyMap<string, GenerationErrorCode> = new Map(
   ).map((code) => [code, code]),
 );
 
-/** Unknown values of the address are ignored. */
+/** The UTC day of the parameter `day`, such as `2026-11-03`; null: none, or no day. */
+export function readDay(query: URLSearchParams): { readonly from: Date; readonly to: Date } | null {
+  const text = query.get("day") ?? "";
+  const from = new Date(`${text}T00:00:00Z`);
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(from.getTime())) return null;
+  return { from, to: new Date(from.getTime() + DAY_MS) };
+}
+
+/** Unknown values of the address are ignored. A day takes precedence over a span. */
 export function readFilter(query: URLSearchParams, now: number): RequestFilter {
   const outcome = STATUSES.get(query.get("status") ?? "")?.outcome;
   const code = CODES.get(query.get("code") ?? "");
   const [id, key, model] = ["q", "key", "model"].map((name) => query.get(name)?.trim() || null);
   const span = SPANS.get(query.get("from") ?? "");
+  const day = readDay(query);
   return {
     ...(id && { requestId: id }),
     ...(outcome && { outcomes: [outcome] }),
     ...(code && { codes: [code] }),
     ...(key && { apiKeyIds: [key] }),
     ...(model && { modelIds: [model] }),
-    ...(span && { from: new Date(now - span.milliseconds).toISOString() }),
+    ...(day
+      ? { from: day.from.toISOString(), to: day.to.toISOString() }
+      : span && { from: new Date(now - span.milliseconds).toISOString() }),
   };
 }

@@ -101,7 +101,15 @@ export function AccountKeys({ accountId, search: initial, onChange }: AccountKey
               <>
                 <WideTable
                   label="Keys of the account"
-                  columns={["Name", "Key", { amount: "Spent" }, "Last used", "Created", "Expires", ""]}
+                  columns={[
+                    "Name",
+                    { wide: "Key" },
+                    { amount: "Spent" },
+                    { wide: "Last used" },
+                    { wide: "Created" },
+                    { wide: "Expires" },
+                    "",
+                  ]}
                 >
                   {nodes.map((key) => (
                     <KeyRow key={key.id} apiKey={key} onRevoked={changed} />
@@ -126,7 +134,7 @@ function KeyRow({ apiKey, onRevoked }: { readonly apiKey: Key; readonly onRevoke
   const { restId, name, type, start, origin, app, spent, isValid, lastUsedAt, createdAt, expiresAt } = apiKey;
   return (
     <Table.Tr>
-      <Table.Td miw={140}>
+      <Table.Td>
         <Group gap={6}>
           <Text size="sm" fw={600} className="any-wrap">
             <bdi>{name}</bdi>
@@ -142,21 +150,24 @@ function KeyRow({ apiKey, onRevoked }: { readonly apiKey: Key; readonly onRevoke
             </Badge>
           )}
         </Group>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          <span className="mono">{start}…</span>, used <When value={lastUsedAt} fallback="never" />
+        </Text>
         {origin !== "CREATED" && (
           <Text size="xs" c="dimmed">
             granted to <bdi>{app?.name ?? "an app"}</bdi>
           </Text>
         )}
       </Table.Td>
-      <Table.Td>
+      <Table.Td visibleFrom="sm">
         <Copyable value={restId} shown={`${start}…`} label="key ID" />
       </Table.Td>
       <Table.Td ta="right">
         <Credits value={spent} />
       </Table.Td>
-      <WhenCell value={lastUsedAt} />
-      <WhenCell value={createdAt} />
-      <WhenCell value={expiresAt} />
+      <WhenCell value={lastUsedAt} visibleFrom="sm" />
+      <WhenCell value={createdAt} visibleFrom="sm" />
+      <WhenCell value={expiresAt} visibleFrom="sm" />
       <Table.Td>
         <Revoke apiKey={apiKey} onRevoked={onRevoked} />
       </Table.Td>

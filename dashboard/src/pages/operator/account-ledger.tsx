@@ -5,6 +5,7 @@ import { OperatorLedgerDocument } from "../../client/generated/graphql.js";
 import { Card } from "../../ui/page.js";
 import { Loading, QueryView } from "../../ui/states.js";
 import { Ledger } from "../credits/ledger-table.js";
+import { logsOf } from "./parts.js";
 
 /** `changedAt`: when this page last changed the balance; 0 before. */
 export function AccountLedger({ accountId, changedAt }: { readonly accountId: string; readonly changedAt: number }) {
@@ -16,7 +17,15 @@ export function AccountLedger({ accountId, changedAt }: { readonly accountId: st
       <QueryView answer={answer} loading={<Loading rows={3} height={34} />}>
         {({ account }) => {
           const { nodes = [], pageInfo } = account?.ledger ?? {};
-          return <Ledger lines={nodes} after={after} pageInfo={pageInfo} onMove={setAfter} />;
+          return (
+            <Ledger
+              requestsOf={(from) => logsOf(accountId, { day: from.slice(0, 10) })}
+              lines={nodes}
+              after={after}
+              pageInfo={pageInfo}
+              onMove={setAfter}
+            />
+          );
         }}
       </QueryView>
     </Card>

@@ -44,10 +44,10 @@ export function AccountUsage({ accountId }: { readonly accountId: string }) {
                 <Amount label="Upstream failures">{(total?.failedRequests ?? 0).toLocaleString("en")}</Amount>
               </SimpleGrid>
               {models.length > 0 && (
-                <WideTable label="Usage by model" columns={["Model", { amount: "Spent" }, { amount: "Requests" }, { amount: "Failed" }]}>
+                <WideTable label="Usage by model" columns={["Model", { amount: "Spent" }, { wide: "Requests" }, { wide: "Failed" }]}>
                   {models.map(({ modelId, requests, failedRequests, cost }) => (
                     <Table.Tr key={modelId}>
-                      <Table.Td className="any-wrap" miw={140}>
+                      <Table.Td className="any-wrap">
                         <Anchor component={Link} inherit to={logsOf(accountId, { model: modelId ?? "" })}>
                           {modelId}
                         </Anchor>
@@ -55,8 +55,8 @@ export function AccountUsage({ accountId }: { readonly accountId: string }) {
                       <Table.Td ta="right">
                         <Credits value={cost} />
                       </Table.Td>
-                      <Table.Td ta="right">{requests.toLocaleString("en")}</Table.Td>
-                      <Table.Td ta="right">{failedRequests.toLocaleString("en")}</Table.Td>
+                      <Table.Td visibleFrom="sm">{requests.toLocaleString("en")}</Table.Td>
+                      <Table.Td visibleFrom="sm">{failedRequests.toLocaleString("en")}</Table.Td>
                     </Table.Tr>
                   ))}
                 </WideTable>

@@ -220,10 +220,14 @@ function AccountTable({
       <Text size="sm" c="dimmed" role="status">
         {formatCount(totalCount, "account", "accounts")}
       </Text>
-      <WideTable label="Accounts" columns={["Account", "E-mail", "Tier", { amount: "Credits" }, "Created"]} highlightOnHover>
+      <WideTable
+        label="Accounts"
+        columns={["Account", { wide: "E-mail" }, { wide: "Tier" }, { amount: "Credits" }, { wide: "Created" }]}
+        highlightOnHover
+      >
         {nodes.map(({ id, handle, name, email, tier, isOperator, isPublisher, suspendedAt, balance, createdAt, restId }) => (
           <Table.Tr key={id}>
-            <Table.Td miw={150}>
+            <Table.Td>
               <Group gap={6}>
                 <Anchor
                   component={Link}
@@ -255,15 +259,20 @@ function AccountTable({
                   <bdi>{name}</bdi>
                 </Text>
               )}
+              {email !== null && (
+                <Text size="xs" c="dimmed" className="any-wrap" hiddenFrom="sm">
+                  {email}
+                </Text>
+              )}
             </Table.Td>
-            <Table.Td className="any-wrap" miw={190}>
+            <Table.Td className="any-wrap" miw={190} visibleFrom="sm">
               {email ?? "–"}
             </Table.Td>
-            <Table.Td>{tier ?? "–"}</Table.Td>
+            <Table.Td visibleFrom="sm">{tier ?? "–"}</Table.Td>
             <Table.Td ta="right">
               <Credits value={balance?.available} />
             </Table.Td>
-            <WhenCell value={createdAt} />
+            <WhenCell value={createdAt} visibleFrom="sm" />
           </Table.Tr>
         ))}
       </WideTable>

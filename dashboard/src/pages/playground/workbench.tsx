@@ -10,6 +10,8 @@ import { Card } from "../../ui/page.js";
 import { ModelPicker, useModel } from "./models.js";
 
 const WIDE = "(min-width: 62.01em)";
+/** A long model ID ends in dots instead of a cut letter. */
+const ELLIPSIS = { label: { display: "block", textOverflow: "ellipsis" } } as const;
 
 export function Workbench({
   summary,
@@ -30,7 +32,7 @@ export function Workbench({
   return (
     <div className="workbench">
       {!isWide && (
-        <Button variant="default" onClick={toggle} aria-expanded={isOpen}>
+        <Button variant="default" onClick={toggle} aria-expanded={isOpen} styles={ELLIPSIS}>
           {isOpen ? "Hide model and settings" : `Model and settings: ${summary}`}
         </Button>
       )}
