@@ -41,6 +41,21 @@ describe("POST /v1/completions", () => {
     expect(response.headers.get("x-cost")).toBe("0.0011");
   });
 
+  it("bounds the echoes of all answers together, and gives none to answers that were not asked for", async () => {
+    const asked = { model: "acme/chat", prompt: "x".repeat(300_000), max_tokens: 5, echo: true };
+    const sent = app.upstream.requests.length;
+
+    const refused = await client.post("/v1/completions", { ...asked, n: 128 });
+
+    expectEnvelope(refused, 400, "BAD_REQUEST");
+    expect(refused.json()).toMatchObject({ error: { param: "echo" } });
+    expect(app.upstream.requests).toHaveLength(sent);
+    const choice = { message: { role: "assistant", content: "!" }, finish_reason: "stop" };
+    app.upstream.replyNext(json({ ...chatCompletion({ content: "!" }), choices: [0, 1].map((index) => ({ index, ...choice })) }));
+    const { data } = await openai.completions.create({ ...asked, prompt: "Go" }).withResponse();
+    expect(data.choices.map(({ text }) => text)).toEqual(["Go!", "!"]);
+  });
+
   it("streams chunks of text, each answer after its echo", async () => {
     const pieces = [
       chatChunk({ content: " up" }),

@@ -27,6 +27,8 @@ export interface CompletionFrame {
   readonly model: string;
   /** Stands before each answer; empty for none. */
   readonly echo: string;
+  /** The number that was asked for: an upstream may send more, which are not preceded by the echo. */
+  readonly choices: number;
 }
 
 export function completionIdOf(generationId: string): string {
@@ -34,8 +36,8 @@ export function completionIdOf(generationId: string): string {
 }
 
 export function toCompletion(frame: CompletionFrame, completion: ChatCompletion, usage: unknown): TextCompletion {
-  const choices = (completion.choices ?? []).map(({ index = 0, message, finish_reason: reason }) =>
-    toChoice(index, frame.echo + textOf(message), reason ?? "stop"),
+  const choices = (completion.choices ?? []).map(({ index = 0, message, finish_reason: reason }, position) =>
+    toChoice(index, (position < frame.choices ? frame.echo : "") + textOf(message), reason ?? "stop"),
   );
   return { ...completionOf(frame, choices), usage };
 }
@@ -64,7 +66,7 @@ export class CompletionChunks {
   }
 
   private echoOf(index: number): string {
-    if (this.begun.has(index)) return "";
+    if (this.begun.has(index) || this.begun.size >= this.frame.choices) return "";
     this.begun.add(index);
     return this.frame.echo;
   }

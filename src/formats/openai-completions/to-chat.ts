@@ -1,5 +1,7 @@
 /** Converts a completion's request to a chat's: the prompt is a message of the user. */
+import { invalidInput } from "../../errors.js";
 import { withoutFields } from "../../lib/own-values.js";
+import { JSON_BODY_BYTES_MAX } from "../../limits.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { type CompletionRequest, promptOf } from "./request.js";
 
@@ -14,7 +16,10 @@ export interface ChatOfCompletion {
   readonly warnings: readonly string[];
 }
 
+/** Throws BAD_REQUEST for an echo that is longer in all answers together than a request may be. */
 export function toChat(request: CompletionRequest): ChatOfCompletion {
+  if (request.echo && promptOf(request).length * (request.n ?? 1) > JSON_BODY_BYTES_MAX)
+    throw invalidInput(`With n the echo has more than ${JSON_BODY_BYTES_MAX} characters: ask for fewer answers, or without echo.`, "echo");
   const passed = withoutFields(request, READ_FIELDS, (value) => value !== null);
   const warnings = request.logprobs == null ? [] : ["logprobs: left out: this format's log probabilities are not available."];
   return { chat: { ...passed, messages: toMessages(request) }, warnings };

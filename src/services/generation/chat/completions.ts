@@ -58,5 +58,6 @@ function frameOf(generationId: string, input: CompletionInput) {
     id: completionIdOf(generationId),
     created: Math.floor(Date.now() / 1000),
     echo: input.echo ? promptOf(input) : "",
+    choices: input.n ?? 1,
   };
 }
