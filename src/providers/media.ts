@@ -232,6 +232,30 @@ export interface ModerationProvider {
   moderate(call: ModerationCall): Promise<ModerationAnswer>;
 }
 
+export interface RerankCall extends Call {
+  readonly query: string;
+  readonly documents: readonly string[];
+  /** Null: all. */
+  readonly topN: number | null;
+}
+
+/** Of one document, by its place in the request. */
+export interface Relevance {
+  readonly index: number;
+  readonly score: number;
+}
+
+export interface RerankAnswer extends Answer {
+  /** The most relevant document first. */
+  readonly results: readonly Relevance[];
+  /** Null: not reported. */
+  readonly searchUnits: number | null;
+}
+
+export interface RerankProvider {
+  rerank(call: RerankCall): Promise<RerankAnswer>;
+}
+
 export interface RealtimeCall extends Call {
   /** The client uses the beta form of the events. */
   readonly isBeta: boolean;

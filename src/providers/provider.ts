@@ -15,6 +15,7 @@ import type {
   ModerationProvider,
   MusicProvider,
   RealtimeProvider,
+  RerankProvider,
   SpeechProvider,
   TranscriptionProvider,
   VideoProvider,
@@ -93,6 +94,7 @@ export interface Provider {
   readonly transcription?: TranscriptionProvider;
   readonly embedding?: EmbeddingProvider;
   readonly moderation?: ModerationProvider;
+  readonly rerank?: RerankProvider;
   readonly realtime?: RealtimeProvider;
   /** Refuses new calls, waits for running ones. */
   close(): Promise<void>;

@@ -39,6 +39,7 @@ import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js
 import { addOperatorRoutes } from "./routes/operators.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addRequestRoutes } from "./routes/requests.js";
+import { addRerankRoutes } from "./routes/rerank.js";
 import { addResponseRoutes } from "./routes/responses.js";
 import { addSessionRoutes } from "./routes/sessions.js";
 import { addTextRoutes } from "./routes/text.js";
@@ -149,6 +150,7 @@ function createRouter(
   addModerationRoutes(route, endpoint, services);
   // Before the models, whose paths hold any text.
   addGeminiRoutes(route, endpoint, services);
+  addRerankRoutes(route, endpoint, services);
   // Before the prompts: /text/models is a list.
   addModelRoutes(route, endpoint, services);
   addTextRoutes(route, endpoint, services);

@@ -35,7 +35,7 @@ import { Clients } from "./authorizations/clients.js";
 import { DeviceAuthorizations } from "./authorizations/device-authorizations.js";
 import { DeviceCodes, UserCodeGuesses } from "./authorizations/device-codes.js";
 import { Redemption } from "./authorizations/device-redemption.js";
-import type { Catalog } from "./catalog/catalog.js";
+import { usageModalityOf } from "./catalog/modality.js";
 import { PriceHistory } from "./catalog/price-history.js";
 import { CommunityModels } from "./community-models/community-models.js";
 import { LiveModelHealth } from "./community-models/live-health.js";
@@ -78,11 +78,12 @@ import { Speech } from "./generation/media/speech.js";
 import { Transcriptions } from "./generation/media/transcriptions.js";
 import { Videos } from "./generation/media/videos.js";
 import { Moderations } from "./generation/moderations.js";
+import { moderatorsOf } from "./generation/moderators.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
+import { Rerankings } from "./generation/rerank.js";
 import { SuspensionWatch } from "./generation/suspension-watch.js";
-import type { Upstreams } from "./generation/upstreams.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency/idempotency.js";
@@ -101,7 +102,7 @@ import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
-import { Moderation, type Moderator } from "./safety/moderation.js";
+import { Moderation } from "./safety/moderation.js";
 import { Safety } from "./safety/safety.js";
 import { SecretBox } from "./secrets/secret-box.js";
 import { CsrfTokens, SessionCookie } from "./sessions/csrf-tokens.js";
@@ -144,7 +145,7 @@ export function createServices(
     failed: (caller, model) => modelHealth.failed(caller, model),
     generationFailed: (caller, { id: model, modality }) => {
       const { accountId, apiKeyId } = payerOf(caller);
-      usageRoller.noteFailure({ accountId, apiKeyId, model, modality: modality === "moderation" ? "text" : modality });
+      usageRoller.noteFailure({ accountId, apiKeyId, model, modality: usageModalityOf(modality) });
     },
     upstreamFailed: (model, error) => {
       metrics.upstreamFailed(model, error);
@@ -347,6 +348,7 @@ export function createServices(
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
     modelActivities: new ModelActivities(database, clock),
     moderations: new Moderations(generations, upstreams),
+    rerankings: new Rerankings(generations, upstreams),
     music,
     realtimeClientSecrets: new RealtimeClientSecrets({
       box: new SecretBox(secrets.signing("realtime client secrets")),
@@ -383,14 +385,4 @@ export function createServices(
   };
   const work = { cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
   return { services, ...work, failureRecorder };
-}
-
-/** Moderators for the safety features, when the configuration names an existing model. */
-function moderatorsOf(catalog: Catalog, upstreams: Upstreams, name: string | null): readonly Moderator[] {
-  const model = name === null ? null : catalog.find(name);
-  if (model?.modality !== "moderation") return [];
-  return [model, ...catalog.fallbacksOf(model)].map((each) => ({
-    provider: upstreams.serving({}, each, "moderation"),
-    upstreamModel: each.upstreamModel,
-  }));
 }

@@ -32,6 +32,8 @@ const ROUTES = [
   "GET /v1/realtime",
   "POST /v1/embeddings",
   "POST /v1/moderations",
+  "POST /v1/rerank",
+  "POST /v2/rerank",
   "GET /v1/models",
   "GET /v1/models/*id",
   "GET /models",
@@ -67,7 +69,7 @@ const OTHERS = [
 
 const FIELDS = [
   ...["models", "model", "generationJob", "countTokens"].map((name) => `Query.${name}`),
-  ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration"].map((name) => `Mutation.${name}`),
+  ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration", "rerank"].map((name) => `Mutation.${name}`),
   ...["generateImage", "editImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
   ...["startImage", "startVideo", "startMusic", "cancelGeneration"].map((name) => `Mutation.${name}`),
   ...["chatCompletion", "response", "speech", "generationProgress"].map((name) => `Subscription.${name}`),

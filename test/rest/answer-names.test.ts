@@ -21,7 +21,7 @@ import { connectRealtime } from "./realtime-client.js";
 /** What upstreams call their models, and themselves. */
 const SECRET = "Secret-9b.instruct";
 const NAMES = { model: SECRET, provider: SECRET };
-const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation"] as const;
+const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "rerank", "moderation"] as const;
 type Kind = OperationKind | "responses";
 
 const clip = await readClip(1);
@@ -107,7 +107,7 @@ const CALLED = OPERATIONS.filter(({ face, delivery }) => face === "REST" && deli
   const { name, kind, delivery } = operation;
   const callers: readonly (readonly [string, Kind, boolean, Operation])[] = [
     [name, kind, false, operation],
-    ...(kind === "moderation" || kind === "music" ? [] : ([[name, kind, true, operation]] as const)),
+    ...(kind === "moderation" || kind === "rerank" || kind === "music" ? [] : ([[name, kind, true, operation]] as const)),
     ...(kind === "text" && delivery === "whole" ? ([[name, "responses", true, operation]] as const) : []),
   ];
   return callers;

@@ -69,8 +69,8 @@ const chat = (model: string, fields: Fields) => client.post("/v1/chat/completion
 const post = (path: string, base: Fields) => async (model: string, fields: Fields) =>
   paramOf(await client.post(path, { model, ...base, ...fields }));
 
-/** Resolves with the name of the field that is refused. No bundled vendor makes music. */
-const ASK: Readonly<Record<Exclude<Modality, "realtime" | "music">, (model: string, fields: Fields) => Promise<unknown>>> = {
+/** Resolves with the name of the field that is refused. No bundled vendor makes music or reranks. */
+const ASK: Readonly<Record<Exclude<Modality, "realtime" | "music" | "rerank">, (model: string, fields: Fields) => Promise<unknown>>> = {
   text: post("/v1/chat/completions", MESSAGES),
   image: post("/v1/images/generations", { prompt: "A" }),
   video: post("/v1/videos", { prompt: "A" }),
@@ -137,7 +137,7 @@ describe("a vendor of the bundled catalog", () => {
     const before = vendor.requests.length;
     const pairs = new Map(
       app.services.catalog.models.flatMap(({ id, vendor: served, modality }) =>
-        served === null || id.startsWith("own/") || modality === "realtime" || modality === "music"
+        served === null || id.startsWith("own/") || modality === "realtime" || modality === "rerank" || modality === "music"
           ? []
           : [[`${served} ${modality}`, { id, modality }] as const],
       ),

@@ -97,6 +97,7 @@ export function testModels(): object[] {
     acme("acme/music", { modality: "music", default: true, prices: { completionAudioPrice: "0.01" } }),
     acme("acme/transcription", { modality: "transcription", default: true, prices: { promptAudioPrice: "0.0001" } }),
     acme("acme/embedding", { modality: "embedding", default: true, prices: { promptTextPrice: "0.00000002" } }),
+    acme("acme/rerank", { modality: "rerank", default: true, prices: { completionTextPrice: "0.002" } }),
     acme("acme/moderation", { modality: "moderation", default: true, prices: { promptTextPrice: "0" } }),
     acme("acme/realtime", { modality: "realtime", default: true, prices }),
     acme("acme/dear", { prices: { promptTextPrice: "0", completionTextPrice: "1" } }),

@@ -32,6 +32,8 @@ export const COST_OF: Readonly<Record<Kind, bigint>> = {
   music: 10_000_000n,
   transcription: 100_000n,
   embedding: 20n,
+  // A search.
+  rerank: 2_000_000n,
   // A prompt at 1,000 a token.
   moderation: BigInt(countTextTokens(PROMPT)) * 1_000n,
   // 10 x 1,000 + 5 x 2,000
@@ -48,6 +50,7 @@ const PRICED: Readonly<Record<Kind, object>> = {
   music: { prices: { completionAudioPrice: "0.01" } },
   transcription: { prices: { promptAudioPrice: "0.0001" } },
   embedding: { prices: { promptTextPrice: "0.00000002" } },
+  rerank: { prices: { completionTextPrice: "0.002" } },
   moderation: { prices: { promptTextPrice: "0.000001" } },
   realtime: { prices: PRICES },
 };
@@ -122,6 +125,8 @@ export function goodReply({ kind, delivery }: Pick<Operation, "kind" | "delivery
       return json({ text: "Hello.", ...named });
     case "embedding":
       return json({ ...embeddings(), ...named });
+    case "rerank":
+      return json({ results: [{ index: 0, relevance_score: 0.5 }], meta: { billed_units: { search_units: 1 } }, ...named });
     case "moderation":
       return json({ id: "modr-1", results: [{ flagged: false, categories: { hate: false }, category_scores: { hate: 0.1 } }], ...named });
     case "realtime":

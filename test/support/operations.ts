@@ -16,6 +16,7 @@ import {
   EditImageDocument,
   GenerateImageDocument,
   GenerateMusicDocument,
+  RerankDocument,
   StartImageDocument,
   StartMusicDocument,
   StartVideoDocument,
@@ -29,7 +30,18 @@ import { picture } from "./pictures.js";
 import { recording } from "./recordings.js";
 
 /** Which kind of model answers. */
-export const KINDS = ["text", "image", "video", "speech", "music", "transcription", "embedding", "moderation", "realtime"] as const;
+export const KINDS = [
+  "text",
+  "image",
+  "video",
+  "speech",
+  "music",
+  "transcription",
+  "embedding",
+  "rerank",
+  "moderation",
+  "realtime",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 /**
@@ -259,6 +271,8 @@ export const OPERATIONS: readonly Operation[] = [
   posted("/v1/embeddings", { kind: "embedding" }, () => ({ input: PROMPT })),
   ofModel("embedContent", { kind: "embedding" }, () => ({ content })),
   ofModel("batchEmbedContents", { kind: "embedding" }, () => ({ requests: [{ content }] })),
+  posted("/v1/rerank", { kind: "rerank" }, () => ({ query: PROMPT, documents: [PROMPT] })),
+  posted("/v2/rerank", { kind: "rerank" }, () => ({ query: PROMPT, documents: [PROMPT] })),
   posted("/v1/moderations", { kind: "moderation" }, () => ({ input: PROMPT })),
   session,
   graphql("Mutation.createChatCompletion", { kind: "text" }, ChatDocument, () => ({
@@ -282,5 +296,6 @@ export const OPERATIONS: readonly Operation[] = [
   graphql("Mutation.startMusic", { kind: "music", delivery: "job" }, StartMusicDocument, () => ({ prompt: PROMPT })),
   graphql("Mutation.createTranscription", { kind: "transcription" }, CreateTranscriptionDocument, () => ({ file: recording(1) })),
   graphql("Mutation.createEmbeddings", { kind: "embedding" }, CreateEmbeddingsDocument, () => ({ input: [{ text: PROMPT }] })),
+  graphql("Mutation.rerank", { kind: "rerank" }, RerankDocument, () => ({ query: PROMPT, documents: [PROMPT] })),
   graphql("Mutation.createModeration", { kind: "moderation" }, CreateModerationDocument, () => ({ input: [{ text: PROMPT }] })),
 ];

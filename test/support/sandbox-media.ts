@@ -17,11 +17,11 @@ const TIMEOUTS: UpstreamTimeouts = {
 export function openSandbox(timeouts: Partial<UpstreamTimeouts> = {}): SandboxProvider {
   const provider = createSandboxProvider({ ...TIMEOUTS, ...timeouts });
   afterAll(() => provider.close());
-  const { chat, image, video, speech, music, transcription, embedding, moderation } = provider;
-  if (!chat || !image || !video || !speech || !music || !transcription || !embedding || !moderation) {
+  const { chat, image, video, speech, music, transcription, embedding, moderation, rerank } = provider;
+  if (!chat || !image || !video || !speech || !music || !transcription || !embedding || !moderation || !rerank) {
     throw new Error("The sandbox does not offer everything.");
   }
-  return { ...provider, chat, image, video, speech, music, transcription, embedding, moderation };
+  return { ...provider, chat, image, video, speech, music, transcription, embedding, moderation, rerank };
 }
 
 const base = () => ({ upstreamModel: "sandbox", signal: new AbortController().signal, extra: {} });

@@ -8,6 +8,7 @@ export const MODALITIES: ReadonlyMap<Modality, string> = new Map([
   ["MUSIC", "Music"],
   ["TRANSCRIPTION", "Transcription"],
   ["EMBEDDING", "Embeddings"],
+  ["RERANK", "Rerank"],
   ["REALTIME", "Realtime"],
   ["MODERATION", "Moderation"],
 ]);

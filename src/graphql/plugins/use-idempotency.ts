@@ -24,6 +24,7 @@ export const GENERATION_MUTATIONS: ReadonlySet<string> = new Set([
   "createChatCompletion",
   "createEmbeddings",
   "createModeration",
+  "rerank",
   "createResponse",
   "createSpeech",
   "createTranscription",

@@ -35,6 +35,7 @@ export const Modality = builder.enumType("Modality", {
     music: "Generates music.",
     transcription: "Transcribes recordings.",
     embedding: "Creates embeddings of text.",
+    rerank: "Sorts documents by their relevance to a query.",
     realtime: "Holds spoken conversations over one connection.",
     moderation: "Classifies harmful content.",
   }),
@@ -47,7 +48,7 @@ const ModelCategory = builder.enumType("ModelCategory", {
     image: "Images.",
     video: "Videos.",
     audio: "Speech, music and transcription.",
-    embedding: "Embeddings.",
+    embedding: "Embeddings and reranking.",
     realtime: "Realtime conversations.",
   }),
 });
@@ -123,6 +124,7 @@ const BILLED_KINDS = {
   outputVideoMilliseconds: "Price per second of output video.",
   outputAudioMilliseconds: "Price per second of output audio.",
   imageRequests: "Price per image.",
+  searchUnits: "Price per search, a query with up to 100 documents.",
   characters: "Price per character of the text to speak.",
   inputAudioMilliseconds: "Price per second of the input recording.",
 } as const satisfies Partial<Record<BilledKind, string>>;

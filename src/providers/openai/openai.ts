@@ -8,6 +8,7 @@ import { OpenAiImageProvider } from "./images.js";
 import { OpenAiModerationProvider } from "./moderations.js";
 import { OpenAiMusicProvider } from "./music.js";
 import { OpenAiRealtimeProvider } from "./realtime.js";
+import { RerankEndpointProvider } from "./rerank.js";
 import { OpenAiTranscriptionProvider } from "./transcriptions.js";
 import { OpenAiVideoProvider } from "./videos.js";
 
@@ -24,6 +25,7 @@ export function toOpenAiAbilities(client: OpenAiClient): Omit<Provider, "close">
     video: new OpenAiVideoProvider(client),
     embedding: new OpenAiEmbeddingProvider(client),
     moderation: new OpenAiModerationProvider(client),
+    rerank: new RerankEndpointProvider(client),
     speech: new OpenAiSpeechProvider(client),
     music: new OpenAiMusicProvider(client),
     transcription: new OpenAiTranscriptionProvider(client),

@@ -7,6 +7,7 @@ import { createSandboxImageProvider } from "./image.js";
 import { MediaPool } from "./media/pool.js";
 import { createSandboxModerationProvider } from "./moderation.js";
 import { createSandboxRealtimeProvider } from "./realtime.js";
+import { createSandboxRerankProvider } from "./rerank.js";
 import { createSandboxChatProvider } from "./text.js";
 import { createSandboxVideoProvider } from "./video.js";
 
@@ -29,6 +30,7 @@ export function createSandboxProvider(timeouts: UpstreamTimeouts = TIMEOUTS): Pr
     transcription: createSandboxTranscriptionProvider(media),
     embedding: createSandboxEmbeddingProvider(media),
     moderation: createSandboxModerationProvider(media),
+    rerank: createSandboxRerankProvider(media),
     realtime: createSandboxRealtimeProvider(),
     close: () => pool.close(),
   };

@@ -9,7 +9,7 @@ export const TAGS = {
   Images: "Image generation and editing.",
   Video: "Video generation.",
   Audio: "Speech, music and transcriptions.",
-  Embeddings: "Embeddings of text.",
+  Embeddings: "Embeddings of text, and reranking of documents.",
   Moderation: "Moderation of text and images.",
   Models: "The model catalog. Needs no credentials.",
   Account: "Profile, balance and usage. A key needs the permission named in each operation.",

@@ -62,6 +62,14 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ]),
   ["createEmbeddings", mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }")],
   ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],
+  [
+    "rerank",
+    mutation(
+      "rerank",
+      'query: "A fox", documents: ["The sea is calm.", "A fox ran by."]',
+      "results { index relevanceScore } receipt { cost }",
+    ),
+  ],
   // Images and video
   ["createImage", mutation("generateImage", 'prompt: "A heron", size: "1024x1024"', IMAGE)],
   ["getImage", mutation("generateImage", 'prompt: "A heron", seed: 1', IMAGE)],
@@ -210,6 +218,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
 
 /** Operations of REST alone, with the reason. */
 export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
+  ["rerankInVersion2", "It is `rerank` at the address of Cohere's second version."],
   ["createCompletion", "It is a chat in an older format: createChatCompletion."],
   ["compactResponse", "Its result is an item of the Responses format. A GraphQL client asks a model for a summary."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],

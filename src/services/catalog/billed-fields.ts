@@ -210,6 +210,7 @@ export const BILLED_FIELDS: Readonly<Record<Modality, ReadonlyMap<string, Billed
   /** Checked in a session's events, which have no prices (generation/realtime/rules.ts). */
   realtime: PLAIN,
   moderation: PLAIN,
+  rerank: PLAIN,
 };
 
 /** Documented fields whose values an entry may price: with a price for one value, only priced ones are allowed. */

@@ -137,6 +137,7 @@ const UNIT_FIELDS = {
   transcription: "promptAudioPrice",
   embedding: "promptTextPrice",
   moderation: "promptTextPrice",
+  rerank: "completionTextPrice",
   realtime: "promptTextPrice",
   text: "promptTextPrice",
 } as const satisfies Readonly<Record<Modality, keyof StatedPrices>>;

@@ -52,6 +52,7 @@ export const FORMAT_FIELDS: Readonly<Record<Modality, string>> = {
   embedding: "model input encoding_format dimensions user provider_options safe",
   realtime: "model",
   moderation: "model input safe",
+  rerank: "model query documents top_n return_documents max_tokens_per_doc max_chunks_per_doc rank_fields truncation safe",
 };
 
 const SAMPLING = "top_k top_a min_p typical_p repetition_penalty";
@@ -69,6 +70,7 @@ export const FIELD_NAMES: Readonly<Record<Modality, Names>> = {
   embedding: names("embedding", FORMAT_FIELDS.embedding, "input_type truncate truncation task normalize prompt"),
   realtime: names("realtime", FORMAT_FIELDS.realtime),
   moderation: names("moderation", FORMAT_FIELDS.moderation),
+  rerank: names("rerank", FORMAT_FIELDS.rerank),
 };
 
 export const RESPONSE_NAMES = names(

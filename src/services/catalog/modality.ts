@@ -1,8 +1,25 @@
 /** Modalities: the sorting of the catalog, its prices and its routes (docs/spec/models.md#modalities). */
 
 /** In the order of lists. */
-export const MODALITIES = ["text", "image", "video", "speech", "music", "transcription", "embedding", "realtime", "moderation"] as const;
+export const MODALITIES = [
+  "text",
+  "image",
+  "video",
+  "speech",
+  "music",
+  "transcription",
+  "embedding",
+  "rerank",
+  "realtime",
+  "moderation",
+] as const;
 export type Modality = (typeof MODALITIES)[number];
+
+/** Usage has no modality for moderations and rerankings: they count as the kind of model that is nearest (docs/spec/usage.md#rows). */
+export function usageModalityOf(modality: Modality): Exclude<Modality, "rerank" | "moderation"> {
+  if (modality === "moderation") return "text";
+  return modality === "rerank" ? "embedding" : modality;
+}
 
 /** Inputs and outputs of models (docs/spec/models.md#modalities). */
 export const CONTENT_KINDS = ["text", "image", "audio", "video", "embedding", "3d"] as const;
@@ -26,7 +43,7 @@ interface ModalityTraits {
   readonly field: string | null;
 }
 
-/** Unspecified: `moderation` has no category of its own in the list of categories; it reads text and is listed with it. */
+/** Unspecified: `moderation` has no category of its own in the list of categories; it reads text and is listed with it; `rerank` is listed with embeddings. */
 export const MODALITY_TRAITS: Readonly<Record<Modality, ModalityTraits>> = {
   text: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/chat/completions", field: "createChatCompletion" },
   image: { category: "image", inputs: ["text"], outputs: ["image"], route: "POST /v1/images/generations", field: "generateImage" },
@@ -41,6 +58,7 @@ export const MODALITY_TRAITS: Readonly<Record<Modality, ModalityTraits>> = {
     field: "createTranscription",
   },
   embedding: { category: "embedding", inputs: ["text"], outputs: ["embedding"], route: "POST /v1/embeddings", field: "createEmbeddings" },
+  rerank: { category: "embedding", inputs: ["text"], outputs: ["text"], route: "POST /v1/rerank", field: "rerank" },
   realtime: { category: "realtime", inputs: ["text", "audio"], outputs: ["text", "audio"], route: "GET /v1/realtime", field: null },
   moderation: { category: "text", inputs: ["text"], outputs: ["text"], route: "POST /v1/moderations", field: "createModeration" },
 };

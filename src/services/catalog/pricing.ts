@@ -53,6 +53,8 @@ export type PricedFields = ReadonlyMap<string, ReadonlyMap<string, FieldPrice>>;
 export interface BillableQuantities extends ReportedUsage {
   /** Image generations of a model with `imagePricing: "request"`. */
   readonly imageRequests?: number;
+  /** Searches of a rerank model: a query with up to 100 documents. */
+  readonly searchUnits?: number;
   /** Characters of text that a speech model speaks. */
   readonly characters?: number;
   /** Length of the recording of a transcription. */
@@ -119,6 +121,8 @@ const RULES: Readonly<Record<Modality, RateRules>> = {
   text: TOKEN_RULES,
   realtime: TOKEN_RULES,
   embedding: INPUT_ONLY_RULES,
+  /** By token, by search, or both. */
+  rerank: { ...INPUT_ONLY_RULES, searchUnits: ["completionTextPrice"] },
   moderation: INPUT_ONLY_RULES,
   image: { imageRequests: ["completionImagePrice"] },
   video: { outputVideoMilliseconds: ["completionVideoPrice"] },
@@ -147,6 +151,7 @@ const ALL_FREE: Rates = Object.freeze({
   outputVideoMilliseconds: 0n,
   outputAudioMilliseconds: 0n,
   imageRequests: 0n,
+  searchUnits: 0n,
   characters: 0n,
   inputAudioMilliseconds: 0n,
 });
@@ -311,6 +316,7 @@ export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocr
 const HEADLINE_INPUTS = ["inputTextTokens", "inputAudioMilliseconds"] as const;
 const HEADLINE_OUTPUTS = [
   "imageRequests",
+  "searchUnits",
   "outputVideoMilliseconds",
   "outputAudioMilliseconds",
   "characters",

@@ -7,7 +7,7 @@ import type { Modality } from "./modality.js";
 import type { ModelDefinition } from "./model.js";
 import { type FieldPrice, MULTIPLIER_ONE, type StatedPrices } from "./pricing.js";
 
-type MediaModality = Exclude<Modality, "text" | "realtime" | "moderation">;
+type MediaModality = Exclude<Modality, "text" | "realtime" | "moderation" | "rerank">;
 
 interface MediaEntry {
   readonly title: string;
@@ -80,8 +80,33 @@ const MODERATION: ModelDefinition = {
   prices: {},
 };
 
+const RERANK: Omit<ModelDefinition, "id" | "title" | "description" | "prices"> = {
+  aliases: [],
+  modality: "rerank",
+  upstreamId: "sandbox",
+  upstreamModel: "rerank",
+};
+const RERANK_MODELS: readonly ModelDefinition[] = [
+  {
+    ...RERANK,
+    id: "sandbox/rerank",
+    title: "Sandbox rerank",
+    description: "Scores documents by the words that they share with the query: meaning is not understood. Free of charge.",
+    prices: {},
+  },
+  {
+    ...RERANK,
+    id: "sandbox/rerank-paid",
+    title: "Sandbox rerank, priced",
+    description: "The same as sandbox/rerank at a documented price. For testing budgets and billing without a provider.",
+    // A fifth of a cent per search.
+    prices: { completionTextPrice: 2_000_000_000n },
+  },
+];
+
 export const SANDBOX_MEDIA_MODELS: readonly ModelDefinition[] = [
   ...Object.entries(ENTRIES).flatMap(([modality, entry]) => toPair(modality as MediaModality, entry)),
+  ...RERANK_MODELS,
   MODERATION,
 ];
 

@@ -27,6 +27,7 @@ const KIND_NAMES: Readonly<Record<BilledKind, string>> = {
   outputVideoMilliseconds: "output_video_seconds",
   outputAudioMilliseconds: "output_audio_seconds",
   imageRequests: "image_requests",
+  searchUnits: "search_units",
   characters: "characters",
   inputAudioMilliseconds: "input_audio_seconds",
 };

@@ -1,6 +1,8 @@
 /** The ledger's record of a generation, under way or finished. */
+
 import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
 import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
+import { usageModalityOf } from "../catalog/modality.js";
 import type { GenerationTask } from "./admission.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
 
@@ -29,8 +31,7 @@ export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, pro
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
     apiKeyType: isKey ? caller.apiKeyType : null,
-    // Usage has no such modality: a moderation model reads text (docs/spec/usage.md#rows).
-    modality: model.modality === "moderation" ? "text" : model.modality,
+    modality: usageModalityOf(model.modality),
     model: model.id,
     modelUsed,
     usage: usage === NO_USAGE ? usage : amountsOf(usage),

@@ -140,6 +140,7 @@ describe("toRateCard", () => {
   it("falls back to the text prices", () => {
     expect(toRateCard({ promptTextPrice: 3n, completionTextPrice: 7n }, TEXT)).toEqual({
       isFree: false,
+      searchUnits: 0n,
       inputTextTokens: 3n,
       inputCachedTokens: 3n,
       inputCacheWriteTokens: 3n,

@@ -35,6 +35,8 @@ describe("the sandbox's models", () => {
       "sandbox/realtime-paid",
       "sandbox/embedding",
       "sandbox/embedding-paid",
+      "sandbox/rerank",
+      "sandbox/rerank-paid",
       "sandbox/moderation",
     ]);
   });

@@ -106,6 +106,15 @@ export function exampleOf({ restId: model, modality, voices }: Example): Request
         },
       };
     }
+    case "RERANK": {
+      const input = { model, query: TEXT, documents: ["The sea is calm.", "A fox ran by."] };
+      return {
+        path: "/v1/rerank",
+        body: input,
+        sdk: null,
+        graphql: { field: "rerank", type: "RerankInput", selection: "results { index relevanceScore } receipt { cost }", input },
+      };
+    }
     case "MODERATION":
       return {
         path: "/v1/moderations",

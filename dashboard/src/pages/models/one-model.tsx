@@ -144,7 +144,7 @@ function Details({ model }: { readonly model: Shown }) {
   );
 }
 
-/** Link to the playground. Null for realtime and moderation models, which it does not support. */
+/** Link to the playground. Null for realtime, rerank and moderation models, which it does not support. */
 function playgroundLink({ modality, restId }: Shown): string | null {
   const kind = KINDS.find((known) => known.modality === modality);
   const path = kind?.modality === "TEXT" ? "playground" : `playground/${kind?.name}`;
@@ -194,6 +194,7 @@ const EXAMPLES: Readonly<Record<Modality, Partial<Record<PricedKind, string>>>> 
   MUSIC: { outputAudioSeconds: "30" },
   TRANSCRIPTION: { inputAudioSeconds: "60" },
   EMBEDDING: { inputTextTokens: "1000" },
+  RERANK: { inputTextTokens: "1000" },
   MODERATION: { inputTextTokens: "1000" },
 };
 

@@ -162,8 +162,8 @@ export class JobRunner {
     const { accountId } = caller;
     const apiKeyId = caller.kind === "key" ? caller.apiKeyId : null;
     const parentRequestId = caller.run?.parentRequestId;
-    if (model.modality === "moderation") throw new Error("Moderations are no jobs.");
     const { modality } = model;
+    if (modality === "moderation" || modality === "rerank") throw new Error("Moderations and rerankings are no jobs.");
     const job = { id, accountId, apiKeyId, modality, model: model.id, input, parentRequestId, startedBy: requestOf(ctx) };
     if (await this.deps.rows.add(job)) return;
     throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
