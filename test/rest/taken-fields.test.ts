@@ -155,8 +155,8 @@ describe("a vendor of the bundled catalog", () => {
     const { message } = (await chat("gpt-4o", { temprature: 1 })).json<{ error: { message: string } }>().error;
 
     expect(message).toBe(
-      'The vendor of openai/gpt-4o is sent no field "temprature": it is not known to leave the price as it is. ' +
-        "The closest that there is here is temperature. An operator can let it through in the catalog (passFields of the model).",
+      'The field "temprature" is not passed to the vendor of openai/gpt-4o, because it might change the price. ' +
+        "Did you mean temperature? An operator can allow the field in the catalog (passFields of the model).",
     );
   });
 

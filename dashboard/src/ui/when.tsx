@@ -16,6 +16,11 @@ function onFirstUse<Made>(make: () => Made): () => Made {
   };
 }
 
+/** The exact time in the reader's zone. */
+export function exactTime(iso: string): string {
+  return absolute().format(new Date(iso));
+}
+
 const STEPS: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number])[] = [
   ["day", 86_400],
   ["hour", 3_600],
@@ -54,7 +59,7 @@ export function When({ value, fallback = "Never" }: WhenProps) {
   const at = useNow();
   if (value === null || value === undefined) return <span className="soft">{fallback}</span>;
   return (
-    <time dateTime={value} onPointerEnter={({ currentTarget }) => (currentTarget.title = absolute().format(new Date(value)))}>
+    <time dateTime={value} onPointerEnter={({ currentTarget }) => (currentTarget.title = exactTime(value))}>
       {describeMoment(value, at)}
     </time>
   );

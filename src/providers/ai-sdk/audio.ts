@@ -26,7 +26,7 @@ export class AiSdkSpeechProvider implements SpeechProvider {
 
   stream(call: SpeechCall): Promise<SpeechStream> {
     return this.client.call(call.signal, async (models, { signal }) => {
-      if (!models.speechModel) throw refuse("This upstream does not speak.", "model");
+      if (!models.speechModel) throw refuse("This upstream has no speech models.", "model");
       const warnings: string[] = [];
       const options = this.toOptions(call, warnings);
       const result = await models.speechModel(call.upstreamModel).doGenerate({ ...options, abortSignal: signal });
@@ -76,7 +76,7 @@ export class AiSdkTranscriptionProvider implements TranscriptionProvider {
 
   transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
     return this.client.call(call.signal, async (models, { signal }) => {
-      if (!models.transcriptionModel) throw refuse("This upstream does not listen.", "model");
+      if (!models.transcriptionModel) throw refuse("This upstream has no transcription models.", "model");
       const warnings: string[] = [];
       const { optionsName } = this.client.vendor;
       const own = { ...this.ownOptions(call, warnings), ...statedOptions(call.extra, optionsName) };

@@ -19,7 +19,7 @@ export class AiSdkEmbeddingProvider implements EmbeddingProvider {
       return input;
     });
     return this.client.call(call.signal, async (models, { signal }) => {
-      if (!models.embeddingModel) throw refuse("This upstream makes no embeddings.", "model");
+      if (!models.embeddingModel) throw refuse("This upstream has no embedding models.", "model");
       const model = models.embeddingModel(call.upstreamModel);
       const warnings: string[] = [];
       const providerOptions = this.toOptions(call, warnings);

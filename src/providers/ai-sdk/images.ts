@@ -30,7 +30,7 @@ export class AiSdkImageProvider implements ImageProvider {
 
   generate(call: ImageCall): Promise<ImageAnswer> {
     return this.client.call(call.signal, async (models, { signal }) => {
-      if (!models.imageModel) throw refuse("This upstream makes no pictures.", "model");
+      if (!models.imageModel) throw refuse("This upstream has no image models.", "model");
       const model = models.imageModel(call.upstreamModel);
       const warnings = new Set<string>();
       const counts = split(call.count, await this.countPerCall(model));

@@ -22,7 +22,7 @@ export class AiSdkVideoProvider implements VideoProvider {
   }
 
   private async make(call: VideoCall, models: VendorModels, session: FetchSession): Promise<VideoAnswer> {
-    if (!models.videoModel) throw refuse("This upstream makes no films.", "model");
+    if (!models.videoModel) throw refuse("This upstream has no video models.", "model");
     const warnings: string[] = [];
     const options = this.toOptions(call, warnings);
     const result = await models.videoModel(call.upstreamModel).doGenerate({ ...options, abortSignal: session.signal });

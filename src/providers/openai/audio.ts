@@ -32,7 +32,7 @@ export async function requestAudio(
   const response = await client.send({ path: "/audio/speech", accept: "*/*", json: fields, signal, isStreamed, readAheadBytes });
   const type = bareMediaType(contentTypeOf(response));
   if (type.startsWith("audio/") || soundTypeOf(type) !== null || UNTYPED.has(type)) return response;
-  if (!isJson(response)) throw refuse(response, "The upstream answered something that is not sound.");
+  if (!isJson(response)) throw refuse(response, "The upstream's answer is not audio.");
   const said = parseObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX));
   if (hasErrorContent(said?.error)) throw toEmbeddedError(said?.error, client.secrets);
   throw new ProviderError("invalid-response", "The upstream answered JSON where sound was expected.");

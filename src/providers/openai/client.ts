@@ -139,7 +139,7 @@ export class OpenAiClient {
     const response = await this.dispatch(request, request.accept ?? "application/json", false);
     if (response.status < 200 || response.status >= 300) throw await this.toError(response, request.signal);
     if (!request.takesStream && isEventStream(response))
-      throw refuse(response, "The upstream answered a stream although none was asked for.");
+      throw refuse(response, "The upstream sent a stream for a request without one.");
     return response;
   }
 

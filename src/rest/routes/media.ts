@@ -73,7 +73,7 @@ type MediaServices = Pick<Services, "blobTransfers" | "bodies" | "media" | "medi
 export function addMediaRoutes(route: Route, endpoint: Endpoint, services: MediaServices, home: () => string): void {
   const { media, mediaLinks, mediaObjects } = services;
   const announce = (ctx: RequestContext, body: JsonObject, strip: boolean) => {
-    if (strip) throw invalidInput("What goes straight to the blob store cannot be stripped on its way.", "strip");
+    if (strip) throw invalidInput("Metadata cannot be removed from a direct upload: upload the file through the gateway.", "strip");
     return mediaObjects.createUpload(ctx, parseInput(createUploadInput, body));
   };
   route("/", {

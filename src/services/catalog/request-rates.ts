@@ -135,8 +135,8 @@ function assertNoWish(model: Model, param: string, canonical: string, value: unk
 
 function unknownWish(param: string): AppError {
   return invalidInput(
-    `This gateway knows no wish ${param} about money here. State max_cost, the credits that the request may be charged at most: ` +
-      "as a field of a body or a query, as maxCost of an input of GraphQL, or as the header X-Max-Cost.",
+    `The field ${param} does not limit costs here. Use max_cost, the most credits that the request may be charged: ` +
+      "a field of the body or query, maxCost in a GraphQL input, or the header X-Max-Cost.",
     param,
   );
 }

@@ -66,8 +66,8 @@ export function refuseUntaken({ id, vendor, modality }: Pick<Model, "id" | "vend
   const quoted = JSON.stringify(name.length > QUOTED_CHARS_MAX ? `${name.slice(0, QUOTED_CHARS_MAX)}…` : name);
   const [near] = vendor === null ? [] : closest([...takenOf(vendor, modality)], name, CLOSEST);
   return invalidInput(
-    `The vendor of ${id} is sent no field ${quoted}: it is not known to leave the price as it is. The closest that there is here is ${near}. ` +
-      "An operator can let it through in the catalog (passFields of the model).",
+    `The field ${quoted} is not passed to the vendor of ${id}, because it might change the price. Did you mean ${near}? ` +
+      "An operator can allow the field in the catalog (passFields of the model).",
     at.length > QUOTED_CHARS_MAX ? at.slice(0, QUOTED_CHARS_MAX) : at,
   );
 }

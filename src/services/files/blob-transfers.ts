@@ -97,7 +97,7 @@ export class BlobTransfers {
 
 function assertGood<Allowed extends object>(allowed: Allowed | BadBlobUrl): Allowed {
   if (typeof allowed === "object") return allowed;
-  throw permissionDenied(allowed === "expired" ? "This address has expired." : "The signature of this address is not good.");
+  throw permissionDenied(allowed === "expired" ? "This address has expired." : "The signature of this upload address is invalid.");
 }
 
 function assertLength(given: number, signed: number): void {
@@ -110,7 +110,7 @@ function tooLong(signed: number): AppError {
 }
 
 function alreadyUsed(): AppError {
-  return conflict("This address was used already.");
+  return conflict("This upload address has been used.");
 }
 
 /** A retry after a broken connection succeeds once this process has noticed the break. */

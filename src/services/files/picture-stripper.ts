@@ -32,7 +32,7 @@ function stripped(bytes: Buffer, contentType: string): Buffer {
   try {
     return Buffer.concat(stripMetadata(bytes, contentType));
   } catch (error) {
-    throw error instanceof PictureDamaged ? invalidInput("The picture is damaged, so that it cannot be stripped.", "strip") : error;
+    throw error instanceof PictureDamaged ? invalidInput("The picture is damaged, so its metadata cannot be removed.", "strip") : error;
   }
 }
 

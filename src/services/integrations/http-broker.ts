@@ -236,12 +236,12 @@ function parse<Answer>(schema: z.ZodType<Answer>, { bytes }: BrokerAnswer): Answ
 }
 
 function misanswered(cause: unknown): AppError {
-  return upstreamFailed("The broker of connected apps answered with something that is not what it promises.", { cause });
+  return upstreamFailed("The broker of connected apps sent an invalid answer.", { cause });
 }
 
 function refused(status: number): AppError {
   if (status === 408 || status === 524) return timedOut(new Error(`status ${status}`));
-  return upstreamFailed("The broker of connected apps did not do what it was asked.", { cause: new Error(`status ${status}`) });
+  return upstreamFailed("The broker of connected apps refused the request.", { cause: new Error(`status ${status}`) });
 }
 
 function timedOut(cause: unknown): AppError {

@@ -275,7 +275,7 @@ describe("a guest in the strongest isolation", () => {
       fs.writeSync(1, typeof bytes === "string" ? bytes : Uint8Array.from(bytes));
       await new Promise(() => {});`);
 
-    expect(error).toMatchObject({ code: "UPSTREAM_ERROR", message: "The agent broke the run off." });
+    expect(error).toMatchObject({ code: "UPSTREAM_ERROR", message: "The agent ended the run without an answer." });
   });
 
   it.for<[string, string]>([

@@ -130,7 +130,7 @@ export function LogTable({ log, move, isFiltered, entryAddress }: LogTableProps)
 function RowDetails({ row: { code, message, leftOut, inputTokens, outputTokens } }: { readonly row: LogRowFragment }) {
   if (code === null) {
     const tokens = inputTokens + outputTokens;
-    return <span className="soft">{tokens === 0 ? "–" : `${tokens.toLocaleString("en")} tokens`}</span>;
+    return <span className="soft">{tokens === 0 ? "–" : `${tokens.toLocaleString("en")} ${tokens === 1 ? "token" : "tokens"}`}</span>;
   }
   return (
     <>

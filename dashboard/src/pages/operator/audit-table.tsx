@@ -2,7 +2,7 @@
 import { Anchor, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import type { AuditAct, AuditRowFragment } from "../../client/generated/graphql.js";
-import { When } from "../../ui/when.js";
+import { exactTime, When } from "../../ui/when.js";
 import { Wide } from "../../ui/wide.js";
 import { accountAddress } from "./parts.js";
 
@@ -136,8 +136,11 @@ function toWords(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 function toText(value: unknown): string {
   if (value === null) return "none";
   if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "string" && TIME.test(value)) return exactTime(value);
   return Array.isArray(value) ? value.join(", ") : String(value);
 }

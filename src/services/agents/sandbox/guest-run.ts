@@ -171,7 +171,7 @@ export class GuestRun implements UpstreamResponse {
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
       this.detail = error.message;
-      this.fail(upstreamFailed("The agent broke the run off.", { isFinal: true }));
+      this.fail(upstreamFailed("The agent ended the run without an answer.", { isFinal: true }));
     }
     if (this.chunksBytes > READ_AHEAD_BYTES) this.process.pause();
   }

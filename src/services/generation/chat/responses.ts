@@ -74,6 +74,10 @@ const ANSWER_FIELDS: ReadonlySet<string> = new Set([
   ...["stream", "tools", "tool_choice", "parallel_tool_calls", "response_format", "logprobs", "top_logprobs", "reasoning", "include"],
 ]);
 
+/** The upstream was paid for its tokens, such as the thoughts of a model that reasons. */
+const NO_SUMMARY =
+  "The model used its tokens without writing a summary, and they are charged. Use another model, or a larger max_output_tokens.";
+
 export class Responses {
   constructor(
     private readonly chat: ChatCompletions,
@@ -145,7 +149,7 @@ export class Responses {
     const asked = { ...withoutFields(chat, ANSWER_FIELDS), messages: toSummaryRequest(chat.messages) };
     const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, asked), warnings);
     const summary = plainText(completion.choices?.[0]?.message?.content);
-    if (summary === "") throw new AppError("UPSTREAM_ERROR", "The model answered without a summary. Use another model.", { isFinal: true });
+    if (summary === "") throw new AppError("UPSTREAM_ERROR", NO_SUMMARY, { isFinal: true });
     const compacted = {
       id: responseIdOf(receipt.generationId),
       object: "response.compaction" as const,

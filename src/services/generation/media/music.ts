@@ -81,7 +81,7 @@ async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: str
       durationMs: Math.round((answer.bytes.byteLength * 1000) / PCM_BYTES_PER_SECOND),
     };
   const facts = await inspector.audio({ accountId, bytes: answer.bytes, isAnswer: true });
-  if (facts === null) throw new ProviderError("invalid-response", "The upstream answered something that is not sound.");
+  if (facts === null) throw new ProviderError("invalid-response", "The upstream's answer is not audio.");
   return { ...answer, contentType: facts.contentType, durationMs: facts.durationMs };
 }
 

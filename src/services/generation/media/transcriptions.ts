@@ -154,7 +154,7 @@ async function measure(
 ): Promise<{ readonly audio: InputFile; readonly durationMs: number }> {
   const facts = await inspector.audio(file);
   if (facts === null) {
-    throw invalidInput("The file holds no sound that can be read: it may be MP3, WAV, FLAC, Ogg, Opus, AAC, M4A, MP4 or WebM.", "file");
+    throw invalidInput("The file has no audio that can be read: send MP3, WAV, FLAC, Ogg, Opus, AAC, M4A, MP4 or WebM.", "file");
   }
   // Upstreams use the file extension, which the client may have got wrong; they need not see the rest of the name.
   const audio = { bytes: file.bytes, contentType: facts.contentType, name: `audio.${facts.extension}` };
