@@ -1,8 +1,8 @@
 /** Counts the tokens of a chat, of its request as OpenAI counts it and of its answer as upstreams bill it. */
-import { isRecord } from "../../lib/json.js";
+import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
 import { countTexts } from "../../lib/tokenizer.js";
-import { type ChatReader, readChat } from "./prompt.js";
+import { type ChatReader, type Holder, readChat } from "./prompt.js";
 import { reasoningIn } from "./schema.js";
 
 /** OpenAI's published chat counting: 3 tokens around each message, 1 more for a name, 3 before the answer. */
@@ -78,8 +78,13 @@ export class ChatCount implements ChatReader {
     this.tokens += part.type === "image_url" ? imageTokens(part.image_url) : (ownValue(PART_TOKENS, String(part.type)) ?? 0);
   }
 
-  label(): void {
-    // Only for the upstream.
+  /** Labels count as nothing, but thoughts that a vendor signed are read by the model: most repeat the message's reasoning. */
+  label(value: unknown, holder: Holder, key: string): void {
+    if (key !== "reasoning_details") return;
+    const thoughts = recordsOf(value).flatMap(({ text, summary }) => [text, summary].filter((each) => typeof each === "string"));
+    const { reasoning_content, reasoning } = holder as Readonly<Record<string, unknown>>;
+    const repeated = [reasoning_content, reasoning].filter((each) => typeof each === "string");
+    if (charsOf(thoughts) > charsOf(repeated)) for (const thought of thoughts) this.texts.push(thought);
   }
 
   unknown(value: unknown): void {
@@ -98,6 +103,10 @@ export class ChatCount implements ChatReader {
   schema({ type, json_schema: schema }: Readonly<Record<string, unknown>>): void {
     if (type === "json_schema" && schema) this.texts.push(JSON.stringify(schema));
   }
+}
+
+function charsOf(texts: readonly string[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0);
 }
 
 function imageTokens(image: unknown): number {
