@@ -149,6 +149,10 @@ export interface TranscriptionCall extends Call {
   /** Whether segments and words with their times are needed. */
   readonly wantsSegments: boolean;
   readonly wantsWords: boolean;
+  /** Whether segments name their speakers. Not every model can. */
+  readonly wantsSpeakers?: boolean;
+  /** The transcript is in English, in whichever language the recording is. Not every model can. */
+  readonly isTranslation?: boolean;
 }
 
 /** OpenAI's decoding data of a segment, under its own names, because nothing here reads them. */
@@ -167,6 +171,8 @@ export interface TranscriptSegment {
   readonly start: number;
   readonly end: number;
   readonly text: string;
+  /** A name for the speaker, with `wantsSpeakers`. */
+  readonly speaker?: string;
   /** As far as the upstream reported it. */
   readonly decoding?: Partial<SegmentDecoding>;
 }

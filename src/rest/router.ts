@@ -17,7 +17,7 @@ import { createRoute, toRequestHandler } from "./route.js";
 import { addAccountRoutes, addLedgerRoutes, addLowBalanceRoutes } from "./routes/account.js";
 import { addAgentRoutes, addAgentSyncRoutes } from "./routes/agents.js";
 import { addApiKeyRoutes } from "./routes/api-keys.js";
-import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes } from "./routes/audio.js";
+import { addAudioRoutes, addSpeechRoutes, addTranscriptionRoutes, addTranslationRoutes } from "./routes/audio.js";
 import { addAuthRoutes } from "./routes/auth.js";
 import { addChatCompletionRoutes } from "./routes/chat-completions.js";
 import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/community-models.js";
@@ -158,6 +158,7 @@ function createRouter(
   addVideoRoutes(route, endpoint, services);
   addSpeechRoutes(route, endpoint, services);
   addTranscriptionRoutes(route, endpoint, services);
+  addTranslationRoutes(route, endpoint, services);
   addAudioRoutes(route, endpoint, services);
   addGenerationRoutes(route, endpoint, services);
   addOpenAiVideoRoutes(route, endpoint, services);

@@ -56,6 +56,7 @@ const ROUTES = [
   "GET /generations/:generation/content",
   "POST /v1/audio/speech",
   "POST /v1/audio/transcriptions",
+  "POST /v1/audio/translations",
   "GET /audio/*text",
 ];
 /** Addresses that are in no contract of REST. */

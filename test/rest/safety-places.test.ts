@@ -301,6 +301,11 @@ const ROUTES: readonly (readonly [name: string, places: readonly Place[], send: 
     TRANSCRIPTION,
     () => form("/v1/audio/transcriptions", { model: "acme/guarded-transcription" }, async () => ({ file: recording(0.1) })),
   ],
+  [
+    "POST /v1/audio/translations",
+    TRANSCRIPTION,
+    () => form("/v1/audio/translations", { model: "acme/guarded-transcription" }, async () => ({ file: recording(0.1) })),
+  ],
   ["POST /v1/embeddings", EMBEDDING, () => post("/v1/embeddings", { model: "acme/guarded-embedding", input: "a" })],
   ["POST /v1/moderations", MODERATION, () => post("/v1/moderations", { model: "acme/guarded-moderation", input: "a" })],
   ["the MCP tool generate_text", PROMPT, () => mcp],

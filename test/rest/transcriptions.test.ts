@@ -3,6 +3,8 @@ import OpenAI, { toFile } from "openai";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { TRANSCRIPTION_FILE_BYTES_MAX } from "../../src/limits.js";
 import { MediaInspector } from "../../src/services/generation/media/media-inspector.js";
+import { execute } from "../graphql/client.js";
+import { CreateTranscriptionDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { fourBillionSamples } from "../support/hostile-recordings.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -54,12 +56,18 @@ interface Answered {
 
 type Fields = Readonly<Record<string, string | readonly string[]>>;
 
-async function post(file: Uint8Array | null, fields: Fields = {}, key: string | null = app.key, name = "speech.wav"): Promise<Answered> {
+async function post(
+  file: Uint8Array | null,
+  fields: Fields = {},
+  key: string | null = app.key,
+  name = "speech.wav",
+  path = "/v1/audio/transcriptions",
+): Promise<Answered> {
   const form = new FormData();
   for (const [field, values] of Object.entries(fields)) for (const value of [values].flat()) form.append(field, value);
   if (file !== null) form.append("file", new Blob([new Uint8Array(file)]), name);
   const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
-  const response = await fetch(`${app.baseUrl}/v1/audio/transcriptions`, { method: "POST", headers, body: form });
+  const response = await fetch(app.baseUrl + path, { method: "POST", headers, body: form });
   const text = await response.text();
   const error = response.ok ? null : (JSON.parse(text) as { error: Answered["error"] }).error;
   return { status: response.status, headers: response.headers, text, error };
@@ -117,6 +125,40 @@ describe("POST /v1/audio/transcriptions", () => {
     expect(file.name).toBe("audio.wav");
     expect(file.type).toBe("audio/wav");
     expect(Buffer.from(await file.arrayBuffer())).toEqual(wav);
+  });
+
+  it("answers diarized_json with the speakers to the official client", async () => {
+    const segments = [
+      { id: "seg_a", type: "transcript.text.segment", start: 0, end: 1, text: " Hello.", speaker: "agent" },
+      { id: "seg_b", type: "transcript.text.segment", start: 1, end: 2.5, text: " Hi.", speaker: "A" },
+    ];
+    app.upstream.replyNext(json({ task: "transcribe", duration: 2.5, text: "Hello. Hi.", segments }));
+
+    const answer = await openai.audio.transcriptions.create({
+      model: "acme/transcription",
+      file: await toFile(recording(2.5), "a.wav"),
+      response_format: "diarized_json",
+    });
+
+    const form = await lastForm();
+    expect([form.get("response_format"), form.getAll("timestamp_granularities[]")]).toEqual(["diarized_json", []]);
+    expect(answer).toMatchObject({
+      task: "transcribe",
+      duration: 2.5,
+      text: "Hello. Hi.",
+      segments: [
+        { id: "seg_0", start: 0, end: 1, speaker: "agent" },
+        { id: "seg_1", start: 1, end: 2.5, speaker: "A" },
+      ],
+    });
+  });
+
+  it("fails without a charge where the upstream names no speakers", async () => {
+    app.upstream.replyNext(json(VERBOSE));
+
+    const answer = await post(recording(1), { model: "acme/transcription", response_format: "diarized_json" });
+
+    expect([answer.status, answer.error?.code]).toEqual([502, "UPSTREAM_ERROR"]);
   });
 
   it("answers verbose_json with segments and words to the official client", async () => {
@@ -357,5 +399,57 @@ describe("POST /v1/audio/transcriptions", () => {
     expect((await post(recording(1))).status).toBe(status);
 
     expect(await rowsCount()).toBe(before);
+  });
+});
+
+describe("POST /v1/audio/translations", () => {
+  it("answers the official client with the upstream's translation, priced as a transcription", async () => {
+    app.upstream.replyNext(json({ text: "Good morning." }));
+
+    const { data, response } = await openai.audio.translations
+      .create({ model: "acme/transcription", file: await toFile(recording(2.5), "a.wav"), prompt: "Greetings" })
+      .withResponse();
+
+    expect(data).toEqual({ text: "Good morning." });
+    expect(response.headers.get("x-cost")).toBe("0.00025");
+    expect(app.upstream.requests.at(-1)?.path).toBe("/v1/audio/translations");
+    const { file: _, ...fields } = Object.fromEntries(await lastForm());
+    expect(fields).toEqual({ model: "upstream-transcription", prompt: "Greetings", response_format: "json" });
+  });
+
+  it("is English in verbose_json, without granularities", async () => {
+    app.upstream.replyNext(json({ ...VERBOSE, task: "translate" }));
+
+    const answer = await openai.audio.translations.create({
+      model: "acme/transcription",
+      file: await toFile(recording(2.5), "a.wav"),
+      response_format: "verbose_json",
+    });
+
+    expect((await lastForm()).getAll("timestamp_granularities[]")).toEqual([]);
+    expect(answer).toMatchObject({ task: "translate", language: "english", duration: 2.5, segments: [{}, {}] });
+  });
+
+  it.each([
+    [{ response_format: "diarized_json" }, "response_format"],
+    [{ response_format: "verbose_json", "timestamp_granularities[]": "word" }, "timestamp_granularities"],
+  ])("refuses %j", async (fields, param) => {
+    const before = app.upstream.requests.length;
+    const answer = await post(recording(1), { model: "acme/transcription", ...fields }, app.key, "speech.wav", "/v1/audio/translations");
+
+    expect([answer.status, answer.error?.param]).toEqual([400, param]);
+    expect(app.upstream.requests.length).toBe(before);
+  });
+
+  it("is the same over GraphQL", async () => {
+    app.upstream.replyNext(json({ text: "Good evening." }));
+
+    const { data, errors } = await execute(app, CreateTranscriptionDocument, {
+      input: { file: new File([new Uint8Array(recording(1))], "a.wav"), model: "acme/transcription", isTranslation: true },
+    });
+
+    expect(errors).toBeUndefined();
+    expect(data?.createTranscription?.transcription.text).toBe("Good evening.");
+    expect(app.upstream.requests.at(-1)?.path).toBe("/v1/audio/translations");
   });
 });

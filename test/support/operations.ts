@@ -268,6 +268,7 @@ export const OPERATIONS: readonly Operation[] = [
   gotten("/audio/{text}", { kind: "speech" }),
   gotten("/audio/{text}", { kind: "music", name: "GET /audio/{text}, music" }),
   posted("/v1/audio/transcriptions", { kind: "transcription" }, () => ({}), spokenForm),
+  posted("/v1/audio/translations", { kind: "transcription" }, () => ({}), spokenForm),
   posted("/v1/embeddings", { kind: "embedding" }, () => ({ input: PROMPT })),
   ofModel("embedContent", { kind: "embedding" }, () => ({ content })),
   ofModel("batchEmbedContents", { kind: "embedding" }, () => ({ requests: [{ content }] })),

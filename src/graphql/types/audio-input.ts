@@ -27,6 +27,7 @@ const TranscriptFormat = builder.enumType("TranscriptFormat", {
     SRT: { value: "srt", description: "SubRip subtitles." },
     VERBOSE_JSON: { value: "verbose_json", description: "A JSON object with the text, its segments and words." },
     VTT: { value: "vtt", description: "WebVTT subtitles." },
+    DIARIZED_JSON: { value: "diarized_json", description: "A JSON object with the text and its segments, each with its speaker." },
   } satisfies Record<string, { value: (typeof TRANSCRIPT_FORMATS)[number]; description: string }>,
 });
 
@@ -77,6 +78,9 @@ export const CreateTranscriptionInput = builder.inputType("CreateTranscriptionIn
     }),
     model: t.string({ description: "A model ID or alias. Defaults to the default transcription model." }),
     language: t.string({ description: "The spoken language as an ISO 639-1 code. Detected by the model when omitted." }),
+    isTranslation: t.boolean({
+      description: "True: the transcript is in English, as POST /v1/audio/translations returns it. Not every model can.",
+    }),
     prompt: t.string({ description: "Words and names that may occur, or the text that precedes the recording." }),
     temperature: t.float({ description: "The sampling temperature, 0 to 1." }),
     responseFormat: t.field({ type: TranscriptFormat, defaultValue: "json", description: "The format of `formatted`." }),

@@ -89,6 +89,7 @@ const TranscriptSegment = builder.objectRef<SegmentObject>("TranscriptSegment").
     start: t.exposeFloat("start", { description: "The start in seconds from the beginning of the recording." }),
     end: t.exposeFloat("end", { description: "The end in seconds from the beginning of the recording." }),
     text: t.exposeString("text", { description: "The text of the segment." }),
+    speaker: t.exposeString("speaker", { nullable: true, description: "The speaker, with DIARIZED_JSON." }),
   }),
 });
 
@@ -108,7 +109,7 @@ const Transcription = builder.objectRef<TranscriptionResult>("Transcription").im
     segments: t.field({
       type: [TranscriptSegment],
       nullable: true,
-      description: "The segments, with VERBOSE_JSON, SRT and VTT, when the upstream reports them.",
+      description: "The segments, with VERBOSE_JSON, DIARIZED_JSON, SRT and VTT, when the upstream reports them.",
       resolve: ({ transcript }) => transcript.segments && [...transcript.segments],
     }),
     words: t.field({
@@ -139,11 +140,12 @@ builder.mutationField("createTranscription", (t) =>
     nullable: true,
     description: "Transcribes a recording. Priced by the second. The charge is committed before the text is returned.",
     args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording and the options." }) },
-    resolve: (_root, { input: { file, ...input } }, ctx) =>
+    resolve: (_root, { input: { file, isTranslation, ...input } }, ctx) =>
       ctx.services.transcriptions.create(
         boundedBy(ctx, input.maxCost),
         file,
         parsePermitted(ctx, requireCaller, transcriptionInput, () => toWire(input)),
+        isTranslation ? "translate" : "transcribe",
       ),
   }),
 );

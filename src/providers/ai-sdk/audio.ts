@@ -77,6 +77,8 @@ export class AiSdkTranscriptionProvider implements TranscriptionProvider {
   transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
     return this.client.call(call.signal, async (models, { signal }) => {
       if (!models.transcriptionModel) throw refuse("This upstream has no transcription models.", "model");
+      if (call.isTranslation) throw refuse("This model does not translate recordings: use one of an upstream in OpenAI's format.", "model");
+      if (call.wantsSpeakers) throw refuse("This model does not name speakers: choose another response_format.", "response_format");
       const warnings: string[] = [];
       const { optionsName } = this.client.vendor;
       const own = { ...this.ownOptions(call, warnings), ...statedOptions(call.extra, optionsName) };

@@ -13,8 +13,15 @@ export class OpenAiTranscriptionProvider implements TranscriptionProvider {
 
   async transcribe(call: TranscriptionCall): Promise<TranscriptionAnswer> {
     const { contentType, body } = await toRequest(call);
-    const response = await this.client.sendWhole({ path: "/audio/transcriptions", contentType, body, signal: call.signal });
-    return fromResponse(this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX)));
+    const response = await this.client.sendWhole({
+      path: call.isTranslation ? "/audio/translations" : "/audio/transcriptions",
+      contentType,
+      body,
+      signal: call.signal,
+    });
+    const answer = fromResponse(this.client.readObject(await response.readAll(UPSTREAM_BODY_BYTES_MAX)));
+    if (call.wantsSpeakers) assertSpeakers(answer);
+    return answer;
   }
 }
 
@@ -33,11 +40,22 @@ function toFields(call: TranscriptionCall): [name: string, value: string][] {
   if (call.language !== null) fields.push(["language", call.language]);
   if (call.prompt !== null) fields.push(["prompt", call.prompt]);
   if (call.temperature !== null) fields.push(["temperature", String(call.temperature)]);
-  fields.push(["response_format", call.wantsSegments || call.wantsWords ? "verbose_json" : "json"]);
-  if (call.wantsSegments) fields.push(["timestamp_granularities[]", "segment"]);
+  fields.push(["response_format", formatOf(call)]);
+  if (call.wantsSegments && !call.wantsSpeakers && !call.isTranslation) fields.push(["timestamp_granularities[]", "segment"]);
   if (call.wantsWords) fields.push(["timestamp_granularities[]", "word"]);
   for (const [name, value] of Object.entries(call.extra)) append(fields, toExtraFields(name, value));
   return fields;
+}
+
+function formatOf({ wantsSpeakers, wantsSegments, wantsWords }: TranscriptionCall): string {
+  if (wantsSpeakers) return "diarized_json";
+  return wantsSegments || wantsWords ? "verbose_json" : "json";
+}
+
+/** An upstream that ignores the format answers without speakers, which are the point of it. */
+function assertSpeakers({ segments }: TranscriptionAnswer): void {
+  if (segments?.every(({ speaker }) => speaker !== undefined) !== true)
+    throw new ProviderError("invalid-response", "The upstream's answer names no speakers.");
 }
 
 /** Flattens lists and objects under the names of OpenAI's clients. */
@@ -55,7 +73,10 @@ function fromResponse(answer: Readonly<Record<string, unknown>>): TranscriptionA
     text: answer.text,
     language: typeof answer.language === "string" && answer.language !== "" ? answer.language : null,
     durationMs: toMilliseconds(answer.duration) ?? toMilliseconds(isRecord(answer.usage) ? answer.usage.seconds : null),
-    segments: toParts(answer.segments, "text", (segment) => ({ decoding: toDecoding(segment) })),
+    segments: toParts(answer.segments, "text", (segment) => ({
+      decoding: toDecoding(segment),
+      ...(typeof segment.speaker === "string" && { speaker: segment.speaker }),
+    })),
     words: toParts(answer.words, "word", () => ({})),
     usage: null,
     warnings: [],
@@ -65,7 +86,7 @@ function fromResponse(answer: Readonly<Record<string, unknown>>): TranscriptionA
 function toParts(
   items: unknown,
   textField: "text" | "word",
-  toMore: (item: Readonly<Record<string, unknown>>) => Pick<TranscriptSegment, "decoding">,
+  toMore: (item: Readonly<Record<string, unknown>>) => Pick<TranscriptSegment, "decoding" | "speaker">,
 ): readonly TranscriptSegment[] | null {
   if (!Array.isArray(items)) return null;
   return items.flatMap((item) => {

@@ -176,7 +176,7 @@ async function transcribe(media: SandboxMedia, call: TranscriptionCall): Promise
     text,
     language: call.language ?? "en",
     durationMs: heard.durationMs,
-    segments: call.wantsSegments ? overTime(sentences, seconds) : null,
+    segments: call.wantsSegments ? withSpeaker(overTime(sentences, seconds), call.wantsSpeakers) : null,
     words: call.wantsWords ? overTime(text.split(/(?<=\s)(?=\S)/), seconds) : null,
     // It is billed by seconds, which are measured.
     usage: Object.keys(directives.tokens).length > 0 ? reportTokens(directives, {}) : null,
@@ -198,4 +198,9 @@ function overTime(parts: readonly string[], seconds: number): readonly Transcrip
     const text = part.trim();
     return text === "" ? [] : [{ start, end: at(chars), text }];
   });
+}
+
+/** A recording of sandbox speech has one voice. */
+function withSpeaker(segments: readonly TranscriptSegment[], isNamed = false): readonly TranscriptSegment[] {
+  return isNamed ? segments.map((segment) => ({ ...segment, speaker: "A" })) : segments;
 }

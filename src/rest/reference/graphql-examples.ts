@@ -83,6 +83,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   // Audio
   ["createSpeech", mutation("createSpeech", 'input: "Hello", voice: "alloy"', "speech { audio contentType } receipt { cost }")],
   ["getAudio", mutation("createSpeech", 'input: "Hello"', "speech { audio contentType } receipt { cost }")],
+  ["createTranslation", withFile("createTranscription", "isTranslation: true", "transcription { text } receipt { cost }")],
   ["createTranscription", withFile("createTranscription", "", "transcription { text } receipt { cost }")],
   // Models
   ["listModels", "{ models(first: 10) { nodes { restId title modality } } }"],

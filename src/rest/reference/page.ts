@@ -97,6 +97,7 @@ const SDK_CALLS = {
 const SDK_WHOLE_CALLS = {
   getOpenAiModel: 'models.retrieve("sandbox/text")',
   editImage: 'images.edit({ image: fs.createReadStream("FILE"), prompt: "At night" })',
+  createTranslation: 'audio.translations.create({ file: fs.createReadStream("FILE"), model: "MODEL" })',
   createTranscription: 'audio.transcriptions.create({ file: fs.createReadStream("FILE"), model: "MODEL" })',
   retrieveVideo: 'videos.retrieve("ID")',
   deleteVideo: 'videos.delete("ID")',

@@ -15,6 +15,7 @@ import {
   type TranscriptionResult,
   toTranscriptText,
   transcriptionForm,
+  translationForm,
 } from "../../services/generation/media/transcriptions.js";
 import type { Receipt } from "../../services/generation/receipt.js";
 import type { Services } from "../../services/services.js";
@@ -149,6 +150,7 @@ function toEvent(event: object): SpeechEvent {
 const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
   json: "application/json; charset=utf-8",
   verbose_json: "application/json; charset=utf-8",
+  diarized_json: "application/json; charset=utf-8",
   text: "text/plain; charset=utf-8",
   srt: "application/x-subrip; charset=utf-8",
   vtt: "text/vtt; charset=utf-8",
@@ -175,6 +177,33 @@ export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { trans
         exchange.setHeaders({ ...receiptHeaders(result.receipt), "X-Usage-Input-Audio-Seconds": String(result.billedMs / 1000) });
         if (stream) sendEvents(exchange, result);
         else exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
+      },
+    }),
+  });
+}
+
+/** POST /v1/audio/translations (docs/spec/audio.md#translations). */
+export function addTranslationRoutes(route: Route, endpoint: Endpoint, { transcriptions }: Pick<Services, "transcriptions">): void {
+  route("/v1/audio/translations", {
+    POST: endpoint({
+      id: "createTranslation",
+      tag: "Audio",
+      summary: "Transcribes a recording in English, in OpenAI's wire format.",
+      description: "Needs a transcription model whose upstream translates. Others are rejected with 400.",
+      answer: writtenJson(json("Translation", z.looseObject({ text: z.string() })), "text/plain", "text/vtt"),
+      example: { form: { model: "sandbox/transcription", response_format: "json" } },
+      isForAgents: true,
+      isGeneration: true,
+      form: {
+        fields: translationForm,
+        files: { file: { countMax: 1, isRequired: true } },
+        fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
+        bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
+      },
+      handler: async (ctx, { body, files, exchange }) => {
+        const result = await transcriptions.create(ctx, files.file?.[0], body, "translate");
+        exchange.setHeaders({ ...receiptHeaders(result.receipt), "X-Usage-Input-Audio-Seconds": String(result.billedMs / 1000) });
+        exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
       },
     }),
   });

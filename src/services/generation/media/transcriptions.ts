@@ -23,7 +23,7 @@ import type { InspectedFile, MediaInspector } from "./media-inspector.js";
 
 // Input of transcriptions (docs/spec/audio.md#transcriptions), as GraphQL and as a form.
 
-export const TRANSCRIPT_FORMATS = ["json", "text", "verbose_json", "srt", "vtt"] as const;
+export const TRANSCRIPT_FORMATS = ["json", "text", "verbose_json", "srt", "vtt", "diarized_json"] as const;
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
 export const TIMESTAMP_GRANULARITIES = ["segment", "word"] as const;
 
@@ -59,6 +59,9 @@ export const transcriptionForm = z
     path: ["stream"],
   });
 
+/** A translation is a transcript in English. */
+export const translationForm = z.looseObject({ ...fields, temperature: queryNumber(temperature).optional() });
+
 export interface TranscriptionResult {
   readonly transcript: Transcript;
   readonly format: TranscriptFormat;
@@ -77,7 +80,14 @@ export class Transcriptions {
   ) {}
 
   /** Throws BAD_REQUEST or PAYLOAD_TOO_LARGE with the parameter `file`. Resolves when the charge is committed. */
-  async create(ctx: RequestContext, file: InputFile | undefined, input: TranscriptionInput): Promise<TranscriptionResult> {
+  async create(
+    ctx: RequestContext,
+    file: InputFile | undefined,
+    input: TranscriptionInput,
+    task: "transcribe" | "translate" = "transcribe",
+  ): Promise<TranscriptionResult> {
+    const isTranslation = task === "translate";
+    if (isTranslation) assertTranslatable(input);
     const { accountId } = requireCaller(ctx);
     const { model: name, language, prompt, temperature, response_format, timestamp_granularities, safe, ...extra } = input;
     const { generations, upstreams, inspector } = this.deps;
@@ -99,6 +109,7 @@ export class Transcriptions {
           upstreamModel: model.upstreamModel,
           audio,
           language: language ?? null,
+          isTranslation,
           prompt: hint === "" ? null : hint,
           temperature: temperature ?? null,
           ...wants,
@@ -110,7 +121,8 @@ export class Transcriptions {
     });
     const transcript = {
       text: answer.text,
-      language: answer.language ?? language ?? null,
+      language: isTranslation ? "english" : (answer.language ?? language ?? null),
+      isTranslation,
       durationMs: answer.durationMs ?? durationMs,
       segments: wants.wantsSegments ? answer.segments : null,
       words: wants.wantsWords ? answer.words : null,
@@ -119,7 +131,14 @@ export class Transcriptions {
   }
 }
 
-/** The transcript in the requested text format; `json` and `verbose_json` are objects. */
+/** Throws BAD_REQUEST: the formats of translations name no speakers and no times of words. */
+function assertTranslatable({ response_format, timestamp_granularities }: Stated): void {
+  if (response_format === "diarized_json")
+    throw invalidInput("A translation names no speakers: use another response_format.", "response_format");
+  if (timestamp_granularities?.includes("word")) throw invalidInput("A translation has no times of words.", "timestamp_granularities");
+}
+
+/** The transcript in the requested text format; `json`, `verbose_json` and `diarized_json` are objects. */
 export function toTranscriptText({ transcript, format }: TranscriptionResult): string {
   switch (format) {
     case "srt":
@@ -130,6 +149,8 @@ export function toTranscriptText({ transcript, format }: TranscriptionResult): s
       return JSON.stringify({ text: transcript.text });
     case "verbose_json":
       return JSON.stringify(toVerboseJson(transcript));
+    case "diarized_json":
+      return JSON.stringify(toDiarizedJson(transcript));
     case "text":
       return `${transcript.text}\n`;
   }
@@ -163,8 +184,9 @@ async function measure(
 
 function requestedTimes(format: TranscriptFormat, granularities: readonly ("segment" | "word")[]) {
   const wantsWords = granularities.includes("word");
-  const isTimed = format === "verbose_json" || format === "srt" || format === "vtt";
-  return { wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
+  const wantsSpeakers = format === "diarized_json";
+  const isTimed = format === "verbose_json" || format === "srt" || format === "vtt" || wantsSpeakers;
+  return { wantsSpeakers, wantsSegments: isTimed && (granularities.length === 0 || granularities.includes("segment")), wantsWords };
 }
 
 /** Charges the measured length; an upstream that reports more is believed up to one more second. */
@@ -178,6 +200,7 @@ function meter({ durationMs: heardMs }: TranscriptionAnswer, measuredMs: number)
 
 type Transcript = Pick<TranscriptionAnswer, "text" | "language" | "segments" | "words"> & {
   readonly durationMs: number;
+  readonly isTranslation?: boolean;
 };
 
 /**
@@ -195,14 +218,27 @@ const UNTOLD: Omit<SegmentDecoding, "id"> = {
 
 /** OpenAI's `verbose_json`, with every required field. */
 function toVerboseJson(transcript: Transcript): Record<string, unknown> {
-  const { text, language, durationMs, segments, words } = transcript;
+  const { text, language, durationMs, segments, words, isTranslation } = transcript;
   return {
-    task: "transcribe",
+    task: isTranslation ? "translate" : "transcribe",
     language: language ?? "unknown",
     duration: durationMs / 1000,
     text,
     ...(segments !== null && { segments: segments.map(toVerboseSegment) }),
     ...(words !== null && { words: words.map(({ start, end, text: word }) => ({ word, start, end })) }),
+    usage: { type: "duration", seconds: durationMs / 1000 },
+  };
+}
+
+/** OpenAI's `diarized_json`. */
+function toDiarizedJson({ text, durationMs, segments }: Transcript): Record<string, unknown> {
+  return {
+    task: "transcribe",
+    duration: durationMs / 1000,
+    text,
+    segments: (segments ?? []).map(({ start, end, text: said, speaker = "" }, index) => ({
+      ...{ type: "transcript.text.segment", id: `seg_${index}`, start, end, text: said, speaker },
+    })),
     usage: { type: "duration", seconds: durationMs / 1000 },
   };
 }
