@@ -114,10 +114,10 @@ describe.skipIf(NO_BROWSER)("operator", () => {
   it("shows accounts on a phone without sideways scrolling, and the requests of one day", async () => {
     const person = await signUp(app, { name: "Dora Day" });
     const { id } = await createKey(app, person, "days");
-    const today = new Date();
-    const before = new Date(today.getTime() - 86_400_000);
-    await createUsage(app, id, 1, today, { model: "acme/today", modelUsed: "acme/today" });
-    await createUsage(app, id, 1, before, { model: "acme/yesterday", modelUsed: "acme/yesterday" });
+    // Before the day that the gateway's page counts.
+    const [later, earlier] = [2, 3].map((days) => new Date(Date.now() - days * 86_400_000)) as [Date, Date];
+    await createUsage(app, id, 1, later, { model: "acme/later", modelUsed: "acme/later" });
+    await createUsage(app, id, 1, earlier, { model: "acme/earlier", modelUsed: "acme/earlier" });
     const visit = await visitDashboard(browser, app, { person: operator, look: { scheme: "light", width: 390 } });
     const { page } = visit;
 
@@ -126,9 +126,9 @@ describe.skipIf(NO_BROWSER)("operator", () => {
     await table.getByText(person.email).filter({ visible: true }).waitFor();
     expect(await table.evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
 
-    await visit.open(`operator/logs?${new URLSearchParams({ account: person.accountId, day: before.toISOString().slice(0, 10) })}`);
-    await page.getByText("acme/yesterday").filter({ visible: true }).waitFor();
-    expect(await page.getByText("acme/today").count()).toBe(0);
+    await visit.open(`operator/logs?${new URLSearchParams({ account: person.accountId, day: earlier.toISOString().slice(0, 10) })}`);
+    await page.getByText("acme/earlier").filter({ visible: true }).waitFor();
+    expect(await page.getByText("acme/later").count()).toBe(0);
     await visit.context.close();
   });
 

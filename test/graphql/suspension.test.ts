@@ -131,7 +131,7 @@ describe("the credentials of a suspended account", () => {
 
     const answer = await client.post("/api/device/token", { device_code: device.device_code });
 
-    expect([answer.status, answer.json()]).toEqual([403, { error: "access_denied", error_description: SUSPENDED.message }]);
+    expect([answer.status, answer.json()]).toEqual([400, { error: "access_denied", error_description: SUSPENDED.message }]);
     ok(await restore(person.accountId));
     expect((await client.post("/api/device/token", { device_code: device.device_code })).status).toBe(200);
   });

@@ -138,8 +138,7 @@ export class OpenAiClient {
   async sendWhole(request: WholeRequest): Promise<UpstreamResponse> {
     const response = await this.dispatch(request, request.accept ?? "application/json", false);
     if (response.status < 200 || response.status >= 300) throw await this.toError(response, request.signal);
-    if (!request.takesStream && isEventStream(response))
-      throw refuse(response, "The upstream sent a stream for a request without one.");
+    if (!request.takesStream && isEventStream(response)) throw refuse(response, "The upstream sent a stream for a request without one.");
     return response;
   }
 

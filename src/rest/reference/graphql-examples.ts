@@ -44,6 +44,7 @@ const AGENT_FIELDS = "restId modelId title visibility";
 const ENDPOINT = "webhookEndpoint { restId url events isEnabled }";
 const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNextPage endCursor }";
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
+const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
 
 export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
@@ -56,11 +57,14 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     mutation("createResponse", 'model: "sandbox/text", input: { text: "Hello" }', "response { outputText } receipt { cost }"),
   ],
   ["createMessage", CREATE_TEXT],
-  ...["countMessageTokens", "countResponseTokens"].map((name): [string, string] => [
+  ["generateContent", CREATE_TEXT],
+  ["streamGenerateContent", CREATE_TEXT],
+  ...["countMessageTokens", "countResponseTokens", "countContentTokens"].map((name): [string, string] => [
     name,
     `{ countTokens(input: ${CHAT}) { inputTokens } }`,
   ]),
-  ["createEmbeddings", mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }")],
+  ...["embedContent", "batchEmbedContents"].map((name): [string, string] => [name, EMBED]),
+  ["createEmbeddings", EMBED],
   ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],
   [
     "rerank",
@@ -83,17 +87,19 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   // Audio
   ["createSpeech", mutation("createSpeech", 'input: "Hello", voice: "alloy"', "speech { audio contentType } receipt { cost }")],
   ["getAudio", mutation("createSpeech", 'input: "Hello"', "speech { audio contentType } receipt { cost }")],
-  ["createTranslation", withFile("createTranscription", "isTranslation: true", "transcription { text } receipt { cost }")],
+  ["createTranslation", withFile("createTranscription", ", isTranslation: true", "transcription { text } receipt { cost }")],
   ["createTranscription", withFile("createTranscription", "", "transcription { text } receipt { cost }")],
   // Models
   ["listModels", "{ models(first: 10) { nodes { restId title modality } } }"],
   ["listOpenAiModels", MODELS("modalities: [TEXT]")],
+  ["listGeminiModels", MODELS("modalities: [TEXT]")],
   ["listTextModels", MODELS("modalities: [TEXT]")],
   ["listImageModels", MODELS("modalities: [IMAGE, VIDEO]")],
   ["listVideoModels", MODELS("modalities: [VIDEO]")],
   ["listAudioModels", MODELS("modalities: [SPEECH, MUSIC, TRANSCRIPTION]")],
   ["listEmbeddingModels", MODELS("modalities: [EMBEDDING]")],
   ["getOpenAiModel", '{ model(id: "sandbox/text") { restId title contextLength capabilities } }'],
+  ["getGeminiModel", '{ model(id: "sandbox/text") { restId title contextLength capabilities } }'],
   // Account
   ["getProfile", me("handle name email tier createdAt nextResetAt")],
   ["updateProfile", mutation("updateProfile", 'name: "Ada"', "account { handle name }")],

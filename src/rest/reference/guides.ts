@@ -36,6 +36,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/generation.md",
       "spec/chat.md",
       "spec/messages.md",
+      "spec/gemini.md",
       "spec/images.md",
       "spec/video.md",
       "spec/audio.md",

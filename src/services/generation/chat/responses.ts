@@ -30,7 +30,7 @@ import { TOOL_TYPE_FIELD } from "../../catalog/billed-fields.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { misspeltResponseFields } from "../../catalog/field-names.js";
 import type { Model } from "../../catalog/model.js";
-import { parsedOften, parseInput } from "../../requests/input.js";
+import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
@@ -41,13 +41,11 @@ import { chatCompletionInput } from "./plan.js";
 import { countChat } from "./token-count.js";
 
 /** A request of the Responses format, for REST and GraphQL. */
-export const responseInput = parsedOften(
-  z.looseObject({
-    ...responseFields,
-    /** For the gateway: never sent upstream. */
-    safe: safeInput,
-  }),
-);
+export const responseInput = z.looseObject({
+  ...responseFields,
+  /** For the gateway: never sent upstream. */
+  safe: safeInput,
+});
 export type ResponseInput = z.output<typeof responseInput>;
 
 export interface CompactedResponse {
