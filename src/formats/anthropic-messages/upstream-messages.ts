@@ -1,8 +1,9 @@
 /** Messages of a chat as `system` and `messages` of Anthropic's Messages format. */
 import { append } from "../../lib/collections.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { JSON_BOUNDS } from "../../limits.js";
+import { parseObjectArguments } from "../openai-chat/parts.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import { reasoningIn } from "../openai-chat/schema.js";
 import { refuse } from "../upstream-error.js";
@@ -134,7 +135,9 @@ class HistoryWriter {
   private toCall(call: Loose, path: string): Block {
     const { function: called, custom } = call;
     const name = isRecord(called) ? called.name : isRecord(custom) ? custom.name : "";
-    const input = isRecord(custom) ? { input: custom.input } : this.toInput(isRecord(called) ? called.arguments : "", path);
+    const input = isRecord(custom)
+      ? { input: custom.input }
+      : parseObjectArguments(this.json, isRecord(called) ? called.arguments : "", `${path}.function.arguments`);
     const id = this.toId(call.id ?? name);
     const known = this.open.get(call.id ?? name);
     if (known) known.push(id);
@@ -149,17 +152,6 @@ class HistoryWriter {
     for (let count = 2; this.sent.has(unique); count += 1) unique = `${plain}_${this.sent.size}_${count}`;
     this.sent.add(unique);
     return unique;
-  }
-
-  private toInput(text: unknown, path: string): unknown {
-    if (typeof text !== "string" || text.trim() === "") return {};
-    try {
-      const input = this.json.parse(text);
-      return isRecord(input) ? input : { arguments: input };
-    } catch (error) {
-      const reason = error instanceof JsonExcessError ? error.message : "must be JSON";
-      throw refuse(`The arguments of a tool call ${reason}.`, `${path}.function.arguments`);
-    }
   }
 
   /** Calls before it are answered in their order; the history is repaired, so that each has one. */

@@ -1,27 +1,17 @@
 /** Content parts of a chat as blocks of Anthropic's Messages format. */
 import { isRecord, recordsOf } from "../../lib/json.js";
 import { ownValue } from "../../lib/own-values.js";
+import { base64Of, endingOf, fileUrlOf, type MediaContent, readMedia, SHOWN_TYPES, urlOf } from "../openai-chat/parts.js";
 import { refuse } from "../upstream-error.js";
-import { decodedText } from "../upstream-text.js";
 import { extraOf } from "./extra.js";
 
 type Loose = Readonly<Record<string, unknown>>;
 export type Block = Record<string, unknown>;
 
-/** Bounded, so that other text is not scanned to its end. */
-const DATA_URL = /^data:([^;,]{1,100})?(?:;[^,;]{1,100}){0,8}?(;base64)?,/i;
 /** Media types by the ending of an address. */
 const TYPES: Readonly<Record<string, string>> = {
-  png: "image/png",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  webp: "image/webp",
-  gif: "image/gif",
-  pdf: "application/pdf",
-  txt: "text/plain",
-  md: "text/markdown",
-  csv: "text/csv",
-  html: "text/html",
+  ...SHOWN_TYPES,
+  ...{ txt: "text/plain", md: "text/markdown", csv: "text/csv", html: "text/html" },
 };
 const PDF = "application/pdf";
 
@@ -99,11 +89,9 @@ function toGroup({ kind, fields }: Group, parts: readonly Loose[], path: string)
 }
 
 function toDocument(part: Loose, path: string): Block {
-  const { file_data: data, filename } = isRecord(part.file) ? part.file : {};
-  if (typeof data !== "string")
-    throw refuse("A file needs its data as a data URL: this upstream knows no file ids.", `${path}.file.file_data`);
-  const isUrl = DATA_URL.test(data) || /^https?:/i.test(data);
-  const block = toMedia(isUrl ? data : `data:${PDF};base64,${data}`, PDF, `${path}.file.file_data`);
+  const field = `${path}.file.file_data`;
+  const { filename } = isRecord(part.file) ? part.file : {};
+  const block = toMedia(fileUrlOf(part.file, field), PDF, field);
   if (block.type !== "document") return block;
   const { title = filename, context, citations } = extraOf(part);
   if (typeof title === "string" && title !== "") block.title = title;
@@ -113,23 +101,14 @@ function toDocument(part: Loose, path: string): Block {
 }
 
 function toMedia(url: string, assumedType: string, path: string): Block {
-  const inline = DATA_URL.exec(url);
-  if (inline !== null) {
-    const [head, mediaType = assumedType, isBase64] = inline;
-    const content = url.slice(head.length);
-    return toInline(mediaType.toLowerCase(), isBase64 === undefined ? { text: decodedText(content, path) } : { base64: content }, path);
-  }
-  if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);
-  const { pathname } = new URL(url);
-  const type = ownValue(TYPES, pathname.slice(pathname.lastIndexOf(".") + 1).toLowerCase()) ?? assumedType;
-  return { type: type.startsWith("image/") ? "image" : "document", source: { type: "url", url } };
+  const media = readMedia(url, { assumedType, types: TYPES, path });
+  if ("content" in media) return toInline(media.mediaType.toLowerCase(), media.content, path);
+  return { type: media.mediaType.startsWith("image/") ? "image" : "document", source: { type: "url", url } };
 }
 
-type Inline = { readonly text: string } | { readonly base64: string };
-
 /** Throws a ProviderError of status 400 for a media type that the format cannot hold. */
-export function toInline(mediaType: string, content: Inline, path: string): Block {
-  const data = "base64" in content ? content.base64 : Buffer.from(content.text).toString("base64");
+export function toInline(mediaType: string, content: MediaContent, path: string): Block {
+  const data = base64Of(content);
   if (mediaType.startsWith("image/")) return { type: "image", source: { type: "base64", media_type: mediaType, data } };
   if (mediaType === PDF) return { type: "document", source: { type: "base64", media_type: mediaType, data } };
   if (!mediaType.startsWith("text/") && mediaType !== "application/json")
@@ -141,14 +120,8 @@ export function toInline(mediaType: string, content: Inline, path: string): Bloc
 /** Whether the gateway fetches what a block names: the format takes https addresses, and documents at them are PDFs. */
 export function isFetched({ type, source }: Block): boolean {
   if ((type !== "image" && type !== "document") || !isRecord(source) || source.type !== "url") return false;
-  const { protocol, pathname } = new URL(String(source.url));
-  const ending = pathname.slice(pathname.lastIndexOf(".") + 1).toLowerCase();
-  return protocol !== "https:" || (type === "document" && (ownValue(TYPES, ending) ?? PDF) !== PDF);
-}
-
-function urlOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  return isRecord(value) && typeof value.url === "string" ? value.url : "";
+  const address = new URL(String(source.url));
+  return address.protocol !== "https:" || (type === "document" && (ownValue(TYPES, endingOf(address)) ?? PDF) !== PDF);
 }
 
 /** With the cache mark of the part. One hour is sent only where it has a price (services/catalog/request-rates.ts). */

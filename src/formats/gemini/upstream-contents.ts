@@ -1,8 +1,9 @@
 /** A chat's messages as the contents of a Gemini request, for an upstream that speaks the format. */
 import { append } from "../../lib/collections.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { JSON_BOUNDS } from "../../limits.js";
+import { parseObjectArguments } from "../openai-chat/parts.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import { refuse } from "../upstream-error.js";
 import { googleSignatureIn } from "./signed.js";
@@ -134,18 +135,8 @@ class UpstreamWriter {
     const id = String(call.id ?? name);
     this.names.set(id, name);
     const signature = googleSignatureIn(call.extra_content);
-    const args = this.parseArguments(called.arguments, `${path}.function.arguments`);
+    const args = parseObjectArguments(this.json, called.arguments, `${path}.function.arguments`);
     return { functionCall: { id, name, args }, ...(signature !== null && { thoughtSignature: signature }) };
-  }
-
-  private parseArguments(text: unknown, path: string): Loose {
-    if (typeof text !== "string" || text.trim() === "") return {};
-    try {
-      const args = this.json.parse(text);
-      return isRecord(args) ? args : { arguments: args };
-    } catch (error) {
-      throw refuse(`The arguments of a tool call ${error instanceof JsonExcessError ? error.message : "must be JSON"}.`, path);
-    }
   }
 
   private toResult(message: Loose, path: string): Part {

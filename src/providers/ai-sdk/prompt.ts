@@ -7,39 +7,27 @@ import type {
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
+import {
+  base64Of,
+  fileUrlOf,
+  parseArguments,
+  readAudio,
+  readMedia,
+  SHOWN_TYPES,
+  urlOf,
+  VIDEO_TYPES,
+} from "../../formats/openai-chat/parts.js";
 import { repairHistory } from "../../formats/openai-chat/repair.js";
 import type { ChatBody } from "../../formats/openai-chat/schema.js";
 import { refuse } from "../../formats/upstream-error.js";
-import { decodedText } from "../../formats/upstream-text.js";
 import { append } from "../../lib/collections.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { BoundedJson, JsonExcessError } from "../../lib/json-bounds.js";
-import { ownValue } from "../../lib/own-values.js";
+import { BoundedJson } from "../../lib/json-bounds.js";
 import { JSON_BOUNDS } from "../../limits.js";
 
 // Files in a chat: OpenAI's content parts as the package's file parts.
 
-/** Bounded, so that other text is not scanned to its end. */
-const DATA_URL = /^data:([^;,]{1,100})?(?:;[^,;]{1,100}){0,8}?(;base64)?,/i;
-/** Media types by file extension, and defaults. */
-const TYPES: Readonly<Record<string, string>> = {
-  png: "image/png",
-  jpg: "image/jpeg",
-  jpeg: "image/jpeg",
-  webp: "image/webp",
-  gif: "image/gif",
-  pdf: "application/pdf",
-  mp4: "video/mp4",
-  webm: "video/webm",
-  mov: "video/quicktime",
-};
-const AUDIO_TYPES: Readonly<Record<string, string>> = {
-  mp3: "audio/mpeg",
-  wav: "audio/wav",
-  ogg: "audio/ogg",
-  flac: "audio/flac",
-  m4a: "audio/mp4",
-};
+const TYPES = { ...SHOWN_TYPES, ...VIDEO_TYPES };
 
 /**
  * `image_url`, `input_audio`, `file` and `video_url`. Throws a ProviderError of status 400 for a part that the upstream does not accept.
@@ -60,38 +48,19 @@ function toFilePart(part: Loose, path: string): LanguageModelV3FilePart {
 }
 
 function toAudioPart(audio: unknown, path: string): LanguageModelV3FilePart {
-  const { data, format } = isRecord(audio) ? audio : {};
-  if (typeof data !== "string") throw refuse("Audio needs its data in base64.", `${path}.input_audio.data`);
-  const name = typeof format === "string" ? format.toLowerCase() : "wav";
-  return { type: "file", data, mediaType: ownValue(AUDIO_TYPES, name) ?? `audio/${name}` };
+  return { type: "file", ...readAudio(audio, `${path}.input_audio.data`) };
 }
 
 function toDocumentPart(file: unknown, path: string): LanguageModelV3FilePart {
-  const { file_data: data, filename } = isRecord(file) ? file : {};
-  if (typeof data !== "string")
-    throw refuse("A file needs its data as a data URL: this upstream knows no file ids.", `${path}.file.file_data`);
-  const isUrl = DATA_URL.test(data) || /^https?:/i.test(data);
-  const part = toPart(isUrl ? data : `data:application/pdf;base64,${data}`, "application/pdf", `${path}.file.file_data`);
+  const field = `${path}.file.file_data`;
+  const { filename } = isRecord(file) ? file : {};
+  const part = toPart(fileUrlOf(file, field), "application/pdf", field);
   return typeof filename === "string" ? { ...part, filename } : part;
 }
 
 function toPart(url: string, assumedType: string, path: string): LanguageModelV3FilePart {
-  const inline = DATA_URL.exec(url);
-  if (inline !== null) {
-    const [head, mediaType = assumedType, isBase64] = inline;
-    const content = url.slice(head.length);
-    const data = isBase64 === undefined ? Buffer.from(decodedText(content, path)).toString("base64") : content;
-    return { type: "file", data, mediaType };
-  }
-  if (!URL.canParse(url) || !/^https?:/i.test(url)) throw refuse("must be an http or https address, or a data URL", path);
-  const data = new URL(url);
-  const ending = data.pathname.slice(data.pathname.lastIndexOf(".") + 1).toLowerCase();
-  return { type: "file", data, mediaType: ownValue(TYPES, ending) ?? assumedType };
-}
-
-function urlOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  return isRecord(value) && typeof value.url === "string" ? value.url : "";
+  const media = readMedia(url, { assumedType, types: TYPES, path });
+  return { type: "file", data: "content" in media ? base64Of(media.content) : media.address, mediaType: media.mediaType };
 }
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -188,17 +157,8 @@ class PromptWriter {
     const toolName = String(called.name ?? "");
     const toolCallId = String(call.id ?? toolName);
     this.toolNames.set(toolCallId, toolName);
-    const input = this.parseArguments(called.arguments, `${path}.function.arguments`);
+    const input = parseArguments(this.json, called.arguments, `${path}.function.arguments`);
     return { type: "tool-call", toolCallId, toolName, input, ...returned(call.extra_content) };
-  }
-
-  private parseArguments(text: unknown, path: string): unknown {
-    if (typeof text !== "string" || text.trim() === "") return {};
-    try {
-      return this.json.parse(text);
-    } catch (error) {
-      throw refuse(`The arguments of a tool call ${error instanceof JsonExcessError ? error.message : "must be JSON"}.`, path);
-    }
   }
 
   private toToolResult(message: Loose, path: string): LanguageModelV3ToolResultPart {
