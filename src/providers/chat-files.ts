@@ -1,7 +1,12 @@
 /** Files that a chat names by their address, for an upstream that does not fetch them itself. Those of one chat are in memory together. */
 import { refuse } from "../formats/upstream-error.js";
-import { CHAT_FILES_BYTES_MAX } from "../limits.js";
+import { CHAT_FILES_BYTES_MAX, CHAT_FILES_FETCHED_MAX } from "../limits.js";
 import type { FetchFile } from "./openai/client.js";
+
+/** Throws a ProviderError of status 400 for more files than are fetched for a chat. */
+export function assertFewFiles(count: number): void {
+  if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
+}
 
 export type FetchChatFile = (url: string) => ReturnType<FetchFile>;
 

@@ -4,6 +4,7 @@ import type { SseEvent } from "../../lib/sse.js";
 import { type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
 import { type ChatChunk, isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
 import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
+import { warnedChunk } from "../openai-chat/warned-events.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
@@ -204,7 +205,7 @@ export class MessagesStreamEvents implements StreamFormat {
 
   private push(batch: ChatChunk[], fields: Loose): void {
     const chunk = { ...this.head, object: "chat.completion.chunk", ...fields };
-    batch.push(this.hasBegun ? toChunk(chunk) : { ...withWarnings(chunk, this.warnings), ...this.begunReport() });
+    batch.push(this.hasBegun ? toChunk(chunk) : { ...warnedChunk(chunk, this.warnings), ...this.begunReport() });
     this.hasBegun = true;
   }
 
@@ -214,11 +215,6 @@ export class MessagesStreamEvents implements StreamFormat {
     const usage = toUsage(report);
     return usage === null ? null : { usage, report };
   }
-}
-
-/** A chunk with warnings, which clients read as well. */
-export function withWarnings(object: Loose, warnings: readonly string[]): ChatChunk {
-  return warnings.length === 0 ? toChunk(object) : { ...toChunk({ ...object, warnings }), warnings };
 }
 
 function inputOf(text: string): unknown {

@@ -4,6 +4,7 @@ import type { SseEvent } from "../../lib/sse.js";
 import { hasErrorContent, type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
 import { type ChatChunk, isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
 import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
+import { warnedChunk } from "../openai-chat/warned-events.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { annotationsOf, blockReasonOf, PartsReader, partsOf, toFinish, toHead, toLogprobs } from "./upstream-answer.js";
@@ -96,10 +97,8 @@ export class AnswerStreamEvents implements StreamFormat {
     choice.hasBegun = true;
     const choices = [{ index, delta: whole, logprobs: null, finish_reason: null, ...more }];
     const chunk = { ...this.head, object: "chat.completion.chunk", choices };
-    const { warnings } = this;
-    const isFirst = !this.hasWarned && warnings.length > 0;
+    batch.push(this.hasWarned ? toChunk(chunk) : warnedChunk(chunk, this.warnings));
     this.hasWarned = true;
-    batch.push(isFirst ? { ...toChunk({ ...chunk, warnings }), warnings } : toChunk(chunk));
   }
 }
 

@@ -1,6 +1,6 @@
 /** A stream whose first chunk has warnings about the request. */
 import type { SseEvent } from "../../lib/sse.js";
-import type { ChatChunk, StreamFormat } from "./stream.js";
+import { type ChatChunk, type StreamFormat, toChunk } from "./stream.js";
 
 export class WarnedEvents implements StreamFormat {
   private isTold = false;
@@ -35,4 +35,9 @@ export class WarnedEvents implements StreamFormat {
 
 export function withWarnings({ object, bytes, usage, report, text }: ChatChunk, warnings: readonly string[]): ChatChunk {
   return { object, bytes, usage, report, warnings, ...(text !== undefined && { text }) };
+}
+
+/** A chunk whose warnings clients read in its object as well. */
+export function warnedChunk(object: ChatChunk["object"], warnings: readonly string[]): ChatChunk {
+  return warnings.length === 0 ? toChunk(object) : { ...toChunk({ ...object, warnings }), warnings };
 }

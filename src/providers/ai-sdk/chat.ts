@@ -4,8 +4,7 @@ import type { ChatChunkBatch } from "../../formats/openai-chat/stream.js";
 import { toUsage as toQuantities } from "../../formats/openai-chat/usage.js";
 import { refuse } from "../../formats/upstream-error.js";
 import { ownValue } from "../../lib/own-values.js";
-import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
-import { chatFiles, type FetchChatFile } from "../chat-files.js";
+import { assertFewFiles, chatFiles, type FetchChatFile } from "../chat-files.js";
 import { boundedBody, type ChatAnswer, type ChatCall, type ChatProvider, toSignal } from "../provider.js";
 import { fromResponse } from "./chat-answer.js";
 import { type ChatRequest, toRequest } from "./chat-request.js";
@@ -72,7 +71,7 @@ interface ReferenceReader {
 async function fetchReferences(prompt: LanguageModelV3Prompt, reader: ReferenceReader): Promise<LanguageModelV3Prompt> {
   const count = prompt.flatMap(contentOf).filter((part) => isForUs(part, reader)).length;
   if (count === 0) return prompt;
-  if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
+  assertFewFiles(count);
   const read: LanguageModelV3Message[] = [];
   // Sequential, because connections need not be parallel: the bytes are held together anyway.
   for (const message of prompt) read.push(await readMessage(message, reader));

@@ -2,10 +2,11 @@
 import { toCompletion } from "../../formats/anthropic-messages/upstream-answer.js";
 import { refusesSignature, withNamedField } from "../../formats/anthropic-messages/upstream-errors.js";
 import { type MessagesRequest, toMessagesRequest } from "../../formats/anthropic-messages/upstream-request.js";
-import { MessagesStreamEvents, withWarnings } from "../../formats/anthropic-messages/upstream-stream.js";
+import { MessagesStreamEvents } from "../../formats/anthropic-messages/upstream-stream.js";
 import { toChunks } from "../../formats/openai-chat/stream.js";
 import { toUsage } from "../../formats/openai-chat/usage.js";
-import { type AnswerFormat, readStreamedAnswer, readWholeAnswer } from "../openai/answers.js";
+import { warnedChunk } from "../../formats/openai-chat/warned-events.js";
+import { type AnswerFormat, readStreamedAnswer, readWholeAnswer, warnedAnswer } from "../openai/answers.js";
 import type { FetchFile, OpenAiClient, OpenAiUpstream } from "../openai/client.js";
 import { boundedBody, type ChatAnswer, type ChatBatches, type ChatCall, type ChatProvider, type Provider, toSignal } from "../provider.js";
 import { withFetchedFiles } from "./files.js";
@@ -38,10 +39,7 @@ class AnthropicChatProvider implements ChatProvider {
     const { signal } = call;
     const ask = (json: object, client: OpenAiClient) => client.sendWhole({ path: PATH, json, signal, takesStream: true });
     const { answer: response, warnings } = await this.send(call, false, ask);
-    const answer = await readWholeAnswer(response, this.formatOf([]));
-    if (warnings.length === 0) return { ...answer, warnings };
-    const completion = { ...answer.completion, warnings };
-    return { ...answer, completion, bytes: Buffer.from(JSON.stringify(completion)), warnings };
+    return warnedAnswer(await readWholeAnswer(response, this.formatOf([])), warnings);
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {
@@ -90,7 +88,7 @@ class AnthropicChatProvider implements ChatProvider {
       read: (bytes) => this.read(bytes),
       toChunks: ({ completion }) => {
         const [first, ...others] = toChunks(completion);
-        return first ? [withWarnings(first.object, warnings), ...others] : [];
+        return first ? [warnedChunk(first.object, warnings), ...others] : [];
       },
     };
   }

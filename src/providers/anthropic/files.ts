@@ -2,10 +2,9 @@
 import type { UpstreamMessage } from "../../formats/anthropic-messages/upstream-messages.js";
 import { type Block, isFetched, toInline } from "../../formats/anthropic-messages/upstream-parts.js";
 import type { MessagesRequest } from "../../formats/anthropic-messages/upstream-request.js";
-import { refuse } from "../../formats/upstream-error.js";
+import { bareMediaType } from "../../lib/content-types.js";
 import { recordsOf } from "../../lib/json.js";
-import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
-import { chatFiles, type FetchChatFile } from "../chat-files.js";
+import { assertFewFiles, chatFiles, type FetchChatFile } from "../chat-files.js";
 import type { FetchFile } from "../openai/client.js";
 
 /** The same request when there is nothing to fetch. Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many. */
@@ -16,7 +15,7 @@ export function withFetchedFiles(
 ): MessagesRequest | Promise<MessagesRequest> {
   const count = request.fields.messages.flatMap(({ content }) => content.flatMap(withInner)).filter(isFetched).length;
   if (count === 0) return request;
-  if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
+  assertFewFiles(count);
   const fetchChatFile = chatFiles(fetchFile, signalOf());
   return fetchAll(request, (block) => fetchBlock(block, fetchChatFile));
 }
@@ -51,7 +50,6 @@ async function fetchBlock(block: Block, fetchFile: FetchChatFile): Promise<Block
   const assumed = block.type === "image" ? "image/jpeg" : "text/plain";
   const file = await fetchFile(url);
   const base64 = Buffer.from(file.bytes).toString("base64");
-  const type = file.contentType.split(";", 1)[0]?.trim().toLowerCase();
-  const { source } = toInline(type || assumed, { base64 }, "messages");
+  const { source } = toInline(bareMediaType(file.contentType) || assumed, { base64 }, "messages");
   return { ...block, source };
 }

@@ -2,10 +2,9 @@
 import type { UpstreamContent } from "../../formats/gemini/upstream-contents.js";
 import { fetchedFileOf, type Part } from "../../formats/gemini/upstream-parts.js";
 import type { GeminiRequest } from "../../formats/gemini/upstream-request.js";
-import { refuse } from "../../formats/upstream-error.js";
+import { bareMediaType } from "../../lib/content-types.js";
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { CHAT_FILES_FETCHED_MAX } from "../../limits.js";
-import { chatFiles, type FetchChatFile } from "../chat-files.js";
+import { assertFewFiles, chatFiles, type FetchChatFile } from "../chat-files.js";
 import type { FetchFile } from "../openai/client.js";
 
 /** The same request when there is nothing to fetch. Throws a ProviderError of status 400 for a file that cannot be fetched, and for too many. */
@@ -17,7 +16,7 @@ export function withFetchedFiles(
   const { contents } = request.fields;
   const count = contents.flatMap(({ parts }) => parts.flatMap(withInner)).filter((part) => fetchedFileOf(part) !== null).length;
   if (count === 0) return request;
-  if (count > CHAT_FILES_FETCHED_MAX) throw refuse(`At most ${CHAT_FILES_FETCHED_MAX} files may be named by their address.`, "messages");
+  assertFewFiles(count);
   return fetchAll(request, chatFiles(fetchFile, signalOf()));
 }
 
@@ -48,6 +47,6 @@ async function fetchPart(part: Part, fetchFile: FetchChatFile): Promise<Part> {
   const named = fetchedFileOf(part);
   if (named === null) return part;
   const { bytes, contentType } = await fetchFile(named.uri);
-  const mimeType = contentType.split(";", 1)[0]?.trim().toLowerCase() || named.mimeType;
+  const mimeType = bareMediaType(contentType) || named.mimeType;
   return { inlineData: { mimeType, data: Buffer.from(bytes).toString("base64") } };
 }

@@ -5,7 +5,7 @@ import { AnswerStreamEvents } from "../../formats/gemini/upstream-stream.js";
 import { toChatUsage } from "../../formats/gemini/upstream-usage.js";
 import { toChunks } from "../../formats/openai-chat/stream.js";
 import { toUsage } from "../../formats/openai-chat/usage.js";
-import { type AnswerFormat, readStreamedAnswer, readWholeAnswer } from "../openai/answers.js";
+import { type AnswerFormat, readStreamedAnswer, readWholeAnswer, warnedAnswer } from "../openai/answers.js";
 import type { FetchFile, OpenAiClient, OpenAiUpstream } from "../openai/client.js";
 import { boundedBody, type ChatAnswer, type ChatBatches, type ChatCall, type ChatProvider, toSignal } from "../provider.js";
 import { withFetchedFiles } from "./files.js";
@@ -25,10 +25,7 @@ export class GeminiChatProvider implements ChatProvider {
     const { fields, warnings } = await this.toRequest(call);
     const path = `/models/${pathOf(call.upstreamModel)}:generateContent`;
     const response = await this.client.sendWhole({ path, json: fields, signal: call.signal, takesStream: true });
-    const answer = await readWholeAnswer(response, this.formatOf([]));
-    if (warnings.length === 0) return { ...answer, warnings };
-    const completion = { ...answer.completion, warnings };
-    return { ...answer, completion, bytes: Buffer.from(JSON.stringify(completion)), warnings };
+    return warnedAnswer(await readWholeAnswer(response, this.formatOf([])), warnings);
   }
 
   async stream(call: ChatCall): Promise<ChatBatches> {

@@ -45,6 +45,13 @@ export function readStreamedAnswer(response: UpstreamResponse, format: AnswerFor
   return isLabelled ? stream : stream.begin();
 }
 
+/** The answer with the warnings in its object and bytes. */
+export function warnedAnswer(answer: ChatAnswer, warnings: readonly string[]): ChatAnswer {
+  if (warnings.length === 0) return { ...answer, warnings };
+  const completion = { ...answer.completion, warnings };
+  return { ...answer, completion, bytes: Buffer.from(JSON.stringify(completion)), warnings };
+}
+
 async function putTogether(source: StreamSource, format: AnswerFormat): Promise<ChatAnswer> {
   let whole: ChatAnswer | null = null;
   const stream = new ChatEventStream(source, {

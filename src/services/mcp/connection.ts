@@ -7,6 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RequestInit, Response } from "undici";
+import { bareMediaType } from "../../lib/content-types.js";
 import { isHeaderToken } from "../../lib/header-text.js";
 import { isRecord } from "../../lib/json.js";
 import { createSseScanner, type SseEvent, type SseScanner } from "../../lib/sse.js";
@@ -354,7 +355,7 @@ class Connection implements McpRequests {
 }
 
 function typeOf({ headers }: Response): string {
-  return headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  return bareMediaType(headers.get("content-type") ?? "");
 }
 
 function isJson(response: Response): boolean {
