@@ -5,17 +5,17 @@
  */
 
 import { randomUUID } from "node:crypto";
-import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
-import { type WebSocket, WebSocketServer } from "ws";
+import type { WebSocket } from "ws";
 import * as z from "zod";
 import { isAgentAtWork, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
-import { AppError, invalidInput, permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
+import { AppError, invalidInput, permissionDenied, serviceUnavailable } from "../../errors.js";
 import { authenticate, type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
 import { explain, isServerError, statusOf, toErrorObject } from "../../http/errors.js";
+import { OpenSockets, takePlaces } from "../../http/open-sockets.js";
 import {
   assertHandshake,
   CLOSE_CODES,
@@ -32,7 +32,6 @@ import { BoundedJson } from "../../lib/json-bounds.js";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
 import {
-  DRAIN_TIMEOUT_MS,
   JSON_BOUNDS,
   REALTIME_EVENT_BYTES_MAX,
   REALTIME_SESSIONS_PER_ADDRESS_MAX,
@@ -148,25 +147,18 @@ interface Admitted {
 type UpgradeSource = ContextSource & { readonly req: IncomingMessage };
 
 class Face implements RealtimeFace {
-  private readonly server = new WebSocketServer({
-    noServer: true,
+  private readonly sockets = new OpenSockets({
     maxPayload: REALTIME_EVENT_BYTES_MAX,
-    perMessageDeflate: false,
     // Browsers close the connection when none of the offered protocols is chosen.
     handleProtocols: (offered) => (offered.has(PROTOCOL) ? PROTOCOL : false),
   });
   private readonly perKey = new BoundedCounter(REALTIME_SESSIONS_PER_KEY_MAX);
   private readonly perAddress = new BoundedCounter(REALTIME_SESSIONS_PER_ADDRESS_MAX);
-  /** Upgrades and sessions under way. */
-  private readonly running = new Set<Promise<void>>();
-  private readonly closing = new AbortController();
   /** By handshake, whose answer carries their headers. */
   private readonly admitted = new WeakMap<IncomingMessage, Admitted>();
 
   constructor(private readonly options: RealtimeFaceOptions) {
-    // Every session listens to it.
-    setMaxListeners(0, this.closing.signal);
-    this.server.on("headers", (headers, req) => {
+    this.sockets.server.on("headers", (headers, req) => {
       const admitted = this.admitted.get(req);
       if (!admitted) return;
       const { generationId, model, modelUsed } = admitted.session;
@@ -175,21 +167,12 @@ class Face implements RealtimeFace {
     });
   }
 
-  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const running = this.serve(req, socket, head).finally(() => this.running.delete(running));
-    this.running.add(running);
-  };
+  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => this.sockets.add(this.serve(req, socket, head));
 
-  readonly sessionCount = (): number => this.running.size;
+  readonly sessionCount = (): number => this.sockets.count;
 
-  async close(): Promise<void> {
-    this.closing.abort();
-    const timer = setTimeout(() => {
-      for (const client of this.server.clients) client.terminate();
-    }, DRAIN_TIMEOUT_MS);
-    await Promise.all(this.running);
-    clearTimeout(timer);
-    this.server.close();
+  close(): Promise<void> {
+    return this.sockets.close();
   }
 
   /** Never rejects. */
@@ -232,14 +215,10 @@ class Face implements RealtimeFace {
     const caller = requireCaller(ctx);
     if (caller.kind === "session" && isAgentAtWork(caller))
       throw permissionDenied("An agent run of a signed-in person opens no realtime session.");
-    if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
-    for (const [counter, name] of [
-      [this.perKey, caller.kind === "key" ? caller.apiKeyId : caller.sessionId],
-      [this.perAddress, addressGroupOf(clientAddress)],
-    ] as const) {
-      if (!counter.add(name)) throw rateLimited("Too many realtime sessions at the same time.", 1);
-      undo.push(() => counter.remove(name));
-    }
+    if (this.sockets.isClosing) throw serviceUnavailable("The gateway is stopping.");
+    const principal = caller.kind === "key" ? caller.apiKeyId : caller.sessionId;
+    const places = [[this.perKey, principal] as const, [this.perAddress, addressGroupOf(clientAddress)] as const];
+    takePlaces(places, "Too many realtime sessions at the same time.", undo);
     assertNoOthers(query.parameters);
     const { model, safe, max_cost: maxCost } = query.parameters;
     if (maxCost !== undefined) ctx.maxCost = smallerCost(ctx.maxCost, readMaxCost(maxCost, MAX_COST_FIELD));
@@ -255,12 +234,7 @@ class Face implements RealtimeFace {
   /** Null when the client disconnected or its handshake is malformed, which `ws` answers itself; the session is then charged nothing. */
   private async accept(req: IncomingMessage, socket: Duplex, head: Buffer, admitted: Admitted): Promise<WebSocket | null> {
     this.admitted.set(req, admitted);
-    const client = await new Promise<WebSocket | null>((resolve) => {
-      socket.once("close", () => resolve(null));
-      this.server.handleUpgrade(req, socket, head, resolve);
-      // It was paused during the handover.
-      socket.resume();
-    });
+    const client = await this.sockets.accept(req, socket, head);
     if (client) return client;
     const { session } = admitted;
     session.close();
@@ -275,13 +249,12 @@ class Face implements RealtimeFace {
       client.close(CLOSE_CODES.goingAway, "Going away");
       session.close();
     };
-    this.closing.signal.addEventListener("abort", goAway, { once: true });
-    if (this.closing.signal.aborted) goAway();
+    const stopListening = this.sockets.onClosing(goAway);
     try {
       await relay(client, connection, session, ctx, this.options.keepAlive, first);
     } finally {
       stopWatching();
-      this.closing.signal.removeEventListener("abort", goAway);
+      stopListening();
     }
   }
 

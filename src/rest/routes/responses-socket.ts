@@ -3,22 +3,21 @@
  * those of the HTTP stream; several run one after the other. Refusals of the connection come before the upgrade, with status and envelope;
  * later ones are `error` events.
  */
-import { setMaxListeners } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
-import { type WebSocket, WebSocketServer } from "ws";
+import type { WebSocket } from "ws";
 import type { KeyCaller } from "../../context.js";
-import { permissionDenied, rateLimited, serviceUnavailable } from "../../errors.js";
+import { permissionDenied, serviceUnavailable } from "../../errors.js";
 import { type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
 import { explain, statusOf } from "../../http/errors.js";
+import { OpenSockets, takePlaces } from "../../http/open-sockets.js";
 import { assertHandshake, KEY_PROTOCOL, readSocketAddress, refuseUpgrade, WaitingSocket } from "../../http/websocket.js";
 import { BoundedCounter } from "../../lib/bounded.js";
 import { addressGroupOf, clientAddressOf } from "../../lib/client-address.js";
 import { type KeepAlive, keepAlive } from "../../lib/keep-alive.js";
 import { noteOf, type RequestEnd, type RequestNote } from "../../lib/request-note.js";
-import { DRAIN_TIMEOUT_MS } from "../../limits.js";
 import { requireCaller } from "../../services/access/permissions.js";
 import { watchKey } from "../../services/access/revocation-watch.js";
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
@@ -59,10 +58,8 @@ interface Admitted {
 }
 
 class Face implements ResponsesFace {
-  private readonly server = new WebSocketServer({
-    noServer: true,
+  private readonly sockets = new OpenSockets({
     maxPayload: EVENT_BYTES_MAX,
-    perMessageDeflate: false,
     // The connection refuses text that is not UTF-8 by an event, and stays open.
     skipUTF8Validation: true,
     // Browsers close the connection when none of the offered protocols is chosen.
@@ -70,30 +67,15 @@ class Face implements ResponsesFace {
   });
   private readonly perKey = new BoundedCounter(SOCKETS_PER_KEY_MAX);
   private readonly perAddress = new BoundedCounter(SOCKETS_PER_ADDRESS_MAX);
-  /** Upgrades and connections under way. */
-  private readonly running = new Set<Promise<void>>();
-  private readonly closing = new AbortController();
 
-  constructor(private readonly options: ResponsesFaceOptions) {
-    // Every connection listens to it.
-    setMaxListeners(0, this.closing.signal);
-  }
+  constructor(private readonly options: ResponsesFaceOptions) {}
 
-  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const running = this.serve(req, socket, head).finally(() => this.running.delete(running));
-    this.running.add(running);
-  };
+  readonly upgrade = (req: IncomingMessage, socket: Duplex, head: Buffer): void => this.sockets.add(this.serve(req, socket, head));
 
-  readonly connectionCount = (): number => this.running.size;
+  readonly connectionCount = (): number => this.sockets.count;
 
-  async close(): Promise<void> {
-    this.closing.abort();
-    const timer = setTimeout(() => {
-      for (const client of this.server.clients) client.terminate();
-    }, DRAIN_TIMEOUT_MS);
-    await Promise.all(this.running);
-    clearTimeout(timer);
-    this.server.close();
+  close(): Promise<void> {
+    return this.sockets.close();
   }
 
   /** Never rejects. */
@@ -107,7 +89,7 @@ class Face implements ResponsesFace {
     const undo: (() => void)[] = [];
     try {
       const admitted = await this.admit(source, undo);
-      const client = await this.accept(req, socket, waiting.release());
+      const client = await this.sockets.accept(req, socket, waiting.release());
       if (client) await this.run(client, req, admitted);
     } catch (error) {
       const failure = explain(error, source, "connection for responses");
@@ -127,27 +109,12 @@ class Face implements ResponsesFace {
     const ctx = new HttpRequestContext(await access.authenticate(key, clientAddress), source, clientAddress);
     const caller = requireCaller(ctx);
     if (caller.kind !== "key" || key === null) throw permissionDenied("A connection for responses is opened with an API key.");
-    if (this.closing.signal.aborted) throw serviceUnavailable("The gateway is stopping.");
-    for (const [counter, name] of [
-      [this.perKey, caller.apiKeyId],
-      [this.perAddress, addressGroupOf(clientAddress)],
-    ] as const) {
-      if (!counter.add(name)) throw rateLimited("Too many connections for responses at the same time.", 1);
-      undo.push(() => counter.remove(name));
-    }
+    if (this.sockets.isClosing) throw serviceUnavailable("The gateway is stopping.");
+    const places = [[this.perKey, caller.apiKeyId] as const, [this.perAddress, addressGroupOf(clientAddress)] as const];
+    takePlaces(places, "Too many connections for responses at the same time.", undo);
     const bounded = takeMaxCost(query.parameters);
     assertNoWishes(bounded?.rest ?? query.parameters);
     return { key, caller, clientAddress, maxCost: bounded?.maxCost };
-  }
-
-  /** Null when the client disconnected, or its handshake is malformed, which `ws` answers itself. */
-  private accept(req: IncomingMessage, socket: Duplex, head: Buffer): Promise<WebSocket | null> {
-    return new Promise((resolve) => {
-      socket.once("close", () => resolve(null));
-      this.server.handleUpgrade(req, socket, head, resolve);
-      // It was paused during the handover.
-      socket.resume();
-    });
   }
 
   /** Resolves when the connection is closed and everything is charged. */
@@ -173,16 +140,14 @@ class Face implements ResponsesFace {
     const stopWatching = watchKey(services.apiKeys, key, caller.apiKeyId, (error) => connection.refuse(error));
     const stopPinging = keepAlive(client, req.socket as Socket, liveness, () => client.terminate());
     const lifetime = setTimeout(() => connection.expire(), totalMs);
-    const goAway = () => connection.goAway();
-    this.closing.signal.addEventListener("abort", goAway, { once: true });
-    if (this.closing.signal.aborted) goAway();
+    const stopListening = this.sockets.onClosing(() => connection.goAway());
     try {
       await connection.closed;
     } finally {
       stopWatching();
       stopPinging();
       clearTimeout(lifetime);
-      this.closing.signal.removeEventListener("abort", goAway);
+      stopListening();
     }
   }
 }
