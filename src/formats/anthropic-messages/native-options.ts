@@ -1,7 +1,7 @@
 /** Fields of a Messages request that an upstream of the same format gets as they are, if they change no price. */
 
 import { isRecord, recordsOf } from "../../lib/json.js";
-import { quoteStart } from "../../lib/quote-start.js";
+import { listed } from "../left-out.js";
 import { isClientTool, toExtra } from "./extra.js";
 import type { MessageCountRequest } from "./request.js";
 import { toBetas } from "./upstream-options.js";
@@ -29,8 +29,6 @@ const FREE_BETAS =
 const LONG_CONTEXT_BETA = /^context-1m-\d{4}-\d{2}-\d{2}$/;
 /** Edits that only leave parts of the history out. */
 const FREE_EDIT = /^clear_[a-z_]{1,40}_\d{8}$/;
-const NAME_CHARS_MAX = 64;
-const NAMES_MAX = 8;
 
 /** Whether a value of `anthropic-beta` leaves the price of this model as it is. */
 export function isFreeBeta(name: unknown, { hasLongContext }: Pick<NativeTarget, "hasLongContext">): boolean {
@@ -80,11 +78,6 @@ function contextEdits(stated: unknown, warnings: string[]): Loose {
 
 function isFreeEdit(edit: unknown): boolean {
   return isRecord(edit) && typeof edit.type === "string" && FREE_EDIT.test(edit.type);
-}
-
-function listed(names: readonly string[]): string {
-  const told = names.slice(0, NAMES_MAX).map((name) => quoteStart(name, NAME_CHARS_MAX));
-  return told.join(", ") + (names.length > NAMES_MAX ? " and others" : "");
 }
 
 /**

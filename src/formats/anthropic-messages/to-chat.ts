@@ -2,6 +2,7 @@
 import { invalidInput } from "../../errors.js";
 import { append } from "../../lib/collections.js";
 import { quoteStart } from "../../lib/quote-start.js";
+import { explainUnread, listed, NAME_CHARS_MAX } from "../left-out.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { SignedReader } from "../signatures.js";
@@ -30,9 +31,6 @@ const CONTEXT_EDITS = "context_management";
 const STANDARD_TIER = "standard_only";
 /** Starts a text that one coding agent puts before its instructions: it differs in each request and would defeat prompt caches. */
 const BILLING_MARK = "x-anthropic-billing-header:";
-/** Characters of a client's text in a warning, and names in one. */
-const NAME_CHARS_MAX = 64;
-const NAMES_TOLD_MAX = 8;
 /** Thinking budgets in tokens below which the effort is low or medium: Anthropic's smallest, and half of its usual largest. */
 const LOW_BUDGET_BELOW = 4_096;
 const MEDIUM_BUDGET_BELOW = 16_384;
@@ -90,7 +88,7 @@ export function toChat(input: MessageCountRequest & Partial<MessageRequest>, tar
     ...(input.stream && { stream: true }),
   };
   const always = isOff && target.withoutThinking === null ? ["thinking: this model decides by itself whether it thinks."] : [];
-  const others = [...explainUnread(unread), ...(own === null ? explainBetas(target.betas) : own.warnings)];
+  const others = [...explainUnread(unread, "chat"), ...(own === null ? explainBetas(target.betas) : own.warnings)];
   return { chat, warnings: [...explainLeftOut([...writer.leftOut]), ...others, ...always, ...repairs] };
 }
 
@@ -108,15 +106,6 @@ function sortFields(input: Loose, { concernsMoney, isNative }: MessageTarget): O
     passed: Object.fromEntries(others.filter(([name]) => isPassed(name))),
     unread: others.flatMap(([name]) => (isPassed(name) || (isNative && OWN_OPTIONS.has(name)) ? [] : [name])),
   };
-}
-
-function listed(names: readonly string[]): string {
-  const told = names.slice(0, NAMES_TOLD_MAX).map((name) => quoteStart(name, NAME_CHARS_MAX));
-  return told.join(", ") + (names.length > NAMES_TOLD_MAX ? " and others" : "");
-}
-
-function explainUnread(names: readonly string[]): readonly string[] {
-  return names.length === 0 ? [] : [`${listed(names)}: left out, because no chat has such a field.`];
 }
 
 function explainBetas(betas: readonly string[]): readonly string[] {

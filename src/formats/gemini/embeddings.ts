@@ -2,7 +2,7 @@
 import { invalidInput } from "../../errors.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { quoteStart } from "../../lib/quote-start.js";
-import { explainUnread, NAME_CHARS_MAX } from "./left-out.js";
+import { explainUnread, NAME_CHARS_MAX } from "../left-out.js";
 import { toModelId } from "./models.js";
 import type { EmbedContentRequest } from "./request.js";
 

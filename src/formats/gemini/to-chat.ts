@@ -2,12 +2,12 @@
 import { invalidInput } from "../../errors.js";
 import { isRecord } from "../../lib/json.js";
 import { quoteStart } from "../../lib/quote-start.js";
+import { explainUnread, listed, NAME_CHARS_MAX } from "../left-out.js";
 import { repairHistory } from "../openai-chat/repair.js";
 import type { ChatBody } from "../openai-chat/schema.js";
 import { ContentsWriter } from "./contents.js";
 import { toCamel } from "./field-names.js";
 import { toJsonSchema } from "./json-schema.js";
-import { explainUnread, listed, NAME_CHARS_MAX } from "./left-out.js";
 import type { GeminiTool, GenerateContentRequest, GenerationConfig } from "./request.js";
 
 type Message = Record<string, unknown>;

@@ -156,6 +156,12 @@ const CONTENT_TYPES: Readonly<Record<TranscriptFormat, AnswerType>> = {
   vtt: "text/vtt; charset=utf-8",
 };
 
+const RECORDING = {
+  files: { file: { countMax: 1, isRequired: true } },
+  fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
+  bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
+} as const;
+
 export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { transcriptions }: Pick<Services, "transcriptions">): void {
   route("/v1/audio/transcriptions", {
     POST: endpoint({
@@ -166,17 +172,12 @@ export function addTranscriptionRoutes(route: Route, endpoint: Endpoint, { trans
       example: { form: { model: "sandbox/transcription", response_format: "json" } },
       isForAgents: true,
       isGeneration: true,
-      form: {
-        fields: transcriptionForm,
-        files: { file: { countMax: 1, isRequired: true } },
-        fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
-        bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
-      },
+      form: { fields: transcriptionForm, ...RECORDING },
       handler: async (ctx, { body: { stream, ...input }, files, exchange }) => {
         const result = await transcriptions.create(ctx, files.file?.[0], input);
-        exchange.setHeaders({ ...receiptHeaders(result.receipt), "X-Usage-Input-Audio-Seconds": String(result.billedMs / 1000) });
+        exchange.setHeaders(transcriptHeaders(result));
         if (stream) sendEvents(exchange, result);
-        else exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
+        else sendTranscript(exchange, result);
       },
     }),
   });
@@ -194,19 +195,22 @@ export function addTranslationRoutes(route: Route, endpoint: Endpoint, { transcr
       example: { form: { model: "sandbox/transcription", response_format: "json" } },
       isForAgents: true,
       isGeneration: true,
-      form: {
-        fields: translationForm,
-        files: { file: { countMax: 1, isRequired: true } },
-        fileBytesMax: TRANSCRIPTION_FILE_BYTES_MAX,
-        bytesMax: TRANSCRIPTION_FORM_BYTES_MAX,
-      },
+      form: { fields: translationForm, ...RECORDING },
       handler: async (ctx, { body, files, exchange }) => {
         const result = await transcriptions.create(ctx, files.file?.[0], body, "translate");
-        exchange.setHeaders({ ...receiptHeaders(result.receipt), "X-Usage-Input-Audio-Seconds": String(result.billedMs / 1000) });
-        exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
+        exchange.setHeaders(transcriptHeaders(result));
+        sendTranscript(exchange, result);
       },
     }),
   });
+}
+
+function transcriptHeaders({ receipt, billedMs }: TranscriptionResult) {
+  return { ...receiptHeaders(receipt), "X-Usage-Input-Audio-Seconds": String(billedMs / 1000) };
+}
+
+function sendTranscript(exchange: Exchange, result: TranscriptionResult): void {
+  exchange.sendBytes(Buffer.from(toTranscriptText(result)), CONTENT_TYPES[result.format]);
 }
 
 /** Unspecified: transcripts arrive whole, so `stream` gives one delta and the end. */

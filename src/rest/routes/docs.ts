@@ -36,6 +36,7 @@ const PAGE_POLICY =
 /** `recorded` is read on request, after all routes were added. */
 export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[], baseUrl: () => string): void {
   let document: Buffer | null = null;
+  let guides: Promise<string> | null = null;
   route("/openapi.json", {
     GET: openEndpoint({
       id: "getOpenApi",
@@ -67,7 +68,13 @@ export function addDocsRoutes(route: Route, recorded: readonly RecordedRoute[], 
   route("/llms.txt", {
     GET: openEndpoint({
       id: null,
-      handler: async (exchange) => exchange.sendBytes(Buffer.from(await listGuides(baseUrl())), "text/plain; charset=utf-8"),
+      handler: async (exchange) => {
+        guides ??= listGuides(baseUrl()).catch((error: unknown) => {
+          guides = null;
+          throw error;
+        });
+        exchange.sendBytes(Buffer.from(await guides), "text/plain; charset=utf-8");
+      },
     }),
   });
 }

@@ -1,5 +1,5 @@
 /** Warnings about fields that are left out. */
-import { quoteStart } from "../../lib/quote-start.js";
+import { quoteStart } from "../lib/quote-start.js";
 
 /** Characters of a client's text in a warning, and names in one. */
 export const NAME_CHARS_MAX = 64;
