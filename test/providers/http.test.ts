@@ -1,10 +1,10 @@
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ProviderError } from "../../src/formats/upstream-error.js";
 import { createUpstreamPool, type UpstreamPool } from "../../src/providers/http.js";
 import type { UpstreamTimeouts } from "../../src/providers/provider.js";
 import type { UpstreamResponse } from "../../src/providers/upstream-response.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { failureOf } from "../support/provider-calls.js";
 import { bytes, closeSocket, event, flood, handler, hang, json, raw, sse, waitFor } from "../support/upstream-replies.js";
 
 const TIMEOUTS: UpstreamTimeouts = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
@@ -24,15 +24,6 @@ function post(options: { body?: string; signal?: AbortSignal; isStreamed?: boole
   const { body = "{}", signal = new AbortController().signal, isStreamed = true } = options;
   const headers = ["content-type", "application/json", "x-odd", "1"];
   return (options.pool ?? pool).request({ method: "POST", path: "/v1/x?y=1", headers, body, signal, isStreamed });
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ProviderError);
-  return error as ProviderError;
 }
 
 async function readRest(response: UpstreamResponse): Promise<string> {

@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { VendorName } from "../../../src/providers/ai-sdk/vendors.js";
 import type { ChatProvider, Provider } from "../../../src/providers/provider.js";
 import { type ConnectOptions, connectVendor, VENDOR_KEY } from "../../support/ai-sdk.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
+import { CHAT_BODY as BODY, chatCall as call, readAll } from "../../support/provider-calls.js";
 import { event, json, sse } from "../../support/upstream-replies.js";
-
-const BODY: ChatBody = { model: "sluice/chat", messages: [{ role: "user", content: "Hi" }], max_tokens: 100 };
 
 let upstream: FakeUpstream;
 let open: Provider[] = [];
@@ -25,16 +23,6 @@ function chatOf(vendor: VendorName, options: ConnectOptions = {}): ChatProvider 
   open.push(provider);
   if (!provider.chat) throw new Error("no chat");
   return provider.chat;
-}
-
-function call(body: ChatBody, upstreamModel: string, signal = new AbortController().signal) {
-  return { upstreamModel, body, signal };
-}
-
-async function readAll(stream: AsyncIterable<readonly { object: ChatChunkObject; bytes: Uint8Array; usage: unknown }[]>) {
-  const chunks = [];
-  for await (const batch of stream) chunks.push(...batch);
-  return chunks;
 }
 
 describe("other vendors", () => {

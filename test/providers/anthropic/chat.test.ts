@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ChatBody, ChatChunkObject } from "../../../src/formats/openai-chat/schema.js";
-import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import { CHAT_FILES_BYTES_MAX } from "../../../src/limits.js";
 import type { FetchFile } from "../../../src/providers/openai/client.js";
@@ -8,13 +6,8 @@ import type { ChatProvider } from "../../../src/providers/provider.js";
 import { VENDOR_KEY } from "../../support/ai-sdk.js";
 import { type AnthropicOptions, anthropicEvents, anthropicMessage, anthropicSse, connectAnthropic } from "../../support/anthropic.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
+import { CHAT_BODY as BODY, chatCall as call, failureOf, readAll, WEATHER } from "../../support/provider-calls.js";
 import { bytes, closeSocket, hang, json, raw, sse } from "../../support/upstream-replies.js";
-
-const WEATHER = {
-  type: "function",
-  function: { name: "weather", description: "Tells it.", parameters: { type: "object", properties: { city: { type: "string" } } } },
-};
-const BODY: ChatBody = { model: "sluice/chat", messages: [{ role: "user", content: "Hi" }], max_tokens: 100 };
 
 let upstream: FakeUpstream;
 let open: { close(): Promise<void> }[] = [];
@@ -31,25 +24,6 @@ function chatOf(options: AnthropicOptions = {}): ChatProvider {
   const provider = connectAnthropic(upstream, options);
   open.push(provider);
   return provider.chat;
-}
-
-function call(body: ChatBody, upstreamModel: string, signal = new AbortController().signal) {
-  return { upstreamModel, body, signal };
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ProviderError);
-  return error as ProviderError;
-}
-
-async function readAll(stream: AsyncIterable<readonly { object: ChatChunkObject; bytes: Uint8Array; usage: unknown }[]>) {
-  const chunks = [];
-  for await (const batch of stream) chunks.push(...batch);
-  return chunks;
 }
 
 describe("Anthropic", () => {

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { COMMON } from "../../../src/formats/openai-chat/dialect.js";
 import type { ChatBody } from "../../../src/formats/openai-chat/schema.js";
-import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { NO_USAGE } from "../../../src/lib/usage.js";
 import type { OpenAiUpstream } from "../../../src/providers/openai/client.js";
 import type { ChatProvider } from "../../../src/providers/provider.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatCompletion, errorBody, wireUsage } from "../../support/openai-bodies.js";
 import { createOpenAiChatProvider } from "../../support/openai-chat.js";
+import { failureOf } from "../../support/provider-calls.js";
 import { errorReply, flood, hang, json, raw, sse } from "../../support/upstream-replies.js";
 
 const BODY: ChatBody = { model: "sluice/chat", messages: [{ role: "user", content: "Hi" }], temperature: 0.5, odd: { field: [1] } };
@@ -31,15 +31,6 @@ function connect(options: Partial<OpenAiUpstream> = {}) {
 
 function call(body: ChatBody = BODY, signal = new AbortController().signal) {
   return { upstreamModel: "gpt-mock", body, signal };
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ProviderError);
-  return error as ProviderError;
 }
 
 describe("D the request to the upstream", () => {

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ProviderError } from "../../../src/formats/upstream-error.js";
 import type { VideoCall, VideoProvider } from "../../../src/providers/media.js";
 import { createOpenAiProvider } from "../../../src/providers/openai/openai.js";
 import type { Provider } from "../../../src/providers/provider.js";
 import { eventually } from "../../support/eventually.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { createFakeVideos, type FakeVideosOptions, formOf, readClip } from "../../support/fake-videos.js";
+import { failureOf } from "../../support/provider-calls.js";
 import { closeSocket, errorReply, flood, hang, json, raw } from "../../support/upstream-replies.js";
 
 const API_KEY = "vendor-key-0123456789";
@@ -64,15 +64,6 @@ function call(more: Partial<VideoCall> = {}): VideoCall {
     signal: new AbortController().signal,
     ...more,
   };
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<ProviderError> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  expect(error).toBeInstanceOf(ProviderError);
-  return error as ProviderError;
 }
 
 describe("D the request to the upstream", () => {
