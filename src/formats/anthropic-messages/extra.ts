@@ -35,7 +35,7 @@ export function isClientTool(type: unknown): boolean {
 export type BlockKind = "thinking" | "text" | "call" | "server";
 const RANKS: Readonly<Record<BlockKind, number>> = { thinking: 0, text: 1, call: 2, server: 3 };
 
-export function isBlockKind(kind: unknown): kind is BlockKind {
+function isBlockKind(kind: unknown): kind is BlockKind {
   return typeof kind === "string" && Object.hasOwn(RANKS, kind);
 }
 

@@ -60,7 +60,7 @@ const model = json(
 const modelPage = json("GeminiModels", z.looseObject({ models: z.array(model.schema), nextPageToken: z.string().optional() }));
 
 /** The gateway's envelope with the error of Google's, and without `status`, which Google's client for Python would take for its name. */
-export function toGeminiErrorBody(error: AppError, requestId: string): object {
+function toGeminiErrorBody(error: AppError, requestId: string): object {
   const { status, success, error: reported } = toErrorEnvelope(error, requestId);
   return { success, error: toGeminiError(reported, status, error.retryAfterSeconds) };
 }

@@ -35,7 +35,7 @@ const message = json(
 const tokenCount = json("MessageTokenCount", z.object({ input_tokens: amount }));
 
 /** The gateway's envelope with the fields and types of Anthropic's. */
-export function toMessageErrorBody(error: AppError, requestId: string): object {
+function toMessageErrorBody(error: AppError, requestId: string): object {
   const envelope = toErrorEnvelope(error, requestId);
   return { ...envelope, ...toMessageFailure(envelope.error, envelope.status) };
 }

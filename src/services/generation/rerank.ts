@@ -13,7 +13,7 @@ import type { Metered } from "./run.js";
 import type { Upstreams } from "./upstreams.js";
 
 /** Cohere's own bound for one request. */
-export const RERANK_DOCUMENTS_MAX = 1_000;
+const RERANK_DOCUMENTS_MAX = 1_000;
 /** Cohere's unit: a query with up to 100 documents, where one of more than 500 tokens counts as several. */
 const DOCUMENTS_PER_SEARCH = 100;
 const TOKENS_PER_DOCUMENT = 500;

@@ -13,7 +13,7 @@ import { parseInput } from "../../requests/input.js";
 import { type ResponseStream, type Responses, responseInput } from "./responses.js";
 
 /** The code by which OpenAI's clients send the whole conversation again. */
-export const PREVIOUS_NOT_FOUND = "previous_response_not_found";
+const PREVIOUS_NOT_FOUND = "previous_response_not_found";
 
 /** A response whose items can be continued. */
 interface KeptResponse {
