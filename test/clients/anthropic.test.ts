@@ -3,16 +3,17 @@ import Anthropic, { APIError } from "@anthropic-ai/sdk";
 import type { MessageCreateParamsNonStreaming, MessageParam, Tool } from "@anthropic-ai/sdk/resources/messages";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VENDOR_KEY } from "../support/ai-sdk.js";
-import { anthropicMessage, anthropicSse } from "../support/anthropic.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
-import { chatChunk, chatCompletion, usageChunk, wireUsage } from "../support/openai-bodies.js";
+import { claudeReply, openAiReply } from "../support/message-sides.js";
+import { errorBody } from "../support/openai-bodies.js";
 import { refusalOf } from "../support/strict-anthropic.js";
-import { errorReply, json, type Reply, sse } from "../support/upstream-replies.js";
+import { errorReply, json, type Reply } from "../support/upstream-replies.js";
 
 type Loose = Record<string, unknown>;
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const LIMITED = "acme/limited";
 const TOOLS: Tool[] = ["alpha", "beta"].map((name) => ({ name, input_schema: { type: "object", properties: { n: { type: "integer" } } } }));
 
 let app: TestApp;
@@ -27,8 +28,11 @@ beforeAll(async () => {
         ...{ id: "acme/claude", title: "Claude", modality: "text", upstream: "claude", upstreamModel: "claude-opus-5", prices },
         capabilities: ["tools", "reasoning"],
       },
+      // One request, so that every later one is refused.
+      { id: LIMITED, title: "Limited", modality: "text", upstream: "acme", upstreamModel: "limited", prices: {}, perUserRpm: 0.01 },
     ],
   });
+  await clientOf().messages.create({ model: LIMITED, max_tokens: 10, messages: [{ role: "user", content: "Hi" }] });
 });
 afterAll(async () => {
   await app.close();
@@ -37,93 +41,28 @@ afterAll(async () => {
 
 const clientOf = (apiKey = app.key) => new Anthropic({ apiKey, baseURL: app.baseUrl, maxRetries: 0 });
 
-/** An upstream, its model here, and its answers: a thought, a text and calls, whole or streamed. */
+/** An upstream, its model here, and its answers. */
 interface Side {
   readonly model: string;
   readonly upstream: () => FakeUpstream;
-  readonly reply: (
-    text: string,
-    options: { readonly isStreamed?: boolean; readonly calls?: readonly string[]; readonly thought?: string },
-  ) => Reply;
+  readonly reply: typeof claudeReply;
 }
 
-const CLAUDE: Side = {
-  model: "acme/claude",
-  upstream: () => claude,
-  reply: (text, { isStreamed = false, calls = [], thought }) => {
-    const content = [
-      ...(thought === undefined ? [] : [{ type: "thinking", thinking: thought, signature: "c2ln" }]),
-      ...(text === "" ? [] : [{ type: "text", text }]),
-      ...calls.map((name, index) => ({ type: "tool_use", id: `call_${name}`, name, input: { n: index } })),
-    ];
-    const reason = calls.length > 0 ? "tool_use" : "end_turn";
-    return isStreamed ? anthropicSse(eventsOf(content, reason)) : json(anthropicMessage({ content, stop_reason: reason }));
-  },
-};
-
-const OPENAI: Side = {
-  model: "acme/chat",
-  upstream: () => app.upstream,
-  reply: (text, { isStreamed = false, calls = [], thought }) => {
-    const called = calls.map((name, index) => ({
-      index,
-      id: `call_${name}`,
-      type: "function",
-      function: { name, arguments: `{"n":${index}}` },
-    }));
-    const message = {
-      role: "assistant",
-      content: text,
-      ...(thought !== undefined && { reasoning_content: thought }),
-      ...(called.length > 0 && { tool_calls: called }),
-    };
-    const reason = calls.length > 0 ? "tool_calls" : "stop";
-    if (isStreamed) return sse([chatChunk(message), chatChunk({}, reason), usageChunk(wireUsage(10, 4))]);
-    return json({ ...chatCompletion(), choices: [{ index: 0, message, finish_reason: reason }] });
-  },
-};
-
-function eventsOf(content: readonly Loose[], reason: string): Loose[] {
-  const usage = { input_tokens: 10, output_tokens: 4 };
-  const head = {
-    id: "msg_1",
-    type: "message",
-    role: "assistant",
-    model: "claude",
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-    usage,
-  };
-  const blocks = content.flatMap((block, index): Loose[] => {
-    const { type, text, thinking, signature, input } = block;
-    const [empty, deltas]: [Loose, Loose[]] =
-      type === "text"
-        ? [{ type, text: "" }, [{ type: "text_delta", text }]]
-        : type === "thinking"
-          ? [
-              { type, thinking: "", signature: "" },
-              [
-                { type: "thinking_delta", thinking },
-                { type: "signature_delta", signature },
-              ],
-            ]
-          : [{ ...block, input: {} }, [{ type: "input_json_delta", partial_json: JSON.stringify(input) }]];
-    return [
-      { type: "content_block_start", index, content_block: empty },
-      ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
-      { type: "content_block_stop", index },
-    ];
-  });
-  const end = { type: "message_delta", delta: { stop_reason: reason, stop_sequence: null }, usage };
-  return [{ type: "message_start", message: head }, ...blocks, end, { type: "message_stop" }];
-}
+const CLAUDE: Side = { model: "acme/claude", upstream: () => claude, reply: claudeReply };
+const OPENAI: Side = { model: "acme/chat", upstream: () => app.upstream, reply: openAiReply };
 
 const bodyOf = ({ model }: Side, content: MessageParam["content"] = "Hi"): MessageCreateParamsNonStreaming => ({
   model,
   max_tokens: 4_000,
   messages: [{ role: "user", content }],
 });
+
+interface Refused {
+  readonly key?: string;
+  readonly body?: Partial<MessageCreateParamsNonStreaming>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly reply?: Reply;
+}
 
 /** Each method, and a summary of its result. */
 const METHODS: Readonly<Record<string, (side: Side) => Promise<unknown>>> = {
@@ -230,23 +169,28 @@ describe.each([
     ).rejects.toThrow("aborted");
   });
 
-  it.each<[number, string, () => Promise<unknown>]>([
-    [401, "authentication_error", () => clientOf("sk-ant-none").messages.create(bodyOf(side))],
-    [400, "invalid_request_error", () => clientOf().messages.create({ ...bodyOf(side), max_tokens: 0 })],
-    [404, "not_found_error", () => clientOf().messages.create({ ...bodyOf(side), model: "claude-none" })],
-    [402, "billing_error", () => clientOf().messages.create(bodyOf(side), { headers: { "x-max-cost": "0.000000001" } })],
+  describe.each([
+    ["whole", (client: Anthropic, body: MessageCreateParamsNonStreaming, options: object) => client.messages.create(body, options)],
     [
-      400,
-      "invalid_request_error",
-      () => {
-        side.upstream().replyNext(errorReply(400, "max_tokens: too many"));
-        return clientOf().messages.create(bodyOf(side));
-      },
+      "streamed",
+      (client: Anthropic, body: MessageCreateParamsNonStreaming, options: object) => client.messages.stream(body, options).finalMessage(),
     ],
-  ])("reports %d %s", async (status, type, ask) => {
-    const error = (await ask().catch((thrown: unknown) => thrown)) as APIError;
+  ])("%s", (_form, send) => {
+    it.each<[number, string, Refused]>([
+      [401, "authentication_error", { key: "sk-ant-none" }],
+      [400, "invalid_request_error", { body: { max_tokens: 0 } }],
+      [404, "not_found_error", { body: { model: "claude-none" } }],
+      [402, "billing_error", { headers: { "x-max-cost": "0.000000001" } }],
+      [429, "rate_limit_error", { body: { model: LIMITED } }],
+      [400, "invalid_request_error", { reply: errorReply(400, "max_tokens: too many") }],
+      [502, "api_error", { reply: json(errorBody("Slow down."), { status: 429, headers: { "retry-after": "7" } }) }],
+    ])("reports %d %s", async (status, type, { key, body = {}, headers, reply }) => {
+      if (reply) side.upstream().replyNext(reply);
+      const error = (await send(clientOf(key), { ...bodyOf(side), ...body }, { headers }).catch((thrown: unknown) => thrown)) as APIError;
 
-    expect(error).toBeInstanceOf(APIError);
-    expect([error.status, (error.error as { error: Loose }).error.type, typeof error.requestID]).toEqual([status, type, "string"]);
+      expect(error).toBeInstanceOf(APIError);
+      expect([error.status, (error.error as { error: Loose }).error.type, typeof error.requestID]).toEqual([status, type, "string"]);
+      if (status === 429 || status === 502) expect(error.headers?.get("retry-after")).toMatch(/^[1-9]/);
+    });
   });
 });

@@ -1,16 +1,30 @@
 /** Google's client for Gemini, unmodified, against the gateway's models: each method of the table once, and refusals as it reports them. */
-import { ApiError, type Content, type FunctionDeclaration, GoogleGenAI, Type } from "@google/genai";
+import {
+  ApiError,
+  type Content,
+  type FunctionDeclaration,
+  type GenerateContentConfig,
+  type GenerateContentParameters,
+  GoogleGenAI,
+  Type,
+} from "@google/genai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { errorBody } from "../support/openai-bodies.js";
+import { errorReply, json, type Reply } from "../support/upstream-replies.js";
 
 const MODEL = "sandbox/text";
+const LIMITED = "acme/limited";
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 let app: TestApp;
 let ai: GoogleGenAI;
 beforeAll(async () => {
-  app = await createTestApp();
+  // One request, so that every later one is refused.
+  const limited = { id: LIMITED, title: "Limited", modality: "text", upstream: "acme", upstreamModel: "limited", prices: {} };
+  app = await createTestApp({ models: [{ ...limited, perUserRpm: 0.01 }] });
   ai = clientOf(app.key);
+  await ai.models.generateContent({ model: LIMITED, contents: "x" });
 });
 afterAll(() => app.close());
 
@@ -31,6 +45,13 @@ async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const all: Item[] = [];
   for await (const item of items) all.push(item);
   return all;
+}
+
+interface Refused {
+  readonly key?: string;
+  readonly model?: string;
+  readonly config?: GenerateContentConfig;
+  readonly reply?: Reply;
 }
 
 /** Each method, and a summary of its result. */
@@ -153,30 +174,33 @@ describe("@google/genai", () => {
     ).rejects.toThrow("aborted");
   });
 
-  it.each<[number, string, () => Promise<unknown>]>([
-    [401, "UNAUTHENTICATED", () => clientOf("bad").models.generateContent({ model: MODEL, contents: "x" })],
-    [400, "INVALID_ARGUMENT", () => ai.models.generateContent({ model: MODEL, contents: "x", config: { temperature: 9 } })],
-    [400, "googleSearch", () => ai.models.generateContent({ model: MODEL, contents: "x", config: { tools: [{ googleSearch: {} }] } })],
-    [404, "NOT_FOUND", () => ai.models.generateContent({ model: "gemini-none", contents: "x" })],
-    [
-      402,
-      "FAILED_PRECONDITION",
-      () =>
-        ai.models.generateContent({
-          model: "sandbox/text-paid",
-          contents: "x",
-          config: { httpOptions: { headers: { "x-max-cost": "0.000000001" } } },
-        }),
-    ],
-    [
-      502,
-      "UPSTREAM_ERROR",
-      async () => collect(await ai.models.generateContentStream({ model: MODEL, contents: "[error after 2][echo] a b c d" })),
-    ],
-  ])("reports %d %s", async (status, name, ask) => {
-    const error = await ask().catch((thrown: unknown) => thrown);
+  it("reports an upstream that fails within a stream", async () => {
+    const stream = await ai.models.generateContentStream({ model: MODEL, contents: "[error after 2][echo] a b c d" });
+    const error = await collect(stream).catch((thrown: unknown) => thrown);
 
     expect(error).toBeInstanceOf(ApiError);
-    expect([(error as ApiError).status, (error as ApiError).message]).toEqual([status, expect.stringContaining(name)]);
+    expect([(error as ApiError).status, (error as ApiError).message]).toEqual([502, expect.stringContaining("UPSTREAM_ERROR")]);
+  });
+
+  describe.each([
+    ["whole", (client: GoogleGenAI, body: GenerateContentParameters) => client.models.generateContent(body)],
+    ["streamed", async (client: GoogleGenAI, body: GenerateContentParameters) => collect(await client.models.generateContentStream(body))],
+  ])("%s", (_form, send) => {
+    it.each<[number, string, Refused]>([
+      [401, "UNAUTHENTICATED", { key: "bad" }],
+      [400, "INVALID_ARGUMENT", { config: { temperature: 9 } }],
+      [400, "googleSearch", { config: { tools: [{ googleSearch: {} }] } }],
+      [404, "NOT_FOUND", { model: "gemini-none" }],
+      [402, "FAILED_PRECONDITION", { model: "sandbox/text-paid", config: { httpOptions: { headers: { "x-max-cost": "0.000000001" } } } }],
+      [429, "RESOURCE_EXHAUSTED", { model: LIMITED }],
+      [400, "INVALID_ARGUMENT", { model: "acme/free", reply: errorReply(400, "No such thing.") }],
+      [502, "UPSTREAM_ERROR", { model: "acme/free", reply: json(errorBody("Slow down."), { status: 429 }) }],
+    ])("reports %d %s", async (status, name, { key = app.key, model = MODEL, config, reply }) => {
+      if (reply) app.upstream.replyNext(reply);
+      const error = await send(clientOf(key), { model, contents: "x", ...(config && { config }) }).catch((thrown: unknown) => thrown);
+
+      expect(error).toBeInstanceOf(ApiError);
+      expect([(error as ApiError).status, (error as ApiError).message]).toEqual([status, expect.stringContaining(name)]);
+    });
   });
 });

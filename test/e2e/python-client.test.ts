@@ -3,19 +3,40 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { errorBody } from "../support/openai-bodies.js";
 import { findOpenAiPython, OPENAI_PYTHON_ABSENT, OPENAI_PYTHON_PROGRAM } from "../support/python-clients.js";
+import { errorReply, json } from "../support/upstream-replies.js";
 
+const LIMITED = "acme/limited";
 const python = await findOpenAiPython();
+
+const FORMS = ["chat", "chat_streamed", "completions", "completions_streamed", "responses", "responses_streamed"];
+const REFUSED = [
+  [401, "UNAUTHORIZED", "AuthenticationError", false],
+  [402, "MAX_COST_EXCEEDED", "APIStatusError", false],
+  [429, "RATE_LIMITED", "RateLimitError", true],
+  [400, "BAD_REQUEST", "BadRequestError", false],
+  // The upstream's own.
+  [400, "BAD_REQUEST", "BadRequestError", false],
+  [502, "UPSTREAM_ERROR", "InternalServerError", true],
+];
 
 describe.skipIf(python === null)(`the OpenAI client for Python (left out where it is absent: ${OPENAI_PYTHON_ABSENT})`, () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp();
+    const text = { modality: "text", upstream: "acme", upstreamModel: "limited", title: "Limited", prices: {} };
+    // One request, so that every later one is refused.
+    app = await createTestApp({ models: [{ ...text, id: LIMITED, perUserRpm: 0.01 }] });
+    const headers = { Authorization: `Bearer ${app.key}`, "content-type": "application/json" };
+    const body = JSON.stringify({ model: LIMITED, messages: [{ role: "user", content: "Hi" }] });
+    expect((await fetch(`${app.baseUrl}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
   });
   afterAll(() => app.close());
 
   it("chats, whole and streamed, makes responses, vectors, pictures and speech, hears it, and reads refusals", async () => {
-    const env = { ...process.env, SLUICE_URL: `${app.baseUrl}/v1`, SLUICE_KEY: app.key };
+    const refusals = [errorReply(400, "No such thing."), json(errorBody("Slow down."), { status: 429, headers: { "retry-after": "7" } })];
+    app.upstream.replyNext(...FORMS.flatMap(() => refusals));
+    const env = { ...process.env, SLUICE_URL: `${app.baseUrl}/v1`, SLUICE_KEY: app.key, SLUICE_LIMITED: LIMITED };
     const { stdout } = await promisify(execFile)(python ?? "", [OPENAI_PYTHON_PROGRAM], { env });
 
     const hello = "Hello from Python";
@@ -31,6 +52,8 @@ describe.skipIf(python === null)(`the OpenAI client for Python (left out where i
       speech: "RIFF",
       transcription: expect.stringMatching(/hello/i),
       refusal: [400, "previous_response_id", "BAD_REQUEST"],
+      refusals: Object.fromEntries(FORMS.map((form) => [form, REFUSED])),
+      cancelled: ["chat", "completions", "responses"],
       wrong_base_url: expect.stringContaining("Did you mean POST /v1/chat/completions?"),
     });
   });

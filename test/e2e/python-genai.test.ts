@@ -3,19 +3,40 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { errorBody } from "../support/openai-bodies.js";
 import { findGenaiPython, GENAI_PYTHON_ABSENT, GENAI_PYTHON_PROGRAM } from "../support/python-clients.js";
+import { errorReply, json } from "../support/upstream-replies.js";
 
+const LIMITED = "acme/limited";
 const python = await findGenaiPython();
+
+/** An upstream's. */
+const REFUSALS = [errorReply(400, "No such thing."), json(errorBody("Slow down."), { status: 429 })];
+const REFUSED = [
+  [401, "UNAUTHENTICATED"],
+  [402, "FAILED_PRECONDITION"],
+  [404, "NOT_FOUND"],
+  [429, "RESOURCE_EXHAUSTED"],
+  [400, "INVALID_ARGUMENT"],
+  [400, "INVALID_ARGUMENT"],
+  [502, "INTERNAL"],
+];
 
 describe.skipIf(python === null)(`Google's client for Python (left out where it is absent: ${GENAI_PYTHON_ABSENT})`, () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp();
+    const text = { modality: "text", upstream: "acme", upstreamModel: "limited", title: "Limited", prices: {} };
+    // One request, so that every later one is refused.
+    app = await createTestApp({ models: [{ ...text, id: LIMITED, perUserRpm: 0.01 }] });
+    const headers = { Authorization: `Bearer ${app.key}`, "content-type": "application/json" };
+    const body = JSON.stringify({ model: LIMITED, messages: [{ role: "user", content: "Hi" }] });
+    expect((await fetch(`${app.baseUrl}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
   });
   afterAll(() => app.close());
 
   it("generates, whole and streamed, calls functions, sees pictures, counts, embeds, lists models and reads refusals", async () => {
-    const env = { ...process.env, SLUICE_URL: app.baseUrl, SLUICE_KEY: app.key };
+    app.upstream.replyNext(...REFUSALS, ...REFUSALS);
+    const env = { ...process.env, SLUICE_URL: app.baseUrl, SLUICE_KEY: app.key, SLUICE_LIMITED: LIMITED };
     const { stdout } = await promisify(execFile)(python ?? "", [GENAI_PYTHON_PROGRAM], { env });
 
     expect(JSON.parse(stdout)).toEqual({
@@ -31,12 +52,10 @@ describe.skipIf(python === null)(`Google's client for Python (left out where it 
       embed: [4, 4],
       get: "models/sandbox/text",
       list: true,
-      refusals: [
-        [401, "UNAUTHENTICATED"],
-        [404, "NOT_FOUND"],
-        [400, "INVALID_ARGUMENT"],
-        [502, "INTERNAL"],
-      ],
+      refusals: REFUSED,
+      refusals_streamed: REFUSED,
+      broken: [502, "INTERNAL"],
+      cancelled: "one",
     });
   });
 });

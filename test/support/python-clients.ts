@@ -8,10 +8,12 @@ import { promisify } from "node:util";
 export const OPENAI_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/openai_client.py", import.meta.url));
 export const MCP_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/mcp_client.py", import.meta.url));
 export const GENAI_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/genai_client.py", import.meta.url));
+export const ANTHROPIC_PYTHON_PROGRAM = fileURLToPath(new URL("./programs/anthropic_client.py", import.meta.url));
 /** What to say when a search below answers null. */
 export const OPENAI_PYTHON_ABSENT = "run .ci/python-clients, or pip install openai";
 export const MCP_PYTHON_ABSENT = "run .ci/python-clients, or pip install mcp";
 export const GENAI_PYTHON_ABSENT = "run .ci/python-clients, or pip install google-genai";
+export const ANTHROPIC_PYTHON_ABSENT = "run .ci/python-clients, or pip install anthropic";
 export const GENERATOR_PYTHON_ABSENT = "run .ci/python-clients, or pip install openapi-python-client";
 
 /** A Python that can import OpenAI's client; null when there is none. */
@@ -27,6 +29,11 @@ export function findMcpPython(): Promise<string | null> {
 /** A Python that can import Google's client for Gemini; null when there is none. */
 export function findGenaiPython(): Promise<string | null> {
   return findPython("from google import genai; genai.Client");
+}
+
+/** A Python that can import Anthropic's client; null when there is none. */
+export function findAnthropicPython(): Promise<string | null> {
+  return findPython("import anthropic; anthropic.Anthropic");
 }
 
 /** A Python that can run the generator of clients; null when there is none. */

@@ -1,6 +1,8 @@
 """What Google's Python client for Gemini makes of a gateway: each of its calls once, what came of them as JSON on the standard output.
 
-    SLUICE_URL=http://localhost:4000 SLUICE_KEY=sk_... python genai_client.py
+    SLUICE_URL=http://localhost:4000 SLUICE_KEY=sk_... SLUICE_LIMITED=acme/limited python genai_client.py
+
+`SLUICE_LIMITED` names a model whose limit of requests is used up.
 """
 
 import base64
@@ -55,11 +57,26 @@ def refusal(ask):
         return [error.code, error.status]
 
 
-seen["refusals"] = [
-    refusal(lambda: stranger.models.generate_content(model=MODEL, contents="x")),
-    refusal(lambda: client.models.generate_content(model="gemini-none", contents="x")),
-    refusal(lambda: client.models.generate_content(model=MODEL, contents="x", config={"temperature": 9})),
-    refusal(lambda: list(client.models.generate_content_stream(model=MODEL, contents="[error after 2][echo] a b c d"))),
-]
+def drain(by, **body):
+    return list(by.models.generate_content_stream(**body))
+
+
+CHEAP = {"http_options": {"headers": {"x-max-cost": "0.000000001"}}}
+for name, ask in (("refusals", lambda by, **body: by.models.generate_content(**body)), ("refusals_streamed", drain)):
+    seen[name] = [
+        refusal(lambda: ask(stranger, model=MODEL, contents="x")),
+        refusal(lambda: ask(client, model="sandbox/text-paid", contents="x", config=CHEAP)),
+        refusal(lambda: ask(client, model="gemini-none", contents="x")),
+        refusal(lambda: ask(client, model=os.environ["SLUICE_LIMITED"], contents="x")),
+        refusal(lambda: ask(client, model=MODEL, contents="x", config={"temperature": 9})),
+        # The upstream's own: 400, then 429.
+        refusal(lambda: ask(client, model="acme/free", contents="x")),
+        refusal(lambda: ask(client, model="acme/free", contents="x")),
+    ]
+seen["broken"] = refusal(lambda: drain(client, model=MODEL, contents="[error after 2][echo] a b c d"))
+
+stream = client.models.generate_content_stream(model=MODEL, contents="[echo] one two")
+seen["cancelled"] = next(stream).text
+stream.close()
 
 print(json.dumps(seen))

@@ -1,6 +1,8 @@
 """What the OpenAI Python client makes of a gateway: each of its calls once, what came of them as JSON on the standard output.
 
-    SLUICE_URL=http://localhost:4000/v1 SLUICE_KEY=sk_... python openai_client.py
+    SLUICE_URL=http://localhost:4000/v1 SLUICE_KEY=sk_... SLUICE_LIMITED=acme/limited python openai_client.py
+
+`SLUICE_LIMITED` names a model whose limit of requests is used up.
 """
 
 import io
@@ -60,5 +62,44 @@ try:
     )
 except openai.NotFoundError as error:
     seen["wrong_base_url"] = error.message
+
+
+
+def refusal(ask):
+    try:
+        ask()
+        return None
+    except openai.APIStatusError as error:
+        return [error.status_code, error.code, type(error).__name__, "retry-after" in error.response.headers]
+
+
+FORMS = {
+    "chat": lambda by, **more: by.chat.completions.create(**{"model": "acme/free", "messages": HELLO} | more),
+    "chat_streamed": lambda by, **more: list(by.chat.completions.create(**{"model": "acme/free", "messages": HELLO, "stream": True} | more)),
+    "completions": lambda by, **more: by.completions.create(**{"model": "acme/free", "prompt": "Hi"} | more),
+    "completions_streamed": lambda by, **more: list(by.completions.create(**{"model": "acme/free", "prompt": "Hi", "stream": True} | more)),
+    "responses": lambda by, **more: by.responses.create(**{"model": "acme/free", "input": "Hi"} | more),
+    "responses_streamed": lambda by, **more: list(by.responses.create(**{"model": "acme/free", "input": "Hi", "stream": True} | more)),
+}
+stranger = client.with_options(api_key="sk-none")
+CHEAP = {"x-max-cost": "0.000000001"}
+# After the gateway's own, the upstream's: 400, then 429.
+seen["refusals"] = {
+    form: [
+        refusal(lambda: ask(stranger)),
+        refusal(lambda: ask(client, model="acme/chat", extra_headers=CHEAP)),
+        refusal(lambda: ask(client, model=os.environ["SLUICE_LIMITED"])),
+        refusal(lambda: ask(client, temperature=9)),
+        refusal(lambda: ask(client)),
+        refusal(lambda: ask(client)),
+    ]
+    for form, ask in FORMS.items()
+}
+
+seen["cancelled"] = []
+for form in ("chat", "completions", "responses"):
+    with FORMS[form](client, model="sandbox/text", stream=True) as stream:
+        next(iter(stream))
+        seen["cancelled"].append(form)
 
 print(json.dumps(seen))
