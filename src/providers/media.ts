@@ -52,6 +52,8 @@ export interface ImageCall extends Call {
   /** References, or images to edit: with any, it is an edit. */
   readonly images: readonly InputFile[];
   readonly mask: InputFile | null;
+  /** Variations of the one image in `images`, without a prompt. Not every upstream has them. */
+  readonly isVariation?: boolean;
 }
 
 export interface ImageAnswer extends Answer {

@@ -30,7 +30,6 @@ const CHAT = "POST /v1/chat/completions";
 /** Routes of OpenAI's API and others: the path below /v1, and the alternative here. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["edits", `${CHAT} edits a text that it is given in a message.`],
-  ["images/variations", "POST /v1/images/edits makes a picture from another one."],
   ["files", "Files are sent with the request that needs them; the media host keeps those that are uploaded to it."],
   ["uploads", "Files are sent with the request that needs them; the media host keeps those that are uploaded to it."],
   ["assistants", "POST /v1/responses answers a conversation with tools; POST /account/agents makes an agent of your own."],

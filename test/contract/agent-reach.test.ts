@@ -47,6 +47,7 @@ const ROUTES = [
   "HEAD /text/*prompt",
   "POST /v1/images/generations",
   "POST /v1/images/edits",
+  "POST /v1/images/variations",
   "GET /image/*prompt",
   "GET /video/*prompt",
   "POST /v1/videos",
@@ -71,7 +72,7 @@ const OTHERS = [
 const FIELDS = [
   ...["models", "model", "generationJob", "countTokens"].map((name) => `Query.${name}`),
   ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration", "rerank"].map((name) => `Mutation.${name}`),
-  ...["generateImage", "editImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
+  ...["generateImage", "editImage", "varyImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
   ...["startImage", "startVideo", "startMusic", "cancelGeneration"].map((name) => `Mutation.${name}`),
   ...["chatCompletion", "response", "speech", "generationProgress"].map((name) => `Subscription.${name}`),
 ];

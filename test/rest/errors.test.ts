@@ -111,7 +111,6 @@ describe("an unknown path", () => {
   });
 
   it.each([
-    ["POST", "/v1/images/variations", "POST /v1/images/edits"],
     ["POST", "/v1/files", "media host"],
     ["GET", "/v1/files/file-1/content", "media host"],
     ["POST", "/v1/assistants", "POST /v1/responses"],

@@ -41,7 +41,7 @@ beforeAll(async () => {
     upstreams: [{ id: "live", wireFormat: "openai", baseUrl: live.baseUrl, apiKey: "live-key" }],
     models: [
       guarded("text", { promptTextPrice: "0.000001" }),
-      guarded("image", { completionImagePrice: "0.04" }),
+      guarded("image", { completionImagePrice: "0.04" }, { variations: true }),
       guarded("video", { completionVideoPrice: "0.1" }),
       guarded("speech", { completionAudioPrice: "0.00001" }),
       guarded("music", { completionAudioPrice: "0.01" }),
@@ -290,6 +290,11 @@ const ROUTES: readonly (readonly [name: string, places: readonly Place[], send: 
     "POST /v1/images/edits",
     IMAGES,
     () => form("/v1/images/edits", { model: "acme/guarded-image", prompt: "a" }, async () => ({ image: await picture() })),
+  ],
+  [
+    "POST /v1/images/variations",
+    [["an unknown field", "redacted", (text) => ({ style_hint: text })]],
+    () => form("/v1/images/variations", { model: "acme/guarded-image" }, async () => ({ image: await picture() })),
   ],
   ["GET /image/{prompt}", PROMPT, () => get((prompt) => `/image/${prompt}?model=acme/guarded-image`)],
   ["POST /v1/videos", VIDEO, () => post("/v1/videos", { model: "acme/guarded-video", prompt: "a" })],

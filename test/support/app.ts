@@ -85,13 +85,19 @@ export function testModels(): object[] {
     acme("acme/free", { prices: { promptTextPrice: "0", completionTextPrice: "0" } }),
     acme("acme/paid-only", { prices, paidOnly: true }),
     // One credit for each output token: sums that are easy to see in a budget.
-    acme("acme/image", { modality: "image", default: true, prices: { completionImagePrice: "0.04" } }),
+    acme("acme/image", { modality: "image", default: true, variations: true, prices: { completionImagePrice: "0.04" } }),
     acme("acme/image-tokens", {
       modality: "image",
+      variations: true,
       imagePricing: "tokens",
       prices: { promptTextPrice: "0.000005", promptImagePrice: "0.00001", completionImagePrice: "0.00004" },
     }),
-    acme("acme/image-with-fallback", { modality: "image", prices: { completionImagePrice: "0.04" }, fallbacks: ["acme/image"] }),
+    acme("acme/image-with-fallback", {
+      modality: "image",
+      variations: true,
+      prices: { completionImagePrice: "0.04" },
+      fallbacks: ["acme/image"],
+    }),
     acme("acme/video", { modality: "video", default: true, prices: { completionVideoPrice: "0.1" }, pricedFields: { size: { "*": {} } } }),
     acme("acme/speech", { modality: "speech", default: true, prices: { completionAudioPrice: "0.000015" } }),
     acme("acme/music", { modality: "music", default: true, prices: { completionAudioPrice: "0.01" } }),

@@ -44,7 +44,7 @@ const PRICES = { promptTextPrice: "0.000001", completionTextPrice: "0.000002" };
 /** What a model of the kind says of its price. */
 const PRICED: Readonly<Record<Kind, object>> = {
   text: { prices: PRICES },
-  image: { prices: { completionImagePrice: "0.04" } },
+  image: { prices: { completionImagePrice: "0.04" }, variations: true },
   video: { prices: { completionVideoPrice: "0.1" }, pricedFields: { size: { "*": {} } } },
   speech: { prices: { completionAudioPrice: "0.000015" } },
   music: { prices: { completionAudioPrice: "0.01" } },

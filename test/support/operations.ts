@@ -23,6 +23,7 @@ import {
   StreamChatDocument,
   StreamResponseDocument,
   StreamSpeechDocument,
+  VaryImageDocument,
 } from "../operations/generated/graphql.js";
 import { connectRealtime, RealtimeRefused } from "../rest/realtime-client.js";
 import { followJob, type GenerationOutcome, readGraphQLOutcome, readRestOutcome, toRefusedOutcome } from "./generation-outcome.js";
@@ -257,6 +258,7 @@ export const OPERATIONS: readonly Operation[] = [
   gotten("/text/{prompt}", { kind: "text", delivery: stream, name: "GET /text/{prompt}, streamed" }, { stream: true }),
   posted("/v1/images/generations", { kind: "image" }, () => ({ prompt: PROMPT })),
   posted("/v1/images/edits", { kind: "image" }, () => ({ prompt: PROMPT }), editedForm),
+  posted("/v1/images/variations", { kind: "image" }, () => ({}), editedForm),
   gotten("/image/{prompt}", { kind: "image" }),
   gotten("/video/{prompt}", { kind: "video" }),
   posted("/v1/videos", { kind: "video", delivery: "job" }, () => ({ prompt: PROMPT })),
@@ -289,6 +291,7 @@ export const OPERATIONS: readonly Operation[] = [
     prompt: PROMPT,
     images: [await dataUrl()],
   })),
+  graphql("Mutation.varyImage", { kind: "image" }, VaryImageDocument, async () => ({ image: await dataUrl() })),
   graphql("Mutation.startImage", { kind: "image", delivery: "job" }, StartImageDocument, () => ({ prompt: PROMPT })),
   graphql("Mutation.startVideo", { kind: "video", delivery: "job" }, StartVideoDocument, () => ({ prompt: PROMPT })),
   graphql("Mutation.createSpeech", { kind: "speech" }, CreateSpeechDocument, () => ({ input: PROMPT })),

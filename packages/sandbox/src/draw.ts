@@ -38,7 +38,11 @@ async function drawOne(job: ImageJob, size: Size, seed: number): Promise<Uint8Ar
   const palette = choosePalette(job.prompt, random);
   const scene = makeScene(job.prompt, size, palette, random)(0);
   const isEdit = job.sources.length > 0;
-  const caption = drawCaption(job.prompt || "(no prompt)", `Sluice sandbox · ${isEdit ? "edit" : "drawn by rules"} · seed ${seed}`, size);
+  const caption = drawCaption(
+    job.prompt || (isEdit ? "(a variation)" : "(no prompt)"),
+    `Sluice sandbox · ${isEdit ? "edit" : "drawn by rules"} · seed ${seed}`,
+    size,
+  );
   const layers: OverlayOptions[] = [];
 
   const [source, ...others] = job.sources;

@@ -34,6 +34,7 @@ export const GENERATION_MUTATIONS: ReadonlySet<string> = new Set([
   "startImage",
   "startMusic",
   "startVideo",
+  "varyImage",
 ]);
 
 const OPERATION = "POST /graphql";

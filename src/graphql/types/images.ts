@@ -1,4 +1,4 @@
-/** Image mutations (docs/spec/images.md): the same inputs and rules as POST /v1/images/generations and /v1/images/edits. */
+/** Image mutations (docs/spec/images.md): the same inputs and rules as POST /v1/images/generations, /v1/images/edits and /v1/images/variations. */
 
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
@@ -10,6 +10,7 @@ import {
   IMAGE_SIZE_DEFAULT,
   imageEditForm,
   imageGenerationInput,
+  imageVariationForm,
 } from "../../services/generation/media/images-input.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
@@ -110,6 +111,22 @@ const EditImageInput = builder.inputType("EditImageInput", {
   }),
 });
 
+const VaryImageInput = builder.inputType("VaryImageInput", {
+  description: "Parameters of `varyImage`.",
+  fields: (t) => ({
+    ...severalFields(t),
+    model: t.string({ description: "A model ID or alias. Defaults to the first image model that makes variations." }),
+    image: t.string({ description: "The https or data: URL of the image. Required when `file` is omitted." }),
+    file: t.field({ type: "File", description: "The uploaded image." }),
+    size: t.string({ description: "The size as `WIDTHxHEIGHT`, each 64 to 4096. When omitted or `auto`, the model decides." }),
+    seed: t.int({ description: "The random seed. -1 draws a random one. Some models ignore it." }),
+    outputFormat: t.field({ type: ImageFormat, description: "The image format. Defaults to the model's own." }),
+    safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
+    maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
+  }),
+});
+
 const GeneratedImage = builder.objectRef<GeneratedImageObject>("GeneratedImage").implement({
   description: "A generated image.",
   fields: (t) => ({
@@ -140,6 +157,7 @@ function payload(name: string) {
 
 const GenerateImagePayload = payload("GenerateImagePayload");
 const EditImagePayload = payload("EditImagePayload");
+const VaryImagePayload = payload("VaryImagePayload");
 
 builder.mutationField("generateImage", (t) =>
   t.field({
@@ -171,6 +189,25 @@ builder.mutationField("editImage", (t) =>
           images: files ?? [],
           mask: mask ?? null,
         },
+      ),
+  }),
+);
+
+builder.mutationField("varyImage", (t) =>
+  t.field({
+    extensions: { isForAgents: true },
+    type: VaryImagePayload,
+    nullable: true,
+    description: "Makes variations of an image. The charge is committed before the images are returned.",
+    args: { input: t.arg({ type: VaryImageInput, required: true, description: "The image and the options." }) },
+    resolve: (_root, { input: { file, image, ...input } }, ctx) =>
+      ctx.services.images.vary(
+        boundedBy(ctx, input.maxCost),
+        parsePermitted(ctx, requireCaller, imageVariationForm, () => ({
+          ...toImageBody(input),
+          image: image ?? undefined,
+        })),
+        file ?? null,
       ),
   }),
 );

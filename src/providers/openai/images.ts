@@ -1,5 +1,5 @@
 /**
- * Images over OpenAI's wire format: `/images/generations` as JSON, `/images/edits` as a form with the images. Options are sent under this
+ * Images over OpenAI's wire format: `/images/generations` as JSON, `/images/edits` and `/images/variations` as a form with the images. Options are sent under this
  * gateway's names; OpenAI's own models refuse unknown names, so they get only those that they accept, and `warnings` has the rest.
  */
 
@@ -125,7 +125,7 @@ export async function toRequest(call: ImageCall, hasForm = true): Promise<ImageR
   if (call.images.length === 0) {
     return { path: "/images/generations", json: fields, warnings };
   }
-  return { path: "/images/edits", ...(await toForm(fields, call.images, call.mask)), warnings };
+  return { path: call.isVariation ? "/images/variations" : "/images/edits", ...(await toForm(fields, call.images, call.mask)), warnings };
 }
 
 function toFields(call: ImageCall, hasForm: boolean): { fields: Record<string, unknown>; warnings: string[] } {
@@ -136,7 +136,7 @@ function toFields(call: ImageCall, hasForm: boolean): { fields: Record<string, u
     if (family === undefined || !OPTIONS_OF_SOME.has(name) || family.takes.has(name)) setOwnValue(fields, name, value);
     else if (value !== null && value !== undefined) warnings.push(`${name} has no effect on this model.`);
   }
-  Object.assign(fields, { model: call.upstreamModel, prompt: call.prompt, n: call.count });
+  Object.assign(fields, { model: call.upstreamModel, ...(!call.isVariation && { prompt: call.prompt }), n: call.count });
   if (call.size !== null) fields.size = `${call.size.width}x${call.size.height}`;
   const state = (name: string, value: unknown, isWorthTelling = true) => {
     if (value === null) return;

@@ -77,6 +77,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   // Images and video
   ["createImage", mutation("generateImage", 'prompt: "A heron", size: "1024x1024"', IMAGE)],
   ["getImage", mutation("generateImage", 'prompt: "A heron", seed: 1', IMAGE)],
+  ["createImageVariation", mutation("varyImage", 'image: "https://example.com/heron.png"', IMAGE)],
   ["editImage", mutation("editImage", 'prompt: "At night", images: ["https://example.com/heron.png"]', IMAGE)],
   ["createVideo", mutation("startVideo", 'prompt: "A heron", duration: 4', JOB)],
   ["getVideo", mutation("startVideo", 'prompt: "A heron", duration: 4', JOB)],

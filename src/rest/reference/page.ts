@@ -97,6 +97,7 @@ const SDK_CALLS = {
 const SDK_WHOLE_CALLS = {
   getOpenAiModel: 'models.retrieve("sandbox/text")',
   editImage: 'images.edit({ image: fs.createReadStream("FILE"), prompt: "At night" })',
+  createImageVariation: 'images.createVariation({ image: fs.createReadStream("FILE") })',
   createTranslation: 'audio.translations.create({ file: fs.createReadStream("FILE"), model: "MODEL" })',
   createTranscription: 'audio.transcriptions.create({ file: fs.createReadStream("FILE"), model: "MODEL" })',
   retrieveVideo: 'videos.retrieve("ID")',

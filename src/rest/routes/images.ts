@@ -1,10 +1,17 @@
-/** Images (docs/spec/images.md): POST /v1/images/generations and /v1/images/edits in OpenAI's format, GET /image/{prompt} as bytes. */
+/** Images (docs/spec/images.md): POST /v1/images/generations, /v1/images/edits and /v1/images/variations in OpenAI's format, GET /image/{prompt} as bytes. */
 import * as z from "zod";
 import type { UploadedFiles } from "../../http/uploads.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { IMAGE_INPUT_BYTES_MAX, IMAGE_INPUTS_BYTES_MAX, IMAGE_INPUTS_MAX } from "../../limits.js";
 import type { GeneratedImage, GeneratedImages } from "../../services/generation/media/images.js";
-import { imageEditForm, imageEditInput, imageGenerationInput, imageQuery } from "../../services/generation/media/images-input.js";
+import {
+  imageEditForm,
+  imageEditInput,
+  imageGenerationInput,
+  imageQuery,
+  imageVariationForm,
+  imageVariationInput,
+} from "../../services/generation/media/images-input.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { receiptHeaders } from "../headers.js";
@@ -67,6 +74,32 @@ export function addImageRoutes(route: Route, endpoint: Endpoint, { images }: Pic
         const edited = await images.edit(ctx, body, toImageFiles(files));
         exchange.setHeaders(receiptHeaders(edited.receipt));
         exchange.sendPieces(toImagesJson(edited), "application/json; charset=utf-8", edited.release);
+      },
+    }),
+  });
+  route("/v1/images/variations", {
+    POST: endpoint({
+      id: "createImageVariation",
+      tag: "Images",
+      summary: "Makes variations of an image, in OpenAI's wire format, with models that have them.",
+      answer: imagesAnswer,
+      example: {
+        body: { model: "sandbox/image", image: `data:image/png;base64,${PIXEL}`, size: "256x256" },
+        form: { model: "sandbox/image", size: "256x256" },
+      },
+      isForAgents: true,
+      isGeneration: true,
+      body: imageVariationInput,
+      form: {
+        fields: imageVariationForm,
+        files: { image: { countMax: 1, mayBeText: true, isRequired: true } },
+        fileBytesMax: IMAGE_INPUT_BYTES_MAX,
+        bytesMax: IMAGE_INPUT_BYTES_MAX + FORM_FIELDS_BYTES_MAX,
+      },
+      handler: async (ctx, { body, files, exchange }) => {
+        const varied = await images.vary(ctx, body, toImageFiles(files).images[0]);
+        exchange.setHeaders(receiptHeaders(varied.receipt));
+        exchange.sendPieces(toImagesJson(varied), "application/json; charset=utf-8", varied.release);
       },
     }),
   });

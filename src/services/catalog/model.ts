@@ -79,6 +79,8 @@ export interface Model {
   /** The bundled catalog's vendor that serves it, which only gets known fields; null: another upstream. */
   readonly vendor: BundledVendor | null;
   readonly imagePricing: ImagePricing;
+  /** Of an image model: its upstream serves OpenAI's `/images/variations`. */
+  readonly hasVariations: boolean;
   /** Rates of charges: `prices` and `longContext` with fallback prices applied. */
   readonly rates: RateCard;
   /** In tokens. */
@@ -146,6 +148,7 @@ export interface ModelDefinition {
   readonly capabilities?: readonly Capability[] | undefined;
   readonly isAlpha?: boolean | undefined;
   readonly imagePricing?: ImagePricing | undefined;
+  readonly variations?: boolean | undefined;
   readonly contextLength?: number | null | undefined;
   readonly maxOutputTokens?: number | null | undefined;
   readonly voices?: readonly string[] | undefined;
@@ -212,6 +215,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     dialect: definition.dialect ?? null,
     vendor: standing.vendor,
     imagePricing,
+    hasVariations: definition.variations ?? false,
     rates,
     contextLength: definition.contextLength ?? null,
     maxOutputTokens: definition.maxOutputTokens ?? null,

@@ -90,6 +90,7 @@ const modelEntry = z.strictObject({
   voices: unique(z.string().min(1)).optional(),
   flags: z.strictObject({ alpha: z.boolean().optional(), paid: z.boolean().optional() }).optional(),
   imagePricing: z.enum(IMAGE_PRICINGS).optional(),
+  variations: z.boolean().optional(),
   prices: statedPrices.default({}),
   longContext: longContext.optional(),
   pricedFields: pricedFields.optional(),
@@ -121,6 +122,7 @@ export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpst
   const models = parsed.data.models.map(toDefinition);
   checkUpstreams(parsed.data, builtInUpstreams, problems);
   checkDialects(parsed.data, problems);
+  checkVariations(parsed.data, problems);
   checkNames(parsed.data, problems);
   checkDefaults(parsed.data, problems);
   for (const [index, model] of parsed.data.models.entries()) checkPrices(model, index, problems);
@@ -221,6 +223,16 @@ function checkDialects(file: ModelsFile, problems: string[]): void {
   for (const [index, { upstream, modality, dialect }] of file.models.entries()) {
     if (dialect && modality !== "text") problems.push(`models.${index}.dialect: is of text models`);
     else if (dialect && foreign.has(upstream)) problems.push(`models.${index}.dialect: is of upstreams with the wire format openai`);
+  }
+}
+
+/** Only OpenAI's format has a route for variations. */
+function checkVariations(file: ModelsFile, problems: string[]): void {
+  const able = new Set([SANDBOX_UPSTREAM.id, ...file.upstreams.filter(({ wireFormat }) => wireFormat === "openai").map(({ id }) => id)]);
+  for (const [index, { upstream, modality, variations }] of file.models.entries()) {
+    if (!variations) continue;
+    if (modality !== "image") problems.push(`models.${index}.variations: is of image models`);
+    else if (!able.has(upstream)) problems.push(`models.${index}.variations: is of upstreams with the wire format openai`);
   }
 }
 

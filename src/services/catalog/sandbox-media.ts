@@ -27,7 +27,7 @@ const ENTRIES: Readonly<Record<MediaModality, MediaEntry>> = {
       "Not an image model: draws a scene from the prompt's words and the seed by fixed rules, in the process; edits are drawn over.",
     // A cent per request.
     prices: { completionImagePrice: 10_000_000_000n },
-    details: { inputModalities: ["text", "image"] },
+    details: { inputModalities: ["text", "image"], variations: true },
   },
   video: {
     title: "Sandbox video",

@@ -568,7 +568,9 @@ export const ELSEWHERE: readonly string[] = [
     "startMusic",
     "startVideo",
   ].map((name) => `Mutation.${name}`),
-  ...["cancelGeneration", "generateImage", "editImage", "createModeration", "rerank", "createResponse"].map((name) => `Mutation.${name}`),
+  ...["cancelGeneration", "generateImage", "editImage", "varyImage", "createModeration", "rerank", "createResponse"].map(
+    (name) => `Mutation.${name}`,
+  ),
   ...["uploadMedia", "createUpload", "completeUpload", "deleteMedia"].map((name) => `Mutation.${name}`),
   ...["signUp", "signIn", "signOut", "changePassword"].map((name) => `Mutation.${name}`),
   ...["exchangeAuthorizationCode", "createDeviceAuthorization", "redeemDeviceCode"].map((name) => `Mutation.${name}`),

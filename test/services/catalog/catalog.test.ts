@@ -440,6 +440,16 @@ describe("MODELS_FILE", () => {
     ]);
   });
 
+  it("keeps the variations of an image model, and refuses those of others", async () => {
+    const image = { ...CHAT, modality: "image", variations: true, capabilities: [], prices: {} };
+
+    expect((await load([image])).find("acme/chat")?.hasVariations).toBe(true);
+    expect(await problemsOf(load([{ ...CHAT, variations: true }]))).toEqual(["models.0.variations: is of image models"]);
+    expect(await problemsOf(load([image], {}, [{ ...ACME, wireFormat: "anthropic" }]))).toEqual([
+      "models.0.variations: is of upstreams with the wire format openai",
+    ]);
+  });
+
   it("keeps the dialect of an upstream and of a model", async () => {
     const dialect = { thoughts: "none", refuses: Array.from({ length: 64 }, (_, index) => `f${index}`), names: { seed: "random_seed" } };
     const catalog = await load([{ ...CHAT, dialect }], {}, [{ ...ACME, dialect: { streamOptions: false } }]);

@@ -130,6 +130,34 @@ export const imageEditForm = z
   })
   .refine(mustShowThrough, jpegIsOpaque);
 
+const PROMPTLESS = "must be left out: a variation has no prompt, POST /v1/images/edits takes one";
+
+/** OpenAI's variations: one image, and no prompt. */
+const variationFields = {
+  model: options.model,
+  n: options.n,
+  size: size.nullish(),
+  response_format: options.response_format,
+  seed: options.seed,
+  output_format: options.output_format,
+  safe: safeInput,
+  stream: options.stream,
+  prompt: z.null(PROMPTLESS).optional(),
+  mask: z.null("must be left out: a variation has no mask, POST /v1/images/edits takes one").optional(),
+} as const;
+
+export const imageVariationInput = z.looseObject({ ...variationFields, image: imageUrl });
+
+/** The same as a form, whose image may be a file. */
+export const imageVariationForm = z.looseObject({
+  ...variationFields,
+  n: formInteger(z.int().min(1).max(IMAGES_PER_REQUEST_MAX)),
+  seed: formInteger(seed),
+  stream: formFlag(notStreamed),
+  image: imageUrl.optional(),
+});
+export type ImageVariationInput = z.output<typeof imageVariationForm>;
+
 export type ImageGenerationInput = z.output<typeof imageGenerationInput>;
 /** A job makes one image, fetched as its result. */
 export type ImageJobInput = ImageGenerationInput & { readonly n?: never; readonly response_format?: never };

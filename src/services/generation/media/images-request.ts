@@ -16,6 +16,7 @@ import {
   type ImageGenerationInput,
   type ImageQuery,
   type ImageSize,
+  type ImageVariationInput,
   isTransparent,
   readSize,
   unlessAuto,
@@ -44,6 +45,8 @@ export interface ImageRequest {
   readonly imageUrls: readonly string[];
   readonly maskUrl: string | null;
   readonly files: ImageFiles;
+  /** Of the one image, without a prompt. */
+  readonly isVariation?: boolean;
   readonly isPublished: boolean;
   /** Larger images in total are answered as links; absent: never. */
   readonly inlineBytesMax?: number;
@@ -61,6 +64,12 @@ export function fromGenerationInput(input: ImageGenerationInput): ImageRequest {
 export function fromEditInput(input: ImageEditInput, files: ImageFiles): ImageRequest {
   const body = fromBody(input as ImageEditInput & ImageGenerationInput, unlessAuto(input.size), READ_FIELDS_OF_EDITS);
   return { ...body, maskUrl: input.mask ?? null, files };
+}
+
+/** Without a size the upstream decides, as of an edit. */
+export function fromVariationInput({ image, ...input }: ImageVariationInput, files: ImageFiles): ImageRequest {
+  const body = fromBody({ ...input, prompt: "" }, unlessAuto(input.size), READ_FIELDS_OF_EDITS);
+  return { ...body, imageUrls: image === undefined ? [] : [image], files, isVariation: true };
 }
 
 const READ_FIELDS: ReadonlySet<string> = new Set([

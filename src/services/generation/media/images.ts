@@ -1,5 +1,5 @@
 /**
- * Images (docs/spec/images.md): from a prompt, from a prompt and other images, and by GET with the content cache.
+ * Images (docs/spec/images.md): from a prompt, from a prompt and other images, from one image, and by GET with the content cache.
  *
  * 1. Addresses of the client's images are checked: forbidden ones are neither fetched nor paid for.
  * 2. `Generations` holds, calls and settles. Within the call, once for all candidates, the client's images are fetched and the prompt
@@ -30,18 +30,20 @@ import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import type { Upstreams } from "../upstreams.js";
-import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery } from "./images-input.js";
+import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery, ImageVariationInput } from "./images-input.js";
 import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import {
   estimateImages,
   fromEditInput,
   fromGenerationInput,
   fromQuery,
+  fromVariationInput,
   type ImageFiles,
   type ImageRequest,
   meterImages,
   NO_FILES,
 } from "./images-request.js";
+import { nameForVariations } from "./images-variations.js";
 import { fromVideoQuery, type Videos } from "./videos.js";
 
 export interface ImagesDependencies {
@@ -106,6 +108,17 @@ export class Images {
     return this.run(ctx, fromEditInput(input, { images, mask }));
   }
 
+  /** POST /v1/images/variations: the image is a URL or a file. Rejects with BAD_REQUEST for a model that makes none. */
+  async vary(ctx: RequestContext, input: ImageVariationInput, file: InputFile | null = null): Promise<GeneratedImages> {
+    requireCaller(ctx);
+    if (input.image === undefined && file === null) throw wrongField("image", "is required");
+    if (input.image !== undefined && file !== null) throw wrongField("image", "may be given only once");
+    const { catalog, references } = this.deps;
+    const model = await nameForVariations(ctx, catalog, input.model);
+    const images = await references.accept(file === null ? [] : [file]);
+    return this.run(ctx, { ...fromVariationInput(input, { images, mask: null }), model });
+  }
+
   /** GET /image/{prompt}: from the content cache, or generated; with a video model a video. */
   ask(ctx: RequestContext, prompt: string, query: ImageQuery): PreparedAnswer {
     const { catalog, contentCache, videos } = this.deps;
@@ -149,7 +162,9 @@ export class Images {
 
   private prepare(ctx: RequestContext, request: ImageRequest): PreparedGeneration<Made> {
     const { generations, references } = this.deps;
-    const plan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
+    const planned = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
+    const { isVariation = false } = request;
+    const plan = isVariation ? { ...planned, candidates: planned.candidates.filter(({ hasVariations }) => hasVariations) } : planned;
     references.check(request.imageUrls);
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
     let preparing: Promise<Prepared> | undefined;
@@ -203,6 +218,7 @@ export class Images {
       isTransparent: request.isTransparent,
       format: request.format,
       reasoning: request.reasoning,
+      isVariation: request.isVariation ?? false,
       extra: request.extra,
       signal,
     });
