@@ -62,6 +62,7 @@ function toMessage(blocks: readonly Loose[]) {
   const thoughts = blocks.filter(isThought);
   const calls = blocks.filter(({ type }) => type === "tool_use");
   const text = texts.map((block) => textOf(block.text)).join("");
+  const signed = thoughts.filter(isSigned);
   const reasoning = thoughts.map((block) => textOf(block.thinking)).join("");
   const annotations = citedIn(texts);
   const server = blocks.filter(({ type }) => isServerBlock(type));
@@ -71,7 +72,7 @@ function toMessage(blocks: readonly Loose[]) {
     content: text === "" && calls.length > 0 ? null : text,
     refusal: null,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
-    ...(thoughts.length > 0 && { reasoning_details: thoughts.map(toDetail) }),
+    ...(signed.length > 0 && { reasoning_details: signed.map(toDetail) }),
     ...(calls.length > 0 && { tool_calls: calls.map(toCall) }),
     ...(annotations.length > 0 && { annotations }),
     ...(order !== null && toExtra({ order, ...textLengths(texts), ...(server.length > 0 && { blocks: server }) })),
@@ -94,15 +95,18 @@ export function isThought(block: Loose): boolean {
   return kindOf(block) === "thinking";
 }
 
+/** Other servers of this format leave thoughts unsigned: their text is all that there is of them. */
+export function isSigned(thought: Loose): boolean {
+  return thought.type === "redacted_thinking" || textOf(thought.signature) !== "";
+}
+
 /** One of `reasoning_details`, to be sent back unchanged. */
 export function toDetail(block: Loose, index: number): Loose {
   if (block.type === "redacted_thinking") {
     const data = textOf(block.data);
     return { type: "reasoning.encrypted", index, data, ...toExtra({ redactedData: data }) };
   }
-  const signature = textOf(block.signature);
-  const text = textOf(block.thinking);
-  return { type: "reasoning.text", index, text, ...(signature !== "" && toExtra({ signature })) };
+  return { type: "reasoning.text", index, text: textOf(block.thinking), ...toExtra({ signature: textOf(block.signature) }) };
 }
 
 function toCall({ id, name, input }: Loose) {

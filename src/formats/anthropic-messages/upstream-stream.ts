@@ -8,7 +8,7 @@ import { warnedChunk } from "../openai-chat/warned-events.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
-import { isThought, kindOf, textOf, toAnnotation, toDetail, toEnd, toHead } from "./upstream-answer.js";
+import { isSigned, isThought, kindOf, textOf, toAnnotation, toDetail, toEnd, toHead } from "./upstream-answer.js";
 import { mergeUsage, toChatUsage } from "./upstream-usage.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -162,7 +162,7 @@ export class MessagesStreamEvents implements StreamFormat {
     if (isThought(block)) {
       const whole = block.type === "thinking" ? { type: "thinking", thinking: open.thinking, signature: open.signature } : block;
       // Sent whole, because the signature covers the whole.
-      this.say(batch, { reasoning_details: [toDetail(whole, this.thoughts++)] });
+      if (isSigned(whole)) this.say(batch, { reasoning_details: [toDetail(whole, this.thoughts++)] });
     } else if (callIndex !== -1 && !open.hasInput) {
       this.say(batch, { tool_calls: [{ index: callIndex, function: { arguments: JSON.stringify(block.input ?? {}) } }] });
     } else if (citations.length > 0) {

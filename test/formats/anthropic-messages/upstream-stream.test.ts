@@ -111,6 +111,15 @@ describe("MessagesStreamEvents", () => {
     );
   });
 
+  it("has the text of a thought once where its server signs none", () => {
+    const message = anthropicMessage({ content: [{ type: "thinking", thinking: "Hm.", signature: "" }] }) as Loose;
+    const chunks = read([toBytes(streamed(message, 2))]);
+
+    expect(chunks.map(({ object }) => object.choices?.[0]?.delta).filter((delta) => delta?.reasoning_details !== undefined)).toEqual([]);
+    expect((collect(chunks).choices as Loose[])[0]).toMatchObject({ message: { reasoning_content: "Hm." } });
+    expect(toCompletion(message).choices?.[0]?.message).not.toHaveProperty("reasoning_details");
+  });
+
   it("names the stop sequence and the vendor's reason", () => {
     const { choices } = toCompletion(anthropicMessage({ stop_reason: "stop_sequence", stop_sequence: "END" }) as Loose);
 
