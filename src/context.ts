@@ -85,6 +85,29 @@ export interface RequestContext {
   readonly hasLargeInput?: boolean | undefined;
   /** The most that all generations of the request may cost. Absent: no such limit. */
   readonly maxCost?: MaxCost | undefined;
+  /** Asks for the price of the request's generation instead of the generation. */
+  readonly quoting?: Quoting | undefined;
+}
+
+/** Receives the quote, which is given where the generation would be held for. One object per request. */
+export interface Quoting {
+  quote: Quote | null;
+}
+
+/** In nanocredits. */
+export interface CostRange {
+  readonly least: bigint;
+  readonly expected: bigint;
+  readonly most: bigint;
+}
+
+/** The price of a generation, as far as it is known before it (docs/spec/quotes.md). */
+export interface Quote extends CostRange {
+  /** The canonical id. */
+  readonly model: string;
+  readonly routes: readonly (CostRange & { readonly upstream: string })[];
+  /** The uncertainties, one sentence each. */
+  readonly notes: readonly string[];
 }
 
 /** One object per request with a limit: all of its generations draw on it. */

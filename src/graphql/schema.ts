@@ -29,6 +29,7 @@ import "./types/media.js";
 import "./types/model-health.js";
 import "./types/models.js";
 import "./types/moderations.js";
+import "./types/quotes.js";
 import "./types/rerank.js";
 import "./types/operators.js";
 import "./types/own-community-models.js";

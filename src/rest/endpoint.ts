@@ -18,13 +18,15 @@ import { formatSseEvent } from "../lib/sse.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
 import { assertNoWishes } from "../services/catalog/request-rates.js";
 import { smallerCost, takeMaxCost } from "../services/credits/max-cost.js";
+import { quoteFrom, toQuoteObject } from "../services/generation/quote.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
 import type { Answer, ResultOf } from "./openapi/answer.js";
 import { type Described, isBounded as isBoundedBy, type ParamsSchema } from "./openapi/contract.js";
-import { type RouteHandler, readParams, withContract } from "./route.js";
+import { readFormValues, withoutQuoting } from "./quoting.js";
+import { type BoundedContext, type QuotedRequest, type RouteHandler, readParams, withContract } from "./route.js";
 
 /** The description of the operation, its input, its answer, and the handler, whose result is of the answer's type. */
 export type EndpointOptions<A extends Answer, Body, Query, Params> = Described<A> &
@@ -120,7 +122,7 @@ export function createEndpoint(
         const { parameters } = exchange.query;
         allowance = bodies.allow(caller, clientAddress);
         const bounding = isBounded ? ctx : null;
-        const withoutCap = withoutBound(bounding, parameters);
+        const withoutCap = withoutBound(bounding, isBounded ? withoutQuoting(ctx, parameters) : parameters);
         if (isBounded) assertNoWishes(withoutCap);
         const parsedQuery = parseOptional(query, withoutCap);
         const sent =
@@ -139,6 +141,11 @@ export function createEndpoint(
           exchange,
           allowance,
         };
+        if (ctx.quoting) {
+          const quote = await quoteFrom(ctx.quoting, () => handler(ctx, request));
+          exchange.clearHeaders();
+          return exchange.sendJson(toQuoteObject(quote));
+        }
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
         else {
@@ -151,7 +158,22 @@ export function createEndpoint(
         allowance?.release();
       }
     };
-    return withContract(answer, options);
+    const quote = async (quoted: QuotedRequest): Promise<void> => {
+      const { ctx, exchange } = quoted;
+      requires(ctx);
+      const allowance = bodies.allow(ctx.caller, ctx.clientAddress);
+      try {
+        const parameters = withoutBound(ctx, quoted.query);
+        assertNoWishes(parameters);
+        const stated = withoutBound(ctx, quoted.body);
+        const sent = form && !body ? readFormValues(form, stated) : { body: parseOptional(body, stated), files: NO_FILES };
+        const parsed = { params: parseOptional(params, quoted.params), query: parseOptional(query, parameters) };
+        await handler(ctx, { ...parsed, ...sent, exchange, allowance });
+      } finally {
+        allowance.release();
+      }
+    };
+    return withContract(answer, options, isBounded ? quote : undefined);
   };
 }
 
@@ -182,7 +204,7 @@ async function readFormInput<Body>(
 }
 
 /** Moves `max_cost` from the input to the context; a null context has no bound. Throws BAD_REQUEST. */
-function withoutBound<Input>(ctx: HttpRequestContext | null, input: Input): Input {
+function withoutBound<Input>(ctx: BoundedContext | null, input: Input): Input {
   if (ctx === null) return input;
   const taken = takeMaxCost(input);
   if (taken === null) return input;

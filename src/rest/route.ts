@@ -1,6 +1,7 @@
 /** One path and its methods. Answers other methods with 405, and preflight requests. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import type { Logger } from "pino";
+import type { MaxCost, RequestContext } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
 import { isFromAgent } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
@@ -15,13 +16,34 @@ export interface RouteHandler {
   (exchange: Exchange): void | Promise<void>;
   /** An agent run may call it only if it says `isForAgents` (docs/spec/agents.md#run-tokens). */
   readonly contract: Contract;
+  /** The quote of the request. Absent: the route generates nothing. */
+  readonly quote?: ((request: QuotedRequest) => Promise<void>) | undefined;
 }
+
+/** Its limit is read from the input, too. */
+export type BoundedContext = Omit<RequestContext, "maxCost"> & { maxCost?: MaxCost | undefined };
+
+/** A request as data, for its quote. */
+export interface QuotedRequest {
+  /** With `quoting`, which gets the quote. */
+  readonly ctx: BoundedContext;
+  /** Without its answer, which is never written. */
+  readonly exchange: Exchange;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
 export type RouteMethods = Partial<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE", RouteHandler>>;
 
 export type Route = (path: string, methods: RouteMethods) => void;
 
-export function withContract(answer: (exchange: Exchange) => void | Promise<void>, contract: Contract): RouteHandler {
-  return Object.assign(answer, { contract });
+export function withContract(
+  answer: (exchange: Exchange) => void | Promise<void>,
+  contract: Contract,
+  quote?: RouteHandler["quote"],
+): RouteHandler {
+  return Object.assign(answer, { contract, quote });
 }
 
 /** The path's parameters, which Express has decoded. Without a schema undefined, the default of the type parameter. Throws BAD_REQUEST. */

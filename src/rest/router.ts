@@ -13,6 +13,7 @@ import { addDashboardRoutes, Dashboard } from "./pages/dashboard.js";
 import { createPageEndpoint } from "./pages/page-endpoint.js";
 import { HOME_PATH } from "./pages/return-to.js";
 import { startPage } from "./pages/start.js";
+import { QuotedRoutes } from "./quoting.js";
 import { createRoute, toRequestHandler } from "./route.js";
 import { addAccountRoutes, addLedgerRoutes, addLowBalanceRoutes } from "./routes/account.js";
 import { addAgentRoutes, addAgentSyncRoutes } from "./routes/agents.js";
@@ -37,6 +38,7 @@ import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
 import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
 import { addOperatorRoutes } from "./routes/operators.js";
+import { addQuoteRoutes } from "./routes/quote.js";
 import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addRequestRoutes } from "./routes/requests.js";
 import { addRerankRoutes } from "./routes/rerank.js";
@@ -68,7 +70,9 @@ export interface RestRouterOptions {
 
 /** Answers every request, with 404 for unknown paths: mount it last. */
 export function createRestRouter(options: RestRouterOptions): RequestHandler {
-  const { router, unknown } = createRouter(options, []);
+  const quoted = new QuotedRoutes(options.log);
+  const { router, unknown } = createRouter(options, [], quoted);
+  options.services.quotes.includeRoutes(quoted);
   return toRequestHandler(router, options.log, undefined, unknown);
 }
 
@@ -80,7 +84,8 @@ export function printOpenApi(): string {
 export function recordRoutes(): readonly RecordedRoute[] {
   const recorded: RecordedRoute[] = [];
   const services = new Proxy({}, { get: () => ({}) }) as Services;
-  createRouter({ services, log: pino({ level: "silent" }), isReady: () => false, trustProxyHops: 0 }, recorded);
+  const log = pino({ level: "silent" });
+  createRouter({ services, log, isReady: () => false, trustProxyHops: 0 }, recorded, new QuotedRoutes(log));
   return recorded;
 }
 
@@ -99,6 +104,7 @@ function createRouter(
     direct,
   }: RestRouterOptions,
   recorded: RecordedRoute[],
+  quoted: QuotedRoutes,
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
   const endpoint = createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency);
   const router = Router({ caseSensitive: true });
@@ -111,7 +117,7 @@ function createRouter(
     () => addresses().baseUrl,
     () => (hasOwnMediaUrl ? addresses().mediaUrl : null),
   );
-  const route = recordingRoute(recordingRoute(createRoute(router, log, "", unknown, direct), recorded), served);
+  const route = quoted.recording(recordingRoute(recordingRoute(createRoute(router, log, "", unknown, direct), recorded), served));
   const mediaRouter = Router({ caseSensitive: true });
   const mediaHome = () => (mediaMount.host === null ? "/" : `${addresses().baseUrl}/`);
   addMediaRoutes(recordingRoute(createRoute(mediaRouter, log, "/media"), recorded, "/media"), endpoint, services, mediaHome);
@@ -160,6 +166,7 @@ function createRouter(
   addTranscriptionRoutes(route, endpoint, services);
   addTranslationRoutes(route, endpoint, services);
   addAudioRoutes(route, endpoint, services);
+  addQuoteRoutes(route, endpoint, services);
   addGenerationRoutes(route, endpoint, services);
   addOpenAiVideoRoutes(route, endpoint, services);
   // Not REST, and so not part of its contract.

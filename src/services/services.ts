@@ -80,6 +80,7 @@ import { Videos } from "./generation/media/videos.js";
 import { Moderations } from "./generation/moderations.js";
 import { moderatorsOf } from "./generation/moderators.js";
 import { NamedAddresses } from "./generation/named-addresses.js";
+import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
@@ -348,6 +349,7 @@ export function createServices(
     metricsReport: new MetricsReport(metrics, settings.metrics, access),
     modelActivities: new ModelActivities(database, clock),
     moderations: new Moderations(generations, upstreams),
+    quotes: new Quotes(),
     rerankings: new Rerankings(generations, upstreams),
     music,
     realtimeClientSecrets: new RealtimeClientSecrets({

@@ -32,6 +32,7 @@ const ROUTES = [
   "GET /v1/realtime",
   "POST /v1/embeddings",
   "POST /v1/moderations",
+  "POST /v1/quote",
   "POST /v1/rerank",
   "POST /v2/rerank",
   "GET /v1/models",
@@ -70,7 +71,7 @@ const OTHERS = [
 ];
 
 const FIELDS = [
-  ...["models", "model", "generationJob", "countTokens"].map((name) => `Query.${name}`),
+  ...["models", "model", "generationJob", "countTokens", "quote"].map((name) => `Query.${name}`),
   ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration", "rerank"].map((name) => `Mutation.${name}`),
   ...["generateImage", "editImage", "varyImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
   ...["startImage", "startVideo", "startMusic", "cancelGeneration"].map((name) => `Mutation.${name}`),

@@ -22,6 +22,7 @@ import { ChatCitation, toCitations } from "./chat-citations.js";
 import { ChatFinishReason, toFinishReason } from "./chat-finish-reason.js";
 import { ChatCompletionInput, ChatRole, isChatRole, toChatBody } from "./chat-input.js";
 import { toDate, toInt, toList, toText } from "./chat-values.js";
+import { CutReasonEnum } from "./cut-reason.js";
 import { Model, SafetyFeature } from "./models.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
 
@@ -78,6 +79,12 @@ export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
       type: CancelPolicyEnum,
       nullable: true,
       description: "The policy for a caller that disconnects. Null when the answer was stored before the gateway recorded policies.",
+    }),
+    cut: t.field({
+      type: CutReasonEnum,
+      nullable: true,
+      description: "The limit of the request at which the answer was cut. Null when it was not cut by one.",
+      resolve: ({ cut }) => cut ?? null,
     }),
     gatewayMs: t.exposeFloat("gatewayMs", { description: "Milliseconds spent in the gateway itself." }),
     upstreamMs: t.exposeFloat("upstreamMs", { description: "Milliseconds from the upstream call to its last byte." }),

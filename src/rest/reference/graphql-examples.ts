@@ -63,6 +63,10 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     name,
     `{ countTokens(input: ${CHAT}) { inputTokens } }`,
   ]),
+  [
+    "createQuote",
+    '{ quote(input: { path: "/v1/chat/completions", body: { model: "sandbox/text-paid", messages: [{ role: "user", content: "Hello" }] } }) { least expected most notes } }',
+  ],
   ...["embedContent", "batchEmbedContents"].map((name): [string, string] => [name, EMBED]),
   ["createEmbeddings", EMBED],
   ["createModeration", mutation("createModeration", 'input: [{ text: "Hello" }]', "moderation { results { isFlagged } } receipt { cost }")],

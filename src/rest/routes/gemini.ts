@@ -80,7 +80,9 @@ export function addGeminiRoutes(route: Route, endpoint: Endpoint, services: Gemi
 function addTwice(route: Route, operation: string, handler: RouteHandler): void {
   route(`/v1beta/models/*model\\:${operation}`, { POST: handler });
   const { answer: _answer, example: _example, ...contract } = handler.contract;
-  route(`/v1/models/*model\\:${operation}`, { POST: withContract((exchange) => handler(exchange), { ...contract, id: null }) });
+  route(`/v1/models/*model\\:${operation}`, {
+    POST: withContract((exchange) => handler(exchange), { ...contract, id: null }, handler.quote),
+  });
 }
 
 function addOperations(route: Route, endpoint: Endpoint, { generateContent }: GeminiServices): void {

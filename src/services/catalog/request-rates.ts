@@ -136,7 +136,8 @@ function assertNoWish(model: Model, param: string, canonical: string, value: unk
 function unknownWish(param: string): AppError {
   return invalidInput(
     `The field ${param} does not limit costs here. Use max_cost, the most credits that the request may be charged: ` +
-      "a field of the body or query, maxCost in a GraphQL input, or the header X-Max-Cost.",
+      "a field of the body or query, maxCost in a GraphQL input, or the header X-Max-Cost. " +
+      "POST /v1/quote, or ?quote=true, answers the price beforehand.",
     param,
   );
 }

@@ -77,6 +77,12 @@ export class OpenCharge {
     return this.bound?.chargeMost(this.bounded + this.bounding) ?? null;
   }
 
+  /** All that the request allows to be charged is held. */
+  get isAtMaxCost(): boolean {
+    const { chargeMost } = this;
+    return chargeMost !== null && this.heldNanocredits >= chargeMost;
+  }
+
   /** Final when `held` has resolved. */
   get heldAmount(): bigint {
     return this.heldNanocredits;
@@ -153,8 +159,8 @@ export class OpenCharge {
   private sizeFor(free: bigint): bigint {
     const { estimate, most, least = estimate, freeMax } = this.request;
     const left = this.bound === null ? null : this.bound.left + this.bounded;
-    const spendable = freeMax === undefined ? free : smaller(free, freeMax);
-    const share = (left === null ? spendable : smaller(spendable, left)) / FREE_SHARE;
+    const spendable = (freeMax === undefined ? free : smaller(free, freeMax)) / FREE_SHARE;
+    const share = this.bound === null ? spendable : smaller(spendable, this.bound.share + this.bounded);
     const usual = left !== null && left < estimate ? larger(left, least) : estimate;
     return smaller(most === undefined ? usual : larger(usual, smaller(most, share)), AMOUNT_MAX);
   }

@@ -12,7 +12,13 @@ import { CONTENDED_HOLD_WAIT_MS, RUN_BUDGETS_MAX, RUN_TOKEN_MS } from "../../lim
 import type { ChargeRequest } from "./charge-request.js";
 import type { SpendingBound } from "./refusals.js";
 
-export type SpendingBudget = Pick<CostBudget, "left" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost">;
+export type SpendingBudget = Pick<
+  CostBudget,
+  "left" | "share" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost"
+>;
+
+/** The share (1/n) of what an agent run has left that an answer without a stated length may hold. */
+const RUN_SHARE = 10n;
 
 export class SpendingBudgets {
   /** By the agent's generation, for the lifetime of its run token. */
@@ -138,6 +144,11 @@ export class CostBudget {
     return left > 0n ? left : 0n;
   }
 
+  /** The part of it that one answer may hold beside its estimate: all of a request's limit, and a bounded part of a run's. */
+  get share(): bigint {
+    return this.kind.isStrict ? this.left : this.left / RUN_SHARE;
+  }
+
   private wait(amount: bigint): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
@@ -170,6 +181,10 @@ class JointBudget implements SpendingBudget {
 
   get left(): bigint {
     return smaller(this.own.left, this.run.left);
+  }
+
+  get share(): bigint {
+    return smaller(this.own.share, this.run.share);
   }
 
   take(amount: bigint): boolean {

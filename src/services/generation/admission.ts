@@ -135,7 +135,7 @@ export class Admission {
   ): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, request);
     const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
-    const isRead = isChecked(task.caller, task.model, content.safe);
+    const isRead = isScreened(task, content.safe);
     const findAddresses = () => (task.candidates.every(fetchesNothing) ? [] : content.addresses());
     const found = ctx.hasLargeInput ? null : findAddresses();
     if (limited === null && found?.length === 0 && !isRead) return { task, body: null };
@@ -190,7 +190,7 @@ export class Admission {
     await this.limits.admit(limitedAs, caller, model);
     const addresses = candidates.every(fetchesNothing) ? [] : addressesIn(withFields(words.extra, words.parts ?? {}));
     if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
-    if (!isChecked(caller, model, safe)) return { words, safety: null };
+    if (!isScreened(task, safe)) return { words, safety: null };
     const copy = copyJson(words);
     if (ctx.hasLargeInput) await nextTurn();
     const safety = await this.check(task, (into) => readWords(copy, into), safe);
@@ -234,6 +234,14 @@ export class ReservedId {
 
 export function takeGenerationId(ctx: RequestContext): string {
   return ctx.reservedId?.take() ?? createId();
+}
+
+/** Throws BAD_REQUEST for an unknown feature. A quote sends no text to a check. */
+function isScreened({ request, caller, model }: GenerationTask, safe: SafeInput): boolean {
+  if (!isChecked(caller, model, safe)) return false;
+  if (request.quoting === undefined) return true;
+  featuresOf(caller, model, safe);
+  return false;
 }
 
 function readWords({ texts, extra, parts = {} }: Words, into: Passages): void {

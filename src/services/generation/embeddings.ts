@@ -11,7 +11,7 @@ import type { EmbeddingAnswer, EmbeddingVector } from "../../providers/media.js"
 import { parsedOften } from "../requests/input.js";
 import { isChecked, safeInput, toSafeText } from "../safety/features.js";
 import type { Generations, PricedPlan } from "./generations.js";
-import { inputTokensOf, isJudged, judged, judgedPrompt } from "./plausible.js";
+import { inputTokensOf, isJudged, judged, judgedPrompt, promptBounds } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -58,9 +58,10 @@ export class Embeddings {
     const extra = withoutFields(input, READ_FIELDS);
     const inputs = toInputs(given);
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
-    const planned = this.generations.plan(ctx, "embedding", modelName, extra, () => counted);
-    const plan = notes.length === 0 ? planned : { ...planned, notes: [...planned.notes, ...notes] };
     const texts = inputs.filter((one) => typeof one === "string");
+    const read = { counted, texts: () => texts };
+    const planned = this.generations.plan(ctx, "embedding", modelName, extra, () => counted, promptBounds(read));
+    const plan = notes.length === 0 ? planned : { ...planned, notes: [...planned.notes, ...notes] };
     if (texts.length < inputs.length) assertReadable(plan, safe);
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       words: { texts, extra },
@@ -77,7 +78,7 @@ export class Embeddings {
         }),
       meter: ({ usage }, model) => {
         if (!usage) return { quantities: counted, source: "estimated" };
-        return isJudged(plan, model) ? judgedPrompt(usage, { counted, texts: () => texts }) : judged(usage, usage);
+        return isJudged(plan, model) ? judgedPrompt(usage, read) : judged(usage, usage);
       },
       warnings: ({ warnings }) => warnings,
     });

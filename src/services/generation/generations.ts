@@ -1,5 +1,6 @@
 /** Generations of all modalities but chat: planned, admitted and run alike (`GenerationRun`). */
 import type { RequestContext } from "../../context.js";
+import { larger, smaller } from "../../lib/money.js";
 import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
@@ -8,6 +9,8 @@ import type { RequestFields } from "../catalog/request-rates.js";
 import type { Admitted, GenerationTask, Words } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
+import type { AmountBounds } from "./plausible.js";
+import type { PlannedCosts } from "./quote.js";
 import {
   assertPayable,
   type GenerationPlan,
@@ -20,6 +23,7 @@ import {
 
 export interface PricedPlan extends GenerationPlan {
   readonly expected: BillableQuantities;
+  readonly bounds: AmountBounds;
 }
 
 export interface GenerationWork<Answer> {
@@ -45,11 +49,12 @@ export class Generations {
     modelName: string | null | undefined,
     fields: RequestFields,
     expect: (model: Model) => BillableQuantities,
+    bounds: AmountBounds = NO_BOUNDS,
     generationId?: string,
   ): PricedPlan {
     const notes = misspeltFields(modality, fields);
     const task = this.deps.admission.task(ctx, { modality, modelName, fields, notes, generationId });
-    return expecting(task, expect(task.model));
+    return expecting(task, expect(task.model), bounds);
   }
 
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<WholeResult<Answer>> {
@@ -81,6 +86,15 @@ export class Generations {
   }
 }
 
-export function expecting(task: GenerationTask, expected: BillableQuantities): PricedPlan {
-  return { ...task, expected, hold: { estimate: costOf(expected, task.model.rates) } };
+const NO_BOUNDS: AmountBounds = {};
+
+export function expecting(task: GenerationTask, expected: BillableQuantities, bounds = NO_BOUNDS): PricedPlan {
+  return { ...task, expected, bounds, hold: { estimate: costOf(expected, task.model.rates) }, costs: costsOfAmounts };
+}
+
+function costsOfAmounts({ expected, bounds, hold, model: { rates } }: PricedPlan): PlannedCosts {
+  const costOfMost = costOf(bounds.most?.() ?? expected, rates);
+  const costOfLeast = costOf(bounds.least?.() ?? expected, rates);
+  const { estimate } = hold;
+  return { least: smaller(costOfLeast, estimate), expected: estimate, most: larger(costOfMost, estimate), notes: bounds.notes?.() ?? [] };
 }

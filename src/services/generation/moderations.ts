@@ -9,7 +9,7 @@ import { MODERATION_INPUTS_MAX } from "../../limits.js";
 import type { ModerationInput, ModerationResult } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
 import type { Generations } from "./generations.js";
-import { isJudged, judged, judgedPrompt, PICTURE_TOKENS_MOST } from "./plausible.js";
+import { isJudged, judged, judgedPrompt, PICTURE_TOKENS_MOST, promptBounds } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
 import type { Upstreams } from "./upstreams.js";
 
@@ -57,9 +57,12 @@ export class Moderations {
     const extra = withoutFields(input, READ_FIELDS);
     const inputs: readonly ModerationInput[] = typeof given === "string" ? [given] : given;
     const counted = { ...NO_USAGE, inputTextTokens: countInputs(inputs) };
-    const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted);
     const texts = inputs.filter((one) => typeof one === "string");
     const parts = inputs.filter((one) => typeof one !== "string");
+    const pictures = parts.filter(({ type }) => type !== "text").length;
+    const written = () => inputs.map((input) => (typeof input === "string" ? input : String(input.text ?? "")));
+    const read = { counted, more: (pictures * PICTURE_TOKENS_MOST) / 2, texts: written };
+    const plan = this.generations.plan(ctx, "moderation", modelName, extra, () => counted, promptBounds(read));
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       words: { texts, extra, parts: { input: parts } },
       safe: toSafeText(safe),
@@ -72,10 +75,7 @@ export class Moderations {
         }),
       meter: ({ usage }, model) => {
         if (!usage) return { quantities: counted, source: "estimated" };
-        if (!isJudged(plan, model)) return judged(usage, usage);
-        const pictures = parts.filter(({ type }) => type !== "text").length;
-        const written = () => inputs.map((input) => (typeof input === "string" ? input : String(input.text ?? "")));
-        return judgedPrompt(usage, { counted, more: (pictures * PICTURE_TOKENS_MOST) / 2, texts: written });
+        return isJudged(plan, model) ? judgedPrompt(usage, read) : judged(usage, usage);
       },
       warnings: ({ warnings }) => warnings,
     });

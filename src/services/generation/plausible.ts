@@ -19,8 +19,49 @@ export function promptTokensMost(counted: number): number {
   return PROMPT_FACTOR * counted + PROMPT_TOKENS_MORE;
 }
 
+/** A vendor's vocabulary may be much denser than ours, and a low report is believed. */
+const LEAST_FACTOR = 4;
+const LEAST_TOKENS_FEWER = 8;
+
+/** The fewest tokens that a report of a prompt with this count is expected to have. */
+export function promptTokensLeast(counted: number): number {
+  return counted === 0 ? 0 : Math.max(1, Math.floor(counted / LEAST_FACTOR) - LEAST_TOKENS_FEWER);
+}
+
+export const VOCABULARY_NOTE =
+  "Vocabularies differ: up to twice the counted tokens of the prompt, and 1,000 more, may be reported and charged.";
+
+/** The amounts that a successful generation can be charged; absent: the expected ones. Computed for quotes alone. */
+export interface AmountBounds {
+  readonly least?: () => BillableQuantities;
+  readonly most?: () => BillableQuantities;
+  /** The uncertainties, one sentence each. */
+  readonly notes?: () => readonly string[];
+}
+
 /** Decided: tolerance of a recording's reported length beyond the measured one. */
 export const MORE_HEARD_MS_MAX = 1_000;
+
+/** Files of sound and video end on whole frames, and models round lengths. */
+const FILE_MS_MORE = 1_000;
+const FILE_MS_LEAST = 1_000;
+const FILE_PART_LEAST = 2;
+
+/** Bounds of a quote for a file that is charged by its measured length. */
+export function lengthBounds(
+  expectedMs: number,
+  isStated: boolean,
+  toAmounts: (milliseconds: number) => BillableQuantities,
+): Required<AmountBounds> {
+  return {
+    least: () => toAmounts(Math.min(FILE_MS_LEAST, Math.floor(expectedMs / FILE_PART_LEAST))),
+    most: () => toAmounts(expectedMs + FILE_MS_MORE),
+    notes: () => (isStated ? [LENGTH_NOTE] : [UNSTATED_LENGTH_NOTE, LENGTH_NOTE]),
+  };
+}
+
+const LENGTH_NOTE = "The length of the file is charged: most allows for a second more than expected.";
+const UNSTATED_LENGTH_NOTE = "No length is stated: the model chooses it.";
 
 /** Characters inspected one by one; of longer text every second, third and so on. */
 const CHARS_LOOKED_AT = 1_000_000;
@@ -110,6 +151,19 @@ export function judgedPrompt(reported: ReportedUsage, { counted, more = 0, texts
   let margin = 0;
   for (const text of texts()) margin += vocabularyMargin(text);
   return judged(reported, boundInput(reported, promptTokensMost(tokens + margin)));
+}
+
+/** Bounds of a quote for a prompt whose tokens are reported: both in our text tokens, as all kinds of such a model have one price. */
+export function promptBounds({ counted, more = 0, texts }: CountedPrompt): Required<AmountBounds> {
+  return {
+    least: () => ({ ...counted, inputTextTokens: promptTokensLeast(counted.inputTextTokens) }),
+    most: () => {
+      let tokens = counted.inputTextTokens + more;
+      for (const text of texts()) tokens += vocabularyMargin(text);
+      return { ...counted, inputTextTokens: promptTokensMost(tokens) };
+    },
+    notes: () => [VOCABULARY_NOTE],
+  };
 }
 
 interface Judged {

@@ -13,6 +13,8 @@ export type UsageSource = "provider" | "estimated" | "partial" | "bounded";
  */
 export type CancelPolicy = "finish" | "stop" | "read-to-usage";
 
+export type CutReason = "max_cost";
+
 export interface Receipt {
   /** The generation's id: X-Generation-Id, and `request_id` in usage. */
   readonly generationId: string;
@@ -37,6 +39,8 @@ export interface Receipt {
   readonly cancelPolicy?: CancelPolicy | undefined;
   /** It was cut at its hold, not ended by the model or the request. */
   readonly isCut?: boolean | undefined;
+  /** The limit of the request at which it was cut. */
+  readonly cut?: CutReason | undefined;
   /** Null when no safety feature applied. */
   readonly safety: SafetyReport | null;
 }
@@ -46,7 +50,7 @@ export interface Receipt {
  * Named as in usage rows.
  */
 export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
-  const { generationId, model, modelUsed, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings } = receipt;
+  const { generationId, model, modelUsed, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings, cut } = receipt;
   return {
     generation_id: generationId,
     model_used: modelUsed,
@@ -55,6 +59,7 @@ export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unkno
     upstream_ms: toMicroseconds(upstreamMs),
     response_time_ms: Math.round(responseMs),
     time_to_first_token_ms: firstTokenMs === null ? null : Math.round(firstTokenMs),
+    ...(cut && { cut }),
     ...(warnings.length > 0 && { warnings }),
   };
 }

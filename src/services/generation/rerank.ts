@@ -7,7 +7,7 @@ import { NO_USAGE, type ReportedUsage } from "../../lib/usage.js";
 import type { RerankAnswer } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
 import type { Generations } from "./generations.js";
-import { inputTokensOf, isJudged, judged, judgedPrompt } from "./plausible.js";
+import { type AmountBounds, inputTokensOf, isJudged, judged, judgedPrompt, promptBounds } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
 import type { Metered } from "./run.js";
 import type { Upstreams } from "./upstreams.js";
@@ -72,7 +72,8 @@ export class Rerankings {
     const texts = [query, ...documents];
     const searchUnits = countSearches(documents);
     const counted = { ...NO_USAGE, inputTextTokens: countTexts(texts), searchUnits };
-    const plan = this.generations.plan(ctx, "rerank", modelName, extra, () => counted);
+    const read = { counted, texts: () => texts };
+    const plan = this.generations.plan(ctx, "rerank", modelName, extra, () => counted, boundsOf(read, searchUnits));
     const { answer, receipt, charged } = await this.generations.run<RerankAnswer>(ctx, plan, {
       words: { texts, extra },
       safe: toSafeText(safe),
@@ -109,7 +110,7 @@ export class Rerankings {
 
     function meterTokens(usage: ReportedUsage | null, isBounded: boolean): Metered {
       if (!usage) return { quantities: counted, source: "estimated" };
-      return isBounded ? judgedPrompt(usage, { counted, texts: () => texts }) : judged(usage, usage);
+      return isBounded ? judgedPrompt(usage, read) : judged(usage, usage);
     }
 
     /** The reported searches up to the plausible bound, or else the counted ones. */
@@ -123,6 +124,16 @@ export class Rerankings {
         : { quantities, source: "provider" };
     }
   }
+}
+
+/** An upstream's own count of searches is believed as far as it is plausible. */
+function boundsOf(read: Parameters<typeof promptBounds>[0], searchUnits: number): AmountBounds {
+  const { least, most, notes } = promptBounds(read);
+  return {
+    least: () => ({ ...least(), searchUnits: Math.min(1, searchUnits) }),
+    most: () => ({ ...most(), searchUnits: SEARCHES_FACTOR * searchUnits }),
+    notes,
+  };
 }
 
 function countSearches(documents: readonly string[]): number {

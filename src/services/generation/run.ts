@@ -9,7 +9,7 @@
  * 5. `end`, always.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { MaxCost } from "../../context.js";
+import { deriveContext, type MaxCost } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
@@ -26,12 +26,15 @@ import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
 import { BOUNDED_WARNING } from "./plausible.js";
+import { giveQuote, type PlannedCosts, refusedWithQuote } from "./quote.js";
 import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
 import { type Progress, toCourse, toLedgerRecord, underWay } from "./usage-row.js";
 
 export interface GenerationPlan extends GenerationTask {
   /** In nanocredits; see ChargeRequest. */
   readonly hold: Pick<ChargeRequest, "estimate" | "least" | "most">;
+  /** The costs of the plan, from the amounts that size its hold. */
+  costs(plan: GenerationPlan): PlannedCosts;
 }
 
 export interface Answered<Answer> {
@@ -60,7 +63,7 @@ export interface Metered {
   readonly reported?: BillableQuantities | undefined;
 }
 
-export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut"> {
+export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut" | "cut"> {
   readonly model: Model;
   /** An estimate of ours, or more than was paid for: cut to the hold for every model. */
   readonly isCappedToHold?: boolean;
@@ -84,7 +87,7 @@ export interface WholeResult<Answer> {
   readonly charged: BillableQuantities;
 }
 
-export type WholeMetered = Metered & Pick<Outcome, "warnings" | "isCut">;
+export type WholeMetered = Metered & Pick<Outcome, "warnings" | "isCut" | "cut">;
 
 export class GenerationRun {
   readonly cancellation: Cancellation;
@@ -126,11 +129,11 @@ export class GenerationRun {
       this.noteSuccess(answered.model);
       if (!this.openCharge.isCommitted) await this.openCharge.held;
       const metering = meter(answered, this);
-      const { quantities, source, reported, warnings, isCut } = metering instanceof Promise ? await metering : metering;
+      const { quantities, source, reported, warnings, isCut, cut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const cancelPolicy = plan.isFree ? "stop" : "finish";
       const { model } = answered;
-      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, model, status, cancelPolicy });
+      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, cut, model, status, cancelPolicy });
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
@@ -145,11 +148,12 @@ export class GenerationRun {
    * KEY_BUDGET_EXHAUSTED, SERVICE_UNAVAILABLE or RATE_LIMITED.
    */
   hold(isLasting = false): Promise<void> | null {
+    if (this.plan.request.quoting) giveQuote(this.plan, this.plan.request.quoting);
     const charge = openCharge(this.deps, this.plan, isLasting);
     this.charge = charge;
     const { hourly } = this;
-    if (hourly !== null) return charge.held.then(() => hourly.begin(charge.heldAmount));
-    return charge.isHeld ? null : charge.held;
+    if (hourly !== null) return refusedWithQuote(charge.held, this.plan).then(() => hourly.begin(charge.heldAmount));
+    return charge.isHeld ? null : refusedWithQuote(charge.held, this.plan);
   }
 
   /** Rejects as `hold` does. */
@@ -159,6 +163,16 @@ export class GenerationRun {
 
   get heldNanocredits(): bigint {
     return this.openCharge.heldAmount;
+  }
+
+  /** See `OpenCharge`. */
+  get chargeMost(): bigint | null {
+    return this.openCharge.chargeMost;
+  }
+
+  /** See `OpenCharge`. */
+  get isAtMaxCost(): boolean {
+    return this.openCharge.isAtMaxCost;
   }
 
   get isConcluded(): boolean {
@@ -227,7 +241,7 @@ export class GenerationRun {
   /** Resolves when the charge is committed. A community model is never paid beyond the hold, even if it reports more. */
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
-    const { model, status, warnings, isCut = false, cancelPolicy } = outcome;
+    const { model, status, warnings, isCut = false, cut, cancelPolicy } = outcome;
     const { rates } = plan.model;
     const charge = this.openCharge;
     const heldNanocredits = charge.heldAmount;
@@ -258,6 +272,7 @@ export class GenerationRun {
       firstTokenMs: firstByteMs,
       warnings: warningsFor(plan.notes, warnings, isBounded),
       isCut,
+      cut,
       cancelPolicy,
       safety: plan.safety,
     };
@@ -316,9 +331,11 @@ function warningsFor(notes: readonly string[], warnings: readonly string[], isBo
   return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
 }
 
-/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost. */
+/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost, which is then within `max_cost` or not. */
 export async function assertPayable(deps: Pick<RunDependencies, "credits" | "admission">, plan: GenerationPlan): Promise<void> {
-  const charge = openCharge(deps, { ...plan, generationId: createId() });
+  if (plan.request.quoting) return;
+  const request = deriveContext(plan.request, { maxCost: undefined });
+  const charge = openCharge(deps, { ...plan, request, generationId: createId() });
   try {
     if (!charge.isHeld) await charge.held;
   } finally {

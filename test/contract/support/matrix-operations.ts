@@ -557,7 +557,9 @@ export const OPERATIONS: readonly Operation[] = [
 export const ELSEWHERE: readonly string[] = [
   // With each type that they find.
   ...["node", "nodes"].map((name) => `Query.${name}`),
-  ...["models", "model", "countTokens", "generationJob", "media", "publicMedia", "deviceAuthorization"].map((name) => `Query.${name}`),
+  ...["models", "model", "countTokens", "quote", "generationJob", "media", "publicMedia", "deviceAuthorization"].map(
+    (name) => `Query.${name}`,
+  ),
   ...[
     "createChatCompletion",
     "createSpeech",

@@ -24,7 +24,8 @@ import type { ChatAnswer, ChatCall, ChatProvider } from "../../../providers/prov
 import type { Model } from "../../catalog/model.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Cancellation } from "../cancellation.js";
-import type { Receipt } from "../receipt.js";
+import type { CutReason, Receipt } from "../receipt.js";
+import type { ChatPlan } from "./planned.js";
 
 /** A stream whose first batch has arrived, so that no fallback follows. */
 export interface BegunStream {
@@ -49,6 +50,14 @@ export interface ChatAttempt {
   readonly outputTokensMax: number | null;
   /** Receives the limit that an upstream accepted after refusing a larger one. */
   readonly output: OutputEstimate;
+}
+
+/** The request with the gateway's token limit: in place of a larger one that it states, or beside it. */
+export function withinCap(plan: Pick<ChatPlan, "body" | "statedCap">, cap: number | null): Pick<ChatAttempt, "body" | "outputTokensMax"> {
+  const { body, statedCap } = plan;
+  if (cap === null || statedCap === null) return { body, outputTokensMax: cap };
+  const stated = body.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens";
+  return { body: withFields(body, { [stated]: cap }), outputTokensMax: null };
 }
 
 /** The answer has `name`, whichever candidate gave it. */
@@ -106,7 +115,8 @@ function namedAnswer(answer: ChatAnswer, name: AnswerName): ChatAnswer {
 // Cuts a chat's answer to its hold, for upstreams that ignore their limit or send a stream in one piece.
 
 /** For an answer without a limit in the request. */
-export function cutWarning(tokens: number): string {
+export function cutWarning(tokens: number, cut?: CutReason): string {
+  if (cut) return `The answer was cut at ${tokens} output tokens, which is what max_cost covers. State a larger max_cost for a longer one.`;
   return `The answer was cut at ${tokens} output tokens, the amount held for it. Set max_tokens, or add credits, for a longer one.`;
 }
 

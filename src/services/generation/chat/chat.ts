@@ -13,14 +13,15 @@ import type { Passages } from "../../safety/passages.js";
 import { type AdmissionRequest, type AdmittedTask, type Content, takeGenerationId } from "../admission.js";
 import { allInCallersWords } from "../failures.js";
 import { addressesIn, type NamedAddress } from "../named-addresses.js";
-import { NO_WARNINGS, type Receipt } from "../receipt.js";
+import { type CutReason, NO_WARNINGS, type Receipt } from "../receipt.js";
 import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered, type WholeWork } from "../run.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
-import { type BoundAnswer, completionOf, cutCompletion, cutWarning, toReportedUsage } from "./answer.js";
+import { type BoundAnswer, completionOf, cutCompletion, cutWarning, toReportedUsage, withinCap } from "./answer.js";
 import { ChatMeter, holdDelivered, learnFrom, type MeteredUsage } from "./meter.js";
 import { ChatPassages } from "./passages.js";
-import { type ChatCompletionInput, type ChatPlan, planChat } from "./plan.js";
+import { type ChatCompletionInput, planChat } from "./plan.js";
+import type { ChatPlan } from "./planned.js";
 import { plausibleFor } from "./plausible.js";
 import { type ChatCompletionStream, openChat } from "./stream.js";
 
@@ -48,23 +49,29 @@ export class ChatCompletions {
     const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
     const plan = planning instanceof Promise ? await planning : planning;
     let bound: number | null | undefined;
+    let cut: CutReason | undefined;
     let passed: ChatAnswer | null = null;
     const work: WholeWork<BoundAnswer> = {
-      call: (model, { cancellation, heldNanocredits }) => {
-        if (bound === undefined) bound = plan.hold.capFor(heldNanocredits);
-        const { body, output } = plan;
-        const asked = { body, outputTokensMax: bound, cancellation, output };
+      call: (model, { cancellation, heldNanocredits, chargeMost, isAtMaxCost }) => {
+        if (bound === undefined) {
+          bound = plan.hold.capFor(heldNanocredits, chargeMost);
+          if (isAtMaxCost) cut = "max_cost";
+        }
+        const asked = { ...withinCap(plan, bound), cancellation, output: plan.output };
         return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
       },
       meter: ({ model, answer: { answer, cap } }, run) => {
         const { promptTokens, body, statedCap } = plan;
         const meter = new ChatMeter(promptTokens, body);
         meter.readCompletion(answer.completion, answer.usage);
-        const metered = meter.complete(plausibleFor(plan, model, statedCap ?? cap));
+        const metered = meter.complete(plausibleFor(plan, model, cap ?? bound ?? statedCap));
         learnFrom(plan, model, meter, metered.usage, metered.source);
         const pass = (tokens: number | null) => {
-          if (tokens !== null) passed = cutAnswer(answer, tokens);
-          return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null);
+          if (tokens !== null) {
+            passed = cutAnswer(answer, tokens);
+            if (run.isAtMaxCost) cut = "max_cost";
+          }
+          return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null, cut);
         };
         const isCovered = !model.isCommunity && costOf(metered.usage, plan.model.rates) <= run.heldNanocredits;
         return isCovered || plan.isFree ? pass(null) : holdDelivered(plan, run, model, answer, metered).then(pass);
@@ -110,11 +117,18 @@ function toAdmissionRequest(input: ChatCompletionInput, notes: readonly string[]
   return { modality: "text", modelName: input.model, fields: input, notes, generationId };
 }
 
-/** `tokens` is its limit or cut, null for neither. */
-function toWhole(passed: ChatAnswer, model: Model, { usage, source, reported }: MeteredUsage, tokens: number | null): WholeMetered {
+/** `tokens` is its limit or cut, null for neither; `cut` its reason, where that is the request's. */
+function toWhole(
+  passed: ChatAnswer,
+  model: Model,
+  { usage, source, reported }: MeteredUsage,
+  tokens: number | null,
+  cut: CutReason | undefined,
+): WholeMetered {
   const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
-  return { quantities: usage, source, reported, warnings: isCut ? [...warnings, cutWarning(tokens)] : warnings, isCut };
+  if (!isCut) return { quantities: usage, source, reported, warnings, isCut };
+  return { quantities: usage, source, reported, warnings: [...warnings, cutWarning(tokens, cut)], isCut, cut };
 }
 
 function cutAnswer(answer: ChatAnswer, tokens: number): ChatAnswer {

@@ -10,7 +10,7 @@ import { costOf, type RateCard } from "../../catalog/pricing.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";
 import type { UsageSource } from "../receipt.js";
 import type { GenerationRun } from "../run.js";
-import type { ChatPlan } from "./plan.js";
+import type { ChatPlan } from "./planned.js";
 import { type Plausible, UNBOUNDED } from "./plausible.js";
 
 /** Fewest average characters per token: dividing by it never counts too few tokens. */

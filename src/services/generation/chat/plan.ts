@@ -11,29 +11,15 @@ import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, type UsageQuantities } from "../
 import { EXTEND_AT_PERCENT } from "../../../limits.js";
 import type { Model } from "../../catalog/model.js";
 import { holdFor } from "../../catalog/pricing.js";
-import type { OutputEstimate, OutputEstimates } from "../../credits/output-estimates.js";
+import type { OutputEstimates } from "../../credits/output-estimates.js";
 import { parsedOften } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { GenerationTask } from "../admission.js";
+import { AUDIO_CHARS_PER_TOKEN, type ChatHold, type ChatPlan, dataChars, type OutputKind } from "./planned.js";
+import { costsOfChat } from "./quote.js";
 
 /** Random seeds are below 2^31, which every upstream accepts. */
 const RANDOM_SEED_MAX = 2 ** 31 - 1;
-
-export interface ChatPlan extends GenerationTask {
-  readonly body: ChatBody;
-  readonly promptTokens: number;
-  readonly output: OutputEstimate;
-  /** Expected output tokens of one choice. */
-  readonly mean: number;
-  readonly choices: number;
-  /** Null: no limit. */
-  readonly statedCap: number | null;
-  /** The request limits the answer's length, so the hold covers all of it. */
-  readonly isCapped: boolean;
-  /** A candidate has output that is invisible before its usage report. */
-  readonly isHidden: boolean;
-  readonly hold: ChatHold;
-}
 
 /** `input` is the chat after redaction. A promise for a long prompt, whose tokens are counted in turns of the event loop. */
 export function planChat(
@@ -94,7 +80,8 @@ function planCounted(
     statedCap,
     isCapped: statedCap !== null,
     isHidden,
-    hold: sizeHold(length, promptToHold(prompt, promptTokens), input),
+    hold: sizeHold(length, promptToHold(prompt, promptTokens), input, task.request.maxCost !== undefined),
+    costs: costsOfChat,
   };
 }
 
@@ -111,21 +98,9 @@ function toBody(input: ChatCompletionInput): ChatBody {
 // 2. A stream of visible output: the average output is held. The hold is extended on the way, and the stream is cut when that is refused.
 // 3. Output that cannot be metered as it comes (whole answers, hidden reasoning or audio): four average outputs are held, or a tenth of the
 //    available credits if that is more, but never more than the longest answer costs. If that is not covered, the upstream gets a limit.
+// 4. With `max_cost`, an answer that may cost more is held for as far as that allows, and its upstream gets the limit that it affords.
 
 const MEAN_OUTPUTS_HELD = 4;
-
-interface ChatHold {
-  /** Nanocredits. */
-  readonly estimate: bigint;
-  /** Nanocredits: the hold of an agent run with less left; undefined: the estimate. */
-  readonly least?: bigint | undefined;
-  /** Nanocredits: the largest hold of available credits; undefined: the estimate. */
-  readonly most: bigint | undefined;
-  /** Output tokens that the estimate covers. */
-  readonly outputTokens: number;
-  /** Output tokens of one choice that a hold affords; null when the upstream needs no limit. */
-  capFor(heldNanocredits: bigint): number | null;
-}
 
 interface ChatLength {
   readonly model: Model;
@@ -137,30 +112,63 @@ interface ChatLength {
   readonly limit: number | null;
 }
 
-function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput): ChatHold {
+function sizeHold(length: ChatLength, prompt: UsageQuantities, input: ChatCompletionInput, isBounded: boolean): ChatHold {
   const { model, candidates, isReadAsItComes, statedCap, mean, limit } = length;
   const choices = input.n ?? 1;
-  const kind = dearestOutput(model, input);
+  const dearestOutput = dearestOutputOf(model, input);
   const costWith = (tokens: number) => {
     const usage = amountsOf(prompt);
-    usage[kind] = tokens * choices;
+    usage[dearestOutput] = tokens * choices;
     return holdFor(usage, model.rates);
   };
-  const fixed = (tokens: number): ChatHold => {
-    return { estimate: costWith(tokens), most: undefined, outputTokens: tokens * choices, capFor: () => null };
-  };
-  if (model.rates.isFree) return { ...fixed(statedCap ?? mean), estimate: 0n };
-  if (statedCap !== null) return fixed(statedCap);
-  if (isReadAsItComes) return fixed(mean);
+  const isExtended = statedCap === null && isReadAsItComes;
+  const tokens = statedCap ?? mean;
+  if (model.rates.isFree || statedCap !== null || isReadAsItComes) {
+    const estimate = model.rates.isFree ? 0n : costWith(tokens);
+    const fixed = { prompt, dearestOutput, estimate, most: undefined, outputTokens: tokens * choices, isExtended };
+    if (!isBounded || model.rates.isFree) return { ...fixed, capFor: () => null };
+    const longest = statedCap ?? longestOutput(candidates, prompt, limit);
+    const whole = longest === null ? null : costWith(longest);
+    const capFor = (held: bigint, chargeMost: bigint | null) =>
+      capWithin(costWith, (isExtended ? chargeMost : null) ?? held, longest, whole);
+    return { ...fixed, least: costWith(Math.min(1, tokens)), capFor };
+  }
+  return new UnstatedHold(costWith, length, { prompt, dearestOutput, choices, isBounded }, longestOutput(candidates, prompt, limit));
+}
 
-  return new UnstatedHold(costWith, length, choices, longestOutput(candidates, prompt, limit));
+/** Every upstream takes a limit of this many tokens. */
+const USUAL_CAP = 1_024;
+
+function capWithin(costWith: (tokens: number) => bigint, nanocredits: bigint, longest: number | null, whole: bigint | null): number | null {
+  if (whole !== null && nanocredits >= whole) return null;
+  const tokens = affordedBy(costWith, nanocredits);
+  if (tokens === null) return null;
+  // A larger limit than that of an unknown model would be refused: the stream is cut by the gateway.
+  if (longest === null && tokens > USUAL_CAP) return null;
+  return Math.max(1, Math.min(tokens, longest ?? USUAL_CAP));
+}
+
+/** Output tokens per choice; null when they cost nothing. */
+function affordedBy(costWith: (tokens: number) => bigint, nanocredits: bigint): number | null {
+  const promptCost = costWith(0);
+  const costOfMillion = costWith(1_000_000) - promptCost;
+  return costOfMillion === 0n ? null : Number(((nanocredits - promptCost) * 1_000_000n) / costOfMillion);
+}
+
+interface UnstatedChat extends Pick<ChatHold, "prompt" | "dearestOutput"> {
+  readonly choices: number;
+  readonly isBounded: boolean;
 }
 
 /** For an answer without a stated length. A class for its getter: see docs/decisions/garbage.md. */
 class UnstatedHold implements ChatHold {
+  readonly prompt: UsageQuantities;
+  readonly dearestOutput: OutputKind;
   readonly estimate: bigint;
   readonly most: bigint;
   readonly outputTokens: number;
+  readonly isExtended = false;
+  private readonly isBounded: boolean;
   private readonly tokens: number;
   private readonly whole: bigint | undefined;
 
@@ -168,29 +176,29 @@ class UnstatedHold implements ChatHold {
     /** Nanocredits, for a number of output tokens per choice. */
     private readonly costWith: (tokens: number) => bigint,
     private readonly length: ChatLength,
-    choices: number,
+    chat: UnstatedChat,
     private readonly longest: number | null,
   ) {
+    this.prompt = chat.prompt;
+    this.dearestOutput = chat.dearestOutput;
+    this.isBounded = chat.isBounded;
     this.tokens = Math.min(MEAN_OUTPUTS_HELD * length.mean, longest ?? Number.POSITIVE_INFINITY);
     this.whole = longest === null ? undefined : costWith(longest);
     this.estimate = costWith(this.tokens);
     this.most = this.whole ?? AS_MUCH_AS_IS_FREE;
-    this.outputTokens = this.tokens * choices;
+    this.outputTokens = this.tokens * chat.choices;
   }
 
   get least(): bigint {
-    return this.costWith(Math.min(this.length.mean, this.tokens));
+    return this.costWith(Math.min(this.isBounded ? 1 : this.length.mean, this.tokens));
   }
 
   capFor(held: bigint): number | null {
     const { costWith, length, whole, longest } = this;
     // A limit accepted by the upstream may have been due to another prompt's length.
     if (length.limit === null && whole !== undefined && held >= whole) return null;
-    const promptCost = costWith(0);
-    const costOfMillion = costWith(1_000_000) - promptCost;
-    if (costOfMillion === 0n) return null;
-    const afforded = ((held - promptCost) * 1_000_000n) / costOfMillion;
-    return Math.max(1, Math.min(Number(afforded), longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
+    const afforded = affordedBy(costWith, held);
+    return afforded === null ? null : Math.max(1, Math.min(afforded, longest ?? USAGE_AMOUNT_MAX, USAGE_AMOUNT_MAX));
   }
 }
 
@@ -214,7 +222,7 @@ function longestOutput(candidates: readonly Model[], prompt: UsageQuantities, li
 }
 
 /** The most expensive kind of output that this answer can have. */
-function dearestOutput({ rates, capabilities, prices, outputModalities }: Model, { modalities }: ChatCompletionInput): OutputKind {
+function dearestOutputOf({ rates, capabilities, prices, outputModalities }: Model, { modalities }: ChatCompletionInput): OutputKind {
   const kinds: OutputKind[] = ["outputTextTokens"];
   if (capabilities.includes("reasoning") || prices.completionReasoningPrice !== undefined) kinds.push("outputReasoningTokens");
   const isSpoken = !Array.isArray(modalities) || modalities.includes("audio");
@@ -223,15 +231,12 @@ function dearestOutput({ rates, capabilities, prices, outputModalities }: Model,
   return kinds.reduce((dearest, kind) => (rates[kind] > rates[dearest] ? kind : dearest));
 }
 
-type OutputKind = "outputTextTokens" | "outputReasoningTokens" | "outputAudioTokens" | "outputImageTokens";
-
 /** Unspecified: additional tokens of a part beyond its count (`lib/tokenizer`), by kind. */
 const IMAGE_TOKENS_MORE = 835;
 const UNSEEN_FILE_TOKENS = 30_000;
 const UNSEEN_VIDEO_TOKENS = 60_000;
 /** Unspecified: base64 characters per token, for texts in documents, and for audio and video of low bitrate. */
 const FILE_CHARS_PER_TOKEN = 8;
-export const AUDIO_CHARS_PER_TOKEN = 40;
 const VIDEO_CHARS_PER_TOKEN = 32;
 
 /**
@@ -280,16 +285,6 @@ function addPart(part: ContentPart, more: Counted): void {
 
 function bounded(chars: number, charsPerToken: number, unseen: number): number {
   return chars === 0 ? unseen : Math.ceil(chars / charsPerToken);
-}
-
-/** Characters of data within the request; 0 for references. */
-export function dataChars(holder: unknown): number {
-  if (typeof holder !== "object" || holder === null) return 0;
-  const { data, file_data: fileData, url } = holder as Record<string, unknown>;
-  for (const value of [data, fileData, url]) {
-    if (typeof value === "string" && (value !== url || value.startsWith("data:"))) return value.length;
-  }
-  return 0;
 }
 
 /**

@@ -7,7 +7,7 @@ import { isRecord } from "../../../lib/json.js";
 import { CALLER_TOOL_TYPES, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
 import { isJudged, PICTURE_TOKENS_MOST, promptTokensMost, vocabularyMargin } from "../plausible.js";
-import { AUDIO_CHARS_PER_TOKEN, type ChatPlan, dataChars } from "./plan.js";
+import { AUDIO_CHARS_PER_TOKEN, type ChatPlan, dataChars } from "./planned.js";
 
 export interface Plausible {
   /** Tokens of the prompt, computed only for a report beyond the plain count. */
@@ -24,6 +24,11 @@ export const UNBOUNDED: Plausible = { promptMost: () => Number.POSITIVE_INFINITY
  */
 export function plausibleFor(plan: ChatPlan, model: Model, cap: number | null): Plausible | null {
   return isJudged(plan, model) ? new PlausibleChat(plan, model, cap) : null;
+}
+
+/** The same for any upstream, also one whose reports are believed. */
+export function boundsOf(plan: ChatPlan, model: Model, cap: number | null): Plausible {
+  return new PlausibleChat(plan, model, cap);
 }
 
 class PlausibleChat implements Plausible {

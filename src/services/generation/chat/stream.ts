@@ -15,12 +15,13 @@ import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";
 import { outputTokensOf } from "../plausible.js";
-import { type CancelPolicy, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
+import { type CancelPolicy, type CutReason, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
-import { type BegunStream, cutWarning, streamOf } from "./answer.js";
+import { type BegunStream, cutWarning, streamOf, withinCap } from "./answer.js";
 import { ChatMeter, isFarBeyond, learnFrom, type MeteredUsage, tokensBeyond } from "./meter.js";
-import { type ChatPlan, nextCheck } from "./plan.js";
+import { nextCheck } from "./plan.js";
+import type { ChatPlan } from "./planned.js";
 import { type Plausible, plausibleFor } from "./plausible.js";
 import { type ChatStreamBatch, ChatTail } from "./stream-tail.js";
 
@@ -57,7 +58,7 @@ interface StreamedChat {
 /** Calls the candidates until one sends its first batch. The run holds the expected cost. */
 export async function openChat(chat: StreamedChat): Promise<ChatReader> {
   const { run, plan } = chat;
-  const outputTokensMax = plan.hold.capFor(run.heldNanocredits);
+  const outputTokensMax = plan.hold.capFor(run.heldNanocredits, run.chargeMost);
   const isReadToItsEnd = !plan.isFree && plan.isHidden;
   if (isReadToItsEnd) run.cancellation.outlast(STREAM_REST_MS);
   const reader = new ChatReader(chat, outputTokensMax, isReadToItsEnd);
@@ -72,6 +73,10 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private first: Pulled<ChatChunkBatch> | null = null;
   private warnings: readonly string[] = [];
   private checkAtTokens: number;
+  /** It was stopped at `max_cost`. */
+  private isStopped = false;
+  /** The limit of the request that decides its length. */
+  private cut: CutReason | undefined;
 
   constructor(
     private readonly chat: StreamedChat,
@@ -80,7 +85,8 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     /** Its upstream is read to the end after a disconnect. */
     private readonly isReadToItsEnd: boolean,
   ) {
-    const { plan, includesUsage } = chat;
+    const { plan, includesUsage, run } = chat;
+    if (outputTokensMax !== null && (plan.hold.isExtended || run.isAtMaxCost)) this.cut = "max_cost";
     this.meter = new ChatMeter(plan.promptTokens, plan.body);
     this.tail = new ChatTail(plan.model.id, includesUsage);
     this.checkAtTokens = Math.floor((plan.hold.outputTokens * Number(EXTEND_AT_PERCENT)) / 100);
@@ -106,8 +112,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   async begin(): Promise<void> {
     const { run, plan, providerOf } = this.chat;
     let accepted: Model | null = null;
-    const { outputTokensMax } = this;
-    const asked = { body: plan.body, outputTokensMax, cancellation: run.cancellation, output: plan.output };
+    const asked = { ...withinCap(plan, this.outputTokensMax), cancellation: run.cancellation, output: plan.output };
     try {
       const { model, answer } = await run.attempt((candidate) =>
         streamOf(providerOf(candidate), asked, candidate, () => {
@@ -143,8 +148,10 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
   private async passChecked(item: ChatStreamBatch | null): Promise<Delivery<ChatStreamBatch>> {
     const refusal = await this.checkHold();
-    if (refusal || this.isBeyondStatedCap) return { item: await this.stopShort(item), isLast: true, refusal };
-    return { item, isLast: false };
+    if (!refusal && !this.isBeyondStatedCap) return { item, isLast: false };
+    // The length that the request allows is no failure.
+    const isAtMaxCost = refusal?.code === "MAX_COST_EXCEEDED";
+    return { item: await this.stopShort(item, isAtMaxCost), isLast: true, refusal: isAtMaxCost ? null : refusal };
   }
 
   /** The upstream failed or the client disconnected. A failure without delivery costs nothing. */
@@ -164,7 +171,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private get plausible(): Plausible | null {
     const { plan } = this.chat;
     const { model, answer } = this.begun;
-    return plausibleFor(plan, model, plan.statedCap ?? answer.cap);
+    return plausibleFor(plan, model, answer.cap ?? this.outputTokensMax ?? plan.statedCap);
   }
 
   private get begun(): Answered<Pick<BegunStream, "rest" | "cap">> {
@@ -212,8 +219,10 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   }
 
   /** The hold is used up and no extension granted: the answer is cut to the paid part. */
-  private async stopShort(passed: ChatStreamBatch | null): Promise<ChatStreamBatch> {
+  private async stopShort(passed: ChatStreamBatch | null, isAtMaxCost: boolean): Promise<ChatStreamBatch> {
     const { run, plan } = this.chat;
+    this.cut = isAtMaxCost ? "max_cost" : undefined;
+    this.isStopped = isAtMaxCost;
     const { model, answer } = this.begun;
     await answer.rest.return?.();
     const unpaidTokens = tokensBeyond(this.meter.soFar(), run.heldNanocredits, plan.model.rates);
@@ -267,18 +276,18 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const isBeyondCap = tokens > plan.hold.outputTokens;
     const isWithin = cost <= run.heldNanocredits;
     const isStated = plan.isCapped && (isBeyondCap ? model.isCommunity : isWithin);
-    const isCapped = isStated || (this.outputTokensMax !== null && isWithin);
+    const isCapped = isStated || (this.outputTokensMax !== null && !plan.hold.isExtended && isWithin);
     const refusal = await run.meter(model, cost, isCapped, () => soFar);
     this.checkAtTokens = nextCheck(tokens, cost, run.heldNanocredits);
     return refusal;
   }
 
   private settle(model: Model, charged: ChargedChat, status: UsageStatus): Promise<Receipt> {
-    const { warnings, cancelPolicy, tail } = this;
-    const cutAt = tail.endsAtLength ? this.outputTokensMax : null;
-    const isCut = cutAt !== null;
+    const { warnings, cancelPolicy } = this;
     const { quantities, source, reported, isCappedToHold = false } = charged;
-    const allWarnings = isCut ? [...warnings, cutWarning(cutAt)] : warnings;
+    const cutAt = this.isStopped ? outputTokensOf(quantities) : this.tail.endsAtLength ? this.outputTokensMax : null;
+    const isCut = cutAt !== null;
+    const allWarnings = isCut ? [...warnings, cutWarning(cutAt, this.cut)] : warnings;
     return this.chat.run.settle({
       model,
       quantities,
@@ -288,6 +297,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
       status,
       cancelPolicy,
       isCut,
+      cut: isCut ? this.cut : undefined,
       warnings: allWarnings,
     });
   }

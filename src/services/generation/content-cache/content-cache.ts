@@ -19,6 +19,7 @@ import type { MediaFile } from "../../../providers/media.js";
 import type { ByteRange } from "../../../store/blobs.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Model } from "../../catalog/model.js";
+import { giveFreeQuote } from "../quote.js";
 import type { Receipt } from "../receipt.js";
 
 // Work shared by several callers: it starts with the first, and is aborted when the last has disconnected.
@@ -197,7 +198,7 @@ export class ContentCache {
     return {
       contentType,
       isKeepable,
-      find: async () => (isKeepable ? this.open(ctx, query) : null),
+      find: async () => (isKeepable && !ctx.quoting ? this.open(ctx, query) : null),
       get: () => this.get(ctx, query, produce),
     };
   }
@@ -209,7 +210,9 @@ export class ContentCache {
    */
   async get(ctx: RequestContext, query: CacheQuery, produce: (ctx: RequestContext) => Promise<CacheableAnswer>): Promise<CachedAnswer> {
     const { accountId } = requireCaller(ctx);
-    if (query.parameters.seed === RANDOM_SEED) return { ...(await produce(ctx)), isHit: false, version: null };
+    // A quote shares no work with generations.
+    if (ctx.quoting) await this.find(ctx, query);
+    if (ctx.quoting || query.parameters.seed === RANDOM_SEED) return { ...(await produce(ctx)), isHit: false, version: null };
     const key = keyOf(query, accountId);
     if (!query.noCache) return this.getShared(ctx, key, produce);
     const answer = await produce(ctx);
@@ -225,6 +228,7 @@ export class ContentCache {
     const key = keyOf(query, accountId);
     const stored = this.unstored.get(nameOf(key)) ?? (await this.orNothing(ctx, this.answers.find(key)));
     if (!stored) return null;
+    if (ctx.quoting) giveFreeQuote(query.model, ctx.quoting);
     return { file: stored.file, receipt: hitReceipt(ctx, stored.receipt, startedAt), isHit: true, version: versionOf(stored.receipt) };
   }
 

@@ -133,6 +133,8 @@ const INSTRUCTION = [
   "Answer with the prompt alone.",
 ].join(" ");
 
+export const ENHANCE_NOTE = "enhance: the prompt is rewritten by a chat, which is charged as one of its own.";
+
 /** An empty answer leaves the prompt unchanged. */
 export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {
   const input = chatCompletionInput.parse({

@@ -6,9 +6,9 @@ import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib
 import { IMAGE_SIDE_DEFAULT } from "../../../limits.js";
 import type { InputFile } from "../../../providers/media.js";
 import type { Model } from "../../catalog/model.js";
-import type { BillableQuantities } from "../../catalog/pricing.js";
+import type { BillableQuantities, RateCard } from "../../catalog/pricing.js";
 import { toSafeText } from "../../safety/features.js";
-import { boundInput, boundOutput, judged, outputTokensOf, promptTokensMost, vocabularyMargin } from "../plausible.js";
+import { type AmountBounds, boundInput, boundOutput, judged, outputTokensOf, promptTokensMost, vocabularyMargin } from "../plausible.js";
 import type { Metered } from "../run.js";
 import {
   IMAGE_SIZE_DEFAULT,
@@ -21,6 +21,7 @@ import {
   readSize,
   unlessAuto,
 } from "./images-input.js";
+import { ENHANCE_NOTE } from "./images-references.js";
 
 export interface ImageFiles {
   readonly images: readonly InputFile[];
@@ -183,15 +184,36 @@ export function meterImages(
   return { quantities: counted, source: "estimated" };
 }
 
-function boundImages(
-  { prompt, negativePrompt, size, imageUrls, maskUrl, files }: ImageRequest,
-  count: number,
-  usage: ReportedUsage,
-): ReportedUsage {
+function boundImages(request: ImageRequest, count: number, usage: ReportedUsage): ReportedUsage {
+  const { input, output } = tokensMost(request, count);
+  return boundOutput(boundInput(usage, input), output);
+}
+
+function tokensMost({ prompt, negativePrompt, size, imageUrls, maskUrl, files }: ImageRequest, count: number) {
   const pixels = size === null ? UNSTATED_PIXELS : Math.max(size.width * size.height, OUTPUT_TOKENS_PIXELS);
-  const outputMost = count * Math.ceil((OUTPUT_TOKENS_MOST * pixels) / OUTPUT_TOKENS_PIXELS);
   const texts = [prompt, negativePrompt ?? ""];
   const pictures = imageUrls.length + files.images.length + Number(maskUrl !== null || files.mask !== null);
   const counted = texts.reduce((sum, text) => sum + countTextTokens(text) + vocabularyMargin(text), 0);
-  return boundOutput(boundInput(usage, promptTokensMost(counted + pictures * INPUT_TOKENS_MOST)), outputMost);
+  return {
+    input: promptTokensMost(counted + pictures * INPUT_TOKENS_MOST),
+    output: count * Math.ceil((OUTPUT_TOKENS_MOST * pixels) / OUTPUT_TOKENS_PIXELS),
+  };
+}
+
+/** An upstream may answer fewer images than requested, and at a price by tokens any report above zero is believed. */
+export function boundsOfImages(request: ImageRequest, rates: () => RateCard): AmountBounds {
+  return {
+    least: () => ({ ...NO_USAGE, imageRequests: 1, inputTextTokens: 1, outputImageTokens: 1 }),
+    most: () => {
+      const { input, output } = tokensMost(request, request.count);
+      const kind = rates().inputImageTokens > rates().inputTextTokens ? "inputImageTokens" : "inputTextTokens";
+      return { ...NO_USAGE, imageRequests: request.count, [kind]: input, outputImageTokens: output };
+    },
+    notes: () => {
+      const notes = request.enhance ? [ENHANCE_NOTE] : [];
+      if (rates().outputImageTokens > 0n)
+        notes.push("The tokens of an image are known when it is made: most is the most plausible report.");
+      return notes;
+    },
+  };
 }

@@ -22,7 +22,7 @@ import type { MediaLinks } from "../../files/media-links.js";
 import type { MediaQuotas } from "../../files/media-quotas.js";
 import type { ChatCompletions } from "../chat/chat.js";
 import type { ContentCache, PreparedAnswer } from "../content-cache/content-cache.js";
-import type { Generations, GenerationWork } from "../generations.js";
+import type { Generations, GenerationWork, PricedPlan } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
@@ -33,6 +33,7 @@ import type { Upstreams } from "../upstreams.js";
 import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery, ImageVariationInput } from "./images-input.js";
 import { enhancePrompt, type ImageReferences } from "./images-references.js";
 import {
+  boundsOfImages,
   estimateImages,
   fromEditInput,
   fromGenerationInput,
@@ -162,7 +163,9 @@ export class Images {
 
   private prepare(ctx: RequestContext, request: ImageRequest): PreparedGeneration<Made> {
     const { generations, references } = this.deps;
-    const planned = generations.plan(ctx, "image", request.model, billedFieldsOf(request), () => estimateImages(request));
+    const bounds = boundsOfImages(request, () => planned.model.rates);
+    const expect = () => estimateImages(request);
+    const planned: PricedPlan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), expect, bounds);
     const { isVariation = false } = request;
     const plan = isVariation ? { ...planned, candidates: planned.candidates.filter(({ hasVariations }) => hasVariations) } : planned;
     references.check(request.imageUrls);

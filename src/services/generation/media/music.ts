@@ -8,10 +8,12 @@ import { ProviderError } from "../../../formats/upstream-error.js";
 import { NO_USAGE, USAGE_AMOUNT_MAX } from "../../../lib/usage.js";
 import { MUSIC_SECONDS_DEFAULT } from "../../../limits.js";
 import { type MediaFile, type MusicAnswer, SPEECH_CONTENT_TYPES, type SpeechFormat } from "../../../providers/media.js";
+import type { BillableQuantities } from "../../catalog/pricing.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
+import { lengthBounds } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
@@ -55,7 +57,8 @@ export class Music {
     const { model: name, prompt, duration, response_format, seed: statedSeed, safe, ...extra } = input;
     const { generations, upstreams, inspector } = this.deps;
     const expectedMs = Math.round((duration ?? MUSIC_SECONDS_DEFAULT) * 1000);
-    const plan = generations.plan(ctx, "music", name, extra, () => ({ ...NO_USAGE, outputAudioMilliseconds: expectedMs }));
+    const bounds = lengthBounds(expectedMs, duration != null, lasting);
+    const plan = generations.plan(ctx, "music", name, extra, () => lasting(expectedMs), bounds);
     const format = response_format ?? "mp3";
     const seed = statedSeed === -1 ? randomInt(RANDOM_SEED_BELOW) : (statedSeed ?? null);
     const work: GenerationWork<MusicAnswer> = {
@@ -87,5 +90,9 @@ async function believe(answer: MusicAnswer, format: SpeechFormat, accountId: str
 
 function meter({ durationMs }: MusicAnswer, expectedMs: number): Metered {
   const cameMs = Math.min(durationMs ?? expectedMs, USAGE_AMOUNT_MAX);
-  return { quantities: { ...NO_USAGE, outputAudioMilliseconds: cameMs }, source: durationMs === null ? "estimated" : "provider" };
+  return { quantities: lasting(cameMs), source: durationMs === null ? "estimated" : "provider" };
+}
+
+function lasting(milliseconds: number): BillableQuantities {
+  return { ...NO_USAGE, outputAudioMilliseconds: milliseconds };
 }

@@ -189,7 +189,7 @@ export class Speech {
     const extra = withoutFields(input, READ_FIELDS);
     const { generations, upstreams } = this.deps;
     const expected = { ...NO_USAGE, characters: countCharacters(text) };
-    const plan = generations.plan(ctx, "speech", name, extra, () => expected, generationId);
+    const plan = generations.plan(ctx, "speech", name, extra, () => expected, {}, generationId);
     const voice = chooseVoice(plan.model, requested);
     return {
       plan,

@@ -99,7 +99,10 @@ export class Transcriptions {
     const admitted = await generations.admit(ctx, least, checked);
     await generations.assertPayable(least);
     const { audio, durationMs } = await measure({ accountId, bytes }, inspector);
-    const plan = expecting(least, lasting(durationMs));
+    const plan = expecting(least, lasting(durationMs), {
+      most: () => lasting(durationMs + MORE_HEARD_MS_MAX),
+      notes: () => ["A model may report up to a second more than the recording has, and is charged for it."],
+    });
     const wants = requestedTimes(format, timestamp_granularities ?? []);
     const { answer, receipt, charged } = await generations.run<TranscriptionAnswer>(ctx, plan, {
       ...checked,

@@ -22,13 +22,13 @@ import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationJob } from "../jobs/job.js";
 import type { GenerationJobs } from "../jobs/jobs.js";
 import type { PreparedGeneration } from "../jobs/runner.js";
-import { judged } from "../plausible.js";
+import { judged, lengthBounds } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageQuery } from "./images-input.js";
-import { enhancePrompt, type ImageReferences } from "./images-references.js";
+import { ENHANCE_NOTE, enhancePrompt, type ImageReferences } from "./images-references.js";
 import type { MediaInspector } from "./media-inspector.js";
 import { toSize, type VideoInput, videoInput } from "./videos-input.js";
 
@@ -98,7 +98,9 @@ export class Videos {
     const { generations, upstreams, references } = this.deps;
     const seconds = input.duration ?? null;
     const expectedMs = (seconds ?? VIDEO_SECONDS_MAX) * 1000;
-    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => lasting(expectedMs));
+    const { least, most, notes } = lengthBounds(expectedMs, seconds !== null, lasting);
+    const bounds = { least, most, notes: () => [...notes(), ...(input.enhance ? [ENHANCE_NOTE] : [])] };
+    const plan = generations.plan(ctx, "video", input.model, billedFieldsOf(input, extra), () => lasting(expectedMs), bounds);
     references.check(input.image ?? []);
     const negativePrompt = input.negative_prompt ?? "";
     const seed = input.seed == null ? null : drawSeed(input.seed);

@@ -1,0 +1,131 @@
+/**
+ * The quote of a generation (docs/spec/quotes.md): its request is planned and checked as usual, and where its cost would be held the quote
+ * is given instead. Nothing is held, charged, recorded or sent to an upstream.
+ */
+import type { CostRange, Quote, Quoting, RequestContext } from "../../context.js";
+import { deriveContext } from "../../context.js";
+import { AppError, invalidInput } from "../../errors.js";
+import { formatNanocredits, larger, smaller } from "../../lib/money.js";
+import type { Model } from "../catalog/model.js";
+import type { ChargeRequest } from "../credits/charge-request.js";
+import type { GenerationTask } from "./admission.js";
+
+/** Before a limit of the request. */
+export interface PlannedCosts extends CostRange {
+  readonly notes: readonly string[];
+}
+
+interface QuotedPlan extends Pick<GenerationTask, "request" | "model" | "candidates" | "isFree"> {
+  readonly hold: Pick<ChargeRequest, "estimate" | "least">;
+  costs(plan: QuotedPlan): PlannedCosts;
+}
+
+/** Ends the work of a request that asks for a quote. */
+class QuoteGiven extends Error {
+  override readonly name = "QuoteGiven";
+}
+
+/**
+ * The quote of the work's first generation. Rejects as the work does: without permission, with an invalid input, beyond a rate limit, but
+ * not for lack of credits. `work` must use the context that it gets.
+ */
+export async function quoteFor(ctx: RequestContext, work: (ctx: RequestContext) => Promise<unknown>): Promise<Quote> {
+  const quoting: Quoting = { quote: null };
+  return quoteFrom(quoting, () => work(deriveContext(ctx, { quoting, maxCost: ctx.maxCost })));
+}
+
+/** As `quoteFor`, for work with a context that has `quoting`. */
+export async function quoteFrom(quoting: Quoting, work: () => unknown): Promise<Quote> {
+  try {
+    await work();
+  } catch (error) {
+    if (quoting.quote === null) throw error;
+  }
+  if (quoting.quote === null) throw invalidInput("This request generates nothing, so there is no quote for it.");
+  return quoting.quote;
+}
+
+/** Throws always. */
+export function giveQuote(plan: QuotedPlan, quoting: Quoting): never {
+  quoting.quote = boundedQuote(plan);
+  throw new QuoteGiven("The request asks for a quote.");
+}
+
+/** An answer from the content cache. Throws always. */
+export function giveFreeQuote({ id, upstreamId }: Model, quoting: Quoting): never {
+  const costs = { least: 0n, expected: 0n, most: 0n };
+  quoting.quote = { ...costs, model: id, routes: [{ upstream: upstreamId, ...costs }], notes: [CACHED] };
+  throw new QuoteGiven("The request asks for a quote.");
+}
+
+const CACHED = "The answer is in the content cache, and costs nothing while it is kept.";
+
+/** Without the request's limit. */
+function quoteOf(plan: QuotedPlan): Quote {
+  const { least, expected, most, notes } = plan.costs(plan);
+  const costs = { least: smaller(least, expected), expected, most: larger(most, expected) };
+  return toQuote(plan, costs, notes);
+}
+
+/** One route today; every route is charged at the price of the requested model. */
+function toQuote({ model, candidates }: QuotedPlan, costs: CostRange, notes: readonly string[]): Quote {
+  const [first = model] = candidates;
+  return { ...costs, model: model.id, routes: [{ upstream: first.upstreamId, ...costs }], notes };
+}
+
+function boundedQuote(plan: QuotedPlan): Quote {
+  const quote = quoteOf(plan);
+  const { maxCost } = plan.request;
+  if (maxCost === undefined || plan.isFree) return quote;
+  const { nanocredits } = maxCost;
+  const { estimate, least = estimate } = plan.hold;
+  if (least > nanocredits) {
+    const refused = `max_cost is ${formatNanocredits(nanocredits)}: the request would be refused with 402, because ${formatNanocredits(least)} must be held.`;
+    return { ...quote, notes: [...quote.notes, refused] };
+  }
+  if (quote.most <= nanocredits) return quote;
+  const [low, middle, high] = [quote.least, quote.expected, quote.most].map((cost) => smaller(cost, nanocredits)) as [
+    bigint,
+    bigint,
+    bigint,
+  ];
+  return toQuote(plan, { least: low, expected: middle, most: high }, [...quote.notes, ...cutNote(plan)]);
+}
+
+function cutNote({ model }: QuotedPlan): readonly string[] {
+  return model.modality === "text" ? ["The answer is cut where it reaches max_cost."] : [];
+}
+
+/** A refusal because of `max_cost` names the most that the generation can cost, and has the quote without that limit. */
+export function refusedWithQuote(held: Promise<void>, plan: QuotedPlan): Promise<void> {
+  return held.catch((error: unknown) => {
+    throw withQuote(error, plan);
+  });
+}
+
+function withQuote(error: unknown, plan: QuotedPlan): unknown {
+  if (!(error instanceof AppError) || error.code !== "MAX_COST_EXCEEDED") return error;
+  const quote = toQuoteObject(quoteOf(plan));
+  const { code, message, param, details } = error;
+  return new AppError(code, message, { ...(param !== undefined && { param }), details: { ...details, most: quote.most, quote } });
+}
+
+/** The form of both faces; amounts are decimal strings of credits. */
+export interface QuoteObject {
+  readonly least: string;
+  readonly expected: string;
+  readonly most: string;
+  readonly currency: "credits";
+  readonly model: string;
+  readonly routes: readonly { readonly upstream: string; readonly least: string; readonly expected: string; readonly most: string }[];
+  readonly notes: readonly string[];
+}
+
+export function toQuoteObject({ model, routes, notes, ...costs }: Quote): QuoteObject {
+  const named = routes.map(({ upstream, ...range }) => ({ upstream, ...toDecimals(range) }));
+  return { ...toDecimals(costs), currency: "credits", model, routes: named, notes };
+}
+
+function toDecimals({ least, expected, most }: CostRange) {
+  return { least: formatNanocredits(least), expected: formatNanocredits(expected), most: formatNanocredits(most) };
+}
