@@ -15,25 +15,16 @@ import type { ChatCompletionResult } from "../../services/generation/chat/chat.j
 import { chatCompletionInput } from "../../services/generation/chat/plan.js";
 import type { ChatCompletionStream } from "../../services/generation/chat/stream.js";
 import type { ChatStreamBatch } from "../../services/generation/chat/stream-tail.js";
-import type { CancelPolicy, Receipt as ReceiptObject } from "../../services/generation/receipt.js";
+import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { ChatCitation, toCitations } from "./chat-citations.js";
 import { ChatFinishReason, toFinishReason } from "./chat-finish-reason.js";
 import { ChatCompletionInput, ChatRole, isChatRole, toChatBody } from "./chat-input.js";
 import { toDate, toInt, toList, toText } from "./chat-values.js";
-import { CutReasonEnum } from "./cut-reason.js";
 import { Model, SafetyFeature } from "./models.js";
+import { CancelPolicyEnum, CutReasonEnum } from "./receipt-values.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
-
-const CancelPolicyEnum = builder.enumType("CancelPolicy", {
-  description: "What happens to a generation when its caller disconnects after the upstream has started.",
-  values: {
-    FINISH: { value: "finish", description: "The generation is finished and charged in full." },
-    STOP: { value: "stop", description: "The generation is stopped, and the delivered part is charged." },
-    READ_TO_USAGE: { value: "read-to-usage", description: "The gateway reads on until the upstream reports its usage, and charges that." },
-  } satisfies Record<string, { value: CancelPolicy; description: string }>,
-});
 
 export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
   description: "The receipt of a finished generation: its cost and performance. It is stored before it is returned.",

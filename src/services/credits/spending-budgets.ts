@@ -17,7 +17,7 @@ export type SpendingBudget = Pick<
   "left" | "share" | "take" | "takeUpTo" | "takeInTime" | "conclude" | "exhausted" | "chargeMost"
 >;
 
-/** The share (1/n) of what an agent run has left that an answer without a stated length may hold. */
+/** The share (1/n) of the rest of an agent run's limit that an answer without a stated length may hold. */
 const RUN_SHARE = 10n;
 
 export class SpendingBudgets {
