@@ -13,6 +13,7 @@ import { buildPrograms, startSluice, startUpstream } from "./contenders.js";
 import { chooseLoadGenerator, type Target } from "./support/load.js";
 import { messagesRequest } from "./support/messages.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
+import { cpuMicroseconds } from "./support/process.js";
 import { format, median, medianRatio, toTable } from "./support/statistics.js";
 
 const { values } = parseArgs({
@@ -30,6 +31,8 @@ interface Side {
   readonly name: string;
   readonly target: Target;
   readonly perSecond: number[];
+  /** Microseconds of the gateway's processor time for each answer: comparable also beside other work on the machine. */
+  readonly cpu: number[];
 }
 
 const directory = mkdtempSync(join(tmpdir(), "sluice-faces-"));
@@ -51,8 +54,8 @@ try {
     const messages = { ...chat, url: chat.url.replace("/v1/chat/completions", "/v1/messages"), body: messagesRequest(workload === "sse") };
     const kind = workload === "sse" ? "streamed" : "whole";
     return [
-      { name: `chat, ${kind}`, target: chat, perSecond: [] },
-      { name: `messages, ${kind}`, target: messages, perSecond: [] },
+      { name: `chat, ${kind}`, target: chat, perSecond: [], cpu: [] },
+      { name: `messages, ${kind}`, target: messages, perSecond: [], cpu: [] },
     ];
   });
   for (let round = -1; round < rounds; round += 1) {
@@ -60,12 +63,15 @@ try {
   }
   console.log(
     toTable(
-      ["", "a second"],
-      pairs.flat().map(({ name, perSecond }) => [name, format(median(perSecond))]),
+      ["", "a second", "us of processor time each"],
+      pairs.flat().map(({ name, perSecond, cpu }) => [name, format(median(perSecond)), format(median(cpu))]),
     ),
   );
   for (const [chat, messages] of pairs) {
     const ratio = medianRatio(messages.perSecond, chat.perSecond);
+    console.log(
+      `${messages.name}: ${format(medianRatio(chat.cpu, messages.cpu), 2)} of the answers of ${chat.name} for the same processor time`,
+    );
     console.log(
       `${ratio >= RATIO_MIN ? "met" : "MISSED"}: ${messages.name} at ${format(ratio, 2)} of ${chat.name} (at least ${RATIO_MIN})`,
     );
@@ -77,8 +83,11 @@ try {
   rmSync(directory, { recursive: true, force: true });
 }
 
-async function measure({ name, target, perSecond }: Side, isCounted: boolean): Promise<void> {
+async function measure({ name, target, perSecond, cpu }: Side, isCounted: boolean): Promise<void> {
+  const before = cpuMicroseconds(sluice.pid) ?? 0;
   const { completed, seconds: took, failures } = await generator.run(target, connections, seconds);
   if (failures > 0) throw new Error(`${failures} requests of "${name}" failed.`);
-  if (isCounted) perSecond.push(completed / took);
+  if (!isCounted) return;
+  perSecond.push(completed / took);
+  cpu.push(((cpuMicroseconds(sluice.pid) ?? 0) - before) / completed);
 }

@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { buildPrograms, startSluice, startUpstream } from "./contenders.js";
 import { WORKLOADS, type Workload } from "./support/documents.js";
 import { chooseLoadGenerator } from "./support/load.js";
+import { messagesRequest } from "./support/messages.js";
 import { findPostgres, startPostgres } from "./support/postgres.js";
 import { cpuMicroseconds, freePort } from "./support/process.js";
 import { attribute, connectProfiler, printTables } from "./support/profiler.js";
@@ -21,6 +22,8 @@ import { attribute, connectProfiler, printTables } from "./support/profiler.js";
 const { values } = parseArgs({
   options: {
     workload: { type: "string", default: "json" },
+    /** `messages`: Anthropic's format, passed to an upstream of that format; with the workloads json and sse. */
+    face: { type: "string", default: "chat" },
     connections: { type: "string", default: "64" },
     seconds: { type: "string", default: "8" },
     /** Where the profile goes as a `.cpuprofile`, which browsers' tools open. */
@@ -44,7 +47,9 @@ try {
     environment: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
   });
   const generator = await chooseLoadGenerator(directory);
-  const target = sluice.target(workload);
+  const chat = sluice.target(workload);
+  const messages = { url: chat.url.replace("/v1/chat/completions", "/v1/messages"), body: messagesRequest(workload === "sse") };
+  const target = values.face === "messages" ? { ...chat, ...messages } : chat;
   const connections = Number(values.connections);
   await generator.run(target, connections, 4);
   const profiler = await connectProfiler(inspectorPort);

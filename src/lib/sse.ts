@@ -75,6 +75,9 @@ const ID = Buffer.from("id");
 const RETRY = Buffer.from("retry");
 const DIGITS = /^\d{1,9}$/;
 const DATA_BEGINS = "data: ";
+const EVENT_BEGINS = "event: ";
+/** Any other name is read line by line. */
+const PLAIN_NAME = /^[a-z_.]{1,64}$/;
 const DATA_PREFIX = Buffer.from(DATA_BEGINS);
 const LINE_FEED = Buffer.from("\n");
 const EVENT_END = Buffer.from("\n\n");
@@ -105,6 +108,24 @@ class WholeEvent implements SseEvent, RawLine {
 
   get line(): RawLine {
     return this;
+  }
+}
+
+/** The same with a name, as formats with several kinds of events send. */
+class NamedEvent implements SseEvent {
+  constructor(
+    readonly event: string,
+    private readonly chunk: Buffer,
+    private readonly start: number,
+    private readonly end: number,
+  ) {}
+
+  get data(): string {
+    return this.chunk.toString("utf8", this.start, this.end);
+  }
+
+  get bytes(): Buffer {
+    return this.chunk.subarray(this.start - DATA_BEGINS.length, this.end + EVENT_END.length);
   }
 }
 
@@ -203,19 +224,27 @@ class Scanner implements SseScanner {
     return this.partsBytes === 0 && this.values.length === 0 && this.eventName === null;
   }
 
-  /** Takes events of the usual form: `data: ...`, LF, LF. Returns the end of the last one. */
+  /** Takes events of the usual form: `data: ...`, LF, LF, or with `event: <name>`, LF before it. Returns the end of the last one. */
   private takeWhole(chunk: Buffer, from: number, events: SseEvent[]): number {
     const raw = chunk.toString("latin1");
     if (raw.includes("\r", from)) return from;
     let at = from;
-    while (raw.startsWith(DATA_BEGINS, at)) {
-      const end = raw.indexOf("\n", at);
-      if (end === -1 || raw.charCodeAt(end + 1) !== LF || end - at > this.eventBytesMax) return at;
-      events.push(new WholeEvent(chunk, raw, at + DATA_BEGINS.length, end));
+    for (;;) {
+      const nameEnd = raw.startsWith(EVENT_BEGINS, at) ? raw.indexOf("\n", at) : at - 1;
+      const dataAt = nameEnd + 1;
+      if (dataAt < at || !raw.startsWith(DATA_BEGINS, dataAt)) return at;
+      const end = raw.indexOf("\n", dataAt);
+      if (end === -1 || raw.charCodeAt(end + 1) !== LF || end - dataAt > this.eventBytesMax) return at;
+      if (dataAt === at) events.push(new WholeEvent(chunk, raw, at + DATA_BEGINS.length, end));
+      else {
+        const name = raw.slice(at + EVENT_BEGINS.length, dataAt - 1);
+        if (!PLAIN_NAME.test(name)) return at;
+        this.silentBytes += Math.max(dataAt - 1 - at, SILENT_LINE_BYTES_MIN);
+        events.push(new NamedEvent(name, chunk, dataAt + DATA_BEGINS.length, end));
+      }
       this.isFirstLine = false;
       at = end + 2;
     }
-    return at;
   }
 
   private keepPart(part: Buffer): void {

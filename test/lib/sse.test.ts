@@ -130,6 +130,29 @@ describe("any split of any framing", () => {
     );
   });
 
+  it("gives events with names the same at every split, also where a name ends the chunk", () => {
+    const written = [
+      "data: a\n\n",
+      "event: ping\ndata: b\n\n",
+      "event: \u00e9\ndata: c\n\n",
+      "event: x\nid: 1\ndata: d\n\n",
+      "data: e\n\n",
+    ];
+    const whole = Buffer.from(written.join("") + written.toReversed().join(""));
+    const plain = (chunks: readonly Buffer[]) => scan(chunks).map(({ data, event, bytes }) => [data, event, bytes.toString()]);
+    const all = [
+      ["a", null],
+      ["b", "ping"],
+      ["c", "\u00e9"],
+      ["d", "x"],
+      ["e", null],
+    ].map(([data, name]) => [data, name, `data: ${data}\n\n`]);
+
+    for (let at = 0; at <= whole.length; at += 1) {
+      expect(plain([whole.subarray(0, at), whole.subarray(at)])).toEqual([...all, ...all.toReversed()]);
+    }
+  });
+
   it("reads the written values in every framing", () => {
     const value = fc.string({ unit: "grapheme", maxLength: 30 }).filter((content) => !/[\r\n]/.test(content));
     fc.assert(

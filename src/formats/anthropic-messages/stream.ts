@@ -28,6 +28,21 @@ export interface MessageEvent {
   readonly [field: string]: unknown;
 }
 
+/** Server-sent events with the name of each. */
+export function writeMessageEvents(events: readonly MessageEvent[]): Buffer {
+  return Buffer.from(events.map(writeEvent).join(""));
+}
+
+/** JSON has no line ends. The usual event is put together from its two values. */
+function writeEvent(event: MessageEvent): string {
+  const { type, index, delta } = event;
+  const isText = isRecord(delta) && delta.type === "text_delta" && typeof delta.text === "string";
+  const data = isText
+    ? `{"type":"content_block_delta","index":${String(index)},"delta":{"type":"text_delta","text":${JSON.stringify(delta.text)}}}`
+    : JSON.stringify(event);
+  return `event: ${type}\ndata: ${data}\n\n`;
+}
+
 export interface MessageFrame {
   readonly id: string;
   readonly model: string;
@@ -137,6 +152,7 @@ export class MessageEvents {
   }
 
   private readDelta(delta: ChatDelta): MessageEvent[] {
+    if (this.isMoreText(delta)) return [textDelta(this.live, "text", delta.content)];
     const events: MessageEvent[] = [];
     const extra = extraOf(delta);
     if (extra.order !== undefined) this.order = extra.order;
@@ -159,6 +175,14 @@ export class MessageEvents {
     for (const [position, piece] of (delta.tool_calls ?? []).entries()) this.readCall(piece, position);
     append(events, this.advance(false));
     return events;
+  }
+
+  /** Nothing but more of the open text, as most chunks of a stream are. */
+  private isMoreText(delta: ChatDelta): delta is ChatDelta & { readonly content: string } {
+    const last = this.blocks.at(-1);
+    if (this.isWhole || last?.kind !== "text" || last.isSealed || !this.isOpen(last)) return false;
+    for (const name in delta) if (name !== "content") return false;
+    return typeof delta.content === "string" && delta.content !== "";
   }
 
   /** A thought that Anthropic signed, as it is. `isWhole`: its text comes with it, not before it. */

@@ -2,7 +2,7 @@
 import { isRecord, recordsOf } from "../../lib/json.js";
 import type { SseEvent } from "../../lib/sse.js";
 import { type Secrets, toEmbeddedError } from "../openai-chat/errors.js";
-import { type ChatChunk, isForeign, type StreamFormat, toChunk } from "../openai-chat/stream.js";
+import { type ChatChunk, isForeign, type StreamFormat, toChunk, UnwrittenChunk } from "../openai-chat/stream.js";
 import { type OnUnknownNames, toUsage } from "../openai-chat/usage.js";
 import { warnedChunk } from "../openai-chat/warned-events.js";
 import { ProviderError } from "../upstream-error.js";
@@ -29,6 +29,9 @@ interface OpenBlock {
   readonly citations: Loose[];
 }
 
+/** The usual event of a text without escapes, as Anthropic writes it, with its padding: read without parsing. */
+const PLAIN_TEXT_DELTA = /^\{"type":"content_block_delta","index":\d{1,9},"delta":\{"type":"text_delta","text":"([^"\\\p{Cc}]*)"\} *\}$/u;
+
 export class MessagesStreamEvents implements StreamFormat {
   private head = toHead({});
   private hasBegun = false;
@@ -54,6 +57,11 @@ export class MessagesStreamEvents implements StreamFormat {
   }
 
   take(event: SseEvent, batch: ChatChunk[]): boolean {
+    const plain = PLAIN_TEXT_DELTA.exec(event.data);
+    if (plain) {
+      this.sayText(plain[1] ?? "", batch);
+      return false;
+    }
     if (isForeign(event) || event.data === "") return false;
     const object = parseObject(event.bytes, event.data);
     if (object === null) throw new ProviderError("invalid-response", "The upstream's stream holds an event that is not a JSON object.");
@@ -186,7 +194,10 @@ export class MessagesStreamEvents implements StreamFormat {
 
   private sayText(text: string, batch: ChatChunk[]): void {
     this.textChars += text.length;
-    if (text !== "") this.say(batch, { content: text });
+    if (text === "") return;
+    const choices = [{ index: 0, delta: this.deltaOf({ content: text }), logprobs: null, finish_reason: null }];
+    if (this.hasBegun) batch.push(new UnwrittenChunk({ ...this.head, object: "chat.completion.chunk", choices }, text));
+    else this.push(batch, { choices });
   }
 
   private think(open: OpenBlock, text: string, batch: ChatChunk[]): void {
@@ -205,7 +216,7 @@ export class MessagesStreamEvents implements StreamFormat {
 
   private push(batch: ChatChunk[], fields: Loose): void {
     const chunk = { ...this.head, object: "chat.completion.chunk", ...fields };
-    batch.push(this.hasBegun ? toChunk(chunk) : { ...warnedChunk(chunk, this.warnings), ...this.begunReport() });
+    batch.push(this.hasBegun ? new UnwrittenChunk(chunk) : { ...warnedChunk(chunk, this.warnings), ...this.begunReport() });
     this.hasBegun = true;
   }
 

@@ -24,7 +24,7 @@ export interface ChatChunk {
   /** The report as received, for the client. */
   readonly report?: unknown;
   /** The text of a chunk that has nothing else; others are inspected. */
-  readonly text?: string;
+  readonly text?: string | undefined;
   /** Its difference from the frame; `bytes` and `object` are made on demand. */
   readonly framed?: Framed | undefined;
   /** On the first chunk, as in a ChatAnswer. */
@@ -193,6 +193,22 @@ export function isForeign({ event, data }: SseEvent): boolean {
 export function toChunk(object: ChatChunkObject, onUnknownNames?: OnUnknownNames): ChatChunk {
   const usage = toUsage(object.usage, onUnknownNames);
   return { object, bytes: formatSseEvent(JSON.stringify(object)), usage, report: usage === null ? undefined : object.usage };
+}
+
+/** A chunk without a report whose bytes are made on demand: another face than the chat never needs them. */
+export class UnwrittenChunk implements ChatChunk {
+  readonly usage = null;
+  private written: Uint8Array | null = null;
+
+  constructor(
+    readonly object: ChatChunkObject,
+    readonly text?: string,
+  ) {}
+
+  get bytes(): Uint8Array {
+    this.written ??= formatSseEvent(JSON.stringify(this.object));
+    return this.written;
+  }
 }
 
 function toContentChoice(choice: ChatChoice, index: number): ChatChunkChoice {

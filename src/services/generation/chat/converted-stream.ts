@@ -1,4 +1,5 @@
 /** A chat's stream in the events of another format. */
+import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.js";
 import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { append } from "../../../lib/collections.js";
 import type { Receipt } from "../receipt.js";
@@ -14,7 +15,7 @@ export type WriteEvents<Event> = (events: readonly Event[]) => Buffer;
 
 /** A chat's stream with other events. */
 export interface ConvertedStream<Event> extends Omit<ChatCompletionStream, "events"> {
-  readonly events: AsyncIterableIterator<ConvertedBatch<Event>>;
+  readonly events: AsyncIterableIterator<ConvertedBatch<Event>> & PulledIterator<ConvertedBatch<Event>>;
 }
 
 export interface ConvertedBatch<Event> {
@@ -53,37 +54,48 @@ function convertEvents<Event>(
   { events: source, receipt }: Pick<ChatCompletionStream, "events" | "receipt">,
   begin: () => Promise<StreamConverter<Event>>,
   write: WriteEvents<Event>,
-): AsyncIterableIterator<ConvertedBatch<Event>> {
+): ConvertedStream<Event>["events"] {
   let converter: StreamConverter<Event> | null = null;
   let isEnded = false;
-  const pull = async (): Promise<IteratorResult<ConvertedBatch<Event>>> => {
+  type Next = Pulled<ConvertedBatch<Event>>;
+  const pull = (): Next | Promise<Next> => {
     for (;;) {
       if (isEnded) return { done: true, value: undefined };
-      const next = await source.next();
-      const opening: Event[] = [];
-      if (!converter) {
-        if (next.done) return next;
-        converter = await begin();
-        append(opening, converter.begin());
-      }
-      isEnded = next.done === true;
-      const converted = await convert(converter, next);
-      const events = [...opening, ...converted];
-      if (events.length > 0) return { done: false, value: { events, bytes: write(events) } };
+      const next = pullFrom(source);
+      if (next instanceof Promise) return next.then(resume);
+      if (!converter) return open(next);
+      const converted = convert(converter, next, []);
+      if (converted !== null) return converted;
     }
   };
-  /** A fault of the conversion ends the generation, charged for the delivered part. */
-  const convert = async (made: StreamConverter<Event>, next: IteratorResult<ChatStreamBatch>): Promise<readonly Event[]> => {
+  const resume = (next: Pulled<ChatStreamBatch>): Next | Promise<Next> =>
+    converter ? (convert(converter, next, []) ?? pull()) : open(next);
+  const open = async (next: Pulled<ChatStreamBatch>): Promise<Next> => {
+    if (next.done) return { done: true, value: undefined };
+    converter = await begin();
+    return convert(converter, next, converter.begin()) ?? pull();
+  };
+  /** Null when nothing is to be sent. A fault of the conversion ends the generation, charged for the delivered part. */
+  const convert = (made: StreamConverter<Event>, next: Pulled<ChatStreamBatch>, opening: readonly Event[]): Next | Promise<Next> | null => {
+    const isLast = next.done === true || next.isLast === true;
+    if (isLast) isEnded = true;
     try {
-      return next.done ? made.end(receipt()) : next.value.chunks.flatMap((chunk) => made.read(chunk));
+      const events = [...opening];
+      if (!next.done) for (const chunk of next.value.chunks) append(events, made.read(chunk));
+      if (isLast) append(events, made.end(receipt()));
+      return events.length === 0 && !isLast ? null : { done: false, value: { events, bytes: write(events) }, isLast };
     } catch (error) {
       isEnded = true;
-      await source.return?.();
-      throw error;
+      return fail(error);
     }
   };
+  const fail = async (error: unknown): Promise<never> => {
+    await source.return?.();
+    throw error;
+  };
   return {
-    next: pull,
+    next: async () => pull(),
+    pull,
     return: async () => {
       isEnded = true;
       await source.return?.();

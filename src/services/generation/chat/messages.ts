@@ -5,7 +5,7 @@ import type { RequestContext } from "../../../context.js";
 import { AppError } from "../../../errors.js";
 import { type FinishedMessage, messageIdOf, NO_MESSAGE_USAGE, toMessageUsage } from "../../../formats/anthropic-messages/answer.js";
 import { type MessageCountRequest, messageCountFields, messageFields } from "../../../formats/anthropic-messages/request.js";
-import { type MessageEvent, MessageEvents } from "../../../formats/anthropic-messages/stream.js";
+import { type MessageEvent, MessageEvents, writeMessageEvents } from "../../../formats/anthropic-messages/stream.js";
 import { toChat } from "../../../formats/anthropic-messages/to-chat.js";
 import type { ChatChunkObject } from "../../../formats/openai-chat/schema.js";
 import { toCreditsNumber } from "../../../lib/money.js";
@@ -21,7 +21,7 @@ import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
 import { asChunk } from "./answer.js";
 import type { ChatCompletions } from "./chat.js";
-import { type ConvertedStream, convertStream, writeEvents } from "./converted-stream.js";
+import { type ConvertedStream, convertStream } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
 import { countChat } from "./token-count.js";
 
@@ -72,7 +72,7 @@ export class Messages {
         end: (receipt: Receipt | null) => events.end(receipt === null ? NO_MESSAGE_USAGE : usageOf(receipt)),
       };
     };
-    return convertStream(chat, begin, writeEvents);
+    return convertStream(chat, begin, writeMessageEvents);
   }
 
   /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same content does. */

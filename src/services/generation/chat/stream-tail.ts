@@ -58,7 +58,7 @@ export class ChatTail {
       this.withheld = isFinishing(rest) ? rest : null;
       if (!this.withheld) passed.push(rest);
     }
-    return passed.length === 0 ? null : new PassedBatch(passed, this.name, this.bytesOf(passed));
+    return passed.length === 0 ? null : new PassedBatch(passed, this.name, () => this.bytesOf(passed));
   }
 
   /** The last batch of a finished answer. `report`: the upstream's own, by which it was charged. */
@@ -136,15 +136,21 @@ function fill(before: string, literals: readonly string[], fillings: readonly st
   return written + literals[fillings.length];
 }
 
-/** Makes the objects on demand. */
+/** Makes the objects and the bytes on demand: a chat needs the bytes alone, other faces the objects alone. */
 class PassedBatch implements ChatStreamBatch {
   private objects: readonly ChatChunkObject[] | null = null;
+  private written: Buffer | null = null;
 
   constructor(
     private readonly passed: readonly ChatChunk[],
     private readonly name: AnswerName,
-    readonly bytes: Buffer,
+    private readonly write: () => Buffer,
   ) {}
+
+  get bytes(): Buffer {
+    this.written ??= this.write();
+    return this.written;
+  }
 
   get chunks(): readonly ChatChunkObject[] {
     this.objects ??= this.passed.map(({ object }) => this.name.inObject(object));
