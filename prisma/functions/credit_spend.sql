@@ -23,7 +23,12 @@ CREATE OR REPLACE FUNCTION credit_spend(
   -- For the receipt: nanocredits held in all, and milliseconds of the upstream and of the gateway.
   helds            bigint[] DEFAULT NULL,
   upstream_times   bigint[] DEFAULT NULL,
-  gateway_times    bigint[] DEFAULT NULL
+  gateway_times    bigint[] DEFAULT NULL,
+  -- The route that served: its upstream, its id, the operator's cost in nanocredits, and the attempts before it as JSON.
+  upstreams        text[] DEFAULT NULL,
+  routes           text[] DEFAULT NULL,
+  upstream_costs   bigint[] DEFAULT NULL,
+  attempt_lists    text[] DEFAULT NULL
 ) RETURNS TABLE (id uuid, charged bigint, meter_source "Bucket")
 LANGUAGE plpgsql
 -- As in credit_flush, the planner has no statistics. There are few leases, and each operation is read once.
@@ -53,13 +58,14 @@ BEGIN
         output_text_tokens, output_reasoning_tokens, output_audio_tokens, output_image_tokens,
         output_video_milliseconds, output_audio_milliseconds,
         cost_nanocredits, response_time_ms, time_to_first_token_ms, status, usage_source, parent_request_id,
-        held_nanocredits, upstream_us, gateway_us)
+        held_nanocredits, upstream_us, gateway_us, upstream, route, upstream_cost_nanocredits, attempts)
       SELECT o.id, o.account_id, o.api_key_id, o.api_key_name, o.api_key_type, o.at, o.modality, o.model, o.model_used, o.source,
         quantities[o.seq][1], quantities[o.seq][2], quantities[o.seq][3], quantities[o.seq][4], quantities[o.seq][5],
         quantities[o.seq][6], quantities[o.seq][7], quantities[o.seq][8], quantities[o.seq][9],
         quantities[o.seq][10], quantities[o.seq][11],
         o.cost, o.response_time, o.first_token, o.status, o.usage_source, o.parent,
-        helds[o.seq], upstream_times[o.seq], gateway_times[o.seq]
+        helds[o.seq], upstream_times[o.seq], gateway_times[o.seq],
+        upstreams[o.seq], routes[o.seq], upstream_costs[o.seq], attempt_lists[o.seq]::jsonb
       FROM o
   ), lines AS (
     INSERT INTO ledger_entry (transaction_id, line, account_id, book, kind, amount_nanocredits)

@@ -283,7 +283,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     encryptionKeyPrevious: values.ENCRYPTION_KEY_PREVIOUS ?? null,
     modelsFile: values.MODELS_FILE ?? null,
     hasSandboxModels: values.SANDBOX_MODELS === "on",
-    vendors: toVendors(values),
+    vendors: toVendors(values, readEnv),
     isForThisMachineOnly: isLocal,
     upstreamAllowHosts: values.UPSTREAM_ALLOW_HOSTS,
     readsClientDocuments: values.CLIENT_ID_DOCUMENTS === "on",

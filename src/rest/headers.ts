@@ -62,6 +62,7 @@ export function generationHeaders(generation: Opened, generationId: string, isHi
   const headers = startedHeaders(generationId, isHit);
   headers["X-Model-Used"] = generation.modelUsed;
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
+  if (generation.upstream) headers["X-Upstream"] = generation.upstream;
   if (generation.cancelPolicy) headers["X-Cancel-Policy"] = generation.cancelPolicy;
   if (generation.safety) {
     headers["X-Safety-Applied"] = generation.safety.applied.join(",");

@@ -148,11 +148,11 @@ export function createServices(
       const { accountId, apiKeyId } = payerOf(caller);
       usageRoller.noteFailure({ accountId, apiKeyId, model, modality: usageModalityOf(modality) });
     },
-    upstreamFailed: (model, error) => {
-      metrics.upstreamFailed(model, error);
-      refusedCredentials.note(model, error);
+    upstreamFailed: (candidate, error) => {
+      metrics.upstreamFailed(candidate.model, error);
+      refusedCredentials.note(candidate, error);
     },
-    usageBounded: (model, report) => boundedUsage.note(model, report),
+    usageBounded: (candidate, report) => boundedUsage.note(candidate, report),
   };
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;

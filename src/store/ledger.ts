@@ -37,6 +37,27 @@ export interface LedgerRecord {
   readonly parentRequestId: string | null;
   /** Absent while it is under way, and after its process died. */
   readonly course?: RecordedCourse | undefined;
+  /** Absent until an upstream answers. */
+  readonly route?: RecordedRoute | undefined;
+}
+
+/** The route that served a generation. */
+export interface RecordedRoute {
+  /** Its name for callers. */
+  readonly upstream: string;
+  /** Its id within its model. */
+  readonly route: string;
+  /** What the operator pays, as a decimal number; null: unknown. */
+  readonly costNanocredits: string | null;
+  /** Candidates that were left before, in order; null: none. */
+  readonly attempts: readonly RecordedAttempt[] | null;
+}
+
+export interface RecordedAttempt {
+  readonly upstream: string;
+  readonly route: string;
+  readonly code: string;
+  readonly ms: number;
 }
 
 /** The course of a generation, as in its receipt. */

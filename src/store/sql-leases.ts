@@ -34,7 +34,7 @@ export interface SqlLeases extends LeaseLedger {
 const SPEND_TYPES = [
   ...["uuid[]", "uuid[]", "bigint[]", "bigint[]", "bigint[]", '"Bucket"[]', "timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]'],
   ...["text[]", "text[]", "integer[]", "integer[]", "integer[]", '"UsageStatus"[]', '"UsageSource"[]', "uuid[]"],
-  ...["bigint[]", "bigint[]", "bigint[]"],
+  ...["bigint[]", "bigint[]", "bigint[]", "text[]", "text[]", "bigint[]", "text[]"],
 ];
 const MOVE_TYPES = ["uuid", "integer", "uuid[]", "uuid[]", "boolean[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "text[]"];
 const SPEND = call("credit_spend", SPEND_TYPES);
@@ -120,6 +120,10 @@ function toSpendParameters(settlements: readonly LeasedSettlement[]): unknown[] 
     ofRecord(({ course }) => course?.heldNanocredits ?? null),
     ofRecord(({ course }) => course?.upstreamUs ?? null),
     ofRecord(({ course }) => course?.gatewayUs ?? null),
+    ofRecord(({ route }) => quote(route?.upstream ?? null)),
+    ofRecord(({ route }) => quote(route?.route ?? null)),
+    ofRecord(({ route }) => route?.costNanocredits ?? null),
+    ofRecord(({ route }) => quote(route?.attempts ? JSON.stringify(route.attempts) : null)),
   ];
 }
 

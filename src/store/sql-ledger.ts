@@ -33,6 +33,7 @@ const PARAMETER_TYPES = [
   ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
   ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
   ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint", "bigint[]", "bigint[]", "bigint[]"],
+  ...["text[]", "text[]", "bigint[]", "text[]"],
 ];
 const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
 
@@ -159,6 +160,10 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
     settled(({ course }) => course?.heldNanocredits ?? null),
     settled(({ course }) => course?.upstreamUs ?? null),
     settled(({ course }) => course?.gatewayUs ?? null),
+    settledText(({ route }) => route?.upstream ?? null),
+    settledText(({ route }) => route?.route ?? null),
+    settled(({ route }) => route?.costNanocredits ?? null),
+    settledText(({ route }) => (route?.attempts ? JSON.stringify(route.attempts) : null)),
   ];
 }
 

@@ -104,7 +104,7 @@ describe("a vendor of the bundled catalog", () => {
 
   it("has a model here for each that speaks OpenAI's format", () => {
     expect(Object.keys(MODELS).sort()).toEqual([...openAi].sort());
-    const served = Object.values(MODELS).map((model) => app.services.catalog.find(model)?.vendor);
+    const served = Object.values(MODELS).map((model) => app.services.catalog.find(model)?.routes[0].vendor);
     expect(served).toEqual(Object.keys(MODELS));
   });
 
@@ -136,7 +136,7 @@ describe("a vendor of the bundled catalog", () => {
   it("is sent no other field in any of its kinds of request, in every format", async () => {
     const before = vendor.requests.length;
     const pairs = new Map(
-      app.services.catalog.models.flatMap(({ id, vendor: served, modality }) =>
+      app.services.catalog.models.flatMap(({ id, routes: [{ vendor: served }], modality }) =>
         served === null || id.startsWith("own/") || modality === "realtime" || modality === "rerank" || modality === "music"
           ? []
           : [[`${served} ${modality}`, { id, modality }] as const],

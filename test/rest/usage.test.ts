@@ -32,6 +32,9 @@ const COLUMNS = [
   "usage_source",
   "request_id",
   "parent_request_id",
+  "upstream",
+  // The keys here are an operator's.
+  "upstream_cost_usd",
 ];
 
 let app: TestApp;
@@ -88,6 +91,8 @@ for (const prefix of ["/account", "/api/account"]) {
         status: "ok",
         usage_source: "provider",
         parent_request_id: null,
+        upstream: "acme",
+        upstream_cost_usd: null,
       });
     });
 

@@ -93,7 +93,10 @@ describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
         outputAudioMilliseconds: 2_147_483_647,
       };
       const course = { heldNanocredits: "7000000000000", upstreamUs: 3_600_000_000, gatewayUs: 412 };
-      const record = usageRecord({ usage, modelUsed: "acme/chat-b", timeToFirstTokenMs: 3, status: "cancelled", parentRequestId, course });
+      const attempts = [{ upstream: 'o"ne', route: "one#2", code: "rate_limited", ms: 7 }];
+      const route = { upstream: "two", route: "two/b", costNanocredits: "9000000000000", attempts };
+      const stated = { modelUsed: "acme/chat-b", timeToFirstTokenMs: 3, status: "cancelled", parentRequestId } as const;
+      const record = usageRecord({ usage, ...stated, course, route });
       const settlement = settle(payer, 5n, { record });
 
       await one(settlement);
@@ -121,6 +124,10 @@ describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
         heldNanocredits: 7_000_000_000_000n,
         upstreamUs: 3_600_000_000n,
         gatewayUs: 412n,
+        upstream: "two",
+        route: "two/b",
+        upstreamCostNanocredits: 9_000_000_000_000n,
+        attempts,
         writtenIn: expect.any(BigInt),
       });
     });
@@ -133,6 +140,7 @@ describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
       const real = usageRecord({
         usage: { ...NO_USAGE, outputTextTokens: 9 },
         course: { heldNanocredits: "10", upstreamUs: 5, gatewayUs: 1 },
+        route: { upstream: "two", route: "two", costNanocredits: null, attempts: null },
       });
       const [more, less] = [hold(payer, 10n), hold(payer, 10n)];
       await ledger.flush([more, less]);
@@ -160,7 +168,7 @@ describe.each(DATABASE_KINDS)("the ledger on $name", ({ isAbsent, open }) => {
       ]);
       expect(await rowOf(more.id)).toMatchObject({
         ...{ model: "acme/chat", outputTextTokens: 9, costNanocredits: 20n, status: "ok", usageSource: "provider", isRecovered: false },
-        ...{ heldNanocredits: 10n, upstreamUs: 5n, gatewayUs: 1n },
+        ...{ heldNanocredits: 10n, upstreamUs: 5n, gatewayUs: 1n, upstream: "two", upstreamCostNanocredits: null, attempts: null },
       });
       const daily = await test.database.prisma.appUsageDaily.findMany({ where: { appKeyId: app } });
       expect(daily.map(({ model, requests, costNanocredits }) => [model, requests, costNanocredits])).toEqual([["acme/chat", 2, 21n]]);

@@ -10,7 +10,7 @@ import type { Receipt as ReceiptObject } from "../../services/generation/receipt
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { CreateTranscriptionInput, MusicInput, SpeechInput, toWire } from "./audio-input.js";
-import { Receipt } from "./chat.js";
+import { Receipt } from "./receipts.js";
 
 const CONTENT_TYPE = "The media type of the audio, such as `audio/mpeg`.";
 

@@ -5,8 +5,8 @@ import { boundedBy } from "../../services/credits/max-cost.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
-import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 
 const EmbeddingInput = builder.inputType("EmbeddingInput", {
   description: "An input to embed. Set exactly one field.",

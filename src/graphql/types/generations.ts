@@ -22,9 +22,9 @@ import { connectionSelectionOf, selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { MusicInput, toWire } from "./audio-input.js";
-import { Receipt } from "./chat.js";
 import { oneImageFields, toImageBody } from "./images.js";
 import { Modality, Model, SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 import { apiKeyOf, UsageRecord } from "./usage.js";
 
 const GenerationJobStatus = builder.enumType("GenerationJobStatus", {

@@ -14,8 +14,8 @@ import {
 } from "../../services/generation/media/images-input.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
-import { Receipt } from "./chat.js";
 import { SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 
 const ImageQuality = builder.enumType("ImageQuality", {
   description: "The quality of an image. It affects the price where a model has several.",

@@ -10,8 +10,8 @@ import {
 } from "../../services/generation/moderations.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
-import { Receipt } from "./chat.js";
 import { Model, SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 
 const ModerationImageInput = builder.inputType("ModerationImageInput", {
   description: "An image to moderate.",

@@ -4,8 +4,8 @@ import { boundedBy } from "../../services/credits/max-cost.js";
 import { type RerankedDocument, type RerankResult, rerankInput } from "../../services/generation/rerank.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
-import { Receipt } from "./chat.js";
 import { Model, SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 
 const RerankInput = builder.inputType("RerankInput", {
   description: "Parameters of `rerank`.",

@@ -13,9 +13,9 @@ import type { Receipt as ReceiptObject } from "../../services/generation/receipt
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText } from "../extra.js";
-import { Receipt } from "./chat.js";
 import { present, ReasoningEffort } from "./chat-input.js";
 import { SafetyFeature } from "./models.js";
+import { Receipt } from "./receipts.js";
 
 const ResponseContentInput = builder.inputType("ResponseContentInput", {
   description: "The input of a response. Set exactly one field.",

@@ -4,8 +4,10 @@ import { wrongField } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
+import { isOperatorReading } from "../../services/access/permissions.js";
 import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
+import { attemptsIn } from "../../services/generation/routing/candidate.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
 import { builder, describedValues } from "../builder.js";
 import type { GraphQLContext } from "../context.js";
@@ -15,6 +17,7 @@ import { selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey, ApiKeyType } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
+import { ATTEMPTS, shownCost, UPSTREAM, UPSTREAM_COST, UsageAttempt } from "./served-routes.js";
 
 const MILLISECONDS_PER_SECOND = 1000;
 const MICROSECONDS_PER_MILLISECOND = 1000;
@@ -195,6 +198,26 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
     parentRequestId: t.exposeID("parentRequestId", {
       nullable: true,
       description: "The REST ID of the agent's generation that made this one.",
+    }),
+    upstream: t.exposeString("upstream", { nullable: true, description: UPSTREAM }),
+    attempts: t.field({
+      type: [UsageAttempt],
+      description: ATTEMPTS,
+      select: { attempts: true },
+      resolve: ({ attempts }) => attemptsIn(attempts),
+    }),
+    upstreamCost: t.field({
+      type: "Credits",
+      nullable: true,
+      description: UPSTREAM_COST,
+      select: { upstreamCostNanocredits: true },
+      resolve: ({ upstreamCostNanocredits: cost }, _args, ctx) => shownCost(ctx, cost),
+    }),
+    route: t.string({
+      nullable: true,
+      description: "The ID of the route that served. For operators; null for other callers and when unknown.",
+      select: { route: true },
+      resolve: ({ route }, _args, ctx) => (isOperatorReading(ctx) ? route : null),
     }),
   }),
 });

@@ -382,6 +382,7 @@ const GENERATION_HEADERS = {
     "The ID of the model that answered. Absent on a stream whose headers were sent (after 5 s) before any model answered, and on answers of a job.",
   ),
   "X-Fallback": text("The ID of the model that answered, when it was a fallback of the requested model."),
+  "X-Upstream": text("The upstream that served: its ID, or `community` for a registered model. Absent where `X-Model-Used` is."),
   "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
   "X-Cache": text(
     "`HIT` or `MISS` of the content cache, which serves only GET requests. A replay for an `Idempotency-Key` repeats the first answer's value and has `X-Idempotent-Replay`.",

@@ -161,8 +161,8 @@ class Face implements RealtimeFace {
     this.sockets.server.on("headers", (headers, req) => {
       const admitted = this.admitted.get(req);
       if (!admitted) return;
-      const { generationId, model, modelUsed } = admitted.session;
-      const sessionHeaders = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed }, generationId) };
+      const { generationId, model, modelUsed, upstream } = admitted.session;
+      const sessionHeaders = { "X-Request-Id": admitted.ctx.requestId, ...generationHeaders({ model, modelUsed, upstream }, generationId) };
       for (const [name, value] of Object.entries(sessionHeaders)) headers.push(`${name}: ${value}`);
     });
   }

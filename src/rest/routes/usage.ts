@@ -2,15 +2,17 @@
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { toCreditsNumber } from "../../lib/money.js";
-import type { Page, PageRequest } from "../../lib/pagination.js";
+import type { Page } from "../../lib/pagination.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_LIMIT_DEFAULT, USAGE_LIMIT_MAX } from "../../limits.js";
-import { permissionOf, requireAccount } from "../../services/access/permissions.js";
+import { isOperatorReading, permissionOf, requireAccount } from "../../services/access/permissions.js";
 import { queryCredits, queryInteger, queryList, queryTime, queryUsageDays } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
 import {
   type AppUsage,
   type AppUsageDay,
   type Columns,
+  OPERATOR_USAGE_COLUMNS,
+  OPERATOR_USAGE_ROW,
   toJsonRow,
   USAGE_COLUMNS,
   USAGE_ROW,
@@ -93,6 +95,8 @@ const usageRow = z.looseObject({
   usage_source: z.enum(["provider", "estimated", "partial", "bounded"]),
   request_id: z.string(),
   parent_request_id: nullableText,
+  upstream: nullableText.describe("The upstream that served. Null when unknown."),
+  upstream_cost_usd: credits.nullable().optional().describe("What the operator pays. For operators alone. Null when unknown."),
 });
 
 const usageList = json(
@@ -119,7 +123,10 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
       handler: async (ctx, { query, exchange }) => {
         const scope = { days: query.days, filter: filterOf(query), ownKeyOnly };
         if (query.format === "csv") return sendCsv(exchange, "usage.csv", usagePages(usage, ctx, query, scope));
-        return toUsageList(await usage.list(ctx, { ...scope, page: { first: query.limit, after: positionBefore(query) } }, USAGE_ROW));
+        const list = { ...scope, page: { first: query.limit, after: positionBefore(query) } };
+        return isOperatorReading(ctx)
+          ? toUsageList(await usage.list(ctx, list, OPERATOR_USAGE_ROW), (row) => toJsonRow(OPERATOR_USAGE_COLUMNS, row))
+          : toUsageList(await usage.list(ctx, list, USAGE_ROW), (row) => toJsonRow(USAGE_COLUMNS, row));
       },
     });
   route("/usage", {
@@ -157,15 +164,27 @@ function filterOf(query: UsageQuery): UsageFilter {
   return { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search };
 }
 
-function toUsageList({ items, hasNextPage }: Page<UsageRow>) {
+function toUsageList<Row extends UsageRow, Json>({ items, hasNextPage }: Page<Row>, toJson: (row: Row) => Json) {
   const last = hasNextPage ? items.at(-1) : undefined;
-  const rows = items.map((row) => toJsonRow(USAGE_COLUMNS, row));
+  const rows = items.map(toJson);
   return { usage: rows, count: rows.length, next_before: last?.timestamp ?? null, next_before_id: last?.id ?? null };
 }
 
 function usagePages(usage: Services["usage"], ctx: RequestContext, query: UsageQuery, scope: Omit<UsageListQuery, "page">) {
-  const read = (page: PageRequest) => usage.list(ctx, { ...scope, page }, USAGE_ROW);
-  return csvPages(USAGE_COLUMNS, { limit: query.limit, after: positionBefore(query) }, read, (row) => row);
+  const first = { limit: query.limit, after: positionBefore(query) };
+  if (!isOperatorReading(ctx))
+    return csvPages(
+      USAGE_COLUMNS,
+      first,
+      (page) => usage.list(ctx, { ...scope, page }, USAGE_ROW),
+      (row) => row,
+    );
+  return csvPages(
+    OPERATOR_USAGE_COLUMNS,
+    first,
+    (page) => usage.list(ctx, { ...scope, page }, OPERATOR_USAGE_ROW),
+    (row) => row,
+  );
 }
 
 // Usage of an app's users, for the app's owner (docs/spec/usage.md#app-usage).

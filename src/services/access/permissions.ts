@@ -94,6 +94,12 @@ export function requireOperator(ctx: RequestContext): KeyCaller | SessionCaller 
   return caller;
 }
 
+/** Whether the caller may also read what only operators see, such as the operator's costs. */
+export function isOperatorReading({ caller }: Pick<RequestContext, "caller">): boolean {
+  if (caller.kind === "anonymous" || !caller.isOperator || isAgentAtWork(caller)) return false;
+  return !(isKeyCaller(caller) && caller.apiKeyType === "publishable");
+}
+
 /** The account to read: the caller's own, if `requires` admits it, or any for an operator. */
 export function readableAccountOf(
   ctx: RequestContext,

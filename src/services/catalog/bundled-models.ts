@@ -3,7 +3,7 @@
  * price library (`bundled-prices.json`).
  *
  * Order is preference: the first entry of a configured vendor is the default text model unless the operator names one. Within an entry, the
- * first configured vendor serves it.
+ * first configured vendor serves it, and the others when that fails.
  */
 
 import type { BundledVendor } from "./bundled-vendors.js";

@@ -1,6 +1,6 @@
 /**
  * The bundled catalog: well-known models of every modality, each listed when one of its vendors is configured (architecture
- * "Configuration"), at the vendor's public prices.
+ * "Configuration"), at the public prices of the first of them. Each configured vendor is a route.
  *
  * Prices are those in force at the start of the process, including those of long prompts. Of prices by the hour, the highest applies. An
  * operator with other prices states the model in `MODELS_FILE`.
@@ -29,10 +29,12 @@ import {
   type PricedFields,
   type StatedPrices,
 } from "./pricing.js";
+import type { RouteDefinition } from "./route.js";
 
 /** A vendor's settings from the environment; `baseUrl` overrides its public address. */
 export interface VendorSettings {
   readonly apiKey: string | null;
+  readonly furtherApiKeys?: readonly string[] | undefined;
   readonly baseUrl: string | null;
   /** The environment variable that enables it. */
   readonly variable?: string;
@@ -46,15 +48,15 @@ export async function loadBundledSource(vendors: VendorsSettings, now: Date): Pr
   const dormant = toDormantModels(vendors, isConfigured);
   if (upstreams.length === 0) return { origin: "bundled", upstreams, models: [], dormant };
   const prices = await readPriceList();
-  const offerOf = <Offer>(offers: Readonly<Partial<Record<BundledVendor, Offer>>>) =>
-    (Object.entries(offers) as [BundledVendor, Offer][]).find(([vendor]) => isConfigured.has(vendor));
+  const offersOf = <Offer>(offers: Readonly<Partial<Record<BundledVendor, Offer>>>) =>
+    (Object.entries(offers) as [BundledVendor, Offer][]).filter(([vendor]) => isConfigured.has(vendor));
   const texts = BUNDLED_MODELS.flatMap((entry): ModelDefinition[] => {
-    const [vendor, name] = offerOf(entry.offers) ?? [];
-    return vendor && name ? [toTextModel(entry, vendor, name, listed(prices, vendor, name), now)] : [];
+    const offers = offersOf(entry.offers).map(([vendor, name]) => toTextOffer(vendor, name, listed(prices, vendor, name), now));
+    return toModels(offers, (preferred) => toTextModel(entry, preferred));
   });
   const media = BUNDLED_MEDIA_MODELS.flatMap((entry): ModelDefinition[] => {
-    const [vendor, offer] = offerOf(entry.offers) ?? [];
-    return vendor && offer ? [toMediaModel(entry, vendor, offer, prices, now)] : [];
+    const offers = offersOf(entry.offers).map(([vendor, offer]) => toMediaOffer(entry.modality, vendor, offer, prices, now));
+    return toModels(offers, () => toMediaModel(entry));
   });
   return { origin: "bundled", upstreams, models: [...texts, ...media], dormant };
 }
@@ -73,10 +75,38 @@ function toDormantModels(vendors: VendorsSettings, isConfigured: ReadonlySet<str
 function toUpstream(vendor: BundledVendor, settings: VendorSettings | undefined): Upstream[] {
   if (!settings?.apiKey) return [];
   const { baseUrl, wireFormat = "openai" } = BUNDLED_VENDOR_ENTRIES[vendor];
-  return [{ id: vendor, wireFormat, baseUrl: settings.baseUrl ?? baseUrl, apiKey: settings.apiKey, isTrusted: true, vendor }];
+  const { apiKey, furtherApiKeys } = settings;
+  return [{ id: vendor, wireFormat, baseUrl: settings.baseUrl ?? baseUrl, apiKey, furtherApiKeys, isTrusted: true, vendor }];
 }
 
-function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: string, model: ListedModel, now: Date): ModelDefinition {
+/** A configured vendor's offer of a model, at its public prices. */
+interface PricedOffer {
+  readonly vendor: BundledVendor;
+  readonly upstreamModel: string;
+  readonly prices: PricesInForce & Pick<ModelDefinition, "pricedFields">;
+  readonly contextLength?: number | undefined;
+}
+
+type Described = Omit<ModelDefinition, "routes" | "prices" | "longContext" | "pricedFields">;
+
+/** The model has the prices of the preferred offer, the first one. The others are routes for when that fails. */
+function toModels(offers: readonly PricedOffer[], describe: (preferred: PricedOffer) => Described): ModelDefinition[] {
+  const [preferred] = offers;
+  return preferred ? [{ ...describe(preferred), ...preferred.prices, routes: offers.map(toRoute) }] : [];
+}
+
+function toRoute({ vendor, upstreamModel, prices }: PricedOffer, position: number): RouteDefinition {
+  const shared = { upstreamId: vendor, upstreamModel, priority: position };
+  if (position === 0) return { ...shared, prices: "model" };
+  // Prices by a field of the request are not compared: the cost is unknown.
+  return prices.pricedFields ? shared : { ...shared, prices: prices.prices, longContext: prices.longContext };
+}
+
+function toTextOffer(vendor: BundledVendor, upstreamModel: string, model: ListedModel, now: Date): PricedOffer {
+  return { vendor, upstreamModel, prices: pricesInForce(model.prices, now), contextLength: model.contextLength };
+}
+
+function toTextModel(entry: BundledModel, { contextLength }: PricedOffer): Described {
   return {
     id: entry.id,
     aliases: [...aliasesOf(entry), ...(entry.aliases ?? [])],
@@ -86,10 +116,7 @@ function toTextModel(entry: BundledModel, vendor: BundledVendor, upstreamModel: 
     inputModalities: entry.inputs,
     capabilities: entry.capabilities,
     isAlpha: entry.isAlpha,
-    contextLength: model.contextLength ?? entry.contextLength,
-    upstreamId: vendor,
-    upstreamModel,
-    ...pricesInForce(model.prices, now),
+    contextLength: contextLength ?? entry.contextLength,
   };
 }
 
@@ -100,11 +127,15 @@ function aliasesOf({ id, otherNames: { snapshots = [], formerly = [] } = {} }: P
 
 type Offer = NonNullable<BundledMediaModel["offers"][BundledVendor]>;
 
-function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Offer, list: PriceList, now: Date): ModelDefinition {
+function toMediaOffer(modality: Modality, vendor: BundledVendor, { name, price }: Offer, list: PriceList, now: Date): PricedOffer {
+  const prices = price
+    ? { longContext: [], ...publishedPrices(modality, price) }
+    : pricesInForce(listed(list, vendor, name).prices, now, modality);
+  return { vendor, upstreamModel: name, prices };
+}
+
+function toMediaModel(entry: BundledMediaModel): Described {
   const { id, title, description, modality, inputs, imagePricing, contextLength, voices, isAlpha } = entry;
-  const prices = offer.price
-    ? publishedPrices(modality, offer.price)
-    : pricesInForce(listed(list, vendor, offer.name).prices, now, modality);
   return {
     id,
     aliases: aliasesOf(entry),
@@ -116,9 +147,6 @@ function toMediaModel(entry: BundledMediaModel, vendor: BundledVendor, offer: Of
     contextLength,
     voices,
     isAlpha,
-    upstreamId: vendor,
-    upstreamModel: offer.name,
-    ...prices,
   };
 }
 

@@ -357,12 +357,8 @@ function assemble(sources: readonly CatalogSource[]): Assembled {
       if (problem !== null) problems.push(`models.${index}.fallbacks.${position}: ${problem}`);
       return fallback ? [fallback.id] : [];
     });
-    return toModel(definition, {
-      aliases,
-      fallbacks: [...new Set(fallbacks)],
-      isDefault: defaults.get(definition.modality) === definition.id,
-      vendor: upstreams.get(definition.upstreamId)?.vendor ?? null,
-    });
+    const isDefault = defaults.get(definition.modality) === definition.id;
+    return toModel(definition, { aliases, fallbacks: [...new Set(fallbacks)], isDefault }, (id) => upstreams.get(id));
   });
   return { models, problems };
 }

@@ -34,8 +34,7 @@ function toDefinition({ name, abilities, contextLength }: LocalModel): ModelDefi
     modality: isEmbedding ? "embedding" : "text",
     capabilities: isEmbedding ? [] : (abilities ?? []).flatMap((ability) => ownValue(CAPABILITIES, ability) ?? []),
     contextLength,
-    upstreamId: UPSTREAM_ID,
-    upstreamModel: name,
+    routes: [{ upstreamId: UPSTREAM_ID, upstreamModel: name }],
     prices: {},
   };
 }

@@ -1,9 +1,10 @@
-/** A model of the catalog and its upstream (docs/spec/models.md#entries). Immutable: a change makes a new object. */
+/** A model of the catalog and its upstreams (docs/spec/models.md#entries). Immutable: a change makes a new object. */
 
 import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
 import type { BundledVendor } from "./bundled-vendors.js";
 import { type ContentKind, type ImagePricing, MODALITY_TRAITS, type Modality } from "./modality.js";
 import { type LongContextPrices, type PricedFields, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
+import { type FindUpstream, type RouteDefinition, type Routes, type Routing, toRoutes } from "./route.js";
 
 /** Filterable capabilities (docs/spec/models.md#entries). */
 export const CAPABILITIES = ["tools", "reasoning", "search", "code_exec", "vision"] as const;
@@ -43,6 +44,8 @@ export interface Upstream {
   /** Without a trailing slash; paths such as `/chat/completions` are appended. Empty for the sandbox. */
   readonly baseUrl: string;
   readonly apiKey: string | null;
+  /** Keys beside the first one: each is a route of its own. */
+  readonly furtherApiKeys?: readonly string[] | undefined;
   /** Configured by the operator: exempt from the outbound guard (docs/spec/outbound.md#exemptions). */
   readonly isTrusted: boolean;
   /** Of the bundled catalog. */
@@ -74,10 +77,6 @@ export interface Model {
   readonly pricedFields: PricedFields;
   /** Further fields that its upstream gets at the model's own price. */
   readonly passFields: ReadonlySet<string>;
-  /** As the operator states it for this model; null: that of its upstream. */
-  readonly dialect: StatedDialect | null;
-  /** The bundled catalog's vendor that serves it, which only gets known fields; null: another upstream. */
-  readonly vendor: BundledVendor | null;
   readonly imagePricing: ImagePricing;
   /** Of an image model: its upstream serves OpenAI's `/images/variations`. */
   readonly hasVariations: boolean;
@@ -96,9 +95,10 @@ export interface Model {
   readonly isDefault: boolean;
   /** Canonical ids, tried in this order when the upstream fails. */
   readonly fallbacks: readonly string[];
-  readonly upstreamId: string;
-  /** The upstream's own name for it. */
-  readonly upstreamModel: string;
+  /** In the stated order. */
+  readonly routes: Routes;
+  /** Orders the routes of one priority. */
+  readonly routing: Routing;
   readonly addedAt: Date;
   readonly requiredSafetyFeatures: readonly SafetyFeature[];
   /** Registered by an account, with the handle `owner`. */
@@ -134,13 +134,14 @@ export interface ModelDefinition {
   readonly aliases: readonly string[];
   readonly title: string;
   readonly modality: Modality;
-  readonly upstreamId: string;
-  readonly upstreamModel: string;
+  /** At least one. */
+  readonly routes: readonly RouteDefinition[];
+  /** Default: `weight`. */
+  readonly routing?: Routing | undefined;
   readonly prices: StatedPrices;
   readonly longContext?: readonly LongContextPrices[] | undefined;
   readonly pricedFields?: PricedFields | undefined;
   readonly passFields?: ReadonlySet<string> | undefined;
-  readonly dialect?: StatedDialect | undefined;
   readonly brandUrl?: string | null | undefined;
   readonly description?: string | null | undefined;
   readonly inputModalities?: readonly ContentKind[] | undefined;
@@ -188,10 +189,10 @@ export interface ModelStanding {
   readonly aliases: readonly string[];
   readonly fallbacks: readonly string[];
   readonly isDefault: boolean;
-  readonly vendor: BundledVendor | null;
 }
 
-export function toModel(definition: ModelDefinition, standing: ModelStanding): Model {
+/** `find` knows the upstreams of the definition's routes, for their vendors and keys. */
+export function toModel(definition: ModelDefinition, standing: ModelStanding, find: FindUpstream = () => undefined): Model {
   const { modality, prices, longContext = [], pricedFields = NONE_PRICED } = definition;
   const imagePricing = definition.imagePricing ?? "request";
   const rates = toRateCard(prices, { modality, imagePricing }, longContext);
@@ -212,8 +213,6 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     longContext,
     pricedFields,
     passFields: definition.passFields ?? NONE_PASSED,
-    dialect: definition.dialect ?? null,
-    vendor: standing.vendor,
     imagePricing,
     hasVariations: definition.variations ?? false,
     rates,
@@ -224,8 +223,8 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding): M
     perUserRpm: definition.perUserRpm ?? null,
     isDefault: standing.isDefault,
     fallbacks: standing.fallbacks,
-    upstreamId: definition.upstreamId,
-    upstreamModel: definition.upstreamModel,
+    routes: toRoutes(definition.routes, { modality, imagePricing }, find),
+    routing: definition.routing ?? "weight",
     addedAt: definition.addedAt ?? FIRST_EDITION,
     requiredSafetyFeatures: definition.requiredSafetyFeatures ?? [],
     isCommunity: false,

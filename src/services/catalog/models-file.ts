@@ -26,6 +26,8 @@ import {
   statedPrices,
 } from "./priced-fields-entry.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
+import { ROUTINGS } from "./route.js";
+import { checkRoutes, dialectsIn, ROUTES_MAX, routeEntry, routePricesOf, toRouteDefinitions } from "./route-entry.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
 /** upstreamModel (docs/spec/limits.md). Unspecified: the same for ids and aliases. */
@@ -38,6 +40,8 @@ const UPSTREAM_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const WIRE_FORMATS: readonly string[] = ["openai", "anthropic", "gemini", ...VENDOR_NAMES.map((vendor) => `ai-sdk:${vendor}`)];
 /** Names that files may still have. */
 const FORMER_WIRE_FORMATS: readonly string[] = ["ai-sdk:anthropic"];
+/** Unspecified: keys of one upstream. */
+const KEYS_MAX = 64;
 const ENVIRONMENT_PREFIX = "env:";
 const RESERVED_PUBLISHERS = ["sandbox", COMMUNITY_PUBLISHER];
 
@@ -70,6 +74,7 @@ const upstreamEntry = z.strictObject({
   ),
   baseUrl,
   apiKey: z.string().min(1).nullish(),
+  apiKeys: z.array(z.string().min(1)).min(1).max(KEYS_MAX).optional(),
   dialect: dialectEntry.optional(),
 });
 
@@ -80,8 +85,10 @@ const modelEntry = z.strictObject({
   description: z.string().max(MODEL_DESCRIPTION_CHARS_MAX).nullish(),
   brandUrl: z.url({ protocol: /^https?$/ }).nullish(),
   modality: z.enum(MODALITIES),
-  upstream: name,
-  upstreamModel: name,
+  upstream: name.optional(),
+  upstreamModel: name.optional(),
+  routes: z.array(routeEntry).min(1, "must hold at least one route").max(ROUTES_MAX).optional(),
+  routing: z.enum(ROUTINGS).optional(),
   capabilities: unique(z.enum(CAPABILITIES)).optional(),
   inputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
   outputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
@@ -120,7 +127,8 @@ export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpst
   const problems: string[] = [];
   const upstreams = parsed.data.upstreams.map((entry, index) => toUpstream(entry, index, readEnv, problems));
   const models = parsed.data.models.map(toDefinition);
-  checkUpstreams(parsed.data, builtInUpstreams, problems);
+  checkUpstreams(parsed.data, problems);
+  checkRoutes(parsed.data.models, new Set([...builtInUpstreams, ...upstreams.map(({ id }) => id)]), problems);
   checkDialects(parsed.data, problems);
   checkVariations(parsed.data, problems);
   checkNames(parsed.data, problems);
@@ -175,40 +183,41 @@ function toProblems({ found, further }: Findings): readonly string[] {
 
 function toUpstream(entry: ModelsFile["upstreams"][number], index: number, readEnv: ReadEnv, problems: string[]): Upstream {
   const { id, wireFormat, baseUrl, dialect } = entry;
-  return { id, wireFormat, baseUrl, apiKey: resolveSecret(entry.apiKey ?? null, index, readEnv, problems), isTrusted: true, dialect };
+  const path = `upstreams.${index}`;
+  const stated = [
+    ...(entry.apiKey == null ? [] : [{ text: entry.apiKey, at: `${path}.apiKey` }]),
+    ...(entry.apiKeys ?? []).map((text, position) => ({ text, at: `${path}.apiKeys.${position}` })),
+  ];
+  if (entry.apiKey != null && entry.apiKeys) problems.push(`${path}.apiKeys: is there beside apiKey: state one of them`);
+  const [apiKey = null, ...furtherApiKeys] = stated.map(({ text, at }) => resolveSecret(text, at, readEnv, problems));
+  return { id, wireFormat, baseUrl, apiKey, ...(furtherApiKeys.length > 0 && { furtherApiKeys }), isTrusted: true, dialect };
 }
 
-function resolveSecret(apiKey: string | null, index: number, readEnv: ReadEnv, problems: string[]): string | null {
-  if (apiKey === null || !apiKey.startsWith(ENVIRONMENT_PREFIX)) return apiKey;
+function resolveSecret(apiKey: string, at: string, readEnv: ReadEnv, problems: string[]): string {
+  if (!apiKey.startsWith(ENVIRONMENT_PREFIX)) return apiKey;
   const variable = apiKey.slice(ENVIRONMENT_PREFIX.length);
   const secret = readEnv(variable);
-  if (secret === null) problems.push(`upstreams.${index}.apiKey: the environment variable ${variable} is not set`);
-  return secret;
+  if (secret === null) problems.push(`${at}: the environment variable ${variable} is not set`);
+  return secret ?? "";
 }
 
 function toDefinition(entry: ModelEntry): ModelDefinition {
-  const { upstream, default: isDefault, flags, addedAt, ...same } = entry;
+  const { upstream: _, upstreamModel: __, dialect: ___, default: isDefault, flags, addedAt, ...same } = entry;
   return {
     ...same,
-    upstreamId: upstream,
+    routes: toRouteDefinitions(entry),
     isDefault,
     isAlpha: flags?.alpha,
     addedAt: addedAt === undefined ? undefined : new Date(addedAt),
   };
 }
 
-function checkUpstreams(file: ModelsFile, builtIn: readonly string[], problems: string[]): void {
-  const known = new Set(builtIn);
+function checkUpstreams(file: ModelsFile, problems: string[]): void {
   const own = new Set<string>();
   for (const [index, { id }] of file.upstreams.entries()) {
     if (own.has(id)) problems.push(`upstreams.${index}.id: ${id} is there twice`);
     if (id === SANDBOX_UPSTREAM.id) problems.push(`upstreams.${index}.id: ${id} is reserved`);
     own.add(id);
-    known.add(id);
-  }
-  for (const [index, { upstream }] of file.models.entries()) {
-    if (!known.has(upstream))
-      problems.push(`models.${index}.upstream: there is no upstream ${upstream} (there is ${[...known].join(", ")})`);
   }
 }
 
@@ -220,19 +229,24 @@ function checkDialects(file: ModelsFile, problems: string[]): void {
     foreign.add(id);
     if (dialect) problems.push(`upstreams.${index}.dialect: is of the wire format openai`);
   }
-  for (const [index, { upstream, modality, dialect }] of file.models.entries()) {
-    if (dialect && modality !== "text") problems.push(`models.${index}.dialect: is of text models`);
-    else if (dialect && foreign.has(upstream)) problems.push(`models.${index}.dialect: is of upstreams with the wire format openai`);
+  for (const [index, model] of file.models.entries()) {
+    for (const { at, upstream, dialect } of dialectsIn(model)) {
+      const path = `models.${index}.${at}`;
+      if (dialect && model.modality !== "text") problems.push(`${path}: is of text models`);
+      else if (dialect && foreign.has(upstream ?? "")) problems.push(`${path}: is of upstreams with the wire format openai`);
+    }
   }
 }
 
 /** Only OpenAI's format has a route for variations. */
 function checkVariations(file: ModelsFile, problems: string[]): void {
   const able = new Set([SANDBOX_UPSTREAM.id, ...file.upstreams.filter(({ wireFormat }) => wireFormat === "openai").map(({ id }) => id)]);
-  for (const [index, { upstream, modality, variations }] of file.models.entries()) {
+  for (const [index, { upstream = "", routes, modality, variations }] of file.models.entries()) {
     if (!variations) continue;
+    const upstreams = routes ? routes.map((route) => route.upstream) : [upstream];
     if (modality !== "image") problems.push(`models.${index}.variations: is of image models`);
-    else if (!able.has(upstream)) problems.push(`models.${index}.variations: is of upstreams with the wire format openai`);
+    else if (!upstreams.every((id) => able.has(id)))
+      problems.push(`models.${index}.variations: is of upstreams with the wire format openai`);
   }
 }
 
@@ -276,7 +290,7 @@ const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
 function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
   const basis = { modality: model.modality, imagePricing: model.imagePricing ?? "request" };
   const used: readonly CatalogPriceField[] = [...usedPriceFields(basis), ...(model.modality === "text" ? [HOUR_CACHE_PRICE] : [])];
-  for (const { path, prices } of priceObjectsOf(model)) {
+  for (const { path, prices } of [...priceObjectsOf(model), ...routePricesOf(model)]) {
     const unused = CATALOG_PRICE_FIELDS.filter((field) => (prices[field] ?? 0n) > 0n && !used.includes(field));
     for (const field of unused) problems.push(`models.${index}.${path}.${field}: ${notUsed(model, used)}`);
   }

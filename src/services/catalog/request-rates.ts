@@ -21,7 +21,8 @@ import { HARMLESS_OPTIONS } from "./billed-options.js";
 import type { Modality } from "./modality.js";
 import type { Model } from "./model.js";
 import { type FieldPrice, withFieldPrices } from "./pricing.js";
-import { isTaken, refuseUntaken } from "./taken-fields.js";
+import type { Route } from "./route.js";
+import { isTaken, isTakenBySome, refuseUntaken } from "./taken-fields.js";
 
 export type RequestFields = Readonly<Record<string, unknown>>;
 
@@ -62,11 +63,24 @@ export function withRequestRates(model: Model, fields: RequestFields): Model {
   return { ...model, rates: isHourCacheRequested ? { ...rates, isHourCacheRequested } : rates };
 }
 
-/** Whether a fallback may get the requested model's fields: a bundled vendor's accepts fewer. */
-export function takesFields(fallback: Model, fields: RequestFields): boolean {
-  if (fallback.vendor === null) return true;
-  const billed = BILLED_FIELDS[fallback.modality];
-  return Object.keys(fields).every((name) => ownValue(fields, name) == null || billed.has(canonicalName(name)) || isTaken(fallback, name));
+/** Whether a route may get the request's fields: a bundled vendor accepts fewer. */
+export function takesFields(model: Model, route: Route, fields: RequestFields): boolean {
+  if (route.vendor === null) return true;
+  const billed = BILLED_FIELDS[model.modality];
+  return Object.keys(fields).every(
+    (name) => ownValue(fields, name) == null || billed.has(canonicalName(name)) || isTaken(model, route, name),
+  );
+}
+
+/** No route may get all of the fields, though each field may go to some: names one that the first route does not get. */
+export function refuseForAllRoutes(model: Model, fields: RequestFields): AppError {
+  const [first] = model.routes;
+  const billed = BILLED_FIELDS[model.modality];
+  const isSent = (name: string) => ownValue(fields, name) != null && !billed.has(canonicalName(name));
+  const untaken = Object.keys(fields).find((name) => isSent(name) && !isTaken(model, first, name));
+  return untaken === undefined
+    ? invalidInput(`No upstream of ${model.id} may serve this request.`, "model")
+    : refuseUntaken(model, untaken);
 }
 
 /** The price of the value in the model's entry; throws BAD_REQUEST without one. */
@@ -107,7 +121,7 @@ function findFields(model: Model, fields: RequestFields, found: Found[]): void {
     else if (field) {
       if (!field.isHarmless(value, model) && !model.passFields.has(field.name))
         found.push({ name: field.name, param, value, harmless: field.harmless });
-    } else if (model.vendor !== null && !isTaken(model, param)) throw refuseUntaken(model, param);
+    } else if (!isTakenBySome(model, param)) throw refuseUntaken(model, param);
   }
 }
 
@@ -184,7 +198,7 @@ function isPricedByValue(model: Model, name: string, value: unknown): boolean {
   if (model.pricedFields.has(name)) return true;
   if (model.isCommunity || model.rates.isFree) return false;
   if (model.modality === "video") return true;
-  const isGraded = model.imagePricing === "request" && GRADED_PICTURES.test(model.upstreamModel);
+  const isGraded = model.imagePricing === "request" && model.routes.some(({ upstreamModel }) => GRADED_PICTURES.test(upstreamModel));
   return isGraded && !PLAIN_PICTURES.get(name)?.has(value);
 }
 

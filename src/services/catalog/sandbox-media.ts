@@ -75,16 +75,14 @@ const MODERATION: ModelDefinition = {
   title: "Sandbox moderation",
   description: "Lists of words with scores in OpenAI's categories: for trying out and testing, it protects nobody.",
   modality: "moderation",
-  upstreamId: "sandbox",
-  upstreamModel: "moderation",
+  routes: [{ upstreamId: "sandbox", upstreamModel: "moderation" }],
   prices: {},
 };
 
 const RERANK: Omit<ModelDefinition, "id" | "title" | "description" | "prices"> = {
   aliases: [],
   modality: "rerank",
-  upstreamId: "sandbox",
-  upstreamModel: "rerank",
+  routes: [{ upstreamId: "sandbox", upstreamModel: "rerank" }],
 };
 const RERANK_MODELS: readonly ModelDefinition[] = [
   {
@@ -111,7 +109,7 @@ export const SANDBOX_MEDIA_MODELS: readonly ModelDefinition[] = [
 ];
 
 function toPair(modality: MediaModality, { title, description, prices, details }: MediaEntry): readonly ModelDefinition[] {
-  const shared = { ...details, aliases: [], modality, upstreamId: "sandbox", upstreamModel: modality };
+  const shared = { ...details, aliases: [], modality, routes: [{ upstreamId: "sandbox", upstreamModel: modality }] };
   return [
     { ...shared, id: `sandbox/${modality}`, title, description: `${description} Free of charge.`, prices: {} },
     {

@@ -9,6 +9,7 @@ import type { BundledVendor } from "./bundled-vendors.js";
 import { FORMAT_FIELDS } from "./field-names.js";
 import type { Modality } from "./modality.js";
 import type { Model } from "./model.js";
+import type { Route } from "./route.js";
 
 type FreeFields = Readonly<Partial<Record<Modality, string>>>;
 
@@ -56,13 +57,20 @@ function takenOf(vendor: BundledVendor, modality: Modality): ReadonlySet<string>
   return taken;
 }
 
-/** Whether the model's upstream may get a field of that name, which is not billed. */
-export function isTaken({ vendor, modality, passFields }: Pick<Model, "vendor" | "modality" | "passFields">, name: string): boolean {
+/** Whether the upstream of a model's route may get a field of that name, which is not billed. */
+export function isTaken({ modality, passFields }: Pick<Model, "modality" | "passFields">, { vendor }: Route, name: string): boolean {
   return vendor === null || passFields.has(name) || takenOf(vendor, modality).has(name);
 }
 
+/** Whether some route may get it. A loop, because every field of every request comes here. */
+export function isTakenBySome(model: Pick<Model, "modality" | "passFields" | "routes">, name: string): boolean {
+  for (const route of model.routes) if (isTaken(model, route, name)) return true;
+  return false;
+}
+
 /** `at` is the path of a nested field. */
-export function refuseUntaken({ id, vendor, modality }: Pick<Model, "id" | "vendor" | "modality">, name: string, at = name): AppError {
+export function refuseUntaken({ id, routes, modality }: Pick<Model, "id" | "routes" | "modality">, name: string, at = name): AppError {
+  const [{ vendor }] = routes;
   const quoted = JSON.stringify(name.length > QUOTED_CHARS_MAX ? `${name.slice(0, QUOTED_CHARS_MAX)}…` : name);
   const [near] = vendor === null ? [] : closest([...takenOf(vendor, modality)], name, CLOSEST);
   return invalidInput(

@@ -22,6 +22,8 @@ export interface RegisteredModel {
   readonly upstreamId: string;
 }
 
+/** Addresses of registered models are their owners' secrets. */
+const COMMUNITY_UPSTREAM = "community";
 const UPSTREAM_PREFIX = "community:";
 const REVISION_CHARS = 16;
 
@@ -48,8 +50,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
     title: row.title,
     description: row.description,
     modality: row.modality,
-    upstreamId,
-    upstreamModel: row.upstreamModel ?? row.name,
+    routes: [{ upstreamId, upstreamName: COMMUNITY_UPSTREAM, upstreamModel: row.upstreamModel ?? row.name }],
     prices: isPrivate ? {} : terms.prices,
     imagePricing: terms.imagePricing,
     inputModalities: kindsOf(row.inputModalities),
@@ -62,7 +63,7 @@ function toModelUnder({ row, handle, upstreamId }: RegisteredModel, terms: Commu
     requiredSafetyFeatures: row.requiredSafetyFeatures as SafetyFeature[],
   };
   return {
-    ...toModel(definition, { aliases: [], fallbacks: isPrivate ? [] : row.fallbacks, isDefault: false, vendor: null }),
+    ...toModel(definition, { aliases: [], fallbacks: isPrivate ? [] : row.fallbacks, isDefault: false }),
     isCommunity: true,
     isAgent: agentType !== null,
     agentType,

@@ -17,7 +17,7 @@ import type { HourlyHold, RateLimits } from "../access/rate-limits.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Modality } from "../catalog/modality.js";
 import type { Model } from "../catalog/model.js";
-import { type RequestFields, takesFields, withRequestRates } from "../catalog/request-rates.js";
+import { type RequestFields, refuseForAllRoutes, withRequestRates } from "../catalog/request-rates.js";
 import { featuresOf, isChecked, type SafeInput } from "../safety/features.js";
 import type { Passages } from "../safety/passages.js";
 import type { ReadPassages, Safety, SafetyReport } from "../safety/safety.js";
@@ -25,6 +25,9 @@ import { ChatPassages } from "./chat/passages.js";
 import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } from "./named-addresses.js";
 import type { Receipt } from "./receipt.js";
 import { resolveRequested } from "./requested-model.js";
+import type { Candidate } from "./routing/candidate.js";
+import type { RouteWishes } from "./routing/order.js";
+import { Router } from "./routing/router.js";
 
 export interface GenerationTask {
   readonly generationId: string;
@@ -35,7 +38,7 @@ export interface GenerationTask {
   readonly limitedAs: string | null;
   readonly model: Model;
   /** In the order of attempts. */
-  readonly candidates: readonly Model[];
+  readonly candidates: readonly Candidate[];
   readonly isFree: boolean;
   /** Warnings about the request itself, known before an answer. */
   readonly notes: readonly string[];
@@ -51,6 +54,8 @@ export interface AdmissionRequest {
   /** Fields that reach the upstream unchanged, and fields that may have their own prices. */
   readonly fields: RequestFields;
   readonly notes: readonly string[];
+  /** Which routes may serve; absent: all. */
+  readonly wishes?: RouteWishes | undefined;
   /** Absent: generated. */
   readonly generationId?: string | undefined;
 }
@@ -118,6 +123,7 @@ export class Admission {
     private readonly safety: Safety,
     readonly addresses: NamedAddresses,
     private readonly metrics: GenerationCounter,
+    private readonly router: Router = new Router(),
   ) {}
 
   /**
@@ -156,17 +162,17 @@ export class Admission {
   /** Resolves caller and model. Throws UNAUTHORIZED, BAD_REQUEST, NOT_FOUND or FORBIDDEN. */
   task(
     ctx: RequestContext,
-    { modality, modelName, fields, notes, generationId = takeGenerationId(ctx) }: AdmissionRequest,
+    { modality, modelName, fields, notes, wishes, generationId = takeGenerationId(ctx) }: AdmissionRequest,
   ): GenerationTask {
     const startedAt = performance.now();
     const { catalog } = this;
     const caller = requireCaller(ctx);
     const model = withRequestRates(resolveRequested(ctx, catalog, modelName, modality), fields);
     ctx.note?.began(generationId, model.id);
-    const fallbacks = catalog.fallbacksOf(model);
-    // Excludes fallbacks that the key may not use, and those of a vendor that must not get the request's fields.
-    const mayServe = (fallback: Model) => catalog.isAllowed(caller, fallback) && takesFields(fallback, fields);
-    const candidates = fallbacks.length === 0 ? [model] : [model, ...fallbacks.filter(mayServe)];
+    const stated = catalog.fallbacksOf(model);
+    const fallbacks = stated.length === 0 ? stated : stated.filter((fallback) => catalog.isAllowed(caller, fallback));
+    const candidates = this.router.candidatesOf({ model, fallbacks, fields, wishes });
+    if (candidates.length === 0) throw refuseForAllRoutes(model, fields);
     return {
       generationId,
       request: ctx,

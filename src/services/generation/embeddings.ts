@@ -66,9 +66,9 @@ export class Embeddings {
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       words: { texts, extra },
       safe: toSafeText(safe),
-      call: (model, signal, words) =>
-        this.upstreams.serving(ctx, model, "embedding").embed({
-          upstreamModel: model.upstreamModel,
+      call: (candidate, signal, words) =>
+        this.upstreams.serving(ctx, candidate, "embedding").embed({
+          upstreamModel: candidate.route.upstreamModel,
           signal,
           extra: words.extra,
           inputs: texts.length > 0 ? words.texts : inputs,
@@ -76,9 +76,9 @@ export class Embeddings {
           dimensions,
           encodingFormat: format ?? null,
         }),
-      meter: ({ usage }, model) => {
+      meter: ({ usage }, served) => {
         if (!usage) return { quantities: counted, source: "estimated" };
-        return isJudged(plan, model) ? judgedPrompt(usage, read) : judged(usage, usage);
+        return isJudged(plan, served) ? judgedPrompt(usage, read) : judged(usage, usage);
       },
       warnings: ({ warnings }) => warnings,
     });

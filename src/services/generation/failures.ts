@@ -9,6 +9,8 @@ import { LogLimit } from "../../lib/log-limit.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
 import type { CallEnd } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
+import type { Route } from "../catalog/route.js";
+import type { AttemptCode, Candidate } from "./routing/candidate.js";
 import type { BoundedReport } from "./usage-reports.js";
 
 /** Failures that count against a model. The caller's errors, refusals and limits do not, nor failures that may not be the upstream's. */
@@ -21,16 +23,16 @@ const FAULTS: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIME
 export function noteFailure(
   healthReporter: HealthReporter,
   caller: KeyCaller | SessionCaller,
-  model: Model,
+  candidate: Candidate,
   error: unknown,
   end: CallEnd,
 ): boolean {
   // An abort of ours is not the upstream's fault, except for a timeout.
-  healthReporter.upstreamFailed(model, end.aborted ? end.reason : error);
-  const reported = end.aborted ? end.reason : toCallerError(error, model);
+  healthReporter.upstreamFailed(candidate, end.aborted ? end.reason : error);
+  const reported = end.aborted ? end.reason : toCallerError(error, candidate);
   if (!(reported instanceof AppError)) return false;
   const isFault = end.aborted ? reported.code === "UPSTREAM_TIMEOUT" : FAULTS.has(reported.code);
-  if (isFault) healthReporter.failed(caller, model);
+  if (isFault) healthReporter.failed(caller, candidate.model);
   return isFault;
 }
 
@@ -40,9 +42,9 @@ export interface HealthReporter {
   failed(caller: KeyCaller | SessionCaller, model: Model): void;
   /** A whole generation failed through no fault of the caller; it has no usage row. `model` is the requested one. */
   generationFailed(caller: KeyCaller | SessionCaller, model: Model): void;
-  upstreamFailed(model: Model, error: unknown): void;
+  upstreamFailed(candidate: Candidate, error: unknown): void;
   /** Its upstream failed with that error; the caller may be at fault. */
-  usageBounded(model: Model, report: BoundedReport): void;
+  usageBounded(candidate: Candidate, report: BoundedReport): void;
 }
 
 // Maps an upstream's failure to the caller's error, and decides about fallbacks (docs/spec/errors.md#upstream-errors,
@@ -121,6 +123,34 @@ function isCredentialRefused(error: unknown): error is ProviderError {
   return error instanceof ProviderError && error.kind === "status" && CREDENTIAL_STATUSES.has(error.status ?? 500);
 }
 
+const STATUS_CODES: ReadonlyMap<number, AttemptCode> = new Map([
+  [401, "credential_refused"],
+  [402, "payment_required"],
+  [403, "credential_refused"],
+  [404, "not_found"],
+  [408, "timeout"],
+  [429, "rate_limited"],
+  [524, "timeout"],
+]);
+
+/** Why an attempt ended, for receipts. */
+export function attemptCodeOf(error: unknown): AttemptCode {
+  if (error instanceof AppError) return error.code === "UPSTREAM_TIMEOUT" ? "timeout" : "failed";
+  if (!(error instanceof ProviderError)) return "failed";
+  switch (error.kind) {
+    case "network":
+    case "closed":
+      return "unreachable";
+    case "timeout":
+      return "timeout";
+    case "invalid-response":
+    case "cut":
+      return "invalid_answer";
+    case "status":
+      return STATUS_CODES.get(error.status ?? 500) ?? (isCallersFault(error) ? "refused" : "failed");
+  }
+}
+
 /** Only before the first byte, and never for a request that every upstream would refuse. */
 export function mayFallBack(error: unknown): boolean {
   if (!(error instanceof ProviderError)) return false;
@@ -132,7 +162,10 @@ export function mayFallBack(error: unknown): boolean {
 // Replaces the upstream's model name in its messages by the id that callers use (docs/spec/generation.md). All text of
 // upstreams that is passed on goes through here.
 
-export type Served = Pick<Model, "id" | "upstreamModel" | "isCommunity">;
+export interface Served {
+  readonly model: Pick<Model, "id" | "isCommunity">;
+  readonly route: Pick<Route, "upstreamModel">;
+}
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
 const LETTERS_ALONE = /^\p{L}+$/u;
@@ -142,7 +175,7 @@ const QUOTES: ReadonlySet<string | undefined> = new Set(['"', "'", "`", "‘", "
  * Replaces the name as a whole word, in any case. A name of letters only (`image`) is also an ordinary word: for an operator's model it is
  * replaced between quotes only, for a community model everywhere, because that name is its owner's secret.
  */
-export function inCallersWords(text: string, { id, upstreamModel: name, isCommunity }: Served): string {
+export function inCallersWords(text: string, { model: { id, isCommunity }, route: { upstreamModel: name } }: Served): string {
   if (name === id || name === "") return text;
   const mustBeQuoted = !isCommunity && LETTERS_ALONE.test(name);
   const [said, sought] = [toComparable(text), toComparable(name)];
@@ -189,11 +222,11 @@ export class RefusedCredentials {
     this.limit = new LogLimit(clock, REFUSED_CREDENTIAL_LOG_MS);
   }
 
-  note({ id, upstreamId, isCommunity }: Pick<Model, "id" | "upstreamId" | "isCommunity">, error: unknown): void {
+  note({ model: { id, isCommunity }, route: { upstreamId, keyId } }: Candidate, error: unknown): void {
     if (isCommunity || !isCredentialRefused(error)) return;
-    const suppressed = this.limit.admit(`${upstreamId} ${error.status}`);
+    const suppressed = this.limit.admit(`${keyId} ${error.status}`);
     if (suppressed === null) return;
-    const line = { event: "upstream-credential-refused", upstream: upstreamId, status: error.status, model: id };
+    const line = { event: "upstream-credential-refused", upstream: upstreamId, key: keyId, status: error.status, model: id };
     this.log.warn({ ...line, suppressed }, "an upstream refuses the credential that it is called with");
   }
 }

@@ -11,6 +11,7 @@ import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
 import type { AmountBounds } from "./plausible.js";
 import type { PlannedCosts } from "./quote.js";
+import type { Candidate } from "./routing/candidate.js";
 import {
   assertPayable,
   type GenerationPlan,
@@ -30,9 +31,8 @@ export interface GenerationWork<Answer> {
   readonly words: Words;
   readonly safe?: string | null | undefined;
   /** `words` are those above after redaction. */
-  readonly call: (model: Model, signal: AbortSignal, words: Words) => Promise<Answer>;
-  /** `model` is the one that answered. */
-  readonly meter: (answer: Answer, model: Model) => Metered | Promise<Metered>;
+  readonly call: (candidate: Candidate, signal: AbortSignal, words: Words) => Promise<Answer>;
+  readonly meter: (answer: Answer, served: Candidate) => Metered | Promise<Metered>;
   readonly warnings?: (answer: Answer) => readonly string[];
   readonly admitted?: Admitted;
   /** See WholeWork. */
@@ -62,10 +62,11 @@ export class Generations {
     const run = this.begin(ctx, { ...plan, safety });
     const { signal } = run.cancellation;
     return run.answer<Answer>({
-      call: (model) => work.call(model, signal, words),
-      meter: async ({ model, answer }) => {
-        const metered = await work.meter(answer, model);
-        return { ...metered, warnings: allInCallersWords(work.warnings?.(answer) ?? [], model) };
+      call: (candidate) => work.call(candidate, signal, words),
+      meter: async (served) => {
+        const { answer } = served;
+        const metered = await work.meter(answer, served);
+        return { ...metered, warnings: allInCallersWords(work.warnings?.(answer) ?? [], served) };
       },
       onHeld: work.onHeld,
     });

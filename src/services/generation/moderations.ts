@@ -66,16 +66,16 @@ export class Moderations {
     const { answer, receipt } = await this.generations.run(ctx, plan, {
       words: { texts, extra, parts: { input: parts } },
       safe: toSafeText(safe),
-      call: (model, signal, words) =>
-        this.upstreams.serving(ctx, model, "moderation").moderate({
-          upstreamModel: model.upstreamModel,
+      call: (candidate, signal, words) =>
+        this.upstreams.serving(ctx, candidate, "moderation").moderate({
+          upstreamModel: candidate.route.upstreamModel,
           signal,
           extra: words.extra,
           inputs: [...words.texts, ...((words.parts?.input ?? []) as typeof parts)],
         }),
-      meter: ({ usage }, model) => {
+      meter: ({ usage }, served) => {
         if (!usage) return { quantities: counted, source: "estimated" };
-        return isJudged(plan, model) ? judgedPrompt(usage, read) : judged(usage, usage);
+        return isJudged(plan, served) ? judgedPrompt(usage, read) : judged(usage, usage);
       },
       warnings: ({ warnings }) => warnings,
     });

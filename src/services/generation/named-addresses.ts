@@ -8,9 +8,9 @@ import { invalidInput } from "../../errors.js";
 import { OutboundError, type OutboundGuard } from "../../lib/outbound-guard.js";
 import { ownValue } from "../../lib/own-values.js";
 import { NAMED_HOSTS_MAX } from "../../limits.js";
-import type { Model } from "../catalog/model.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { Media } from "../files/media.js";
+import type { Candidate } from "./routing/candidate.js";
 
 export interface NamedAddress {
   readonly text: string;
@@ -65,8 +65,8 @@ function visit(value: unknown, path: () => string, skipped: ReadonlySet<string>,
 }
 
 /** For models that run in the gateway. */
-export function fetchesNothing({ upstreamId }: Pick<Model, "upstreamId">): boolean {
-  return upstreamId === SANDBOX_UPSTREAM.id;
+export function fetchesNothing({ route }: Candidate): boolean {
+  return route.upstreamId === SANDBOX_UPSTREAM.id;
 }
 
 export class NamedAddresses {

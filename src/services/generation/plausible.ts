@@ -7,6 +7,7 @@ import type { BillableQuantities } from "../catalog/pricing.js";
 import { SANDBOX_UPSTREAM } from "../catalog/sandbox.js";
 import type { GenerationTask } from "./admission.js";
 import type { UsageSource } from "./receipt.js";
+import type { Candidate } from "./routing/candidate.js";
 
 /** Decided: vocabularies differ, and vendors add instructions. */
 const PROMPT_FACTOR = 2;
@@ -84,8 +85,8 @@ export function vocabularyMargin(text: string): number {
 }
 
 /** Whether the task's reports are bounded: not for free work, nor where the client dictates the report (docs/sandbox-models.md). */
-export function isJudged({ isFree }: Pick<GenerationTask, "isFree">, { upstreamId }: { readonly upstreamId: string }): boolean {
-  return !isFree && upstreamId !== SANDBOX_UPSTREAM.id;
+export function isJudged({ isFree }: Pick<GenerationTask, "isFree">, { route }: Candidate): boolean {
+  return !isFree && route.upstreamId !== SANDBOX_UPSTREAM.id;
 }
 
 const INPUT_KINDS = ["inputTextTokens", "inputCachedTokens", "inputCacheWriteTokens", "inputAudioTokens", "inputImageTokens"] as const;

@@ -52,9 +52,9 @@ export function giveQuote(plan: QuotedPlan, quoting: Quoting): never {
 }
 
 /** An answer from the content cache. Throws always. */
-export function giveFreeQuote({ id, upstreamId }: Model, quoting: Quoting): never {
+export function giveFreeQuote({ id, routes: [route] }: Model, quoting: Quoting): never {
   const costs = { least: 0n, expected: 0n, most: 0n };
-  quoting.quote = { ...costs, model: id, routes: [{ upstream: upstreamId, ...costs }], notes: [CACHED] };
+  quoting.quote = { ...costs, model: id, routes: [{ upstream: route.upstreamName, ...costs }], notes: [CACHED] };
   throw new QuoteGiven("The request asks for a quote.");
 }
 
@@ -67,10 +67,10 @@ function quoteOf(plan: QuotedPlan): Quote {
   return toQuote(plan, costs, notes);
 }
 
-/** One route today; every route is charged at the price of the requested model. */
+/** Every route is charged at the price of the requested model. */
 function toQuote({ model, candidates }: QuotedPlan, costs: CostRange, notes: readonly string[]): Quote {
-  const [first = model] = candidates;
-  return { ...costs, model: model.id, routes: [{ upstream: first.upstreamId, ...costs }], notes };
+  const upstreams = new Set(candidates.map(({ route }) => route.upstreamName));
+  return { ...costs, model: model.id, routes: [...upstreams].map((upstream) => ({ upstream, ...costs })), notes };
 }
 
 function boundedQuote(plan: QuotedPlan): Quote {

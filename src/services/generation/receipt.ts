@@ -2,6 +2,7 @@
 import { quoteStart } from "../../lib/quote-start.js";
 import type { UsageQuantities } from "../../lib/usage.js";
 import type { SafetyReport } from "../safety/safety.js";
+import { type Attempt, NO_ATTEMPTS } from "./routing/candidate.js";
 
 export type MeterSource = "tier" | "crypto" | "pack";
 export type UsageStatus = "ok" | "cancelled";
@@ -20,6 +21,14 @@ export interface Receipt {
   readonly generationId: string;
   readonly model: string;
   readonly modelUsed: string;
+  /** The upstream that served, as shown to callers; null: not known, as of generations from before upstreams were recorded. */
+  readonly upstream: string | null;
+  /** The id of its route within the model, for operators; null as there. */
+  readonly route: string | null;
+  /** What the operator pays; null: unknown. For operators. */
+  readonly upstreamCostNanocredits: bigint | null;
+  /** Candidates that were left before, in order. */
+  readonly attempts: readonly Attempt[];
   readonly usage: UsageQuantities;
   readonly usageSource: UsageSource;
   readonly status: UsageStatus;
@@ -50,11 +59,13 @@ export interface Receipt {
  * Named as in usage rows.
  */
 export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
-  const { generationId, model, modelUsed, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings, cut } = receipt;
+  const { generationId, model, modelUsed, upstream, attempts, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings, cut } = receipt;
   return {
     generation_id: generationId,
     model_used: modelUsed,
     fallback: modelUsed === model ? null : modelUsed,
+    upstream,
+    ...(attempts.length > 0 && { attempts: attempts.map(toShownAttempt) }),
     gateway_ms: toMicroseconds(gatewayMs),
     upstream_ms: toMicroseconds(upstreamMs),
     response_time_ms: Math.round(responseMs),
@@ -64,27 +75,36 @@ export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unkno
   };
 }
 
+/** Routes name the operator's keys, so callers get the upstream alone. */
+export function toShownAttempt({ upstream, code, ms }: Attempt): Omit<Attempt, "route"> {
+  return { upstream, code, ms };
+}
+
 /** The precision of `Server-Timing`. */
 function toMicroseconds(milliseconds: number): number {
   return Math.round(milliseconds * 1000) / 1000;
 }
 
 type Amount = "costNanocredits" | "heldNanocredits";
+/** Left out of stored receipts: the operator's cost, which callers do not see, and the cost of an agent's generations. */
+type Unstored = "childCostNanocredits" | "upstreamCostNanocredits" | "route";
 
 /**
  * The form in JSON columns: amounts are decimal strings of nanocredits. The cost of an agent's generations is left out, as it was charged
  * once and a stored answer must not repeat it.
  */
-export type StoredReceipt = Omit<Receipt, Amount | "childCostNanocredits"> & Readonly<Record<Amount, string>>;
+export type StoredReceipt = Omit<Receipt, Amount | Unstored> & Readonly<Record<Amount, string>>;
 
-export function toStoredReceipt({ childCostNanocredits: _, ...receipt }: Receipt): StoredReceipt {
+export function toStoredReceipt({ childCostNanocredits: _, upstreamCostNanocredits: __, route: ___, ...receipt }: Receipt): StoredReceipt {
   return { ...receipt, costNanocredits: receipt.costNanocredits.toString(), heldNanocredits: receipt.heldNanocredits.toString() };
 }
 
 /** `stored` is a result of `toStoredReceipt` read from the database. */
 export function fromStoredReceipt(stored: unknown): Receipt {
   const receipt = stored as StoredReceipt;
-  return { ...receipt, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
+  const { upstream = null, attempts = NO_ATTEMPTS } = receipt as Partial<StoredReceipt>;
+  const serving = { upstream, attempts, route: null, upstreamCostNanocredits: null };
+  return { ...receipt, ...serving, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
 }
 
 // Warnings about options without effect or with another one: `X-Warnings` over REST, `receipt.warnings` over GraphQL. Every receipt joins

@@ -77,17 +77,17 @@ export class Rerankings {
     const { answer, receipt, charged } = await this.generations.run<RerankAnswer>(ctx, plan, {
       words: { texts, extra },
       safe: toSafeText(safe),
-      call: (model, signal, { texts: [asked = "", ...read], extra: more }) =>
-        this.upstreams.serving(ctx, model, "rerank").rerank({
-          upstreamModel: model.upstreamModel,
+      call: (candidate, signal, { texts: [asked = "", ...read], extra: more }) =>
+        this.upstreams.serving(ctx, candidate, "rerank").rerank({
+          upstreamModel: candidate.route.upstreamModel,
           signal,
           extra: more,
           query: asked,
           documents: read,
           topN,
         }),
-      meter: ({ usage, searchUnits: reported }, model) => {
-        const isBounded = isJudged(plan, model);
+      meter: ({ usage, searchUnits: reported }, served) => {
+        const isBounded = isJudged(plan, served);
         return withSearches(meterTokens(usage, isBounded), isBounded, reported);
       },
       warnings: ({ warnings }) => warnings,

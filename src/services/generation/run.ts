@@ -9,26 +9,25 @@
  * 5. `end`, always.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { deriveContext, type MaxCost } from "../../context.js";
+import { deriveContext } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
-import type { LedgerRecord } from "../../store/ledger.js";
 import type { HourlyHold } from "../access/rate-limits.js";
-import type { Model } from "../catalog/model.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
 import type { ChargeRequest } from "../credits/charge-request.js";
-import { type Payer, payerOf } from "../credits/charge-request.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
 import { servable } from "../safety/features.js";
 import type { Admission, GenerationTask } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
-import { type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { attemptCodeOf, type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { PlannedCharge } from "./planned-charge.js";
 import { BOUNDED_WARNING } from "./plausible.js";
 import { giveQuote, type PlannedCosts, refusedWithQuote } from "./quote.js";
 import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
-import { type Progress, toCourse, toLedgerRecord, underWay } from "./usage-row.js";
+import { type Attempt, type Candidate, NO_ATTEMPTS, operatorCostOf } from "./routing/candidate.js";
+import { type Progress, toCourse, toLedgerRecord, toRecordedRoute, underWay } from "./usage-row.js";
 
 export interface GenerationPlan extends GenerationTask {
   /** In nanocredits; see ChargeRequest. */
@@ -37,8 +36,7 @@ export interface GenerationPlan extends GenerationTask {
   costs(plan: GenerationPlan): PlannedCosts;
 }
 
-export interface Answered<Answer> {
-  readonly model: Model;
+export interface Answered<Answer> extends Candidate {
   readonly answer: Answer;
 }
 
@@ -63,14 +61,14 @@ export interface Metered {
   readonly reported?: BillableQuantities | undefined;
 }
 
-export interface Outcome extends Metered, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut" | "cut"> {
-  readonly model: Model;
+/** `model` and `route` are those that answered. */
+export interface Outcome extends Metered, Candidate, Pick<Receipt, "status" | "warnings" | "cancelPolicy" | "isCut" | "cut"> {
   /** An estimate of ours, or more than was paid for: cut to the hold for every model. */
   readonly isCappedToHold?: boolean;
 }
 
 export interface WholeWork<Answer> {
-  readonly call: (model: Model, run: GenerationRun) => Promise<Answer>;
+  readonly call: (candidate: Candidate, run: GenerationRun) => Promise<Answer>;
   /** Called after the hold is committed. An error is the caller's, and nothing is charged. */
   readonly meter: (answered: Answered<Answer>, run: GenerationRun) => WholeMetered | Promise<WholeMetered>;
   /**
@@ -98,7 +96,11 @@ export class GenerationRun {
   private charge: OpenCharge | null = null;
   private hourly: HourlyHold | null = null;
   private calledAt: number | null = null;
+  /** When the last attempt failed. */
+  private attemptedAt: number | null = null;
   private upstreamMs = 0;
+  /** Candidates that were left. */
+  attempts: readonly Attempt[] = NO_ATTEMPTS;
   /** An upstream failed through no fault of the caller. */
   private hasFailed = false;
 
@@ -125,15 +127,15 @@ export class GenerationRun {
       }
       // Work that an upstream has begun is paid for, so it is finished after a disconnect. Free work is not.
       if (!plan.isFree) cancellation.outlast(Number.POSITIVE_INFINITY);
-      const answered = await this.attempt((model) => call(model, this));
-      this.noteSuccess(answered.model);
+      const answered = await this.attempt((candidate) => call(candidate, this));
+      this.noteSuccess(answered);
       if (!this.openCharge.isCommitted) await this.openCharge.held;
       const metering = meter(answered, this);
       const { quantities, source, reported, warnings, isCut, cut } = metering instanceof Promise ? await metering : metering;
       const status = cancellation.isCallerGone ? "cancelled" : "ok";
       const cancelPolicy = plan.isFree ? "stop" : "finish";
-      const { model } = answered;
-      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, cut, model, status, cancelPolicy });
+      const { model, route } = answered;
+      const receipt = await this.settle({ quantities, source, reported, warnings, isCut, cut, model, route, status, cancelPolicy });
       return { answer: answered.answer, receipt, charged: this.charged };
     } catch (error) {
       await this.release();
@@ -188,19 +190,21 @@ export class GenerationRun {
    * about that model. An abort of ours, such as the timeout, takes precedence. A fallback's own fallbacks are not tried, and none after a
    * disconnect.
    */
-  async attempt<Answer>(call: (model: Model) => Promise<Answer>): Promise<Answered<Answer>> {
+  async attempt<Answer>(call: (candidate: Candidate) => Promise<Answer>): Promise<Answered<Answer>> {
     const { plan, cancellation } = this;
     const failures: unknown[] = [];
     this.noteCalled();
-    for (const model of servable(plan.candidates, plan.safety?.applied)) {
+    for (const candidate of servable(plan.candidates, plan.safety?.applied)) {
+      const { model, route } = candidate;
       try {
         if (plan.request.hasLargeInput) await nextTurn();
-        const answer = await call(model);
+        const answer = await call(candidate);
         this.noteUpstream();
-        return { model, answer };
+        return { model, route, answer };
       } catch (error) {
-        failures.push(toCallerError(error, model));
-        this.noteFailure(model, error);
+        failures.push(toCallerError(error, candidate));
+        this.noteFailure(candidate, error);
+        this.noteAttempt(candidate, error);
         if (cancellation.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
       }
     }
@@ -219,21 +223,32 @@ export class GenerationRun {
     this.firstByteMs ??= performance.now() - this.plan.startedAt;
   }
 
-  noteSuccess(model: Model): void {
+  noteSuccess({ model }: Candidate): void {
     if (model.isCommunity) this.deps.healthReporter.succeeded(this.plan.caller, model);
   }
 
-  noteFailure(model: Model, error: unknown): void {
-    const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, model, error, this.cancellation);
+  noteFailure(candidate: Candidate, error: unknown): void {
+    const isFault = noteFailure(this.deps.healthReporter, this.plan.caller, candidate, error, this.cancellation);
     this.hasFailed ||= isFault;
+  }
+
+  private noteAttempt({ route }: Candidate, error: unknown): void {
+    const now = performance.now();
+    const ms = Math.round(now - (this.attemptedAt ?? this.calledAt ?? now));
+    this.attemptedAt = now;
+    this.attempts = [...this.attempts, { upstream: route.upstreamName, route: route.id, code: attemptCodeOf(error), ms }];
   }
 
   /**
    * Reports the delivered usage; `isCapped`: no extension. `costNanocredits` may exceed the cost of `soFar` by work under way. Resolves
    * with the error that must stop it, or null.
    */
-  meter(model: Model, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
-    const record = () => this.recordOf(underWay(model.id, soFar(), this.firstByteMs));
+  meter(served: Candidate, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
+    const record = () => {
+      const quantities = soFar();
+      const route = toRecordedRoute(served, operatorCostOf(served, quantities, this.ratesOf(served)), this.attempts);
+      return this.recordOf(underWay(served.model.id, quantities, this.firstByteMs, route));
+    };
     this.hourly?.extendTo(this.openCharge.heldAmount);
     return this.openCharge.meter(costNanocredits, isCapped, record);
   }
@@ -253,12 +268,18 @@ export class GenerationRun {
     if (isBounded) this.noteBounded(outcome, quantities);
     this.charged = quantities;
     const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
-    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course });
+    const upstreamCostNanocredits = operatorCostOf(outcome, outcome.quantities, this.ratesOf(outcome));
+    const route = toRecordedRoute(outcome, upstreamCostNanocredits, this.attempts);
+    const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course, route });
     const settlement = await charge.settle(costOf(quantities, rates), record);
     this.receipt = {
       generationId: plan.generationId,
       model: plan.model.id,
       modelUsed: model.id,
+      upstream: route.upstream,
+      route: route.route,
+      upstreamCostNanocredits,
+      attempts: this.attempts,
       usage: record.usage,
       usageSource: source,
       status,
@@ -288,8 +309,15 @@ export class GenerationRun {
     return isReport && capped.quantities !== outcome.quantities ? { ...capped, source: "bounded" } : capped;
   }
 
-  private noteBounded({ model, quantities, reported = quantities }: Outcome, charged: BillableQuantities): void {
-    this.deps.healthReporter.usageBounded(model, { generationId: this.plan.generationId, reported, charged });
+  /** The rates of the requested model include those of the request's fields. */
+  private ratesOf({ model }: Candidate): RateCard {
+    const { plan } = this;
+    return model.id === plan.model.id ? plan.model.rates : model.rates;
+  }
+
+  private noteBounded(outcome: Outcome, charged: BillableQuantities): void {
+    const { quantities, reported = quantities } = outcome;
+    this.deps.healthReporter.usageBounded(outcome, { generationId: this.plan.generationId, reported, charged });
   }
 
   /** Charges and records nothing, because nothing was delivered. Does nothing after a charge or release. */
@@ -349,39 +377,6 @@ function openCharge(
   isLasting = false,
 ): OpenCharge {
   return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
-}
-
-/** A class for its getter: see docs/decisions/garbage.md. */
-class PlannedCharge implements ChargeRequest {
-  readonly generationId: string;
-  readonly payer: Payer;
-  readonly estimate: bigint;
-  readonly most: bigint | undefined;
-  readonly paidOnly: boolean;
-  readonly isFree: boolean;
-  readonly maxCost: MaxCost | undefined;
-
-  constructor(
-    private readonly plan: GenerationPlan,
-    readonly isLasting: boolean,
-    readonly freeMax: bigint | undefined,
-  ) {
-    this.generationId = plan.generationId;
-    this.payer = payerOf(plan.caller);
-    this.estimate = plan.hold.estimate;
-    this.most = plan.hold.most;
-    this.paidOnly = plan.model.paidOnly;
-    this.isFree = plan.isFree;
-    this.maxCost = plan.request.maxCost;
-  }
-
-  get least(): bigint | undefined {
-    return this.plan.hold.least;
-  }
-
-  get record(): LedgerRecord {
-    return toLedgerRecord(this.plan, underWay(this.plan.model.id));
-  }
 }
 
 /**

@@ -10,9 +10,9 @@
  */
 import { upstreamFailed } from "../../errors.js";
 import type { Pulled, PulledIterator } from "../../fast/pull.js";
-import type { Model } from "../catalog/model.js";
 import { toCallerError } from "./failures.js";
 import type { Receipt } from "./receipt.js";
+import type { Candidate } from "./routing/candidate.js";
 import type { GenerationRun } from "./run.js";
 
 export interface StreamSource<Opened, Item> {
@@ -25,8 +25,7 @@ export interface StreamSource<Opened, Item> {
 /** An answer that has begun. */
 export interface StreamReader<Opened, Item> {
   readonly opened: Opened;
-  /** The model that answers. */
-  readonly served: Model;
+  readonly served: Candidate;
   /** Synchronous when an item is available. `keptWaitingMs`: see ReaderPatience. */
   read(keptWaitingMs: number): Delivery<Item> | Promise<Delivery<Item>>;
   /** Charges the delivered part, or releases; resolves afterwards. */

@@ -1,4 +1,4 @@
-/** Providers of the catalog's upstreams, each made on its first call. */
+/** Providers of the catalog's upstreams, one for each key, made on its first call. */
 import { LRUCache } from "lru-cache";
 import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
@@ -20,7 +20,9 @@ import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/p
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { isGeminiFormat, isMessagesFormat, type Model, type SafetyFeature, type Upstream } from "../catalog/model.js";
+import type { Route } from "../catalog/route.js";
 import type { GenerationTask } from "./admission.js";
+import type { Candidate } from "./routing/candidate.js";
 
 /** Unspecified: gateways that a request may pass; more mean a loop. */
 export const HOPS_MAX = 3;
@@ -162,6 +164,11 @@ function withHopCount(
   };
 }
 
+/** The upstream with its key at that place as the only one. */
+function withKey(upstream: Upstream, keyIndex: number): Upstream {
+  return keyIndex === 0 ? upstream : { ...upstream, apiKey: upstream.furtherApiKeys?.[keyIndex - 1] ?? null };
+}
+
 /** The generation that the agent answers. */
 export interface AgentCall {
   readonly ctx: RequestContext;
@@ -182,7 +189,7 @@ export interface AgentProviders {
 export type Ability = Exclude<keyof Provider, "close">;
 
 export class Upstreams {
-  /** The operator's: as many as the catalog has. */
+  /** The operator's by key: as many as the catalog has. */
   private readonly own = new Map<string, ConnectedUpstream>();
   /**
    * Upstreams of community models. A change makes a new one with another id, so the least recently used is evicted: its connections close
@@ -207,10 +214,11 @@ export class Upstreams {
     this.agents = agents;
   }
 
-  /** The provider of a chat: the model's upstream, or its agent. Throws as `serving`. */
-  chat({ request, generationId, safety }: GenerationTask, model: Model): ChatProvider {
+  /** The provider of a chat: the candidate's upstream, or its agent. Throws as `serving`. */
+  chat({ request, generationId, safety }: GenerationTask, candidate: Candidate): ChatProvider {
+    const { model } = candidate;
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
-    if (!isRunHere || !this.agents) return this.serving(request, model, "chat");
+    if (!isRunHere || !this.agents) return this.serving(request, candidate, "chat");
     return this.agents.chat(model, { ctx: request, generationId, safetyFeatures: safety?.applied ?? [] });
   }
 
@@ -218,8 +226,12 @@ export class Upstreams {
    * Use the result at once. Throws BAD_REQUEST when the upstream lacks the ability, because the model is listed under the wrong modality,
    * and when the request has passed too many gateways.
    */
-  serving<Name extends Ability>(ctx: Pick<RequestContext, "hops">, model: Model, ability: Name): NonNullable<Provider[Name]> {
-    const offered = this.upstream(model.upstreamId).at(hopsOf(ctx))[ability];
+  serving<Name extends Ability>(
+    ctx: Pick<RequestContext, "hops">,
+    { model, route }: Candidate,
+    ability: Name,
+  ): NonNullable<Provider[Name]> {
+    const offered = this.upstream(route).at(hopsOf(ctx))[ability];
     if (!offered) throw invalidInput(`The upstream of ${model.id} does not offer ${ability}.`, "model");
     return offered as NonNullable<Provider[Name]>;
   }
@@ -231,13 +243,13 @@ export class Upstreams {
     await Promise.all(this.closing);
   }
 
-  private upstream(id: string): ConnectedUpstream {
-    const known = this.own.get(id) ?? this.registered.get(id);
+  private upstream({ keyId, keyIndex, upstreamId }: Route): ConnectedUpstream {
+    const known = this.own.get(keyId) ?? this.registered.get(keyId);
     if (known) return known;
-    const upstream = this.catalog.upstream(id);
+    const upstream = withKey(this.catalog.upstream(upstreamId), keyIndex);
     const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords, this.learnedFields);
-    if (upstream.endpoint) this.registered.set(id, connected);
-    else this.own.set(id, connected);
+    if (upstream.endpoint) this.registered.set(keyId, connected);
+    else this.own.set(keyId, connected);
     return connected;
   }
 

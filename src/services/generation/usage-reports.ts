@@ -5,6 +5,7 @@ import { LogLimit } from "../../lib/log-limit.js";
 import { BOUNDED_USAGE_LOG_MS } from "../../limits.js";
 import type { Model } from "../catalog/model.js";
 import type { BillableQuantities } from "../catalog/pricing.js";
+import type { Candidate } from "./routing/candidate.js";
 
 export interface BoundedReport {
   readonly generationId: string;
@@ -24,13 +25,13 @@ export class BoundedUsage {
   }
 
   /** Logs the first report of a model, then at most one per interval. */
-  note(model: Pick<Model, "id" | "upstreamId" | "isCommunity">, report: BoundedReport): void {
+  note({ model, route }: Candidate, report: BoundedReport): void {
     this.metrics.usageBounded(model);
     const unlogged = this.limit.admit(model.id);
     if (unlogged === null) return;
     const { generationId, reported, charged } = report;
     const amounts = { reported: nonZero(reported), charged: nonZero(charged) };
-    const line = { event: "usage-bounded", model: model.id, upstream: model.upstreamId, generationId, ...amounts };
+    const line = { event: "usage-bounded", model: model.id, upstream: route.upstreamId, generationId, ...amounts };
     this.log.warn({ ...line, unlogged }, "an upstream reported more usage than is plausible; the bound was charged");
   }
 }

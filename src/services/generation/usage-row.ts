@@ -1,10 +1,11 @@
 /** The ledger's record of a generation, under way or finished. */
 
 import { amountsOf, NO_USAGE, type UsageQuantities } from "../../lib/usage.js";
-import type { LedgerRecord, RecordedCourse } from "../../store/ledger.js";
+import type { LedgerRecord, RecordedCourse, RecordedRoute } from "../../store/ledger.js";
 import { usageModalityOf } from "../catalog/modality.js";
 import type { GenerationTask } from "./admission.js";
 import type { UsageSource, UsageStatus } from "./receipt.js";
+import type { Attempt, Candidate } from "./routing/candidate.js";
 
 /** The course of a generation in its usage row. */
 export interface Progress {
@@ -16,17 +17,24 @@ export interface Progress {
   readonly firstByteMs: number | null;
   /** Of a finished one. */
   readonly course?: RecordedCourse | undefined;
+  /** Once an upstream answers. */
+  readonly route?: RecordedRoute | undefined;
 }
 
 /** Of one under way: the charge if its process dies. */
-export function underWay(modelUsed: string, usage: UsageQuantities = NO_USAGE, firstByteMs: number | null = null): Progress {
-  return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs };
+export function underWay(
+  modelUsed: string,
+  usage: UsageQuantities = NO_USAGE,
+  firstByteMs: number | null = null,
+  route?: RecordedRoute,
+): Progress {
+  return { modelUsed, usage, usageSource: "partial", status: "cancelled", firstByteMs, route };
 }
 
 /** The usage row; `credit_flush` adds the charge and the bucket. */
 export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, progress: Progress): LedgerRecord {
   const isKey = caller.kind === "key";
-  const { modelUsed, usage, usageSource, status, firstByteMs, course } = progress;
+  const { modelUsed, usage, usageSource, status, firstByteMs, course, route } = progress;
   return {
     timestamp: new Date().toISOString(),
     apiKeyName: isKey ? caller.apiKeyName : null,
@@ -41,7 +49,13 @@ export function toLedgerRecord({ caller, model, startedAt }: GenerationTask, pro
     usageSource,
     parentRequestId: caller.run?.parentRequestId ?? null,
     course,
+    route,
   };
+}
+
+export function toRecordedRoute({ route }: Candidate, upstreamCostNanocredits: bigint | null, attempts: readonly Attempt[]): RecordedRoute {
+  const cost = upstreamCostNanocredits === null ? null : upstreamCostNanocredits.toString();
+  return { upstream: route.upstreamName, route: route.id, costNanocredits: cost, attempts: attempts.length === 0 ? null : attempts };
 }
 
 export function toCourse(heldNanocredits: bigint, upstreamMs: number, wholeMs: number): RecordedCourse {

@@ -252,5 +252,5 @@ function addUpRefusedFields(each: readonly (readonly RefusedField[])[]): Refused
 
 function operatorsUpstream(catalog: Pick<Catalog, "find">, modelId: string): string | null {
   const model = catalog.find(modelId);
-  return model && !model.isCommunity ? model.upstreamId : null;
+  return model && !model.isCommunity ? model.routes[0].upstreamId : null;
 }

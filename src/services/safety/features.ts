@@ -42,9 +42,14 @@ export function toSafeText(safe: SafeInput): string | null {
 }
 
 /** Candidates that may get a text checked for these features: those that require no other one. */
-export function servable(candidates: readonly Model[], applied: readonly SafetyFeature[] | undefined): readonly Model[] {
+export function servable<Candidate extends { readonly model: Pick<Model, "requiredSafetyFeatures"> }>(
+  candidates: readonly Candidate[],
+  applied: readonly SafetyFeature[] | undefined,
+): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
-  return candidates.filter(({ requiredSafetyFeatures }) => requiredSafetyFeatures.every((feature) => applied?.includes(feature)));
+  return candidates.filter(({ model: { requiredSafetyFeatures } }) =>
+    requiredSafetyFeatures.every((feature) => applied?.includes(feature)),
+  );
 }
 
 /** The caller; an agent run continues with the features of its own generation. */

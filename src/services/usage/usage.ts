@@ -45,9 +45,15 @@ export const USAGE_ROW = {
   status: true,
   usageSource: true,
   parentRequestId: true,
+  upstream: true,
 } as const;
 
 export type UsageRow = Pick<UsageRecordModel, keyof typeof USAGE_ROW>;
+
+/** With the columns for operators. */
+export const OPERATOR_USAGE_ROW = { ...USAGE_ROW, upstreamCostNanocredits: true } as const;
+
+export type OperatorUsageRow = Pick<UsageRecordModel, keyof typeof OPERATOR_USAGE_ROW>;
 
 export interface UsageDailyRow {
   /** YYYY-MM-DD, UTC. */
@@ -270,7 +276,13 @@ export const USAGE_COLUMNS = {
   usage_source: (row: UsageRow) => row.usageSource,
   request_id: (row: UsageRow) => row.id,
   parent_request_id: (row: UsageRow) => row.parentRequestId,
+  upstream: (row: UsageRow) => row.upstream,
 } as const satisfies Columns<UsageRow>;
+
+export const OPERATOR_USAGE_COLUMNS = {
+  ...USAGE_COLUMNS,
+  upstream_cost_usd: (row: OperatorUsageRow) => row.upstreamCostNanocredits,
+} as const satisfies Columns<OperatorUsageRow>;
 
 /** Amounts are credits, as JSON numbers. */
 export type JsonRow<Table> = {

@@ -41,7 +41,10 @@ const MODEL_EDGES = { model: "shown", health: "shown", provider: "shown", pendin
 /** By type what a thing of it takes, and each of its edges. Where one thing differs, it says so itself. */
 const TYPES = {
   ApiKey: { needs: "manager", edges: { app: "none", appUsage: "none", usage: "usage", usageSummary: "usage" } },
-  UsageRecord: { needs: "usage", edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", job: "started" } },
+  UsageRecord: {
+    needs: "usage",
+    edges: { model: "shown", modelUsed: "shown", apiKey: "manager", usage: "shown", attempts: "shown", job: "started" },
+  },
   CreditGrant: { needs: "balance", edges: {} },
   LedgerLine: { needs: "balance", edges: {} },
   LoggedRequest: { needs: "usage", edges: { model: "shown", apiKey: "manager", usageRecord: "none" } },

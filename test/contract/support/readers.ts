@@ -48,7 +48,8 @@ export const READERS: ReadonlyMap<string, (text: string) => unknown> = new Map(
     "texts in JSON": (text) => cutTexts(Buffer.from(`{"data":"${text}"}`), "data"),
     "the name in JSON": (text) =>
       new AnswerName("acme/chat").inBytes(Buffer.from(`{"model":"${text}","x":"\\\\"}`), { model: "", provider: "" }),
-    "names in upstreams' words": (text) => inCallersWords(text, { id: "acme/chat", upstreamModel: "a1", isCommunity: true }),
+    "names in upstreams' words": (text) =>
+      inCallersWords(text, { model: { id: "acme/chat", isCommunity: true }, route: { upstreamModel: "a1" } }),
     "names and values of JSON": (text) => jsonTokens(JSON.stringify({ text, [text]: text })),
     "server-sent events": (text) => createSseScanner({ eventBytesMax: 2 ** 30 }).push(Buffer.from(text)),
     "tokens of a text": countTextTokens,

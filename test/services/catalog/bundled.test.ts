@@ -118,7 +118,7 @@ describe("the media models of the bundled catalog", () => {
   ])("of %s: %s has its price", async (vendor, id, prices) => {
     const catalog = await load(vendor);
 
-    expect(catalog.find(id)).toMatchObject({ upstreamId: vendor, prices });
+    expect(catalog.find(id)).toMatchObject({ routes: [{ upstreamId: vendor }], prices });
     expect(Object.keys(catalog.find(id)?.prices ?? {})).toEqual(Object.keys(prices));
   });
 
@@ -129,7 +129,7 @@ describe("the media models of the bundled catalog", () => {
     for (const modality of modalities) {
       expect(catalog.resolve({ kind: "anonymous" }, undefined, modality), modality).toMatchObject({
         publisher: "openai",
-        upstreamId: "openai",
+        routes: [{ upstreamId: "openai" }],
       });
     }
   });
@@ -160,7 +160,7 @@ describe("the other names of bundled models", () => {
       for (const name of [...snapshots, ...formerly]) {
         expect([catalog.find(name)?.id, catalog.find(`${publisherOf(id)}/${name}`)?.id], name).toEqual([id, id]);
         expect(/\d{4}-\d{2}-\d{2}$|\d{8}$/.test(name), `${name} is dated`).toBe(snapshots.includes(name));
-        const old = pricesOf(model.upstreamId as BundledVendor, name, modality);
+        const old = pricesOf(model.routes[0].upstreamId as BundledVendor, name, modality);
         if (!old || Object.keys(old.prices).length === 0 || MOVED_BY_THEIR_VENDOR.has(name)) continue;
         compared += 1;
         if (snapshots.includes(name)) expect(model.prices, `${name} is priced as ${id}`).toEqual(old.prices);

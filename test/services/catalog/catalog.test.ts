@@ -131,7 +131,7 @@ describe("the catalog with nothing configured", () => {
 
       expect(catalog.resolve(ANONYMOUS, undefined, modality)).toMatchObject({
         id: `sandbox/${modality}`,
-        upstreamId: "sandbox",
+        routes: [{ upstreamId: "sandbox" }],
         isDefault: true,
         flags: { paid: false, alpha: false },
       });
@@ -206,14 +206,14 @@ describe("resolve", () => {
   it("gives each model its upstream and its fallbacks", () => {
     const model = catalog.resolve(ANONYMOUS, "chat", "text");
 
-    expect(catalog.upstream(model.upstreamId)).toEqual({
+    expect(catalog.upstream(model.routes[0].upstreamId)).toEqual({
       id: "acme",
       wireFormat: "openai",
       baseUrl: "http://127.0.0.1:9900/v1",
       apiKey: "acme-secret",
       isTrusted: true,
     });
-    expect(model.upstreamModel).toBe("gpt-mock");
+    expect(model.routes[0].upstreamModel).toBe("gpt-mock");
     expect(catalog.fallbacksOf(model).map(({ id }) => id)).toEqual(["acme/chat-b"]);
   });
 
@@ -411,7 +411,7 @@ describe("MODELS_FILE", () => {
   it("may add a model of the operator's on the sandbox", async () => {
     const catalog = await load([{ ...CHAT, upstream: "sandbox", upstreamModel: "text" }], {}, []);
 
-    expect(catalog.find("acme/chat")).toMatchObject({ upstreamId: "sandbox" });
+    expect(catalog.find("acme/chat")).toMatchObject({ routes: [{ upstreamId: "sandbox" }] });
   });
 
   it("keeps a model's vision and its image input in step", async () => {
@@ -454,7 +454,7 @@ describe("MODELS_FILE", () => {
     const dialect = { thoughts: "none", refuses: Array.from({ length: 64 }, (_, index) => `f${index}`), names: { seed: "random_seed" } };
     const catalog = await load([{ ...CHAT, dialect }], {}, [{ ...ACME, dialect: { streamOptions: false } }]);
 
-    expect(catalog.find("acme/chat")?.dialect).toEqual(dialect);
+    expect(catalog.find("acme/chat")?.routes[0].dialect).toEqual(dialect);
     expect(catalog.upstream("acme").dialect).toEqual({ streamOptions: false });
   });
 
@@ -580,7 +580,7 @@ describe("the bundled catalog", () => {
 
     const publishers = new Set((await catalog.list(contextOf(ANONYMOUS), {})).map(({ publisher }) => publisher));
     expect(publishers).toEqual(new Set(["openai", "sandbox"]));
-    expect(catalog.resolve(ANONYMOUS, undefined, "text")).toMatchObject({ publisher: "openai", upstreamId: "openai" });
+    expect(catalog.resolve(ANONYMOUS, undefined, "text")).toMatchObject({ publisher: "openai", routes: [{ upstreamId: "openai" }] });
   });
 
   it("takes another address for OpenAI", async () => {
@@ -602,19 +602,24 @@ describe("the bundled catalog", () => {
     // Per million tokens: 2.5 in, 1.25 cached, 10 out.
     expect(catalog.find("gpt-4o")).toMatchObject({
       id: "openai/gpt-4o",
-      upstreamModel: "gpt-4o",
+      routes: [{ upstreamModel: "gpt-4o" }],
       contextLength: 128_000,
       capabilities: ["tools", "vision"],
       prices: { promptTextPrice: 2_500_000n, promptCachedPrice: 1_250_000n, completionTextPrice: 10_000_000n },
     });
   });
 
-  it("sends a model to its own vendor, and to OpenRouter when only that has a key", async () => {
+  it("sends a model to its own vendor first, and to OpenRouter next or when only that has a key", async () => {
     const both = await loadCatalog({ ...WITHOUT_FILE, vendors: { ...OPENROUTER, ...OPENAI } }, clock);
     const resold = await loadCatalog({ ...WITHOUT_FILE, vendors: OPENROUTER }, clock);
 
-    expect(both.find("openai/gpt-4o")).toMatchObject({ upstreamId: "openai", upstreamModel: "gpt-4o" });
-    expect(resold.find("openai/gpt-4o")).toMatchObject({ upstreamId: "openrouter", upstreamModel: "openai/gpt-4o" });
+    expect(both.find("openai/gpt-4o")).toMatchObject({
+      routes: [
+        { upstreamId: "openai", upstreamModel: "gpt-4o", priority: 0, isAtModelPrice: true },
+        { upstreamId: "openrouter", upstreamModel: "openai/gpt-4o", priority: 1, prices: { promptTextPrice: 2_500_000n } },
+      ],
+    });
+    expect(resold.find("openai/gpt-4o")).toMatchObject({ routes: [{ upstreamId: "openrouter", upstreamModel: "openai/gpt-4o" }] });
   });
 
   it.each(["openai", "anthropic", "gemini", "mistral", "groq", "deepseek", "xai", "moonshot", "zai", "cerebras", "cohere", "openrouter"])(
@@ -622,7 +627,9 @@ describe("the bundled catalog", () => {
     async (vendor) => {
       const catalog = await loadCatalog({ ...WITHOUT_FILE, vendors: { [vendor]: { apiKey: "key", baseUrl: null } } }, clock);
 
-      const models = (await catalog.list(contextOf(ANONYMOUS), { modalities: ["text"] })).filter((model) => model.upstreamId === vendor);
+      const models = (await catalog.list(contextOf(ANONYMOUS), { modalities: ["text"] })).filter(
+        (model) => model.routes[0].upstreamId === vendor,
+      );
       expect(models.length).toBeGreaterThan(0);
       for (const model of models) {
         expect(model, model.id).toMatchObject({ modality: "text", flags: { paid: true }, contextLength: expect.any(Number) });
@@ -663,10 +670,10 @@ describe("the bundled catalog", () => {
       { vendors: OPENAI },
     );
 
-    expect(catalog.find("openai/gpt-4o")).toMatchObject({ upstreamId: "acme", title: "Acme Chat" });
+    expect(catalog.find("openai/gpt-4o")).toMatchObject({ routes: [{ upstreamId: "acme" }], title: "Acme Chat" });
     expect(catalog.find("gpt-4o-mini")?.id).toBe("acme/chat");
     expect(catalog.find("openai/gpt-4o-mini")).toMatchObject({
-      upstreamId: "openai",
+      routes: [{ upstreamId: "openai" }],
       aliases: expect.not.arrayContaining(["gpt-4o-mini"]),
     });
     expect(catalog.find("openai/gpt-4.1")?.id).toBe("acme/chat");
@@ -677,8 +684,8 @@ describe("the bundled catalog", () => {
     const lent = await load([{ ...CHAT, upstream: "openai" }], { vendors: OPENAI }, []);
     const replaced = await load([], { vendors: OPENAI }, [{ ...ACME, id: "openai" }]);
 
-    expect(lent.upstream(lent.resolve(ANONYMOUS, "acme/chat", "text").upstreamId).apiKey).toBe("oa");
-    expect(replaced.upstream(replaced.resolve(ANONYMOUS, "gpt-4o", "text").upstreamId)).toMatchObject({ apiKey: "acme-secret" });
+    expect(lent.upstream(lent.resolve(ANONYMOUS, "acme/chat", "text").routes[0].upstreamId).apiKey).toBe("oa");
+    expect(replaced.upstream(replaced.resolve(ANONYMOUS, "gpt-4o", "text").routes[0].upstreamId)).toMatchObject({ apiKey: "acme-secret" });
   });
 });
 

@@ -85,13 +85,13 @@ describe("the catalog of a local server", () => {
       capabilities: ["tools", "vision", "reasoning"],
       inputModalities: ["text", "image"],
       contextLength: 131_072,
-      upstreamModel: "llama3.2:latest",
+      routes: [{ upstreamModel: "llama3.2:latest" }],
       flags: { paid: false },
     });
     expect(catalog.find("ollama/nomic-embed-text:v1.5")).toMatchObject({
       modality: "embedding",
       contextLength: 2_048,
-      upstreamId: "ollama",
+      routes: [{ upstreamId: "ollama" }],
     });
     expect(catalog.upstream("ollama")).toMatchObject({ wireFormat: "openai", baseUrl: upstream.baseUrl, apiKey: null, isTrusted: true });
     expect(catalog.resolve(ANONYMOUS, undefined, "text").id).toBe("ollama/llama3.2:latest");

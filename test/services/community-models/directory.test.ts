@@ -116,7 +116,13 @@ describe("a registered model", () => {
       ...{ aliases: [], publisher: "community", title: "A model", description: "Sees and thinks.", modality: "text" },
       ...{ inputModalities: ["text", "image"], outputModalities: ["text"], capabilities: ["tools", "reasoning", "vision"] },
       ...{ flags: { paid: true, alpha: false }, contextLength: 4096, perUserRpm: 0.5, paidOnly: true, isDefault: false },
-      ...{ upstreamModel: "theirs", requiredSafetyFeatures: ["privacy"], isCommunity: true, isAgent: false, agentType: null },
+      ...{
+        routes: [{ upstreamModel: "theirs", upstreamName: "community" }],
+        requiredSafetyFeatures: ["privacy"],
+        isCommunity: true,
+        isAgent: false,
+        agentType: null,
+      },
       ...{ owner: owner.handle, communityModelId: id, isPrivate: false, pendingChange: null },
       rates: expect.objectContaining({ inputTextTokens: 2n, inputCachedTokens: 2n, outputTextTokens: 3n }),
     });
@@ -236,13 +242,13 @@ describe("a change", () => {
 });
 
 describe("an upstream", () => {
-  const upstreamOf = (modelId: string) => process.directory.upstream(find(modelId, owner.caller)?.upstreamId ?? "");
+  const upstreamOf = (modelId: string) => process.directory.upstream(find(modelId, owner.caller)?.routes[0].upstreamId ?? "");
   const seal = (id: string, text: string) => box.seal({ table: "community_model", rowId: id, column: "bearer_token" }, text);
 
   it("carries its owner's credential, and is another one when anything about it changes", async () => {
     const id = randomUUID();
     const { modelId } = await add({ id, bearerToken: seal(id, "first-token") });
-    const before = find(modelId, owner.caller)?.upstreamId ?? "";
+    const before = find(modelId, owner.caller)?.routes[0].upstreamId ?? "";
     expect(before).toMatch(new RegExp(`^community:${id}:[0-9a-f]{16}$`));
     expect(upstreamOf(modelId)).toMatchObject({ id: before, apiKey: "first-token", isTrusted: false });
 
@@ -253,12 +259,12 @@ describe("an upstream", () => {
       { bearerToken: seal(id, "second-token") },
     ]) {
       await change(id, data);
-      ids.push(find(modelId, owner.caller)?.upstreamId ?? "");
+      ids.push(find(modelId, owner.caller)?.routes[0].upstreamId ?? "");
     }
     await change(id, { title: "Only a title" });
 
     expect(new Set(ids).size).toBe(4);
-    expect(find(modelId, owner.caller)?.upstreamId).toBe(ids.at(-1));
+    expect(find(modelId, owner.caller)?.routes[0].upstreamId).toBe(ids.at(-1));
     const now = { baseUrl: "https://other.example/v1/chat", apiKey: "second-token", endpoint: { modality: "text", api: "responses" } };
     expect(upstreamOf(modelId)).toMatchObject(now);
     // For a generation that began before.

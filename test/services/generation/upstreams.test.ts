@@ -8,12 +8,14 @@ import { AppError } from "../../../src/errors.js";
 import { ProviderError } from "../../../src/formats/upstream-error.js";
 import { OutboundGuard, type OutboundGuardOptions } from "../../../src/lib/outbound-guard.js";
 import type { Catalog } from "../../../src/services/catalog/catalog.js";
-import type { Model, Upstream } from "../../../src/services/catalog/model.js";
+import type { Upstream } from "../../../src/services/catalog/model.js";
 import { toCallerError } from "../../../src/services/generation/failures.js";
+import type { Candidate } from "../../../src/services/generation/routing/candidate.js";
 import { COMMUNITY_UPSTREAMS_MAX, COMMUNITY_WAITING_MAX, HOPS_MAX, Upstreams } from "../../../src/services/generation/upstreams.js";
 import { type FakeUpstream, startFakeUpstream } from "../../support/fake-upstream.js";
 import { chatChunk } from "../../support/openai-bodies.js";
 import { PRIVATE_URLS } from "../../support/private-urls.js";
+import { candidateOf, routeTo } from "../../support/routes.js";
 import { flood, hang, json, raw, sse, waitFor } from "../../support/upstream-replies.js";
 
 const TIMEOUTS = { connectMs: 10_000, idleMs: 20_000, totalMs: 60_000 };
@@ -48,8 +50,8 @@ function open(options: Partial<OutboundGuardOptions> = {}, more: Partial<Upstrea
   return upstreams;
 }
 
-function modelAt(url: string): Model {
-  return { id: "community/owner/model", upstreamId: url, upstreamModel: "theirs" } as Model;
+function modelAt(url: string): Candidate {
+  return candidateOf({ id: "community/owner/model" }, routeTo(url, "theirs"));
 }
 
 function url(path = "/v1/chat/completions"): string {

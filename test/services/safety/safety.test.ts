@@ -14,6 +14,7 @@ import { type Detect, findAll } from "../../../src/services/safety/redaction.js"
 import type { Safety } from "../../../src/services/safety/safety.js";
 import { findSecrets } from "../../../src/services/safety/secrets.js";
 import { EXCESS_MAX, processorMsSoFar } from "../../support/growth.js";
+import { routeTo } from "../../support/routes.js";
 
 async function redact(text: string, detect: Detect): Promise<string> {
   let redacted = text;
@@ -63,14 +64,14 @@ describe("the features of a request", () => {
   });
 
   it("hold for a fallback that requires no more", () => {
-    const candidates = [model("privacy"), model(), model("privacy", "shield")];
+    const candidates = [model("privacy"), model(), model("privacy", "shield")].map((each) => ({ model: each }));
 
     expect(servable(candidates, ["privacy"])).toEqual(candidates.slice(0, 2));
     expect(servable(candidates.slice(1), undefined)).toEqual([candidates[1]]);
   });
 
   it("cost a chat that has none no further step", () => {
-    const plain = { ...model(), rates: {}, capabilities: [], modality: "text", upstreamId: "acme" } as unknown as Model;
+    const plain = { ...model(), rates: {}, capabilities: [], modality: "text", routes: [routeTo("acme", "chat")] } as unknown as Model;
     const catalog = { resolve: () => plain, fallbacksOf: () => [] } as unknown as Catalog;
     const limits = { nameOf: () => null, admit: () => null } as unknown as RateLimits;
     const admission = new Admission(catalog, limits, ...([] as unknown as [Safety, NamedAddresses, GenerationCounter]));

@@ -21,7 +21,7 @@ import { withFields } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
 import type { ChatAnswer, ChatCall, ChatProvider } from "../../../providers/provider.js";
-import type { Model } from "../../catalog/model.js";
+import type { Route } from "../../catalog/route.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
 import type { Cancellation } from "../cancellation.js";
 import type { CutReason, Receipt } from "../receipt.js";
@@ -61,14 +61,14 @@ export function withinCap(plan: Pick<ChatPlan, "body" | "statedCap">, cap: numbe
 }
 
 /** The answer has `name`, whichever candidate gave it. */
-export async function completionOf(provider: ChatProvider, asked: ChatAttempt, model: Model, name: string): Promise<BoundAnswer> {
-  const { answer, cap } = await withinLimit(asked, model, (bounded) => provider.complete(bounded));
+export async function completionOf(provider: ChatProvider, asked: ChatAttempt, route: Route, name: string): Promise<BoundAnswer> {
+  const { answer, cap } = await withinLimit(asked, route, (bounded) => provider.complete(bounded));
   return { answer: namedAnswer(answer, new AnswerName(name)), cap };
 }
 
 /** `onAccepted` is called when the upstream has accepted the request, even if it fails later. */
-export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model: Model, onAccepted: () => void): Promise<BegunStream> {
-  const { answer: batches, cap } = await withinLimit(asked, model, (bounded) => provider.stream(bounded));
+export async function streamOf(provider: ChatProvider, asked: ChatAttempt, route: Route, onAccepted: () => void): Promise<BegunStream> {
+  const { answer: batches, cap } = await withinLimit(asked, route, (bounded) => provider.stream(bounded));
   onAccepted();
   const rest = batches[Symbol.asyncIterator]();
   return { first: await pullFrom(rest), rest, cap };
@@ -78,9 +78,9 @@ export async function streamOf(provider: ChatProvider, asked: ChatAttempt, model
 const USUAL_LIMITS = [32_768, 16_384, 8_192, 4_096, 1_024];
 
 /** Retries with a smaller limit when an upstream refuses ours as too large, because not every catalog entry has the model's limit. */
-async function withinLimit<Answer>(asked: ChatAttempt, model: Model, ask: (call: ChatCall) => Promise<Answer>): Promise<Bound<Answer>> {
+async function withinLimit<Answer>(asked: ChatAttempt, route: Route, ask: (call: ChatCall) => Promise<Answer>): Promise<Bound<Answer>> {
   const { body, cancellation, outputTokensMax, output } = asked;
-  const { upstreamModel, dialect } = model;
+  const { upstreamModel, dialect } = route;
   let smaller: number[] | null = null;
   for (let bound = outputTokensMax; ; ) {
     try {

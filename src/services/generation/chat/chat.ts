@@ -6,7 +6,6 @@ import { readChat } from "../../../formats/openai-chat/prompt.js";
 import type { ChatCompletion } from "../../../formats/openai-chat/schema.js";
 import type { ChatAnswer } from "../../../providers/provider.js";
 import { misspeltChatFields } from "../../catalog/field-names.js";
-import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import type { OutputEstimates } from "../../credits/output-estimates.js";
 import type { Passages } from "../../safety/passages.js";
@@ -14,6 +13,8 @@ import { type AdmissionRequest, type AdmittedTask, type Content, takeGenerationI
 import { allInCallersWords } from "../failures.js";
 import { addressesIn, type NamedAddress } from "../named-addresses.js";
 import { type CutReason, NO_WARNINGS, type Receipt } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
+import type { RouteWishes } from "../routing/order.js";
 import { GenerationRun, type RunDependencies, type RunOptions, type WholeMetered, type WholeWork } from "../run.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
@@ -40,10 +41,18 @@ export interface ChatCompletionResult {
 export class ChatCompletions {
   constructor(private readonly deps: ChatDependencies) {}
 
-  /** Resolves when the charge is committed, even after a disconnect. `notes` are warnings for requests in another format. */
-  async create(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): Promise<ChatCompletionResult> {
+  /**
+   * Resolves when the charge is committed, even after a disconnect. `notes` are warnings for requests in another format, and `wishes` say
+   * which routes may serve those.
+   */
+  async create(
+    ctx: RequestContext,
+    input: ChatCompletionInput,
+    notes = misspeltChatFields(input),
+    wishes?: RouteWishes,
+  ): Promise<ChatCompletionResult> {
     const { admission, estimates, upstreams } = this.deps;
-    const admitting = admission.admit(ctx, toAdmissionRequest(input, notes), new ChatContent(input));
+    const admitting = admission.admit(ctx, toAdmissionRequest(input, notes, wishes), new ChatContent(input));
     // No asynchronous step without limits and checks, the fast path of secret keys.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
     const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
@@ -52,29 +61,31 @@ export class ChatCompletions {
     let cut: CutReason | undefined;
     let passed: ChatAnswer | null = null;
     const work: WholeWork<BoundAnswer> = {
-      call: (model, { cancellation, heldNanocredits, chargeMost, isAtMaxCost }) => {
+      call: (candidate, { cancellation, heldNanocredits, chargeMost, isAtMaxCost }) => {
         if (bound === undefined) {
           bound = plan.hold.capFor(heldNanocredits, chargeMost);
           if (isAtMaxCost) cut = "max_cost";
         }
         const asked = { ...withinCap(plan, bound), cancellation, output: plan.output };
-        return completionOf(upstreams.chat(plan, model), asked, model, plan.model.id);
+        return completionOf(upstreams.chat(plan, candidate), asked, candidate.route, plan.model.id);
       },
-      meter: ({ model, answer: { answer, cap } }, run) => {
+      meter: (served, run) => {
+        const { model } = served;
+        const { answer, cap } = served.answer;
         const { promptTokens, body, statedCap } = plan;
         const meter = new ChatMeter(promptTokens, body);
         meter.readCompletion(answer.completion, answer.usage);
-        const metered = meter.complete(plausibleFor(plan, model, cap ?? bound ?? statedCap));
+        const metered = meter.complete(plausibleFor(plan, served, cap ?? bound ?? statedCap));
         learnFrom(plan, model, meter, metered.usage, metered.source);
         const pass = (tokens: number | null) => {
           if (tokens !== null) {
             passed = cutAnswer(answer, tokens);
             if (run.isAtMaxCost) cut = "max_cost";
           }
-          return toWhole(passed ?? answer, model, metered, tokens ?? bound ?? null, cut);
+          return toWhole(passed ?? answer, served, metered, tokens ?? bound ?? null, cut);
         };
         const isCovered = !model.isCommunity && costOf(metered.usage, plan.model.rates) <= run.heldNanocredits;
-        return isCovered || plan.isFree ? pass(null) : holdDelivered(plan, run, model, answer, metered).then(pass);
+        return isCovered || plan.isFree ? pass(null) : holdDelivered(plan, run, served, answer, metered).then(pass);
       },
     };
     const { answer, receipt } = await new GenerationRun(plan, this.deps).answer(work);
@@ -82,7 +93,7 @@ export class ChatCompletions {
   }
 
   /** See ChatCompletionStream. Throws nothing: a refusal rejects `opened`. */
-  stream(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input)): ChatCompletionStream {
+  stream(ctx: RequestContext, input: ChatCompletionInput, notes = misspeltChatFields(input), wishes?: RouteWishes): ChatCompletionStream {
     const { deps } = this;
     const generationId = takeGenerationId(ctx);
     const options: RunOptions = { isStreamed: true };
@@ -97,7 +108,7 @@ export class ChatCompletions {
     };
     const stream = new GenerationStream({
       admit: () => {
-        const admitting = deps.admission.admit(ctx, toAdmissionRequest(input, notes, generationId), new ChatContent(input));
+        const admitting = deps.admission.admit(ctx, toAdmissionRequest(input, notes, wishes, generationId), new ChatContent(input));
         return admitting instanceof Promise ? admitting.then(prepare) : prepare(admitting);
       },
       open: (run) =>
@@ -105,7 +116,7 @@ export class ChatCompletions {
           run,
           plan,
           includesUsage: input.stream_options?.include_usage === true,
-          providerOf: (model) => deps.upstreams.chat(plan, model),
+          providerOf: (candidate) => deps.upstreams.chat(plan, candidate),
         }),
     });
     const { admitted, opened, events } = stream;
@@ -113,19 +124,24 @@ export class ChatCompletions {
   }
 }
 
-function toAdmissionRequest(input: ChatCompletionInput, notes: readonly string[], generationId?: string): AdmissionRequest {
-  return { modality: "text", modelName: input.model, fields: input, notes, generationId };
+function toAdmissionRequest(
+  input: ChatCompletionInput,
+  notes: readonly string[],
+  wishes: RouteWishes | undefined,
+  generationId?: string,
+): AdmissionRequest {
+  return { modality: "text", modelName: input.model, fields: input, notes, wishes, generationId };
 }
 
 /** `tokens` is its limit or cut, null for neither; `cut` its reason, where that is the request's. */
 function toWhole(
   passed: ChatAnswer,
-  model: Model,
+  served: Candidate,
   { usage, source, reported }: MeteredUsage,
   tokens: number | null,
   cut: CutReason | undefined,
 ): WholeMetered {
-  const warnings = passed.warnings ? allInCallersWords(passed.warnings, model) : NO_WARNINGS;
+  const warnings = passed.warnings ? allInCallersWords(passed.warnings, served) : NO_WARNINGS;
   const isCut = tokens !== null && endsAtLength(passed);
   if (!isCut) return { quantities: usage, source, reported, warnings, isCut };
   return { quantities: usage, source, reported, warnings: [...warnings, cutWarning(tokens, cut)], isCut, cut };

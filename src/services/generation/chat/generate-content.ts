@@ -35,6 +35,7 @@ import { type Embeddings, embeddingsInput, toNumbers } from "../embeddings.js";
 import { inputTokensOf } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
+import type { RouteWishes } from "../routing/order.js";
 import type { ChatCompletions } from "./chat.js";
 import { type ConvertedStream, convertStream, type WriteEvents } from "./converted-stream.js";
 import { chatCompletionInput } from "./plan.js";
@@ -75,9 +76,9 @@ export class GenerateContent {
     name: string,
     input: GenerateContentRequest,
   ): Promise<{ readonly answer: GenerateContentAnswer; readonly receipt: Receipt }> {
-    const { chat, warnings } = this.toChat(ctx, name, input);
+    const { chat, warnings, wishes } = this.toChat(ctx, name, input);
     if (ctx.hasLargeInput) await nextTurn();
-    const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, chat), warnings);
+    const { completion, receipt } = await this.chat.create(ctx, parseInput(chatCompletionInput, chat), warnings, wishes);
     const frame = { id: receipt.generationId, model: receipt.model, includesThoughts: includesThoughts(input) };
     return { answer: GeminiAnswers.whole(frame, allAsChunk(completion), usageOf(receipt)), receipt };
   }
@@ -89,8 +90,8 @@ export class GenerateContent {
     input: GenerateContentRequest,
     write: WriteEvents<GenerateContentAnswer>,
   ): GenerateContentStream {
-    const { chat: body, warnings } = this.toChat(ctx, name, input);
-    const chat = this.chat.stream(ctx, { ...parseInput(chatCompletionInput, body), stream: true }, warnings);
+    const { chat: body, warnings, wishes } = this.toChat(ctx, name, input);
+    const chat = this.chat.stream(ctx, { ...parseInput(chatCompletionInput, body), stream: true }, warnings, wishes);
     const begin = async () => {
       const { model } = await chat.opened;
       const answers = new GeminiAnswers({ id: chat.generationId, model: model || name, includesThoughts: includesThoughts(input) });
@@ -136,13 +137,20 @@ export class GenerateContent {
 
   private convert(model: Model, input: GenerateContentRequest) {
     const prices = model.pricedFields.get(TOOL_TYPE_FIELD);
-    return toChat(model.id, input, {
+    const hasNative = isNative(this.catalog, model);
+    const converted = toChat(model.id, input, {
       hasEffort: model.capabilities.includes("reasoning"),
-      isNative: isNative(this.catalog, model),
+      isNative: hasNative,
       isPricedTool: (type) => prices !== undefined && (prices.has(type) || prices.has("*")),
       concernsMoney: (name) => concernsMoney(name),
     });
+    return { ...converted, wishes: hasNative ? this.ofOwnFormat : undefined };
   }
+
+  /** Routes whose upstreams take the fields of this format. */
+  private readonly ofOwnFormat: RouteWishes = {
+    accepts: (_model, { upstreamId }) => isGeminiFormat(this.catalog.upstream(upstreamId)),
+  };
 
   /** Throws NOT_FOUND for an unknown name, as the name is part of the path. */
   private resolve(ctx: RequestContext, name: string, modality: Modality): Model {
@@ -157,9 +165,10 @@ export class GenerateContent {
   }
 }
 
+/** The first route of the model and of each fallback decides. */
 function isNative(catalog: Catalog, model: Model): boolean {
   return [model, ...catalog.fallbacksOf(model)].every(
-    ({ agentType, upstreamId }) => agentType === null && isGeminiFormat(catalog.upstream(upstreamId)),
+    ({ agentType, routes }) => agentType === null && isGeminiFormat(catalog.upstream(routes[0].upstreamId)),
   );
 }
 

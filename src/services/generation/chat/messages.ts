@@ -99,7 +99,7 @@ export class Messages {
 
   private convert(model: Model, input: MessageCountRequest, betas: readonly string[]) {
     // An agent that the gateway runs has no upstream.
-    const isNative = !model.isAgent && isMessagesFormat(this.catalog.upstream(model.upstreamId));
+    const isNative = !model.isAgent && isMessagesFormat(this.catalog.upstream(model.routes[0].upstreamId));
     return toChat(input, {
       hasEffort: model.capabilities.includes("reasoning"),
       withoutThinking: thinkingOff(model),
@@ -118,7 +118,7 @@ const FIELD_OFF: ReadonlySet<BundledVendor | null> = new Set<BundledVendor | nul
 const OPENAI_OFF = /^gpt-(?:5\.[1-9]|[6-9])/;
 
 /** Null: not known to be possible. */
-function thinkingOff({ vendor, upstreamModel }: Model): Readonly<Record<string, unknown>> | null {
+function thinkingOff({ routes: [{ vendor, upstreamModel }] }: Model): Readonly<Record<string, unknown>> | null {
   if (FIELD_OFF.has(vendor)) return { thinking: { type: "disabled" } };
   const takesNone = EFFORT_OFF.has(vendor) || (vendor === "openai" && OPENAI_OFF.test(upstreamModel));
   return takesNone ? { reasoning_effort: "none" } : null;

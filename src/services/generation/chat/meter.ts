@@ -9,6 +9,7 @@ import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";
 import type { UsageSource } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { GenerationRun } from "../run.js";
 import type { ChatPlan } from "./planned.js";
 import { type Plausible, UNBOUNDED } from "./plausible.js";
@@ -277,18 +278,19 @@ export function isFarBeyond(costNanocredits: bigint, heldNanocredits: bigint): b
 export async function holdDelivered(
   plan: ChatPlan,
   run: GenerationRun,
-  model: Model,
+  served: Candidate,
   answer: ChatAnswer,
   metered: MeteredUsage,
 ): Promise<number | null> {
   if (plan.isFree) return null;
   const { rates } = plan.model;
+  const { model } = served;
   const delivered = () => deliveredBy(plan, answer);
   const cost = costOf(model.isCommunity ? delivered() : metered.usage, rates);
   const isExact = model.isCommunity && !plan.isCapped;
   const isWithin = () => (isExact ? cost <= run.heldNanocredits : !isFarBeyond(cost, run.heldNanocredits));
   if (isWithin()) return null;
-  if (!(model.isCommunity && plan.isCapped)) await run.meter(model, cost, false, () => metered.usage);
+  if (!(model.isCommunity && plan.isCapped)) await run.meter(served, cost, false, () => metered.usage);
   if (isWithin()) return null;
   const visible = delivered();
   const visibleCost = costOf(visible, rates) - costOf({ ...visible, outputTextTokens: 0, outputReasoningTokens: 0 }, rates);

@@ -15,6 +15,7 @@ import type { OutputEstimates } from "../../credits/output-estimates.js";
 import { parsedOften } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import type { GenerationTask } from "../admission.js";
+import type { Candidate } from "../routing/candidate.js";
 import { AUDIO_CHARS_PER_TOKEN, type ChatHold, type ChatPlan, dataChars, type OutputKind } from "./planned.js";
 import { costsOfChat } from "./quote.js";
 
@@ -58,7 +59,7 @@ function planCounted(
   const output = estimates.of(caller.accountId, model.id);
   const { mean, limit } = output;
   const statedCap = outputCapOf(input);
-  const isHidden = candidates.some((candidate) => hidesOutput(candidate, estimates));
+  const isHidden = candidates.some((candidate) => hidesOutput(candidate.model, estimates));
   const length = { model, candidates, isReadAsItComes: isStreamed && !isHidden, statedCap, mean, limit };
   // Field by field, because a spread costs several microseconds per request.
   return {
@@ -104,7 +105,7 @@ const MEAN_OUTPUTS_HELD = 4;
 
 interface ChatLength {
   readonly model: Model;
-  readonly candidates: readonly Model[];
+  readonly candidates: readonly Candidate[];
   readonly isReadAsItComes: boolean;
   readonly statedCap: number | null;
   readonly mean: number;
@@ -211,9 +212,10 @@ function hidesOutput({ id, capabilities, outputModalities }: Model, { hidden }: 
 }
 
 /** The longest choice of all models; null when unknown for one. */
-function longestOutput(candidates: readonly Model[], prompt: UsageQuantities, limit: number | null): number | null {
+function longestOutput(candidates: readonly Candidate[], prompt: UsageQuantities, limit: number | null): number | null {
   let longest = 0;
-  for (const { maxOutputTokens, contextLength } of candidates) {
+  for (const { model } of candidates) {
+    const { maxOutputTokens, contextLength } = model;
     const most = maxOutputTokens ?? (contextLength === null ? limit : Math.max(1, contextLength - prompt.inputTextTokens));
     if (most === null) return null;
     longest = Math.max(longest, most);

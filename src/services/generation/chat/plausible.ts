@@ -7,6 +7,7 @@ import { isRecord } from "../../../lib/json.js";
 import { CALLER_TOOL_TYPES, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
 import { isJudged, PICTURE_TOKENS_MOST, promptTokensMost, vocabularyMargin } from "../plausible.js";
+import type { Candidate } from "../routing/candidate.js";
 import { AUDIO_CHARS_PER_TOKEN, type ChatPlan, dataChars } from "./planned.js";
 
 export interface Plausible {
@@ -22,8 +23,8 @@ export const UNBOUNDED: Plausible = { promptMost: () => Number.POSITIVE_INFINITY
 /**
  * Null: reports are believed. `cap` is the gateway's token limit on one choice at the upstream; null: none, so the model's limits count.
  */
-export function plausibleFor(plan: ChatPlan, model: Model, cap: number | null): Plausible | null {
-  return isJudged(plan, model) ? new PlausibleChat(plan, model, cap) : null;
+export function plausibleFor(plan: ChatPlan, candidate: Candidate, cap: number | null): Plausible | null {
+  return isJudged(plan, candidate) ? new PlausibleChat(plan, candidate.model, cap) : null;
 }
 
 /** The same for any upstream, also one whose reports are believed. */

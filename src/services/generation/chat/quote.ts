@@ -48,8 +48,8 @@ function kindsOf({ hold: { prompt } }: ChatPlan): readonly (typeof PROMPT_KINDS)
 function mostTokens(plan: ChatPlan): { readonly prompt: number; readonly output: number; readonly isAssumed: boolean } {
   let prompt = 0;
   let output = 0;
-  for (const candidate of plan.candidates) {
-    const { promptMost, outputMost } = boundsFor(plan, candidate);
+  for (const { model } of plan.candidates) {
+    const { promptMost, outputMost } = boundsFor(plan, model);
     prompt = Math.max(prompt, promptMost);
     output = Math.max(output, outputMost);
   }

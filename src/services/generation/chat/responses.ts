@@ -185,7 +185,7 @@ export class Responses {
 }
 
 /** Code agents are called in this format, independent of their upstream. */
-function speaksResponses(catalog: Catalog, { agentType, upstreamId }: Model): boolean {
+function speaksResponses(catalog: Catalog, { agentType, routes: [{ upstreamId }] }: Model): boolean {
   return agentType === "code_agent" || (agentType !== "prompt_agent" && catalog.upstream(upstreamId).endpoint?.api === "responses");
 }
 

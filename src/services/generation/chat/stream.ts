@@ -11,11 +11,11 @@ import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.j
 import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { ChatProvider } from "../../../providers/provider.js";
-import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";
 import { outputTokensOf } from "../plausible.js";
 import { type CancelPolicy, type CutReason, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
 import { type BegunStream, cutWarning, streamOf, withinCap } from "./answer.js";
@@ -46,13 +46,13 @@ export interface ChatCompletionStream {
   readonly isHit?: boolean;
 }
 
-type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings">>;
+type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings" | "upstream">>;
 
 interface StreamedChat {
   readonly run: GenerationRun;
   readonly plan: ChatPlan;
   readonly includesUsage: boolean;
-  readonly providerOf: (model: Model) => ChatProvider;
+  readonly providerOf: (candidate: Candidate) => ChatProvider;
 }
 
 /** Calls the candidates until one sends its first batch. The run holds the expected cost. */
@@ -94,32 +94,33 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
   get opened(): OpenedChat {
     const { plan } = this.chat;
-    const { model } = this.begun;
+    const { model, route } = this.begun;
     return {
       model: plan.model.id,
       modelUsed: model.id,
+      upstream: route.upstreamName,
       safety: plan.safety,
       cancelPolicy: this.cancelPolicy,
-      warnings: joinWarnings(plan.notes, allInCallersWords(warningsOf(this.first), model)),
+      warnings: joinWarnings(plan.notes, allInCallersWords(warningsOf(this.first), this.begun)),
     };
   }
 
-  get served(): Model {
-    return this.begun.model;
+  get served(): Candidate {
+    return this.begun;
   }
 
   /** A client that disconnects before the first token pays for the prompt, which the upstream has read. */
   async begin(): Promise<void> {
     const { run, plan, providerOf } = this.chat;
-    let accepted: Model | null = null;
+    let accepted: Candidate | null = null;
     const asked = { ...withinCap(plan, this.outputTokensMax), cancellation: run.cancellation, output: plan.output };
     try {
-      const { model, answer } = await run.attempt((candidate) =>
-        streamOf(providerOf(candidate), asked, candidate, () => {
+      const { model, route, answer } = await run.attempt((candidate) =>
+        streamOf(providerOf(candidate), asked, candidate.route, () => {
           accepted = candidate;
         }),
       );
-      this.answered = { model, answer: { rest: answer.rest, cap: answer.cap } };
+      this.answered = { model, route, answer: { rest: answer.rest, cap: answer.cap } };
       this.first = answer.first;
     } catch (error) {
       if (accepted && run.cancellation.isCallerGone) await this.settle(accepted, this.unfinished(null), "cancelled");
@@ -139,7 +140,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     if (done) return this.finish();
     for (const chunk of batch) {
       this.meter.read(chunk);
-      if (chunk.warnings) this.warnings = allInCallersWords(chunk.warnings, this.begun.model);
+      if (chunk.warnings) this.warnings = allInCallersWords(chunk.warnings, this.begun);
     }
     if (this.meter.hasOutput) this.chat.run.noteFirstByte();
     const item = this.tail.pass(batch);
@@ -157,21 +158,22 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   /** The upstream failed or the client disconnected. A failure without delivery costs nothing. */
   async endEarly(): Promise<void> {
     const { run } = this.chat;
-    const { model, answer } = this.begun;
+    const { begun } = this;
+    const { answer } = begun;
     const { isCallerGone } = run.cancellation;
     if (this.isReadToItsEnd && isCallerGone) await this.readRest();
     // Not awaited: a hanging upstream must not delay the settlement.
     Promise.resolve(answer.rest.return?.()).catch(() => undefined);
     if (run.isConcluded) return;
     if (this.meter.hasOutput || isCallerGone) {
-      await this.settle(model, isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.partial(this.plausible)), "cancelled");
+      await this.settle(begun, isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.partial(this.plausible)), "cancelled");
     } else await run.release();
   }
 
   private get plausible(): Plausible | null {
     const { plan } = this.chat;
-    const { model, answer } = this.begun;
-    return plausibleFor(plan, model, answer.cap ?? this.outputTokensMax ?? plan.statedCap);
+    const { begun } = this;
+    return plausibleFor(plan, begun, begun.answer.cap ?? this.outputTokensMax ?? plan.statedCap);
   }
 
   private get begun(): Answered<Pick<BegunStream, "rest" | "cap">> {
@@ -204,18 +206,18 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   };
 
   private readonly noteFailed = (error: unknown): never => {
-    this.chat.run.noteFailure(this.begun.model, error);
+    this.chat.run.noteFailure(this.begun, error);
     throw error;
   };
 
   private async finish(): Promise<Delivery<ChatStreamBatch>> {
     const { run, plan } = this.chat;
-    const { model } = this.begun;
-    run.noteSuccess(model);
+    const { begun } = this;
+    run.noteSuccess(begun);
     const { isCallerGone } = run.cancellation;
     const metered = isCallerGone ? this.unfinished(this.plausible) : toMetered(this.meter.complete(this.plausible));
-    learnFrom(plan, model, this.meter, metered.quantities, metered.source);
-    return { item: this.tail.close(await this.settle(model, metered, isCallerGone ? "cancelled" : "ok"), metered.report), isLast: true };
+    learnFrom(plan, begun.model, this.meter, metered.quantities, metered.source);
+    return { item: this.tail.close(await this.settle(begun, metered, isCallerGone ? "cancelled" : "ok"), metered.report), isLast: true };
   }
 
   /** The hold is used up and no extension granted: the answer is cut to the paid part. */
@@ -223,11 +225,11 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { run, plan } = this.chat;
     this.cut = isAtMaxCost ? "max_cost" : undefined;
     this.isStopped = isAtMaxCost;
-    const { model, answer } = this.begun;
-    await answer.rest.return?.();
+    const { begun } = this;
+    await begun.answer.rest.return?.();
     const unpaidTokens = tokensBeyond(this.meter.soFar(), run.heldNanocredits, plan.model.rates);
     const metered = { ...toMetered(this.meter.partial(this.plausible)), isCappedToHold: true };
-    return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(model, metered, "cancelled"), metered.report);
+    return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(begun, metered, "cancelled"), metered.report);
   }
 
   private async readRest(): Promise<void> {
@@ -277,12 +279,12 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const isWithin = cost <= run.heldNanocredits;
     const isStated = plan.isCapped && (isBeyondCap ? model.isCommunity : isWithin);
     const isCapped = isStated || (this.outputTokensMax !== null && !plan.hold.isExtended && isWithin);
-    const refusal = await run.meter(model, cost, isCapped, () => soFar);
+    const refusal = await run.meter(this.begun, cost, isCapped, () => soFar);
     this.checkAtTokens = nextCheck(tokens, cost, run.heldNanocredits);
     return refusal;
   }
 
-  private settle(model: Model, charged: ChargedChat, status: UsageStatus): Promise<Receipt> {
+  private settle({ model, route }: Candidate, charged: ChargedChat, status: UsageStatus): Promise<Receipt> {
     const { warnings, cancelPolicy } = this;
     const { quantities, source, reported, isCappedToHold = false } = charged;
     const cutAt = this.isStopped ? outputTokensOf(quantities) : this.tail.endsAtLength ? this.outputTokensMax : null;
@@ -290,6 +292,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const allWarnings = isCut ? [...warnings, cutWarning(cutAt, this.cut)] : warnings;
     return this.chat.run.settle({
       model,
+      route,
       quantities,
       source,
       reported,

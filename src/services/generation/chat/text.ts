@@ -135,7 +135,7 @@ function replayText(text: string, { receipt }: Pick<CachedAnswer, "receipt">): C
   };
   return {
     generationId: receipt.generationId,
-    opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed, warnings: receipt.warnings }),
+    opened: Promise.resolve({ model: receipt.model, modelUsed: receipt.modelUsed, upstream: receipt.upstream, warnings: receipt.warnings }),
     events: once({ chunks: [chunk], bytes: formatSseEvent(JSON.stringify(chunk)) }),
     receipt: () => receipt,
     timing: () => receipt,

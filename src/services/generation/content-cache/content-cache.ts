@@ -334,11 +334,12 @@ function versionOf({ generationId }: Receipt): string {
 
 /** Answers of private models and agents belong to their caller; all others are shared. */
 function keyOf({ operation, model, parameters }: CacheQuery, accountId: string): Key {
-  const { id, upstreamId, upstreamModel, requiredSafetyFeatures } = model;
+  const { id, requiredSafetyFeatures } = model;
+  const upstreams = [...new Set(model.routes.flatMap(({ upstreamId, upstreamModel }) => [upstreamId, upstreamModel]))];
   const owner = model.isCommunity || model.isAgent ? accountId : null;
   const sorted = Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1));
-  // Includes the upstream, so that another model under the same id gets new answers.
-  const canonical = [CACHE_VERSION, operation, id, upstreamId, upstreamModel, requiredSafetyFeatures, owner, sorted];
+  // Includes the upstreams, so that another model under the same id gets new answers.
+  const canonical = [CACHE_VERSION, operation, id, ...upstreams, requiredSafetyFeatures, owner, sorted];
   return new Uint8Array(createHash("sha256").update(JSON.stringify(canonical)).digest());
 }
 

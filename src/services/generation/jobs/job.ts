@@ -3,6 +3,7 @@ import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js"
 import type { LateFailure } from "../../../lib/request-note.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
 import { fromStoredReceipt, type Receipt } from "../receipt.js";
+import { attemptsIn } from "../routing/candidate.js";
 
 export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
@@ -107,11 +108,15 @@ export function resultOf(
 
 /** Rebuilt from the usage record when the process died between charge and answer. */
 export function receiptOfRecord(record: UsageRecordModel): Receipt {
-  const { id, model, modelUsed, costNanocredits, meterSource, usageSource, status, responseTimeMs } = record;
+  const { id, model, modelUsed, costNanocredits, meterSource, usageSource, status, responseTimeMs, upstream } = record;
   return {
     generationId: id,
     model,
     modelUsed,
+    upstream,
+    route: record.route,
+    upstreamCostNanocredits: record.upstreamCostNanocredits,
+    attempts: attemptsIn(record.attempts),
     usage: {
       inputTextTokens: record.inputTextTokens,
       inputCachedTokens: record.inputCachedTokens,

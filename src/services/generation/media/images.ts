@@ -16,7 +16,6 @@ import { IMAGE_INPUT_PIXELS_MAX, IMAGE_INPUTS_MAX } from "../../../limits.js";
 import type { ImageAnswer, InputFile, MediaFile } from "../../../providers/media.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import type { Model } from "../../catalog/model.js";
 import { qualityFor, type RequestFields } from "../../catalog/request-rates.js";
 import type { MediaLinks } from "../../files/media-links.js";
 import type { MediaQuotas } from "../../files/media-quotas.js";
@@ -29,6 +28,7 @@ import type { PreparedGeneration } from "../jobs/runner.js";
 import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import { resolveRequested } from "../requested-model.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { Upstreams } from "../upstreams.js";
 import type { ImageEditInput, ImageGenerationInput, ImageJobInput, ImageQuery, ImageVariationInput } from "./images-input.js";
 import { enhancePrompt, type ImageReferences } from "./images-references.js";
@@ -167,19 +167,19 @@ export class Images {
     const expect = () => estimateImages(request);
     const planned: PricedPlan = generations.plan(ctx, "image", request.model, billedFieldsOf(request), expect, bounds);
     const { isVariation = false } = request;
-    const plan = isVariation ? { ...planned, candidates: planned.candidates.filter(({ hasVariations }) => hasVariations) } : planned;
+    const plan = isVariation ? { ...planned, candidates: planned.candidates.filter(({ model }) => model.hasVariations) } : planned;
     references.check(request.imageUrls);
     references.check(request.maskUrl === null ? [] : [request.maskUrl], "mask");
     let preparing: Promise<Prepared> | undefined;
     const work: GenerationWork<Made> = {
       words: { texts: [request.prompt, request.negativePrompt ?? ""], extra: request.extra },
       safe: request.safe,
-      call: async (model, signal, { texts: [prompt = "", negativePrompt = ""], extra }) => {
+      call: async (candidate, signal, { texts: [prompt = "", negativePrompt = ""], extra }) => {
         preparing ??= this.readSources(ctx, request, prompt, signal);
-        return this.call(ctx, model, { ...request, negativePrompt, extra }, await preparing, signal);
+        return this.call(ctx, candidate, { ...request, negativePrompt, extra }, await preparing, signal);
       },
-      meter: (made, model) => {
-        const metered = () => meterImages(plan.model, request, made.images.length, made.usage, isJudged(plan, model));
+      meter: (made, served) => {
+        const metered = () => meterImages(plan.model, request, made.images.length, made.usage, isJudged(plan, served));
         return isPublished(request, made.images) ? this.publish(ctx, made).then(metered) : metered();
       },
       warnings: ({ warnings }) => [...warnings, ...request.ignored.map((name) => `${name} has no effect on a picture.`)],
@@ -206,18 +206,18 @@ export class Images {
 
   private async call(
     ctx: RequestContext,
-    model: Model,
+    candidate: Candidate,
     request: ImageRequest,
     { revisedPrompt, ...prepared }: Prepared,
     signal: AbortSignal,
   ): Promise<Made> {
-    const answer = await this.deps.upstreams.serving(ctx, model, "image").generate({
+    const answer = await this.deps.upstreams.serving(ctx, candidate, "image").generate({
       ...prepared,
-      upstreamModel: model.upstreamModel,
+      upstreamModel: candidate.route.upstreamModel,
       size: request.size,
       count: request.count,
       negativePrompt: request.negativePrompt || null,
-      quality: qualityFor(model, request.quality),
+      quality: qualityFor(candidate.model, request.quality),
       isTransparent: request.isTransparent,
       format: request.format,
       reasoning: request.reasoning,

@@ -64,9 +64,9 @@ export class Music {
     const work: GenerationWork<MusicAnswer> = {
       words: { texts: [prompt], extra },
       safe,
-      call: async (model, signal, { texts: [text = ""], extra }) => {
-        const call = { upstreamModel: model.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
-        return believe(await upstreams.serving(ctx, model, "music").generate(call), format, plan.caller.accountId, inspector);
+      call: async (candidate, signal, { texts: [text = ""], extra }) => {
+        const call = { upstreamModel: candidate.route.upstreamModel, prompt: text, seconds: duration ?? null, format, seed, extra, signal };
+        return believe(await upstreams.serving(ctx, candidate, "music").generate(call), format, plan.caller.accountId, inspector);
       },
       meter: (made) => meter(made, expectedMs),
       warnings: ({ warnings }) => [...warnings, ...notes],

@@ -11,11 +11,11 @@ import { ProviderError } from "../../../formats/upstream-error.js";
 import type { GeneratedType } from "../../../lib/content-types.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import type { SpeechStream } from "../../../providers/media.js";
-import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";
 import type { GenerationWork, PricedPlan } from "../generations.js";
 import { joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { Answered, GenerationRun } from "../run.js";
 import type { Delivery, ReaderPatience, StreamReader } from "../stream.js";
 
@@ -55,7 +55,7 @@ export interface PreparedSpeech {
 export interface SpokenText {
   readonly run: GenerationRun;
   readonly plan: PricedPlan;
-  readonly call: (model: Model) => Promise<SpeechStream>;
+  readonly call: (candidate: Candidate) => Promise<SpeechStream>;
   /** How many of the received bytes are held back until more arrive or the charge is committed. */
   readonly withhold: (bytes: number) => number;
   readonly totalMs: number;
@@ -75,10 +75,10 @@ export async function openSpeech(text: SpokenText): Promise<SpeechReader> {
 async function begin({ run, plan, call }: SpokenText): Promise<Answered<BegunSpeech>> {
   let accepted: Answered<SpeechStream> | null = null;
   try {
-    return await run.attempt(async (model) => {
+    return await run.attempt(async (candidate) => {
       accepted = null;
-      const stream = await call(model);
-      accepted = { model, answer: stream };
+      const stream = await call(candidate);
+      accepted = { ...candidate, answer: stream };
       const rest = stream.chunks[Symbol.asyncIterator]();
       const first = await readChunk(rest);
       if (first === null) throw new ProviderError("invalid-response", "The upstream answered no sound.");
@@ -104,8 +104,8 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
     this.opened = { contentType: begun.answer.stream.contentType, quote: this.quote() };
   }
 
-  get served(): Model {
-    return this.begun.model;
+  get served(): Candidate {
+    return this.begun;
   }
 
   async read(keptWaitingMs: number): Promise<Delivery<Pieces>> {
@@ -138,7 +138,7 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
       return await readChunk(this.begun.answer.rest);
     } catch (error) {
       const isReaderAtFault = this.isReaderAtFault({ isIdle: false, keptWaitingMs });
-      if (!isReaderAtFault) this.text.run.noteFailure(this.begun.model, error);
+      if (!isReaderAtFault) this.text.run.noteFailure(this.begun, error);
       throw error;
     }
   }
@@ -151,14 +151,14 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   }
 
   private async finish(): Promise<Pieces> {
-    this.text.run.noteSuccess(this.begun.model);
+    this.text.run.noteSuccess(this.begun);
     await this.settle("ok");
     return [this.withheld].filter(isThere);
   }
 
   private settle(status: UsageStatus): Promise<Receipt> {
-    const { model, answer } = this.begun;
-    return settle(this.text.run, this.text.plan, { model, answer: answer.stream }, status);
+    const { model, route, answer } = this.begun;
+    return settle(this.text.run, this.text.plan, { model, route, answer: answer.stream }, status);
   }
 
   private quote(): Quote {
@@ -168,6 +168,10 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
       generationId: plan.generationId,
       model: plan.model.id,
       modelUsed: model.id,
+      upstream: this.begun.route.upstreamName,
+      route: this.begun.route.id,
+      upstreamCostNanocredits: null,
+      attempts: run.attempts,
       usage: NO_USAGE,
       usageSource: "estimated",
       status: "ok",
@@ -176,7 +180,7 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
       ...run.timing(),
       responseMs: performance.now() - plan.startedAt,
       firstTokenMs: run.firstByteMs,
-      warnings: joinWarnings(plan.notes, allInCallersWords(answer.stream.warnings, model)),
+      warnings: joinWarnings(plan.notes, allInCallersWords(answer.stream.warnings, this.begun)),
       safety: run.plan.safety,
     };
   }
@@ -186,13 +190,13 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
 function settle(
   run: GenerationRun,
   { expected, isFree }: PricedPlan,
-  { model, answer }: Answered<SpeechStream>,
+  { model, route, answer }: Answered<SpeechStream>,
   status: UsageStatus,
 ): Promise<Receipt> {
   return run.settle({
-    ...{ model, status, quantities: expected },
+    ...{ model, route, status, quantities: expected },
     source: status === "ok" ? "estimated" : "partial",
-    warnings: allInCallersWords(answer.warnings, model),
+    warnings: allInCallersWords(answer.warnings, { model, route }),
     cancelPolicy: isFree ? "stop" : "finish",
   });
 }

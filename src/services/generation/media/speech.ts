@@ -26,6 +26,7 @@ import { takeGenerationId, type Words } from "../admission.js";
 import type { Generations } from "../generations.js";
 import { MODEL_TEXT, NO_CACHE_TEXT, SAFE_TEXT, SEED_TEXT } from "../query-texts.js";
 import type { Receipt } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import { GenerationStream } from "../stream.js";
 import type { Upstreams } from "../upstreams.js";
 import { openSpeech, type PreparedSpeech, type SpokenStream } from "./speech-stream.js";
@@ -161,7 +162,7 @@ export class Speech {
       },
       open: (run) => {
         const { prepared, words } = admitted;
-        const call = (model: Model) => prepared.work.call(model, run.cancellation.signal, words);
+        const call = (candidate: Candidate) => prepared.work.call(candidate, run.cancellation.signal, words);
         return openSpeech({ run, plan: prepared.plan, call, withhold: withheldOf(input), totalMs });
       },
     });
@@ -174,7 +175,7 @@ export class Speech {
     const { plan, work } = this.prepare(ctx, input);
     const { answer, receipt } = await this.deps.generations.run(ctx, plan, {
       ...work,
-      call: async (model, signal, words) => readWhole(await work.call(model, signal, words)),
+      call: async (candidate, signal, words) => readWhole(await work.call(candidate, signal, words)),
       meter: async (file) => {
         await beforeCharge?.(file);
         return { quantities: plan.expected, source: "estimated" };
@@ -196,9 +197,9 @@ export class Speech {
       work: {
         words: { texts: [text, instructions ?? ""], extra },
         safe,
-        call: (model, signal, { texts: [spoken = "", manner = ""], extra }) =>
-          upstreams.serving(ctx, model, "speech").stream({
-            upstreamModel: model.upstreamModel,
+        call: (candidate, signal, { texts: [spoken = "", manner = ""], extra }) =>
+          upstreams.serving(ctx, candidate, "speech").stream({
+            upstreamModel: candidate.route.upstreamModel,
             input: spoken,
             voice,
             format: format ?? "mp3",

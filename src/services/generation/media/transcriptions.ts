@@ -107,9 +107,9 @@ export class Transcriptions {
     const { answer, receipt, charged } = await generations.run<TranscriptionAnswer>(ctx, plan, {
       ...checked,
       admitted,
-      call: (model, signal, { texts: [hint = ""], extra }) =>
-        upstreams.serving(ctx, model, "transcription").transcribe({
-          upstreamModel: model.upstreamModel,
+      call: (candidate, signal, { texts: [hint = ""], extra }) =>
+        upstreams.serving(ctx, candidate, "transcription").transcribe({
+          upstreamModel: candidate.route.upstreamModel,
           audio,
           language: language ?? null,
           isTranslation,

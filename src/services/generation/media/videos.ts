@@ -108,12 +108,12 @@ export class Videos {
     const work: GenerationWork<MeasuredVideo> = {
       words: { texts: [input.prompt, negativePrompt], extra },
       safe: input.safe,
-      call: async (model, signal, { texts: [prompt = "", negative = ""], extra }) => {
+      call: async (candidate, signal, { texts: [prompt = "", negative = ""], extra }) => {
         // Once for all candidates, and only after admission.
         preparing ??= this.readSources(ctx, input, files, prompt, signal);
         const sources = await preparing;
-        const answer = await upstreams.serving(ctx, model, "video").generate({
-          upstreamModel: model.upstreamModel,
+        const answer = await upstreams.serving(ctx, candidate, "video").generate({
+          upstreamModel: candidate.route.upstreamModel,
           ...sources,
           size: toSize(input.width, input.height),
           aspectRatio: input.aspectRatio ?? null,

@@ -16,6 +16,7 @@ import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities } from "../../catalog/pricing.js";
 import { NO_WORDS } from "../admission.js";
 import { CallerGone } from "../cancellation.js";
+import type { Candidate } from "../routing/candidate.js";
 import { type RealtimeDependencies, RealtimeRun, type RealtimeSession, timesOf } from "./run.js";
 
 export interface RealtimeInput {
@@ -44,15 +45,15 @@ export class RealtimeSessions {
     try {
       await run.hold();
       await run.committed();
-      const connect = (candidate: Model) =>
+      const connect = (candidate: Candidate) =>
         upstreams.serving(ctx, candidate, "realtime").connect({
-          upstreamModel: candidate.upstreamModel,
+          upstreamModel: candidate.route.upstreamModel,
           signal,
           extra: {},
           isBeta: input.isBeta,
         });
-      const { model, answer } = await run.attempt(connect);
-      return new RealtimeRun(ctx, { run, model, connection: answer, safe: input.safe }, this.deps);
+      const { model, route, answer } = await run.attempt(connect);
+      return new RealtimeRun(ctx, { run, served: { model, route }, connection: answer, safe: input.safe }, this.deps);
     } catch (error) {
       await run.release();
       run.end();

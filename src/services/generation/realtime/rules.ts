@@ -10,7 +10,7 @@ import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
 import { BILLED_FIELDS, canonicalName } from "../../catalog/billed-fields.js";
 import type { Model } from "../../catalog/model.js";
-import { isTaken, refuseUntaken } from "../../catalog/taken-fields.js";
+import { isTakenBySome, refuseUntaken } from "../../catalog/taken-fields.js";
 import { inCallersWords, type Served } from "../failures.js";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -120,7 +120,7 @@ function permittedFields(holder: Fields, path: string, { model: own, modelNames 
   for (const [name, value] of Object.entries(others)) {
     const billed = BILLED_FIELDS.realtime.get(canonicalName(name));
     if (billed && isStated(value) && !billed.isHarmless(value, own)) throw invalidInput(ANOTHER_PRICE, `${path}.${name}`);
-    if (!billed && isStated(value) && !isTaken(own, name)) throw refuseUntaken(own, name, `${path}.${name}`);
+    if (!billed && isStated(value) && !isTakenBySome(own, name)) throw refuseUntaken(own, name, `${path}.${name}`);
   }
   return others;
 }

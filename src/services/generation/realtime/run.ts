@@ -15,7 +15,6 @@ import {
 import type { RealtimeConnection } from "../../../providers/media.js";
 import { parseRealtimeEvent, type RealtimeReading, readRealtimeEvent } from "../../../providers/openai/realtime-events.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import type { Model } from "../../catalog/model.js";
 import { costOf } from "../../catalog/pricing.js";
 import { isChecked } from "../../safety/features.js";
 import type { Admission } from "../admission.js";
@@ -25,6 +24,7 @@ import type { Generations } from "../generations.js";
 import { addressesIn } from "../named-addresses.js";
 import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { GenerationRun } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import { RealtimeLeaving } from "./leaving.js";
@@ -39,6 +39,8 @@ export interface RealtimeSession {
   readonly generationId: string;
   readonly model: string;
   readonly modelUsed: string;
+  /** The upstream that answers, as shown to callers. */
+  readonly upstream: string;
   readonly heldNanocredits: bigint;
   /** Sends a client's event on; await it before the next. Rejects with an AppError for a refused event, or a refused part of one. */
   send(text: string): Promise<void>;
@@ -70,7 +72,7 @@ export interface RealtimeDependencies {
 
 interface OpenedSession {
   readonly run: GenerationRun;
-  readonly model: Model;
+  readonly served: Candidate;
   readonly connection: RealtimeConnection;
   readonly safe: string | null;
 }
@@ -108,16 +110,17 @@ export class RealtimeRun implements RealtimeSession {
     private readonly opened: OpenedSession,
     private readonly deps: RealtimeDependencies,
   ) {
-    const { run, model, safe } = opened;
+    const { run, served, safe } = opened;
     const { plan } = run;
+    const { model } = served;
     this.times = timesOf(deps);
     const outputMost = model.maxOutputTokens ?? model.contextLength;
-    this.meter = new RealtimeMeter(isJudged(plan, model) ? { outputMost } : null);
+    this.meter = new RealtimeMeter(isJudged(plan, served) ? { outputMost } : null);
     this.safety = isChecked(plan.caller, plan.model, safe) ? new RealtimeSafety(plan, safe, deps.admission) : null;
     const { generations, catalog } = deps;
     const { totalMs } = this.times;
     const { buffer } = this.meter;
-    const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: model, buffer, totalMs });
+    const transcription = new RealtimeTranscription({ ctx, generations, catalog, plan, answering: served, buffer, totalMs });
     this.transcription = transcription;
     this.rules = {
       model: plan.model,
@@ -139,8 +142,12 @@ export class RealtimeRun implements RealtimeSession {
     return this.opened.run.plan.model.id;
   }
 
+  get upstream(): string {
+    return this.opened.served.route.upstreamName;
+  }
+
   get modelUsed(): string {
-    return this.opened.model.id;
+    return this.opened.served.model.id;
   }
 
   get heldNanocredits(): bigint {
@@ -213,7 +220,7 @@ export class RealtimeRun implements RealtimeSession {
         if (this.isOver || (this.isLeft && !this.isAtWork && !this.leaving.isAwaited)) break;
       }
     } catch (error) {
-      if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error, this.opened.model);
+      if (!(error instanceof CallerGone)) this.failure ??= toCallerError(error, this.opened.served);
     } finally {
       await this.conclude();
     }
@@ -257,9 +264,9 @@ export class RealtimeRun implements RealtimeSession {
     const mayNameModel = reading.kind === "session" || reading.kind === "error" || text.includes(NAMING_FIELD);
     const event = mayNameModel ? parseRealtimeEvent(text) : null;
     if (!event) return text;
-    const { model, run } = this.opened;
+    const { served, run } = this.opened;
     return JSON.stringify(
-      presentedEvent(event, { served: model, modelId: run.plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
+      presentedEvent(event, { served, modelId: run.plan.model.id, transcriberId: this.transcription.model?.id ?? null }),
     );
   }
 
@@ -296,13 +303,13 @@ export class RealtimeRun implements RealtimeSession {
   }
 
   private async meterOnce(): Promise<void> {
-    const { run, model } = this.opened;
+    const { run, served } = this.opened;
     this.meteredAt = performance.now();
     // After a disconnect the hold is not extended.
     const isCapped = this.isLeft;
     const { quantities } = this.meter.soFar();
     const [refusal, other] = await Promise.all([
-      run.meter(model, costOf(this.meter.atRisk(), run.plan.model.rates), isCapped, () => quantities),
+      run.meter(served, costOf(this.meter.atRisk(), run.plan.model.rates), isCapped, () => quantities),
       this.transcription.check(isCapped),
     ]);
     if (refusal ?? other) return this.close(refusal ?? other ?? undefined);
@@ -325,12 +332,12 @@ export class RealtimeRun implements RealtimeSession {
 
   /** A session that failed before any usage is not charged. */
   private async charge(): Promise<void> {
-    const { run, model } = this.opened;
+    const { run, served } = this.opened;
     if (this.failure !== null && !this.meter.hasUsage) return run.release();
     const metered = this.meter.soFar();
     run.noteUpstream();
     const isWhole = !this.isCut && this.failure === null && !this.meter.isUnderWay;
-    await run.settle({ ...metered, model, status: isWhole ? "ok" : "cancelled", warnings: [], cancelPolicy: "read-to-usage" });
+    await run.settle({ ...metered, ...served, status: isWhole ? "ok" : "cancelled", warnings: [], cancelPolicy: "read-to-usage" });
   }
 }
 

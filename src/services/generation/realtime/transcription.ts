@@ -15,10 +15,12 @@ import type { RealtimeReading, RealtimeUsage } from "../../../providers/openai/r
 import type { Catalog } from "../../catalog/catalog.js";
 import type { Model } from "../../catalog/model.js";
 import { type BillableQuantities, costOf } from "../../catalog/pricing.js";
+import type { Route } from "../../catalog/route.js";
 import { NO_WORDS } from "../admission.js";
 import type { Generations } from "../generations.js";
 import { isJudged, MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { UsageStatus } from "../receipt.js";
+import type { Candidate } from "../routing/candidate.js";
 import type { GenerationPlan, GenerationRun, Metered } from "../run.js";
 import type { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./meter.js";
@@ -113,7 +115,7 @@ interface TranscribedSession {
   readonly generations: Generations;
   readonly catalog: Catalog;
   readonly plan: GenerationPlan;
-  readonly answering: Model;
+  readonly answering: Candidate;
   readonly buffer: RealtimeAudioBuffer;
   readonly totalMs: number;
 }
@@ -154,7 +156,7 @@ export class RealtimeTranscription {
       throw invalidInput(`A session keeps the model that transcribes in it, ${model.id}: open another session for another.`, param);
     }
     this.isWanted = true;
-    return model.upstreamModel;
+    return routeBeside(this.session, model)?.upstreamModel ?? "";
   }
 
   stop(): void {
@@ -206,7 +208,7 @@ export class RealtimeTranscription {
     if (!this.opened) return null;
     const { plan } = this.opened;
     const { quantities } = this.meter.soFar();
-    return this.opened.meter(plan.model, this.costAtRisk(plan), isCapped, () => quantities);
+    return this.opened.meter(servedBeside(this.session, plan.model), this.costAtRisk(plan), isCapped, () => quantities);
   }
 
   get exceedsHold(): boolean {
@@ -224,14 +226,14 @@ export class RealtimeTranscription {
       const metered = this.meter.soFar();
       const status: UsageStatus = isCut || this.meter.isAwaited ? "cancelled" : "ok";
       run.noteUpstream();
-      await run.settle({ ...metered, model: run.plan.model, status, warnings: [], cancelPolicy: "read-to-usage" });
+      await run.settle({ ...metered, ...servedBeside(this.session, run.plan.model), status, warnings: [], cancelPolicy: "read-to-usage" });
     } finally {
       run.end();
     }
   }
 
   private get isJudged(): boolean {
-    return this.opened !== null && isJudged(this.opened.plan, this.opened.plan.model);
+    return this.opened !== null && isJudged(this.opened.plan, this.session.answering);
   }
 
   private costAtRisk({ model }: GenerationPlan): bigint {
@@ -270,7 +272,7 @@ async function beginRun(session: TranscribedSession, name: string, param: string
 async function planFor(session: TranscribedSession, name: string, param: string): Promise<GenerationPlan> {
   const plan = planNamed(session, name, param);
   const { model, caller } = plan;
-  if (model.upstreamId !== session.answering.upstreamId) {
+  if (routeBeside(session, model) === null) {
     const usable = await transcribersBeside(session);
     const hint = usable.length === 0 ? "None is." : `It may be ${usable.join(", ")}.`;
     throw invalidInput(`${model.id} is not run by the upstream of this session. ${hint}`, param);
@@ -292,7 +294,16 @@ function planNamed({ ctx, generations }: TranscribedSession, name: string, param
   }
 }
 
-async function transcribersBeside({ ctx, catalog, answering }: TranscribedSession): Promise<readonly string[]> {
-  const models = await catalog.list(ctx, { modalities: ["transcription"] });
-  return models.filter(({ upstreamId }) => upstreamId === answering.upstreamId).map(({ id }) => id);
+async function transcribersBeside(session: TranscribedSession): Promise<readonly string[]> {
+  const models = await session.catalog.list(session.ctx, { modalities: ["transcription"] });
+  return models.filter((model) => routeBeside(session, model) !== null).map(({ id }) => id);
+}
+
+/** The model's route by the upstream and key of the session; null: none. */
+function routeBeside({ answering }: TranscribedSession, { routes }: Model): Route | null {
+  return routes.find(({ keyId }) => keyId === answering.route.keyId) ?? null;
+}
+
+function servedBeside(session: TranscribedSession, model: Model): Candidate {
+  return { model, route: routeBeside(session, model) ?? session.answering.route };
 }

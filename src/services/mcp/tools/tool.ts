@@ -40,12 +40,13 @@ export const DELIVERIES = ["inline", "url"] as const;
 
 /** The values that REST returns in headers. */
 export function toReceiptJson(receipt: Receipt): Record<string, unknown> {
-  const { generationId, model: requestedModel, modelUsed, costNanocredits, usage, warnings, safety } = receipt;
+  const { generationId, model: requestedModel, modelUsed, upstream, costNanocredits, usage, warnings, safety } = receipt;
   const used = USAGE_KINDS.filter((kind) => usage[kind] !== 0).map((kind) => [toColumn(kind), usage[kind] / (isTime(kind) ? 1000 : 1)]);
   return {
     generation_id: generationId,
     model: requestedModel,
     model_used: modelUsed,
+    ...(upstream !== null && { upstream }),
     cost_usd: toCreditsNumber(costNanocredits),
     usage: Object.fromEntries(used),
     ...(warnings.length > 0 && { warnings }),

@@ -24,6 +24,7 @@ import type { BlobStore } from "../../../../src/store/blobs.js";
 import { openDirectoryBlobs } from "../../../../src/store/directory-blobs.js";
 import { silentLog, type TestDatabase } from "../../../support/database.js";
 import { eventually } from "../../../support/eventually.js";
+import { routeTo } from "../../../support/routes.js";
 import { createAnyTestDatabase } from "../../../support/shared-database.js";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -49,8 +50,7 @@ function openCache(bytesMax?: number): { answers: CachedAnswers; cache: ContentC
 
 const model = {
   id: "acme/image",
-  upstreamId: "acme",
-  upstreamModel: "image",
+  routes: [routeTo("acme", "image")],
   requiredSafetyFeatures: [],
   isCommunity: false,
   isAgent: false,
@@ -69,6 +69,10 @@ const receipt: Receipt = {
   generationId: randomUUID(),
   model: "acme/image",
   modelUsed: "acme/image",
+  upstream: "acme",
+  route: "acme",
+  upstreamCostNanocredits: null,
+  attempts: [],
   usage: { ...NO_USAGE, outputImageTokens: 5 },
   usageSource: "provider",
   status: "ok",
@@ -112,7 +116,7 @@ describe("a cached answer", () => {
   it.each([
     ["the operation", { operation: "video" }],
     ["the model", { model: { ...model, id: "acme/other" } }],
-    ["what stands behind the model", { model: { ...model, upstreamModel: "image-2" } }],
+    ["what stands behind the model", { model: { ...model, routes: [routeTo("acme", "image-2")] } }],
     ["the safety that the model requires", { model: { ...model, requiredSafetyFeatures: ["privacy"] } }],
   ] as [string, Partial<CacheQuery>][])("differs with %s", async (_, more) => {
     const { cache } = openCache();

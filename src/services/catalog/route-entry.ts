@@ -1,0 +1,107 @@
+/** `routes` of a model in `MODELS_FILE` (docs/spec/routing.md): syntax, validation, and the single form, `upstream` and `upstreamModel`. */
+import * as z from "zod";
+import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
+import { dialectEntry } from "./dialect-entry.js";
+import { longContext, statedPrices } from "./priced-fields-entry.js";
+import type { StatedPrices } from "./pricing.js";
+import { DATA_POLICIES, QUANTIZATIONS, type RouteDefinition } from "./route.js";
+
+/** Unspecified: routes of one model, its numbers, and regions of a route. */
+export const ROUTES_MAX = 64;
+const NUMBER_MAX = 1_000_000;
+const REGIONS_MAX = 32;
+/** Unspecified: milliseconds, the longest time of a request. */
+const FIRST_TOKEN_MS_MAX = 300_000;
+/** upstreamModel (docs/spec/limits.md). */
+const NAME_CHARS_MAX = 253;
+
+const name = z.string().min(1).max(NAME_CHARS_MAX);
+const limit = z.int().min(1).max(1_000_000_000).nullish();
+const region = z
+  .string()
+  .max(NAME_CHARS_MAX)
+  .regex(/^[a-z0-9][a-z0-9-]*$/, "must be of lower-case letters, digits and dashes, such as eu or us-east-1");
+
+export const routeEntry = z.strictObject({
+  upstream: name,
+  upstreamModel: name,
+  priority: z.int().min(0).max(NUMBER_MAX).optional(),
+  weight: z.number().min(0).max(NUMBER_MAX).optional(),
+  /** What the operator pays. */
+  prices: statedPrices.optional(),
+  longContext: longContext.optional(),
+  limits: z.strictObject({ rpm: limit, tpm: limit, concurrent: limit }).optional(),
+  regions: z.array(region).max(REGIONS_MAX).optional(),
+  dataPolicy: z.enum(DATA_POLICIES).optional(),
+  quantization: z.enum(QUANTIZATIONS).optional(),
+  firstTokenMs: z.int().min(1).max(FIRST_TOKEN_MS_MAX).optional(),
+  dialect: dialectEntry.optional(),
+});
+
+type RouteEntry = z.output<typeof routeEntry>;
+
+interface RoutedEntry {
+  readonly upstream?: string | undefined;
+  readonly upstreamModel?: string | undefined;
+  readonly dialect?: StatedDialect | undefined;
+  readonly routes?: readonly RouteEntry[] | undefined;
+}
+
+/** Those stated, or the one of the single form. */
+export function toRouteDefinitions({ upstream = "", upstreamModel = "", dialect, routes }: RoutedEntry): readonly RouteDefinition[] {
+  return routes ? routes.map((entry) => toDefinition(entry, dialect)) : [{ upstreamId: upstream, upstreamModel, dialect }];
+}
+
+function toDefinition({ upstream, limits, ...same }: RouteEntry, dialect: StatedDialect | undefined): RouteDefinition {
+  const { rpm = null, tpm = null, concurrent = null } = limits ?? {};
+  return { dialect, ...same, upstreamId: upstream, ...(limits && { limits: { rpm, tpm, concurrent } }) };
+}
+
+/** `known` are ids of upstreams. */
+export function checkRoutes(models: readonly RoutedEntry[], known: ReadonlySet<string>, problems: string[]): void {
+  const noSuch = (id: string) => `there is no upstream ${id} (there is ${[...known].join(", ")})`;
+  for (const [index, { upstream, upstreamModel, routes }] of models.entries()) {
+    const path = `models.${index}`;
+    if (routes) {
+      for (const [field, value] of Object.entries({ upstream, upstreamModel })) {
+        if (value !== undefined) problems.push(`${path}.${field}: is there beside routes: state it in a route`);
+      }
+      for (const [place, route] of routes.entries()) {
+        if (!known.has(route.upstream)) problems.push(`${path}.routes.${place}.upstream: ${noSuch(route.upstream)}`);
+        const isTwice = routes.some(
+          (other, at) => at < place && other.upstream === route.upstream && other.upstreamModel === route.upstreamModel,
+        );
+        if (isTwice) problems.push(`${path}.routes.${place}: ${route.upstream} and ${route.upstreamModel} are there twice`);
+        if (route.longContext && !route.prices) problems.push(`${path}.routes.${place}.longContext: is of routes with prices`);
+      }
+      if (routes.every(({ weight }) => weight === 0)) problems.push(`${path}.routes: a route needs a weight above 0`);
+    } else if (upstream === undefined || upstreamModel === undefined) {
+      const missing = upstream === undefined ? "upstream" : "upstreamModel";
+      problems.push(`${path}.${missing}: is required, unless there are routes`);
+    } else if (!known.has(upstream)) problems.push(`${path}.upstream: ${noSuch(upstream)}`);
+  }
+}
+
+interface PlacedDialect {
+  readonly at: string;
+  readonly upstream: string | undefined;
+  readonly dialect: StatedDialect | undefined;
+}
+
+/** The entry's own dialect, for each upstream that gets it, and those of its routes. */
+export function dialectsIn({ upstream, dialect, routes }: RoutedEntry): readonly PlacedDialect[] {
+  if (!routes) return [{ at: "dialect", upstream, dialect }];
+  return routes.map((route, place) =>
+    route.dialect
+      ? { at: `routes.${place}.dialect`, upstream: route.upstream, dialect: route.dialect }
+      : { at: "dialect", upstream: route.upstream, dialect },
+  );
+}
+
+/** All price objects of the entry's routes, by path. */
+export function routePricesOf({ routes = [] }: RoutedEntry): readonly { readonly path: string; readonly prices: StatedPrices }[] {
+  return routes.flatMap(({ prices, longContext: tiers = [] }, place) => [
+    ...(prices ? [{ path: `routes.${place}.prices`, prices }] : []),
+    ...tiers.map((tier, index) => ({ path: `routes.${place}.longContext.${index}.prices`, prices: tier.prices })),
+  ]);
+}

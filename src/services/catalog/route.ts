@@ -1,0 +1,144 @@
+/**
+ * The ways from a model to an upstream (docs/spec/routing.md): which upstream, under which name and key, at which price. Immutable, as
+ * their model.
+ */
+import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
+import type { BundledVendor } from "./bundled-vendors.js";
+import { type LongContextPrices, type PricingBasis, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
+
+/** What an upstream does with requests: keeps nothing, keeps them without training, or may train on them. */
+export const DATA_POLICIES = ["zero-retention", "no-training", "training"] as const;
+export type DataPolicy = (typeof DATA_POLICIES)[number];
+
+/** Number formats of a model's weights. */
+export const QUANTIZATIONS = ["int4", "int8", "fp4", "fp6", "fp8", "fp16", "bf16", "fp32"] as const;
+export type Quantization = (typeof QUANTIZATIONS)[number];
+
+/** How the routes of one priority are ordered: at random by weight, or by the operator's cost or measured times. */
+export const ROUTINGS = ["weight", "price", "latency", "throughput"] as const;
+export type Routing = (typeof ROUTINGS)[number];
+
+/** Limits of one key at its upstream, kept by not calling it. Null: none known. */
+export interface RouteLimits {
+  /** Requests a minute. */
+  readonly rpm: number | null;
+  /** Tokens a minute, of prompts and answers. */
+  readonly tpm: number | null;
+  /** Requests at once. */
+  readonly concurrent: number | null;
+}
+
+export interface Route {
+  /** Unique within its model: the upstream, then `/` and its model's name, and `#` and the number of the key, where there are several. */
+  readonly id: string;
+  readonly upstreamId: string;
+  /** For callers and metrics: the upstream's id, or `community` for registered models. */
+  readonly upstreamName: string;
+  /** The upstream's own name of the model. */
+  readonly upstreamModel: string;
+  /** The place of its key among those of the upstream, from 0. */
+  readonly keyIndex: number;
+  /** Names its upstream and key: routes of several models may share one. */
+  readonly keyId: string;
+  /** The bundled catalog's vendor, which only gets known fields; null: another upstream. */
+  readonly vendor: BundledVendor | null;
+  /** As the operator states it for this model; null: that of its upstream. */
+  readonly dialect: StatedDialect | null;
+  /** Routes with a lower number are tried first. */
+  readonly priority: number;
+  /** The share of calls within its priority; 0: only after all others. */
+  readonly weight: number;
+  /** What the operator pays, as stated; null: unknown, or the model's prices. */
+  readonly prices: StatedPrices | null;
+  /** Rates of `prices`; null as there. */
+  readonly rates: RateCard | null;
+  /** The operator pays what the model costs callers. */
+  readonly isAtModelPrice: boolean;
+  /** Null: none known. */
+  readonly limits: RouteLimits | null;
+  /** In lower case, such as `eu`; empty: unknown. */
+  readonly regions: readonly string[];
+  /** Null: unknown. */
+  readonly dataPolicy: DataPolicy | null;
+  readonly quantization: Quantization | null;
+  /** The longest wait for a stream's first piece, in milliseconds, while another route is left; null: that of every upstream. */
+  readonly firstTokenMs: number | null;
+}
+
+/** At least one. */
+export type Routes = readonly [Route, ...Route[]];
+
+/** A source's statements about a route. */
+export interface RouteDefinition {
+  readonly upstreamId: string;
+  readonly upstreamModel: string;
+  readonly upstreamName?: string | undefined;
+  readonly dialect?: StatedDialect | undefined;
+  /** Default: 0. */
+  readonly priority?: number | undefined;
+  /** Default: 1. Shared by the upstream's keys. */
+  readonly weight?: number | undefined;
+  /** `model`: the model's own prices. */
+  readonly prices?: StatedPrices | "model" | undefined;
+  readonly longContext?: readonly LongContextPrices[] | undefined;
+  readonly limits?: RouteLimits | undefined;
+  readonly regions?: readonly string[] | undefined;
+  readonly dataPolicy?: DataPolicy | undefined;
+  readonly quantization?: Quantization | undefined;
+  readonly firstTokenMs?: number | undefined;
+}
+
+/** The parts of an upstream on which its routes depend. */
+export interface RoutedUpstream {
+  readonly furtherApiKeys?: readonly string[] | undefined;
+  readonly vendor?: BundledVendor | undefined;
+}
+
+export type FindUpstream = (id: string) => RoutedUpstream | undefined;
+
+/** One route for each key of each stated upstream, in the stated order. Throws when none is stated. */
+export function toRoutes(stated: readonly RouteDefinition[], basis: PricingBasis, find: FindUpstream): Routes {
+  const [first, ...others] = stated.flatMap((each) => toRoutesOfKeys(each, stated, basis, find(each.upstreamId)));
+  if (!first) throw new Error("A model of the catalog has no route.");
+  return Object.freeze([first, ...others]);
+}
+
+function toRoutesOfKeys(
+  definition: RouteDefinition,
+  stated: readonly RouteDefinition[],
+  basis: PricingBasis,
+  upstream: RoutedUpstream | undefined,
+): Route[] {
+  const { upstreamId, upstreamModel, upstreamName = upstreamId, prices, longContext } = definition;
+  const keys = 1 + (upstream?.furtherApiKeys?.length ?? 0);
+  const isNamedTwice = stated.filter((other) => other.upstreamId === upstreamId).length > 1;
+  const name = isNamedTwice ? `${upstreamId}/${upstreamModel}` : upstreamId;
+  const isPriced = prices !== undefined && prices !== "model";
+  return Array.from({ length: keys }, (_, keyIndex) =>
+    Object.freeze({
+      id: keys === 1 ? name : `${name}#${keyIndex + 1}`,
+      upstreamId,
+      upstreamName,
+      upstreamModel,
+      keyIndex,
+      keyId: keyIdOf(upstreamId, keyIndex),
+      vendor: upstream?.vendor ?? null,
+      dialect: definition.dialect ?? null,
+      priority: definition.priority ?? 0,
+      weight: (definition.weight ?? 1) / keys,
+      prices: isPriced ? prices : null,
+      rates: isPriced ? toRateCard(prices, basis, longContext) : null,
+      isAtModelPrice: prices === "model",
+      limits: definition.limits ?? null,
+      regions: definition.regions ?? [],
+      dataPolicy: definition.dataPolicy ?? null,
+      quantization: definition.quantization ?? null,
+      firstTokenMs: definition.firstTokenMs ?? null,
+    }),
+  );
+}
+
+/** `openai` for the first key, `openai#2` for the second. */
+function keyIdOf(upstreamId: string, keyIndex: number): string {
+  return keyIndex === 0 ? upstreamId : `${upstreamId}#${keyIndex + 1}`;
+}

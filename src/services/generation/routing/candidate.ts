@@ -1,0 +1,46 @@
+/** What one attempt calls: a model by one of its routes. */
+import type { Model } from "../../catalog/model.js";
+import { type BillableQuantities, costOf, type RateCard } from "../../catalog/pricing.js";
+import type { Route } from "../../catalog/route.js";
+
+export interface Candidate {
+  readonly model: Model;
+  readonly route: Route;
+}
+
+/** A candidate that failed or was passed over, in a receipt. */
+export interface Attempt {
+  /** Shown to callers, as in usage rows. */
+  readonly upstream: string;
+  /** Its id within its model. */
+  readonly route: string;
+  readonly code: AttemptCode;
+  readonly ms: number;
+}
+
+/** Why a candidate was left for the next one. */
+export const ATTEMPT_CODE_TEXTS = {
+  credential_refused: "The upstream refused the operator's credential.",
+  payment_required: "The operator's account at the upstream has no funds left.",
+  rate_limited: "The upstream limits its requests.",
+  not_found: "The upstream does not have the model.",
+  timeout: "The upstream took too long.",
+  unreachable: "The upstream could not be reached.",
+  invalid_answer: "The upstream's answer could not be read, or broke off.",
+  refused: "The upstream refused the request.",
+  failed: "The upstream failed.",
+} as const;
+export type AttemptCode = keyof typeof ATTEMPT_CODE_TEXTS;
+
+export const NO_ATTEMPTS: readonly Attempt[] = [];
+
+/** The attempts of a usage row's column. */
+export function attemptsIn(column: unknown): readonly Attempt[] {
+  return Array.isArray(column) ? (column as Attempt[]) : NO_ATTEMPTS;
+}
+
+/** What the operator pays for these quantities, in nanocredits; null: unknown. `rates` are the model's for this request. */
+export function operatorCostOf({ route }: Candidate, quantities: BillableQuantities, rates: RateCard): bigint | null {
+  if (route.isAtModelPrice) return costOf(quantities, rates);
+  return route.rates === null ? null : costOf(quantities, route.rates);
+}
