@@ -392,3 +392,7 @@ export const SIGN_IN_PACE = { addressTurnMs: 5_000, emailTurnMs: 15_000, waiting
 /** Unspecified: days that failed requests are kept for their accounts, by REQUEST_LOG_DAYS. 0: they are not kept. */
 export const REQUEST_LOG_DAYS_DEFAULT = 30;
 export const REQUEST_LOG_DAYS_MAX = 365;
+
+/** Days that responses and conversations are stored, by RESPONSES_STORED_DAYS. 0: they are not (docs/spec/chat.md#stored-responses). */
+export const RESPONSES_STORED_DAYS_DEFAULT = 0;
+export const RESPONSES_STORED_DAYS_MAX = 30;

@@ -25,6 +25,8 @@ import {
   REQUEST_BODIES_BYTES_MIN,
   REQUEST_LOG_DAYS_DEFAULT,
   REQUEST_LOG_DAYS_MAX,
+  RESPONSES_STORED_DAYS_DEFAULT,
+  RESPONSES_STORED_DAYS_MAX,
   SHUTDOWN_DELAY_MS_MAX,
   SIGN_IN_ATTEMPTS_PER_MINUTE,
   SIGN_IN_PACE,
@@ -110,6 +112,8 @@ export interface Config {
   readonly accessLogAddress: boolean;
   /** Days that failed requests are kept for their accounts. 0: they are not kept. */
   readonly requestLogDays: number;
+  /** Days that responses and conversations are stored. 0: they are not. */
+  readonly storedResponsesDays: number;
   /** Metrics need the token. Without one they are open only where just this machine can connect. */
   readonly metrics: { readonly token: string | null; readonly isOpen: boolean };
   /** Sign-up: open to all, or only by operators. */
@@ -215,6 +219,7 @@ const environment = z.object({
   ACCESS_LOG: share().default(1),
   ACCESS_LOG_ADDRESS: z.enum(["on", "off"]).default("off"),
   REQUEST_LOG_DAYS: wholeNumber(0, REQUEST_LOG_DAYS_MAX).default(REQUEST_LOG_DAYS_DEFAULT),
+  RESPONSES_STORED_DAYS: wholeNumber(0, RESPONSES_STORED_DAYS_MAX).default(RESPONSES_STORED_DAYS_DEFAULT),
   METRICS_TOKEN: text.regex(/^[\x21-\x7e]{16,}$/, "must have at least 16 characters, without spaces").optional(),
   SIGN_UP: z.enum(["open", "closed"]).optional(),
   PASSWORD_HELP: z.string().max(PASSWORD_HELP_CHARS_MAX).optional(),
@@ -294,6 +299,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     accessLog: values.ACCESS_LOG,
     accessLogAddress: values.ACCESS_LOG_ADDRESS === "on",
     requestLogDays: values.REQUEST_LOG_DAYS,
+    storedResponsesDays: values.RESPONSES_STORED_DAYS,
     metrics: { token: values.METRICS_TOKEN ?? null, isOpen: values.METRICS_TOKEN === undefined && isLocal },
     github:
       values.GITHUB_CLIENT_ID && values.GITHUB_CLIENT_SECRET

@@ -36,6 +36,7 @@ import "./types/own-community-models.js";
 import "./types/request-log.js";
 import "./types/presets.js";
 import "./types/responses.js";
+import "./types/stored-responses.js";
 import "./types/sessions.js";
 import "./types/spend.js";
 import "./types/token-counts.js";

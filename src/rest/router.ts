@@ -23,6 +23,7 @@ import { addAuthRoutes } from "./routes/auth.js";
 import { addChatCompletionRoutes } from "./routes/chat-completions.js";
 import { addCommunityModelRoutes, addCommunityModelTestRoutes } from "./routes/community-models.js";
 import { addCompletionRoutes } from "./routes/completions.js";
+import { addConversationRoutes } from "./routes/conversations.js";
 import { addDocsRoutes } from "./routes/docs.js";
 import { addEmbeddingRoutes } from "./routes/embeddings.js";
 import { addGeminiRoutes } from "./routes/gemini.js";
@@ -44,6 +45,7 @@ import { addRequestRoutes } from "./routes/requests.js";
 import { addRerankRoutes } from "./routes/rerank.js";
 import { addResponseRoutes } from "./routes/responses.js";
 import { addSessionRoutes } from "./routes/sessions.js";
+import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
 import { addAppUsageRoutes, addUsageRoutes } from "./routes/usage.js";
 import { addOpenAiVideoRoutes, addVideoRoutes } from "./routes/videos.js";
@@ -149,6 +151,8 @@ function createRouter(
   }
   addChatCompletionRoutes(route, endpoint, services);
   addResponseRoutes(route, endpoint, services);
+  addStoredResponseRoutes(route, endpoint, services);
+  addConversationRoutes(route, endpoint, services);
   addCompletionRoutes(route, endpoint, services);
   addMessageRoutes(route, endpoint, services);
   addRealtimeRoutes(route, endpoint, services);

@@ -86,6 +86,16 @@ export function sendResponseStream(exchange: Exchange, ctx: RequestContext, stre
   });
 }
 
+/** The events of a response in the background. Leaving them does not end it. */
+export function sendFollowedResponse(exchange: Exchange, ctx: RequestContext, events: EventStream<unknown>["events"]): Promise<void> {
+  return sendEventStream(
+    exchange,
+    ctx,
+    { opened: Promise.resolve(), events },
+    { toHeaders: () => ({}), done: NOTHING, toErrorEvent: toChatErrorEvent },
+  );
+}
+
 /** As `sendChatStream`; the Messages format has no `[DONE]`, and its own event of a failure. */
 export function sendMessageStream(exchange: Exchange, ctx: RequestContext, stream: MessageStream): Promise<void> {
   return sendEventStream(exchange, ctx, stream, {

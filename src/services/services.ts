@@ -84,6 +84,7 @@ import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
+import { createStored } from "./generation/stored/create-stored.js";
 import { SuspensionWatch } from "./generation/suspension-watch.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
@@ -157,7 +158,8 @@ export function createServices(
   const { totalMs } = settings.timeouts;
   const mediaUrl = () => addresses().mediaUrl;
   const mediaQuotas = new MediaQuotas(database, settings.mediaQuota, () => infrastructure.freeBytes(), clock);
-  const idempotency = new Idempotency(database, blobs, new AnswerRoom(mediaQuotas, clock), clock, processId, log);
+  const room = new AnswerRoom(mediaQuotas, clock);
+  const idempotency = new Idempotency(database, blobs, room, clock, processId, log);
   const mediaLinks = new MediaLinks({ database, blobs, quotas: mediaQuotas, clock, mediaUrl });
   const mediaObjects = new MediaObjects({
     database,
@@ -174,7 +176,8 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
-  const admission = new Admission(catalog, limits, new Safety(moderation), new NamedAddresses(outbound, media), metrics);
+  const safety = new Safety(moderation);
+  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -269,6 +272,13 @@ export function createServices(
     ...{ database, clock, broker, callbackPageUrl: integrationPage("callback") },
     links: new SignedLinks(secrets.signing("returns of connections"), callbackLink),
   });
+  const box = new SecretBox(secrets.sealing("columns"));
+  const bodies = new BodyBudget(settings.requestBodiesBytes);
+  const { responses: plainResponses, ...chatFaces } = createChatFaces(chat, embeddings, catalog, limits);
+  const { storedWork, storedExports, ...stored } = createStored({
+    ...{ database, box, clock, processId, room, bodies, safety, events, log, failures: failureRecorder },
+    ...{ responses: plainResponses, days: settings.storedResponsesDays },
+  });
   const blobGc = new BlobGc(
     blobs,
     [
@@ -280,9 +290,8 @@ export function createServices(
     ],
     clock,
     log,
-    [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }],
+    [deviceAuthorizations, developmentBroker, { sweep: () => failures.sweepExpired() }, storedWork],
   );
-  const box = new SecretBox(secrets.sealing("columns"));
   const { webhooks, lowBalance, webhookWork } = createWebhooks(infrastructure, box, clock, log);
   const modelRepository = new CommunityModelRepository(database, events);
   const urls = new UpstreamUrls(outbound, addresses);
@@ -294,7 +303,7 @@ export function createServices(
     access,
     ...createOperatorServices({ infrastructure, settings, clock, accounts, passwords, authUrl: () => addresses().authUrl }),
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
-    accountExports: new AccountExports(database),
+    accountExports: new AccountExports(database, storedExports),
     accounts,
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock, mcpServers: mcpServers.available() }),
     agentSync: new AgentSync({ database, repositories, events, clock }),
@@ -311,7 +320,7 @@ export function createServices(
     authorizationCodes,
     clientDocuments,
     clientRegistrations,
-    bodies: new BodyBudget(settings.requestBodiesBytes),
+    bodies,
     blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
     chat,
@@ -361,7 +370,8 @@ export function createServices(
     realtime: new RealtimeSessions({ generations, admission, upstreams, catalog, times: settings.realtimeTimes }),
     ...logs,
     completions: new Completions(chat),
-    ...createChatFaces(chat, embeddings, catalog, limits),
+    ...chatFaces,
+    ...stored,
     sessions,
     signIn,
     gitHubSignIn,
@@ -385,6 +395,6 @@ export function createServices(
     videos,
     webhooks,
   };
-  const work = { cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
+  const work = { cachedAnswers, inspector, running, storedWork, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
   return { services, ...work, failureRecorder };
 }

@@ -34,6 +34,8 @@ export interface EventChannels {
   "model-health-changed": { readonly accountId: string; readonly modelId: string };
   /** A client cancelled a call of one of the gateway's MCP tools. */
   "tool-call-cancelled": { readonly accountId: string; readonly call: string };
+  /** A background response has new events, was cancelled, deleted, or ended. */
+  "stored-response-changed": { readonly accountId: string; readonly responseId: string; readonly status: string };
   /** A generation job progressed or ended. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

@@ -21,6 +21,13 @@ const ROUTES = [
   "GET /v1/responses",
   "POST /v1/responses/input_tokens",
   "POST /v1/responses/compact",
+  ...["GET", "DELETE"].flatMap((method) => [`${method} /v1/responses/:response`, `${method} /v1/conversations/:conversation`]),
+  "POST /v1/responses/:response/cancel",
+  "GET /v1/responses/:response/input_items",
+  "POST /v1/conversations",
+  "POST /v1/conversations/:conversation",
+  ...["GET", "POST"].map((method) => `${method} /v1/conversations/:conversation/items`),
+  ...["GET", "DELETE"].map((method) => `${method} /v1/conversations/:conversation/items/:item`),
   "POST /v1/messages",
   "POST /v1/messages/count_tokens",
   ...["generateContent", "streamGenerateContent", "countTokens", "embedContent", "batchEmbedContents"].flatMap((operation) => [
@@ -71,10 +78,11 @@ const OTHERS = [
 ];
 
 const FIELDS = [
-  ...["models", "model", "generationJob", "countTokens", "quote"].map((name) => `Query.${name}`),
+  ...["models", "model", "generationJob", "countTokens", "quote", "storedResponse"].map((name) => `Query.${name}`),
   ...["createChatCompletion", "createResponse", "createEmbeddings", "createModeration", "rerank"].map((name) => `Mutation.${name}`),
   ...["generateImage", "editImage", "varyImage", "createSpeech", "createTranscription", "generateMusic"].map((name) => `Mutation.${name}`),
   ...["startImage", "startVideo", "startMusic", "cancelGeneration"].map((name) => `Mutation.${name}`),
+  ...["startResponse", "cancelStoredResponse", "deleteStoredResponse"].map((name) => `Mutation.${name}`),
   ...["chatCompletion", "response", "speech", "generationProgress"].map((name) => `Subscription.${name}`),
 ];
 

@@ -88,7 +88,7 @@ describe("The served answers", () => {
   let ask: ReturnType<typeof createExampleClient>;
   beforeAll(async () => {
     // Addresses of the examples are not looked up here.
-    app = await createTestApp({ config: { upstreamAllowHosts: ["example.com", "127.0.0.1"] } });
+    app = await createTestApp({ config: { upstreamAllowHosts: ["example.com", "127.0.0.1"], storedResponsesDays: 1 } });
     ask = createExampleClient(app, document);
   });
   afterAll(() => app.close());

@@ -69,6 +69,10 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     return id;
   };
 
+  const respond = async (background: boolean) => (await make("/v1/responses", { background })).id ?? "";
+  /** The first item of a conversation. */
+  const itemOf = async (path: string) => (await client.get(path.slice(0, path.lastIndexOf("/")))).json<{ first_id: string }>().first_id;
+
   /** What the parameters of a path stand for, where an example cannot know it. */
   const makers: Readonly<Record<string, (path: string, method: string) => Promise<string>>> = {
     webhook: async () => (await make("/account/webhooks", { url: NOBODY })).id ?? "",
@@ -76,6 +80,8 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     agent: async () => (await make("/account/agents", named())).id ?? "",
     integration: async () => (await make("/account/integrations")).id ?? "",
     generation: film,
+    response: (path) => respond(path.endsWith("/cancel")),
+    conversation: async () => (await make("/v1/conversations")).id ?? "",
     media: async (path, method) => {
       if (path.endsWith("/complete")) return upload();
       const id = await upload(["example"]);
@@ -95,7 +101,10 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     for (const { name, example } of parameters.filter((one) => one.in === "path")) {
       const maker = makers[name];
       const value = example !== undefined && name !== "media" ? String(example) : await maker?.(path, method);
-      whole = whole.replace(`{${name}}`, encodeURIComponent(value ?? (name === "delivery" ? await delivery(whole) : "")));
+      whole = whole.replace(
+        `{${name}}`,
+        encodeURIComponent(value ?? (name === "delivery" ? await delivery(whole) : name === "item" ? await itemOf(whole) : "")),
+      );
     }
     const query = parameters.filter((one) => one.in === "query" && one.example !== undefined);
     return query.length === 0 ? whole : `${whole}?${new URLSearchParams(query.map(({ name, example }) => [name, String(example)]))}`;

@@ -58,12 +58,14 @@ export type ResponseOutputItem =
       readonly status: ItemStatus;
     };
 
+export type ResponseStatus = "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+
 export interface ResponseObject {
   readonly id: string;
   readonly object: "response";
   /** Seconds. */
   readonly created_at: number;
-  readonly status: "in_progress" | "completed" | "incomplete" | "failed";
+  readonly status: ResponseStatus;
   readonly model: string;
   readonly output: readonly ResponseOutputItem[];
   /** Null while it is in progress. */
@@ -90,12 +92,20 @@ export interface ResponseFrame {
   readonly model: string;
   readonly input: ResponseInput;
   readonly tools: readonly ResponseTool[];
+  readonly keeping?: ResponseKeeping | undefined;
+}
+
+/** How a response is stored, and its history. */
+export interface ResponseKeeping {
   /** The response that it continues. */
-  readonly previousId?: string | null;
+  readonly previousId?: string | null | undefined;
+  readonly conversationId?: string | null | undefined;
+  readonly isStored?: boolean | undefined;
+  readonly isBackground?: boolean | undefined;
 }
 
 export function toResponseObject<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(
-  { id, createdAt, model, input, tools, previousId = null }: ResponseFrame,
+  { id, createdAt, model, input, tools, keeping = {} }: ResponseFrame,
   state: {
     readonly status: Status;
     readonly output: readonly ResponseOutputItem[];
@@ -104,6 +114,7 @@ export function toResponseObject<Status extends ResponseObject["status"], Usage 
     readonly receipt?: unknown;
   },
 ): ResponseObject & { readonly status: Status; readonly usage: Usage } {
+  const { previousId = null, conversationId = null, isStored = false, isBackground = false } = keeping;
   return {
     id,
     object: "response",
@@ -121,7 +132,9 @@ export function toResponseObject<Status extends ResponseObject["status"], Usage 
       effort: input.reasoning?.effort ?? null,
       summary: wantsSummary(input) ? (input.reasoning?.summary ?? input.reasoning?.generate_summary ?? null) : null,
     },
-    store: false,
+    store: isStored,
+    ...(isBackground && { background: true }),
+    ...(conversationId !== null && { conversation: { id: conversationId } }),
     temperature: input.temperature ?? null,
     text: { format: input.text?.format ?? { type: "text" }, ...(input.text?.verbosity != null && { verbosity: input.text.verbosity }) },
     tool_choice: input.tool_choice ?? "auto",
@@ -201,12 +214,24 @@ export function toAnnotation(annotation: unknown): Readonly<Record<string, unkno
 }
 
 /** The prefix, an underscore and a unique id. */
-export function createItemId(prefix: "msg" | "rs" | "fc" | "ctc" | "call" | "cmp", id: string = createId()): string {
+export function createItemId(prefix: "msg" | "rs" | "fc" | "fco" | "ctc" | "call" | "cmp" | "item", id: string = createId()): string {
   return `${prefix}_${id.replaceAll("-", "")}`;
 }
 
 export function responseIdOf(generationId: string): string {
   return `resp_${generationId.replaceAll("-", "")}`;
+}
+
+export function conversationIdOf(id: string): string {
+  return `conv_${id.replaceAll("-", "")}`;
+}
+
+const DIGITS = /^(resp|conv)_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
+
+/** The UUID of an id that `responseIdOf` or `conversationIdOf` made; null for any other text. */
+export function uuidOf(id: string, prefix: "resp" | "conv"): string | null {
+  const found = DIGITS.exec(id);
+  return found?.[1] === prefix ? found.slice(2).join("-") : null;
 }
 
 function record(value: unknown): Record<string, unknown> {

@@ -1,4 +1,4 @@
-/** A request of OpenAI's Responses format (docs/spec/chat.md#responses), stateless. Fields that need a stored conversation are refused. */
+/** A request of OpenAI's Responses format (docs/spec/chat.md#responses). */
 import { z } from "zod";
 import { inUnit } from "../../lib/issue-words.js";
 import { textPairs } from "../../lib/text-pairs.js";
@@ -9,6 +9,10 @@ const ROLES = ["user", "assistant", "system", "developer"] as const;
 /** OpenAI's values, and a client's value for none; also for the field's older name. */
 const SUMMARIES = ["auto", "concise", "detailed", "none"] as const;
 const DETAILS = ["auto", "low", "high", "original"] as const;
+/** Longer than any id that is made here. */
+const ID_CHARS_MAX = 100;
+/** Of a response or a conversation. */
+export const metadata = textPairs({ countMax: 16, nameCharsMax: 64, valueCharsMax: 512 });
 
 const textPart = z.looseObject({ type: z.enum(["input_text", "output_text", "text"]), text: z.string() });
 const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
@@ -89,8 +93,8 @@ const foreignItem = z
       .refine((type) => !READ_ITEMS.has(type), { abort: true })
       .meta({ not: { enum: [...READ_ITEMS] } }),
   })
-  .transform(({ type, call_id: callId }) => ({ type: null, foreignType: type, callId }));
-const inputItem = z.union([
+  .transform((item) => ({ type: null, foreignType: item.type, callId: item.call_id, item }));
+export const inputItem = z.union([
   messageItem,
   callItem,
   outputItem,
@@ -140,9 +144,7 @@ const textFormat = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("json_schema"), name: z.string().min(1), schema: z.looseObject({}), strict: z.boolean().nullish() }),
 ]);
 
-const stateless = (error: string) => z.null({ error }).optional();
-const KEEPS_NOTHING =
-  "must be left out: this gateway keeps no conversations. Send the whole conversation in input: the earlier items, the output items of each answer, then what is new";
+const idText = z.string().min(1).max(ID_CHARS_MAX);
 
 export const responseFields = {
   model: z.string().min(1).max(253).nullish(),
@@ -160,15 +162,13 @@ export const responseFields = {
   reasoning: z
     .looseObject({ effort: z.string().nullish(), summary: z.enum(SUMMARIES).nullish(), generate_summary: z.enum(SUMMARIES).nullish() })
     .nullish(),
-  metadata: textPairs({ countMax: 16, nameCharsMax: 64, valueCharsMax: 512 }).nullish(),
+  metadata: metadata.nullish(),
   user: z.string().nullish(),
   truncation: z.literal("disabled", { error: "must be disabled: nothing that is sent is ever cut" }).nullish(),
-  previous_response_id: stateless(KEEPS_NOTHING),
-  conversation: stateless(KEEPS_NOTHING),
-  prompt: stateless("must be left out: this gateway keeps no prompts. Send the prompt's text in instructions or input"),
-  background: z
-    .literal(false, { error: "must be false: a response is answered at once. Send stream: true to read it as it is made" })
-    .nullish(),
+  previous_response_id: idText.nullish(),
+  conversation: z.union([idText, z.looseObject({ id: idText })]).nullish(),
+  prompt: z.null({ error: "must be left out: this gateway keeps no prompts. Send the prompt's text in instructions or input" }).optional(),
+  background: z.boolean().nullish(),
   store: z.boolean().nullish(),
   include: z.array(z.string()).nullish(),
 };

@@ -97,6 +97,11 @@ export class ResponseEvents {
     return [this.event("response.created", { response }), this.event("response.in_progress", { response })];
   }
 
+  /** The response before anything was read. */
+  waiting(): ResponseObject {
+    return this.response("queued", null);
+  }
+
   /** Reads only the first choice: a response has one. */
   read(chunk: ChatChunkObject): ResponseEvent[] {
     if (chunk.usage) this.usage = chunk.usage;
@@ -126,6 +131,16 @@ export class ResponseEvents {
     const reported = this.event("error", { code, message, param, error });
     const response = { ...this.response("failed", null), error: { code: failureCodeOf(error), message } };
     return [reported, this.event("response.failed", { response })];
+  }
+
+  /**
+   * The response as far as it was read, when nothing more of it comes. Items that were open are incomplete. `usage` is null when nothing
+   * was charged.
+   */
+  breakOff(status: "cancelled" | "failed", usage: unknown, error: Failure | null = null): ResponseObject {
+    this.closeAll("incomplete");
+    const response = this.response(status, usage === null ? null : toResponseUsage(usage));
+    return error === null ? response : { ...response, error: { code: failureCodeOf(error), message: error.message } };
   }
 
   private readDelta(delta: ChatDelta, { logprobs }: ChatChunkChoice): ResponseEvent[] {

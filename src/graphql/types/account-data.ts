@@ -29,6 +29,8 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   files: "Uploaded and generated files, identified by the hash of their content.",
   uploads: "Files uploaded directly to the blob store, with their tags.",
   webhook_endpoints: "Webhook endpoints, without their secrets.",
+  stored_responses: "Stored responses with their input, at most 5 a page.",
+  conversations: "Conversations with their items, at most 5 a page.",
   presets: "Presets of the playground.",
   models: "Models and agents registered by the account, without credentials.",
 };

@@ -3,14 +3,13 @@
  * (docs/spec/chat.md#responses).
  */
 
-import { type FinishedResponse, outputTextOf } from "../../formats/openai-responses/answer.js";
+import { outputTextOf, type ResponseObject, type ResponseStatus as Status } from "../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
 import { boundedBy } from "../../services/credits/max-cost.js";
-import type { ResponseStream, ResponseStreamBatch } from "../../services/generation/chat/responses.js";
-import { responseInput } from "../../services/generation/chat/responses.js";
+import { type ResponseStream, type ResponseStreamBatch, responseInput } from "../../services/generation/chat/responses.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
-import { builder } from "../builder.js";
+import { builder, describedValues } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText } from "../extra.js";
 import { present, ReasoningEffort } from "./chat-input.js";
@@ -44,7 +43,7 @@ const ResponseReasoningInput = builder.inputType("ResponseReasoningInput", {
   }),
 });
 
-const ResponseInput = builder.inputType("ResponseInput", {
+export const ResponseInput = builder.inputType("ResponseInput", {
   description: "Parameters of a response.",
   fields: (t) => ({
     model: t.string({ description: "A model ID or alias. Defaults to the default text model." }),
@@ -66,14 +65,24 @@ const ResponseInput = builder.inputType("ResponseInput", {
     text: t.field({ type: "JSON", description: 'Text options, such as `{ format: { type: "json_object" } }`.' }),
     reasoning: t.field({ type: ResponseReasoningInput, description: "Reasoning options. Defaults to the model's own." }),
     metadata: t.field({ type: "JSON", description: "Metadata that is returned with the response." }),
+    isStored: t.boolean({
+      description: "Stores the response, where the gateway stores responses. Defaults to false.",
+      extensions: { wireName: "store" },
+    }),
+    previousResponse: t.id({
+      description: "The ID of the stored response to continue: `input` has the new items only.",
+      extensions: { wireName: "previous_response_id" },
+    }),
+    conversation: t.id({ description: "The ID of the conversation to continue and extend." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
   }),
 });
 
 /** Builds the body of POST /v1/responses, without fields that are null or absent. */
-function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown> {
-  const { input, maxOutputTokens, topP, toolChoice, hasParallelToolCalls, reasoning, safe, maxCost: _, ...same } = body;
+export function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown> {
+  const { input, maxOutputTokens, topP, toolChoice, hasParallelToolCalls, reasoning, safe, maxCost: _, ...more } = body;
+  const { isStored, previousResponse, ...same } = more;
   return present({
     ...same,
     input: input.text ?? input.items,
@@ -83,22 +92,24 @@ function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown>
     top_p: topP,
     tool_choice: toolChoice,
     parallel_tool_calls: hasParallelToolCalls,
+    store: isStored ?? false,
+    previous_response_id: previousResponse,
   });
 }
 
-const ResponseStatus = builder.enumType("ResponseStatus", {
+export const ResponseStatus = builder.enumType("ResponseStatus", {
   description: "The status of a response.",
-  values: {
-    IN_PROGRESS: { value: "in_progress", description: "The response is being generated." },
-    COMPLETED: { value: "completed", description: "The response is complete." },
-    INCOMPLETE: {
-      value: "incomplete",
-      description: "The response was cut off, because it reached its maximum length or the rest was withheld.",
-    },
-  } as const,
+  values: describedValues<Status>({
+    queued: "The response waits to be generated in the background.",
+    in_progress: "The response is being generated.",
+    completed: "The response is complete.",
+    incomplete: "The response was cut off, because it reached its maximum length or the rest was withheld.",
+    failed: "The response failed.",
+    cancelled: "The response was cancelled, or its reader disconnected.",
+  }),
 });
 
-const Response = builder.objectRef<FinishedResponse>("Response").implement({
+export const Response = builder.objectRef<ResponseObject>("Response").implement({
   description: "A response of a model. `raw` contains the complete answer.",
   fields: (t) => ({
     id: t.id({ description: "The ID in the Responses format.", resolve: ({ id }) => id }),
@@ -110,7 +121,7 @@ const Response = builder.objectRef<FinishedResponse>("Response").implement({
 });
 
 interface CreatedResponse {
-  readonly response: FinishedResponse;
+  readonly response: ResponseObject;
   readonly receipt: ReceiptObject;
 }
 
@@ -128,11 +139,11 @@ builder.mutationField("createResponse", (t) =>
     type: CreateResponsePayload,
     nullable: true,
     description:
-      "Creates a response in the Responses format. The response is not stored. The charge is committed before the answer is returned.",
+      "Creates a response in the Responses format. It is stored with `isStored`. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
     resolve: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
-      return ctx.services.responses.create(boundedBy(ctx, input.maxCost), body);
+      return ctx.services.responses.createNow(boundedBy(ctx, input.maxCost), body);
     },
   }),
 );
@@ -171,16 +182,21 @@ builder.subscriptionField("response", (t) =>
     subscribe: (_root, { input }, ctx) => {
       const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
       return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
-        openEvents(ctx.services.responses.stream(generation, body), generation.signal),
+        openEvents(() => ctx.services.responses.stream(generation, body), generation.signal),
       );
     },
     resolve: (event) => event,
   }),
 );
 
-function openEvents(stream: ResponseStream, signal: AbortSignal): AsyncIterable<ResponseEventObject> {
+async function* openEvents(open: () => Promise<ResponseStream>, signal: AbortSignal): AsyncGenerator<ResponseEventObject> {
+  const stream = await open();
+  if (signal.aborted) {
+    await stream.events.return?.();
+    return;
+  }
   const { generationId } = stream;
-  return generationEvents<ResponseStreamBatch, ReceiptObject, ResponseEventObject>(
+  yield* generationEvents<ResponseStreamBatch, ReceiptObject, ResponseEventObject>(
     { batches: stream.events, receipt: () => stream.receipt() },
     signal,
     ({ events }) => events.map((event) => ({ generationId, event, receipt: null })),

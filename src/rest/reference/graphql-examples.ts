@@ -47,6 +47,9 @@ const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
 
+const INPUT_OVER_REST = "GraphQL has the stored response; its input items are listed in the Responses format alone.";
+const CONVERSATIONS_OVER_REST = "Conversations belong to the Responses format. createResponse continues one by its ID.";
+
 export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   // Text
   ["createChatCompletion", CREATE_TEXT],
@@ -56,6 +59,9 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     "createResponse",
     mutation("createResponse", 'model: "sandbox/text", input: { text: "Hello" }', "response { outputText } receipt { cost }"),
   ],
+  ["retrieveResponse", `{ storedResponse(id: "ID") { restId status response { outputText } } }`],
+  ["deleteResponse", mutation("deleteStoredResponse", 'id: "ID"', "deletedId")],
+  ["cancelResponse", mutation("cancelStoredResponse", 'id: "ID"', "storedResponse { status }")],
   ["createMessage", CREATE_TEXT],
   ["generateContent", CREATE_TEXT],
   ["streamGenerateContent", CREATE_TEXT],
@@ -234,6 +240,11 @@ export const WITHOUT_GRAPHQL: ReadonlyMap<string, string> = new Map([
   ["createCompletion", "It is a chat in an older format: createChatCompletion."],
   ["compactResponse", "Its result is an item of the Responses format. A GraphQL client asks a model for a summary."],
   ["createRealtimeClientSecret", "Realtime sessions have a WebSocket of their own."],
+  ["listResponseInputItems", INPUT_OVER_REST],
+  ...["create", "retrieve", "update", "delete"].map((verb): [string, string] => [`${verb}Conversation`, CONVERSATIONS_OVER_REST]),
+  ["listConversationItems", CONVERSATIONS_OVER_REST],
+  ["createConversationItems", CONVERSATIONS_OVER_REST],
+  ...["retrieve", "delete"].map((verb): [string, string] => [`${verb}ConversationItem`, CONVERSATIONS_OVER_REST]),
   ["openResponses", "GraphQL streams responses with the subscription response, also over a WebSocket."],
   ["openRealtime", "Realtime sessions have a WebSocket of their own."],
   ["registerClient", "OAuth defines this endpoint for clients (RFC 7591)."],

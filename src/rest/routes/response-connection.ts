@@ -200,7 +200,7 @@ export class ResponseConnection {
       const body = withoutBound(ctx, event);
       ctx.hasLargeInput = bytes > TURN_BYTES;
       if (!isGenerated) return await this.send((await thread.prepare(ctx, body, bytes)).events);
-      stream = thread.stream(ctx, body, bytes);
+      stream = await thread.stream(ctx, body, bytes);
       for await (const { events } of endedBy(ctx, stream)) {
         isBegun = true;
         await this.send(events);

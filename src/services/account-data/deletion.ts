@@ -224,7 +224,7 @@ async function endAccess(transaction: Transaction, accountId: string, now: Date)
   return { keyIds: keys.map(({ id }) => id), sessionIds: sessions.map(({ id }) => id), modelIds };
 }
 
-/** Expires files and kept answers now; the sweep of expired ones deletes their bytes. */
+/** Expires files and kept answers now; the sweep of expired ones deletes their bytes. Stored responses are deleted at once. */
 async function endFiles(transaction: Transaction, accountId: string, now: Date): Promise<void> {
   const files = await transaction.mediaObject.findMany({ where: { accountId }, select: { id: true } });
   await transaction.mediaTag.deleteMany({ where: { media: { accountId } } });
@@ -236,6 +236,8 @@ async function endFiles(transaction: Transaction, accountId: string, now: Date):
     WHERE account_id = ${accountId}::uuid`;
   await transaction.idempotentRequest.updateMany({ where: { accountId, status: "done" }, data: { expiresAt: now } });
   await transaction.generationJob.updateMany({ where: { accountId, finishedAt: { not: null } }, data: { expiresAt: now } });
+  await transaction.storedResponse.deleteMany({ where: { accountId } });
+  await transaction.conversation.deleteMany({ where: { accountId } });
 }
 
 /** A unique handle that cannot be guessed. */

@@ -78,6 +78,8 @@ export class AccountErasure {
     const isKept = { accountId, expiresAt: { gt: now } };
     await prisma.generationJob.updateMany({ where: { ...isKept, finishedAt: { not: null } }, data: { expiresAt: now } });
     await prisma.idempotentRequest.updateMany({ where: { ...isKept, status: "done" }, data: { expiresAt: now } });
+    await prisma.storedResponse.deleteMany({ where: { accountId } });
+    await prisma.conversation.deleteMany({ where: { accountId } });
     await prisma.$queryRaw`SELECT credit_forfeit(${createId()}::uuid, ${accountId}::uuid)`;
     if (isBusy) return false;
     await this.disconnect(accountId);

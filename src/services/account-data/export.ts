@@ -13,7 +13,7 @@ import { requireSession } from "../access/permissions.js";
 import { PRICE_FIELDS } from "../catalog/pricing.js";
 import { isMediaFileId } from "../files/media-links.js";
 import { USAGE_ROW } from "../usage/usage.js";
-import { EXPORT_PAGE_MAX } from "./limits.js";
+import { EXPORT_CONTENT_PAGE_MAX, EXPORT_PAGE_MAX } from "./limits.js";
 
 /** `files` are content-addressed, `uploads` went straight to the store. */
 export type ExportSection =
@@ -28,6 +28,8 @@ export type ExportSection =
   | "uploads"
   | "webhook_endpoints"
   | "presets"
+  | "stored_responses"
+  | "conversations"
   | "models";
 
 /** Milliseconds of a time that every database can write. */
@@ -47,6 +49,9 @@ export interface ExportPage {
   readonly next: string | null;
 }
 
+/** Items of megabytes. */
+const CONTENT_SECTIONS: ReadonlySet<ExportSection> = new Set(["stored_responses", "conversations"]);
+
 interface Exported extends PagePosition {
   readonly item: object;
 }
@@ -54,18 +59,42 @@ interface Exported extends PagePosition {
 type Reader = (database: Database, accountId: string, page: PageRequest) => Promise<readonly Exported[]>;
 
 export class AccountExports {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly stored: StoredExports,
+  ) {}
 
   /** Sessions only. Rejects with BAD_REQUEST for a size out of bounds or an invalid position. */
   async page(ctx: RequestContext, { section, first, after }: ExportQuery): Promise<ExportPage> {
     const { accountId } = requireSession(ctx);
     const size = first ?? EXPORT_PAGE_MAX;
     if (size < 1 || size > EXPORT_PAGE_MAX) throw wrongField("first", `must be from 1 to ${EXPORT_PAGE_MAX}`);
-    const rows = await READERS[section](this.database, accountId, { first: size, after: after ? readPlace(section, after) : undefined });
-    const items = rows.slice(0, size);
-    const last = rows.length > size ? items.at(-1) : undefined;
+    const page = {
+      first: Math.min(size, CONTENT_SECTIONS.has(section) ? EXPORT_CONTENT_PAGE_MAX : size),
+      after: after ? readPlace(section, after) : undefined,
+    };
+    const rows = await this.read(section, accountId, page);
+    const items = rows.slice(0, page.first);
+    const last = rows.length > page.first ? items.at(-1) : undefined;
     return { items: items.map(({ item }) => item), next: last ? writePlace(section, last) : null };
   }
+
+  private async read(section: ExportSection, accountId: string, page: PageRequest): Promise<readonly Exported[]> {
+    if (section === "stored_responses") return (await this.stored.exportResponses(accountId, page)).map(created);
+    if (section === "conversations") return (await this.stored.exportConversations(accountId, page)).map(created);
+    return READERS[section](this.database, accountId, page);
+  }
+}
+
+/** What the gateway stores sealed. Each returns one item more than the page, if there is one. */
+export interface StoredExports {
+  exportResponses(accountId: string, page: PageRequest): Promise<readonly ExportedRow[]>;
+  exportConversations(accountId: string, page: PageRequest): Promise<readonly ExportedRow[]>;
+}
+
+interface ExportedRow {
+  readonly id: string;
+  readonly createdAt: Date;
 }
 
 function writePlace(section: ExportSection, { timestamp, id }: PagePosition): string {
@@ -81,7 +110,7 @@ function readPlace(section: ExportSection, place: string): PagePosition {
 }
 
 /** Each returns one row more than the page, if there is one. */
-const READERS: Readonly<Record<ExportSection, Reader>> = {
+const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conversations">, Reader>> = {
   profile: async ({ prisma }, accountId, { after }) => {
     if (after) return [];
     const { lowBalanceNanocredits, ...account } = await prisma.account.findUniqueOrThrow({

@@ -95,6 +95,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly metrics: MetricsSettings;
   /** 0: requests are not logged. */
   readonly requestLogDays: number;
+  /** Days that responses and conversations are stored. 0: they are not. */
+  readonly storedResponsesDays: number;
   /** Sign-up: open to all, or only by operators. */
   readonly passwordHelp: string;
   readonly signUp: "open" | "closed";

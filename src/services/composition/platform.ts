@@ -45,8 +45,19 @@ export async function openPlatform(
   const { database, keyCache, ledger, localModels, settler, upstreams } = infrastructure;
   const loopback = new LoopbackClient(ownUrl, addresses);
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
-  const { services, cachedAnswers, inspector, running, blobGc, webhookWork, mcpServers, usageRoller, accountErasure, failureRecorder } =
-    created;
+  const {
+    services,
+    storedWork,
+    cachedAnswers,
+    inspector,
+    running,
+    blobGc,
+    webhookWork,
+    mcpServers,
+    usageRoller,
+    accountErasure,
+    failureRecorder,
+  } = created;
   watchPlatform(metrics, infrastructure, created);
   metrics.expect(() => infrastructure.catalog.models);
   const { worker } = settings;
@@ -54,6 +65,7 @@ export async function openPlatform(
   await usageRoller.open();
   await infrastructure.recover();
   await services.jobs.open();
+  await storedWork.open();
   await webhookWork.open();
   const owner = { apiKey: settings.ownerApiKey, nanocredits: settings.ownerCredits };
   const newOwnerKey = await ensureOwner(database, ledger, keyCache, owner);
@@ -76,6 +88,7 @@ export async function openPlatform(
       await loopback.close();
       await services.jobs.close();
       await running.close(UNATTENDED_DRAIN_MS);
+      await storedWork.close();
       await accountErasure.close();
       await services.priceHistory.close();
       await services.integrations.close();

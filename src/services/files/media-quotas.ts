@@ -1,7 +1,8 @@
 /**
  * Storage quotas of accounts on the media host, and free disk space (docs/spec/media.md#quotas). A quota counts files that the account
  * uploaded first, and uploads to the blob store from the moment their address is issued, as it may be used. Bytes that another account
- * already stored count for no one again. Answers kept for repeated requests count with their bytes, but not as files.
+ * already stored count for no one again. Answers kept for repeated requests, stored responses and conversations count with their bytes, but not
+ * as files.
  */
 import type { RequestContext } from "../../context.js";
 import { AppError, serviceUnavailable } from "../../errors.js";
@@ -151,6 +152,12 @@ export class MediaQuotas {
         SELECT sum(size_bytes), count(*) FROM media_object WHERE account_id = ${accountId}::uuid
         UNION ALL
         SELECT sum(size_bytes), 0 FROM idempotent_request WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        UNION ALL
+        SELECT sum(size_bytes), 0 FROM stored_response WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        UNION ALL
+        SELECT sum(size_bytes), 0 FROM stored_response_events WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
+        UNION ALL
+        SELECT sum(size_bytes), 0 FROM conversation WHERE account_id = ${accountId}::uuid AND expires_at > ${this.clock.now()}
       ) AS kept`;
     return rows[0] as Used;
   }

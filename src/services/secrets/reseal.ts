@@ -55,6 +55,11 @@ const SEALED_COLUMNS: readonly SealedColumn[] = [
   new SealedColumn("community_model", "bearer_token"),
   new SealedColumn("webhook_endpoint", "secret"),
   new SealedColumn("webhook_endpoint", "previous_secret"),
+  new SealedColumn("stored_response", "input"),
+  new SealedColumn("stored_response", "answer"),
+  new SealedColumn("stored_response_events", "events"),
+  new SealedColumn("conversation", "metadata"),
+  new SealedColumn("conversation_item", "content"),
 ];
 
 export interface ResealReport {

@@ -160,6 +160,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "community-model-changed": z.object({ accountId: z.string(), modelId: z.string(), change: z.string() }),
   "model-health-changed": z.object({ accountId: z.string(), modelId: z.string() }),
   "tool-call-cancelled": z.object({ accountId: z.string(), call: z.string() }),
+  "stored-response-changed": z.object({ accountId: z.string(), responseId: z.string(), status: z.string() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),
 };
 

@@ -1,6 +1,7 @@
 /** Where the graph leads from each thing that has an id of its own, and whom it leads there. */
 import { getNamedType, isCompositeType, isInterfaceType, isObjectType } from "graphql";
 import { v7 as uuidv7 } from "uuid";
+import { responseIdOf } from "../../../src/formats/openai-responses/answer.js";
 import { toGlobalId } from "../../../src/graphql/global-ids.js";
 import { schema } from "../../../src/graphql/schema.js";
 import { toStoredTerms } from "../../../src/services/api-keys/grant-terms.js";
@@ -8,6 +9,7 @@ import { createUserCode, formatUserCode } from "../../../src/services/authorizat
 import { createFailures } from "../../rest/seed.js";
 import type { TestApp } from "../../support/app.js";
 import { registerModel } from "../../support/community-models.js";
+import { secretBoxOf } from "../../support/secrets.js";
 import { giveCredits } from "../../support/sign-in.js";
 import { databaseOf, type MatrixCaller } from "./matrix-callers.js";
 import type { Needs } from "./matrix-operations.js";
@@ -21,9 +23,10 @@ type EdgeNeeds = "shown" | "none" | "started" | Needs;
 /**
  * private: shown to every caller of the account, an agent at work included, and to no other. started: a job, which
  * every secret key of the account may see, and a publishable one only when it has started it. open: shown to every
- * account.
+ * account. kept: a response that a session stored, which sessions and secret keys with the permission `usage` may read,
+ * but none that an app was granted.
  */
-type ThingNeeds = "private" | "started" | "open" | Needs;
+type ThingNeeds = "private" | "started" | "open" | "kept" | Needs;
 
 interface Terms {
   readonly needs: ThingNeeds;
@@ -61,6 +64,7 @@ const TYPES = {
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
   Preset: { needs: "manager", edges: {} },
+  StoredResponse: { needs: "kept", edges: { response: "shown" } },
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
   EndpointAgentModel: { needs: "manager", edges: MODEL_EDGES },
   PromptAgent: { needs: "manager", edges: { ...MODEL_EDGES, baseModel: "shown" } },
@@ -167,6 +171,7 @@ export async function createThings(
     toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
     toThing("a preset", "Preset", preset),
+    toThing("a stored response", "StoredResponse", await createStoredResponse(app, accountId)),
     toThing("its delivery", "WebhookDelivery", delivery),
     toThing("a model", "ProxyModel", proxy.id),
     toThing("the same in the catalog", "Model", proxy.modelId),
@@ -260,6 +265,24 @@ async function createJobs(app: TestApp, accountId: string, paying: ReadonlyMap<s
   await prisma.usageRecord.createMany({ data: [...paying].map(([apiKeyId, id]) => ({ ...record, ...measured, id, apiKeyId })) });
 }
 
+/** Of a session. Returns its id in the Responses format. */
+async function createStoredResponse(app: TestApp, accountId: string): Promise<string> {
+  const { prisma } = databaseOf(app);
+  const id = uuidv7();
+  const box = secretBoxOf(app);
+  const seal = (column: string, value: unknown) => box.seal({ table: "stored_response", rowId: id, column }, JSON.stringify(value));
+  const now = new Date();
+  await prisma.storedResponse.create({
+    data: {
+      ...{ id, accountId, model: "acme/chat", status: "completed", isBackground: false, hasEvents: false },
+      ...{ threadBytes: 2, threadLength: 1, sizeBytes: 2, createdAt: now, finishedAt: now },
+      ...{ input: seal("input", []), answer: seal("answer", { id: responseIdOf(id), status: "completed", output: [] }) },
+      expiresAt: new Date(now.getTime() + 3_600_000),
+    },
+  });
+  return responseIdOf(id);
+}
+
 function bytesOf(id: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(id.replaceAll("-", ""), "hex"));
 }
@@ -313,6 +336,10 @@ function outcomeOfThing(needs: ThingNeeds, caller: MatrixCaller, isAllowed: (nee
   if (needs === "private") return isOwn ? "shown" : "none";
   if (kind === "nobody") return "UNAUTHORIZED";
   if (needs === "open") return "shown";
+  if (needs === "kept") {
+    const isReader = kind === "session" || (kind === "secret" && !caller.isAppsKey && caller.permissions.has("usage"));
+    return isOwn && isReader ? "shown" : "none";
+  }
   if (needs === "started") return isOwn && kind !== "publishable" ? "shown" : "none";
   if (!isAllowed(needs, caller)) return "FORBIDDEN";
   return isOwn ? "shown" : "none";

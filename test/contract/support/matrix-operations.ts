@@ -557,7 +557,9 @@ export const OPERATIONS: readonly Operation[] = [
 export const ELSEWHERE: readonly string[] = [
   // With each type that they find.
   ...["node", "nodes"].map((name) => `Query.${name}`),
-  ...["models", "model", "countTokens", "quote", "generationJob", "media", "publicMedia", "deviceAuthorization"].map(
+  // With the owners of stored responses in `rest/stored-responses.test`.
+  "Account.storedResponses",
+  ...["models", "model", "countTokens", "quote", "generationJob", "storedResponse", "media", "publicMedia", "deviceAuthorization"].map(
     (name) => `Query.${name}`,
   ),
   ...[
@@ -573,6 +575,7 @@ export const ELSEWHERE: readonly string[] = [
   ...["cancelGeneration", "generateImage", "editImage", "varyImage", "createModeration", "rerank", "createResponse"].map(
     (name) => `Mutation.${name}`,
   ),
+  ...["startResponse", "cancelStoredResponse", "deleteStoredResponse"].map((name) => `Mutation.${name}`),
   ...["uploadMedia", "createUpload", "completeUpload", "deleteMedia"].map((name) => `Mutation.${name}`),
   ...["signUp", "signIn", "signOut", "changePassword"].map((name) => `Mutation.${name}`),
   ...["exchangeAuthorizationCode", "createDeviceAuthorization", "redeemDeviceCode"].map((name) => `Mutation.${name}`),

@@ -8,6 +8,7 @@ import { Messages } from "./messages.js";
 import { Responses } from "./responses.js";
 import { TokenCounts } from "./token-count.js";
 
+/** `responses` is without storage. */
 export function createChatFaces(chat: ChatCompletions, embeddings: Embeddings, catalog: Catalog, limits: RateLimits) {
   return {
     messages: new Messages(chat, catalog, limits),

@@ -1,16 +1,17 @@
 /**
- * The responses of one connection (docs/spec/chat.md#websocket). The last one and those that it continues can be named by
- * `previous_response_id`: their items are kept in memory, within a bound, until the connection ends.
+ * The responses of one connection (docs/spec/chat.md#websocket). A stored response can be named by `previous_response_id` as over HTTP. Of
+ * those that are not stored, the last one and those that it continues can: their items are kept in memory, within a bound, until the
+ * connection ends.
  */
 import type { RequestContext } from "../../../context.js";
-import { AppError } from "../../../errors.js";
+import { AppError, wrongField } from "../../../errors.js";
 import type { FinishedResponse } from "../../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../../formats/openai-responses/stream.js";
 import { append } from "../../../lib/collections.js";
 import { JSON_BODY_BYTES_MAX } from "../../../limits.js";
 import type { BodyAllowance, BodyBudget } from "../../requests/body-budget.js";
 import { parseInput } from "../../requests/input.js";
-import { type ResponseStream, type Responses, responseInput } from "./responses.js";
+import { type ResponseInput, type ResponseStream, type Responses, responseInput } from "./responses.js";
 
 /** The code by which OpenAI's clients send the whole conversation again. */
 const PREVIOUS_NOT_FOUND = "previous_response_not_found";
@@ -29,6 +30,8 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** A response about to run: its events, and the input that the next one continues. */
 interface PendingResponse {
+  /** It continues a stored response, so its own items are not all. */
+  readonly isPart: boolean;
   readonly before: KeptResponse | null;
   readonly items: readonly unknown[];
   readonly bytes: number;
@@ -39,27 +42,35 @@ export interface PreparedResponse {
   readonly events: readonly ResponseEvent[];
 }
 
+/** Runs the responses of a connection; with storage, a stored response is continued by the `previous_response_id` of the input. */
+export interface ThreadResponses extends Pick<Responses, "prepare"> {
+  readonly isStoring: boolean;
+  /** `previousId`: a response whose items are in the input. */
+  stream(ctx: RequestContext, input: ResponseInput, previousId: string | null): Promise<ResponseStream>;
+}
+
 export class ResponseThread {
   private last: KeptResponse | null = null;
   /** Of `last`. */
   private held: BodyAllowance | null = null;
 
   constructor(
-    private readonly responses: Pick<Responses, "stream" | "prepare">,
+    private readonly responses: ThreadResponses,
     private readonly bodies: BodyBudget,
   ) {}
 
-  /** `bytes`: the length of the body as it was sent. Throws BAD_REQUEST, also for a previous response that is not kept. */
-  stream(ctx: RequestContext, body: Body, bytes: number): ResponseStream {
+  /** `bytes`: the length of the body as it was sent. Rejects with BAD_REQUEST, also for a previous response that is not kept. */
+  async stream(ctx: RequestContext, body: Body, bytes: number): Promise<ResponseStream> {
+    if (body.background === true) throw wrongField("background", "must be false on a WebSocket: send the request with POST");
     const { pending, input, previousId } = this.read(body, bytes);
-    const stream = this.responses.stream(ctx, input, previousId);
+    const stream = await this.responses.stream(ctx, input, previousId);
     return { ...stream, events: this.watch(ctx, stream.events, pending) };
   }
 
   /** Checks and keeps the input of `generate: false`, without a charge. Rejects as `stream` does. */
   async prepare(ctx: RequestContext, body: Body, bytes: number): Promise<PreparedResponse> {
     const { pending, input, previousId } = this.read(body, bytes);
-    const { events, response } = await this.responses.prepare(ctx, input, previousId);
+    const { events, response } = await this.responses.prepare(ctx, input, { previousId });
     this.keep(ctx, pending, response);
     return { events };
   }
@@ -73,17 +84,23 @@ export class ResponseThread {
 
   private read({ type: _, generate: __, stream: ___, previous_response_id: previousId, input, ...rest }: Body, bytes: number) {
     const before = this.find(previousId);
+    const stored = before === null && previousId !== undefined && previousId !== null ? { previous_response_id: previousId } : {};
     const items = toItems(input);
-    const pending: PendingResponse = { before, items, bytes: (before?.bytes ?? 0) + bytes };
+    const pending: PendingResponse = { isPart: "previous_response_id" in stored, before, items, bytes: (before?.bytes ?? 0) + bytes };
     if (pending.bytes > JSON_BODY_BYTES_MAX) throw tooLong();
     // A first request reads as by HTTP, with the same errors; a later one may add nothing to its conversation.
     const whole = before === null ? input : [...itemsOf(before), ...items];
-    return { pending, input: parseInput(responseInput, { ...rest, input: whole, stream: true }), previousId: before?.id ?? null };
+    return {
+      pending,
+      input: parseInput(responseInput, { ...rest, ...stored, input: whole, stream: true }),
+      previousId: before?.id ?? null,
+    };
   }
 
   private find(id: unknown): KeptResponse | null {
     if (id === undefined || id === null) return null;
     for (let kept = this.last; kept !== null; kept = kept.before) if (kept.id === id) return kept;
+    if (this.responses.isStoring) return null;
     throw notKept();
   }
 
@@ -104,7 +121,8 @@ export class ResponseThread {
   }
 
   /** A conversation beyond a share of the gateway's memory is not kept: its client sends it whole, or gets a clear error. */
-  private keep(ctx: RequestContext, { before, items, bytes }: PendingResponse, { id, output }: FinishedResponse): void {
+  private keep(ctx: RequestContext, { isPart, before, items, bytes }: PendingResponse, { id, output, store }: FinishedResponse): void {
+    if (isPart || store === true) return;
     const own = [...items];
     append(own, output);
     const kept = { id, items: own, bytes: bytes + JSON.stringify(output).length, before };

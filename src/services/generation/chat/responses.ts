@@ -7,6 +7,8 @@ import { type ChatChunkObject, plainText } from "../../../formats/openai-chat/sc
 import {
   type Failure,
   type FinishedResponse,
+  type ResponseKeeping,
+  type ResponseObject,
   type ResponseUsage,
   responseIdOf,
   toResponseUsage,
@@ -59,12 +61,21 @@ export interface CompactedResponse {
   readonly usage: ResponseUsage;
 }
 
+export interface CreatedResponse {
+  readonly response: FinishedResponse;
+  readonly receipt: Receipt;
+}
+
 export type ResponseStreamBatch = ConvertedBatch<ResponseEvent>;
 
 /** A chat's stream in events of the Responses format; the last is `response.completed` or `response.incomplete`. */
 export interface ResponseStream extends ConvertedStream<ResponseEvent> {
   /** The events of a failure after the begin; `error` is the caller's. */
   failed(error: Failure): readonly ResponseEvent[];
+  /** The response before it begins. */
+  waiting(): ResponseObject;
+  /** The response as far as it was delivered, after its end. Null: it has not begun. */
+  brokenOff(status: "cancelled" | "failed", error?: Failure): ResponseObject | null;
 }
 
 /** Fields of the answer to come, which a summary does not have. */
@@ -84,22 +95,29 @@ export class Responses {
   ) {}
 
   /** Resolves when the charge is committed. */
-  async create(ctx: RequestContext, input: ResponseInput): Promise<{ readonly response: FinishedResponse; readonly receipt: Receipt }> {
+  async create(ctx: RequestContext, input: ResponseInput, keeping?: ResponseKeeping): Promise<CreatedResponse> {
     const { chat, tools, warnings } = this.toChat(ctx, input);
     if (ctx.hasLargeInput) await nextTurn();
     const { completion, receipt } = await this.chat.create(ctx, chat, warnings);
-    const events = new ResponseEvents({ id: responseIdOf(receipt.generationId), createdAt: now(), model: receipt.model, input, tools });
+    const events = new ResponseEvents({
+      id: responseIdOf(receipt.generationId),
+      createdAt: now(),
+      model: receipt.model,
+      input,
+      tools,
+      keeping,
+    });
     events.read(asChunk(completion));
     events.setUsage(withCost(null, receipt));
     return { response: events.end().response, receipt };
   }
 
-  /** `previousId`: the response that this one continues, whose items are in the input. */
-  stream(ctx: RequestContext, input: ResponseInput, previousId: string | null = null): ResponseStream {
+  /** `keeping` names its history, whose items are in the input. */
+  stream(ctx: RequestContext, input: ResponseInput, keeping?: ResponseKeeping): ResponseStream {
     const request = this.toChat(ctx, input);
     const chat = this.chat.stream(ctx, { ...request.chat, stream: true }, request.warnings);
     const model = input.model ?? "";
-    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools, previousId };
+    const frame = { id: responseIdOf(chat.generationId), createdAt: now(), input, tools: request.tools, keeping };
     let events: ResponseEvents | null = null;
     const begin = async () => {
       const opened = await chat.opened;
@@ -117,6 +135,11 @@ export class Responses {
     return {
       ...convertStream(chat, begin, writeEvents),
       failed: (error) => (events ?? new ResponseEvents({ ...frame, model })).fail(error),
+      waiting: () => new ResponseEvents({ ...frame, model: this.modelOf(ctx, input).id }).waiting(),
+      brokenOff: (status, error) => {
+        const receipt = chat.receipt();
+        return events?.breakOff(status, receipt && withCost(null, receipt), error) ?? null;
+      },
     };
   }
 
@@ -124,14 +147,19 @@ export class Responses {
   async prepare(
     ctx: RequestContext,
     input: ResponseInput,
-    previousId: string | null,
+    keeping?: ResponseKeeping,
   ): Promise<{ readonly events: readonly ResponseEvent[]; readonly response: FinishedResponse }> {
     const model = await this.admit(ctx, input.model);
     const { tools } = this.toChat(ctx, input);
-    const events = new ResponseEvents({ id: responseIdOf(createId()), createdAt: now(), model: model.id, input, tools, previousId });
+    const events = new ResponseEvents({ id: responseIdOf(createId()), createdAt: now(), model: model.id, input, tools, keeping });
     const begun = events.begin();
     const { events: ended, response } = events.end();
     return { events: [...begun, ...ended], response };
+  }
+
+  /** Throws as a generation of the same input does. */
+  modelOf(ctx: RequestContext, input: ResponseInput): Model {
+    return resolveRequested(ctx, this.catalog, input.model, "text");
   }
 
   /** Estimates the input tokens of a request without a charge. It is limited, and rejects, as a generation of the same input does. */
