@@ -11,7 +11,7 @@ import { type FormOptions, UploadedFile, type UploadedFiles } from "../http/uplo
 import { isRecord } from "../lib/json.js";
 import { setOwnValue } from "../lib/own-values.js";
 import { quoteFrom } from "../services/generation/quote.js";
-import type { QuotedPath, QuoteInput } from "../services/generation/quotes.js";
+import { NO_REALTIME_QUOTE, type QuotedPath, type QuoteInput } from "../services/generation/quotes.js";
 import { parseInput } from "../services/requests/input.js";
 import { queryFlag } from "../services/requests/query-values.js";
 import type { Route, RouteHandler } from "./route.js";
@@ -106,8 +106,7 @@ export class QuotedRoutes {
         if (params !== null) return { route, params, target };
       }
     }
-    if (/^(?:\/v1)?\/realtime(?:[/?]|$)/.test(rooted))
-      throw invalidInput("A realtime session has no quote: its length is decided while it runs. Bound it with max_cost.", "path");
+    if (/^(?:\/v1)?\/realtime(?:[/?]|$)/.test(rooted)) throw invalidInput(NO_REALTIME_QUOTE, "path");
     throw invalidInput(`This path generates nothing. Paths with a quote: ${this.routes.map(({ shown }) => shown).join(", ")}.`, "path");
   }
 

@@ -232,7 +232,7 @@ export function createServices(
   const definitions = new PromptDefinitions(database);
   const promptAgent = new PromptAgents({ chat, catalog, definitions, servers: mcpServers, runTokens, runLimits, clock });
   // An agent's answer is a chat, and so are its requests.
-  agentRuns.runBy({ promptAgent, codeAgent });
+  agentRuns.runBy({ promptAgent, codeAgent, runLimits });
   const apiKeys = new ApiKeys(database, keyCache, catalog, events, clock, leases);
   const jobRows = new JobRows(database, clock, processId);
   const jobParts = { database, rows: jobRows, blobs, events, clock, processId, log, failures: failureRecorder };

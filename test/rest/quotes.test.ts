@@ -5,7 +5,7 @@ import { executeText } from "../graphql/client.js";
 import { createOperationsApp, modelOf, type OperationsApp } from "../support/operation-upstreams.js";
 import type { Kind } from "../support/operations.js";
 import { recording } from "../support/recordings.js";
-import { type Client, createClient } from "./client.js";
+import { type Client, createClient, expectEnvelope } from "./client.js";
 
 let app: OperationsApp;
 let payer: Payer;
@@ -116,5 +116,104 @@ describe("a quote", () => {
     expect(app.upstream.requests.length, path).toBe(before);
     await expectNothingHeld(app, 2);
     expect((await closeBooks(app, payer)).rows).toEqual([]);
+  });
+});
+
+const CHAT = "/v1/chat/completions";
+const chatBody = { model: modelOf("text"), messages };
+
+describe("a quote is checked as its generation", () => {
+  const quote = (path: string, body?: object) => client.post("/v1/quote", { path, ...(body && { body }) });
+
+  it("is refused without credentials", async () => {
+    const answers = [
+      await client.post("/v1/quote", { path: CHAT, body: chatBody }, { key: null }),
+      await client.post(`${CHAT}?quote=true`, chatBody, { key: null }),
+    ];
+
+    for (const answer of answers) expectEnvelope(answer, 401, "UNAUTHORIZED");
+  });
+
+  it("is refused for a model that the key may not use", async () => {
+    const bound = await createPayer(app, { pack: CREDIT, allowedModels: ["acme/chat-b"] });
+    const other = createClient(app.baseUrl, bound.key);
+
+    expectEnvelope(await other.post("/v1/quote", { path: CHAT, body: chatBody }), 403, "FORBIDDEN");
+    expectEnvelope(await other.post(`${CHAT}?quote=true`, chatBody), 403, "FORBIDDEN");
+  });
+
+  it.each([
+    ["a wrong field", CHAT, { ...chatBody, temperature: 9 }, "temperature"],
+    ["an unknown model", CHAT, { ...chatBody, model: "nobody/nothing" }, "model"],
+    ["a billed field", CHAT, { ...chatBody, service_tier: "priority" }, "service_tier"],
+    ["a wish about money", CHAT, { ...chatBody, dry_run: true }, "dry_run"],
+    ["a negative limit", CHAT, { ...chatBody, max_cost: "-1" }, "max_cost"],
+    ["an infinite limit", CHAT, { ...chatBody, max_cost: "Infinity" }, "max_cost"],
+    ["a limit below a nanocredit", CHAT, { ...chatBody, max_cost: "0.0000000001" }, "max_cost"],
+    ["no recording", "/v1/audio/transcriptions", { model: modelOf("transcription") }, "file"],
+    ["a recording that is none", "/v1/audio/transcriptions", { file: "data:audio/wav;base64,AAAA" }, "file"],
+    ["a broken escape", "/text/%zz", undefined, "path"],
+    ["a path that generates nothing", "/account/keys", undefined, "path"],
+    ["a realtime session", "/v1/realtime?model=live/realtime", undefined, "path"],
+  ])("is refused with %s", async (_, path, body, param) => {
+    const answer = await quote(path, body);
+
+    expect([answer.status, answer.json<{ error: { param: string } }>().error.param]).toEqual([400, param]);
+  });
+
+  it("is refused on a route with another word than true", async () => {
+    expectEnvelope(await client.post(`${CHAT}?quote=perhaps`, chatBody), 400, "BAD_REQUEST");
+    expectEnvelope(await client.get("/v1/realtime?quote=true"), 400, "BAD_REQUEST");
+    expectEnvelope(await client.post(CHAT, { ...chatBody, quote: true }), 400, "BAD_REQUEST");
+    expect((await client.post(`${CHAT}?quote=false`, chatBody)).headers.get("x-cost")).not.toBeNull();
+  });
+
+  it("is answered to a caller without credits", async () => {
+    const poor = createClient(app.baseUrl, (await createPayer(app)).key);
+
+    const answer = await poor.post("/v1/quote", { path: CHAT, body: chatBody });
+
+    expect(answer.status).toBe(200);
+    expectEnvelope(await poor.post(CHAT, chatBody), 402, "INSUFFICIENT_BALANCE");
+  });
+
+  it("is lowered by max_cost, and says when the generation would be refused", async () => {
+    const shortened = (await quote(CHAT, { ...chatBody, max_cost: "0.001" })).json<Quote>();
+    const refused = (await quote(CHAT, { ...chatBody, max_cost: "0.000001" })).json<Quote>();
+    const byHeader = await client.post(`${CHAT}?quote=true`, chatBody, { headers: { "X-Max-Cost": "0.001" } });
+
+    expect([shortened.most, shortened.notes.at(-1)]).toEqual(["0.001", "The answer is cut where it reaches max_cost."]);
+    expect(byHeader.json()).toEqual(shortened);
+    expect(refused.notes.at(-1)).toMatch(/max_cost is 0.000001: the request would be refused/);
+  });
+
+  it("is 0 for a free model, and for an answer in the content cache", async () => {
+    const free = (await quote(CHAT, { ...chatBody, model: "sandbox/text" })).json<Quote>();
+    const path = "/text/Hello%20cache?model=sandbox/text-paid&seed=4";
+    const before = (await quote(path)).json<Quote>();
+    await client.get(path);
+    const after = (await quote(path)).json<Quote>();
+
+    expect([free.least, free.expected, free.most]).toEqual(["0", "0", "0"]);
+    expect(Number(before.expected)).toBeGreaterThan(0);
+    expect([after.least, after.most, after.notes]).toEqual(["0", "0", [expect.stringContaining("content cache")]]);
+  });
+
+  it("includes the chat that rewrites a prompt", async () => {
+    const body = { model: "sandbox/image-paid", prompt: "A fox" };
+    const plain = (await quote("/v1/images/generations", body)).json<Quote>();
+    const enhanced = (await quote("/v1/images/generations", { ...body, enhance: true })).json<Quote>();
+
+    expect(Number(enhanced.most)).toBeGreaterThan(Number(plain.most));
+    expect(enhanced.notes).toContainEqual(expect.stringContaining("enhance"));
+  });
+
+  it("stores no job and no answer under an Idempotency-Key", async () => {
+    const headers = { "Idempotency-Key": "quote-then-chat" };
+    const asked = await client.post(`${CHAT}?quote=true`, chatBody, { headers });
+    const made = await client.post(CHAT, chatBody, { headers });
+
+    expect([asked.status, asked.json<Quote>().currency]).toEqual([200, "credits"]);
+    expect([made.status, made.headers.get("x-idempotent-replay")]).toEqual([200, null]);
   });
 });

@@ -43,6 +43,7 @@ import { type Credential, type WatchedKeys, watchCaller, watchKey } from "../../
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { MAX_COST_FIELD, readMaxCost, smallerCost } from "../../services/credits/max-cost.js";
 import { MODEL_TEXT, SAFE_TEXT } from "../../services/generation/query-texts.js";
+import { NO_REALTIME_QUOTE } from "../../services/generation/quotes.js";
 import { createClientSecretInput, isClientSecret } from "../../services/generation/realtime/client-secrets.js";
 import type { RealtimeSession } from "../../services/generation/realtime/run.js";
 import type { Services } from "../../services/services.js";
@@ -98,7 +99,8 @@ export function addRealtimeRoutes(
       isForAgents: true,
       isPublic: true,
       query: realtimeQuery,
-      handler: () => {
+      handler: (_ctx, { exchange }) => {
+        if (Object.hasOwn(exchange.query.parameters, "quote")) throw invalidInput(NO_REALTIME_QUOTE, "quote");
         throw new AppError("UPGRADE_REQUIRED", "This is a WebSocket: connect to it with an upgrade.");
       },
     }),
@@ -278,6 +280,7 @@ function assertNoOthers(parameters: Readonly<Record<string, string>>): void {
   const name = Object.keys(parameters).find((each) => !Object.hasOwn(realtimeQuery.shape, each));
   if (name === undefined) return;
   assertNoWishes(parameters);
+  if (name === "quote") throw invalidInput(NO_REALTIME_QUOTE, name);
   const reason =
     name === "intent" ? "Only conversations have a price: there are no transcription sessions here." : "There is no such parameter.";
   throw invalidInput(`${reason} The address takes model, safe, max_cost and key.`, name);

@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
 import type { KeyCaller } from "../../context.js";
-import { permissionDenied, serviceUnavailable } from "../../errors.js";
+import { invalidInput, permissionDenied, serviceUnavailable } from "../../errors.js";
 import { type ContextSource, HttpRequestContext, readCounted, requestIdOf } from "../../http/context.js";
 import { explain, statusOf } from "../../http/errors.js";
 import { OpenSockets, takePlaces } from "../../http/open-sockets.js";
@@ -114,6 +114,8 @@ class Face implements ResponsesFace {
     takePlaces(places, "Too many connections for responses at the same time.", undo);
     const bounded = takeMaxCost(query.parameters);
     assertNoWishes(bounded?.rest ?? query.parameters);
+    if (Object.hasOwn(query.parameters, "quote"))
+      throw invalidInput("A connection has no quote: send POST /v1/quote with the path /v1/responses.", "quote");
     return { key, caller, clientAddress, maxCost: bounded?.maxCost };
   }
 

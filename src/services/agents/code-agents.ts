@@ -111,7 +111,7 @@ export interface CodeAgentDependencies {
   readonly timeouts: UpstreamTimeouts;
 }
 
-export class CodeAgents implements AgentProviders {
+export class CodeAgents implements Pick<AgentProviders, "chat"> {
   constructor(private readonly deps: CodeAgentDependencies) {}
 
   chat(model: Model, call: AgentCall): ChatProvider {

@@ -51,7 +51,7 @@ interface BegunRun {
   readonly warnings: readonly string[];
 }
 
-export class PromptAgents implements AgentProviders {
+export class PromptAgents implements Pick<AgentProviders, "chat"> {
   constructor(private readonly deps: PromptAgentsDependencies) {}
 
   chat(model: Model, call: AgentCall): ChatProvider {

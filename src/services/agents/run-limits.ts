@@ -19,7 +19,7 @@ export class RunLimits {
     return { parentRequestId: generationId, maxCost: await this.maxCostOf(ctx), safetyFeatures };
   }
 
-  private async maxCostOf(ctx: RequestContext): Promise<bigint> {
+  async maxCostOf(ctx: RequestContext): Promise<bigint> {
     return ctx.maxCost?.nanocredits ?? (await this.accounts.spendable(requireCaller(ctx))) / RUN_SHARE;
   }
 }

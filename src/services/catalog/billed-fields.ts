@@ -237,6 +237,7 @@ export const HOSTED_TOOL_KEYS: ReadonlySet<string> = new Set(
  */
 export const MONEY_WISHES: ReadonlyMap<string, BilledField> = table(
   unless("dry_run", false),
+  unless("quote", false),
   ...["budget", "max_price", "max_budget", "max_cost"].map((name) => field(name)),
 );
 

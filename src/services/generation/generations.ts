@@ -1,5 +1,5 @@
 /** Generations of all modalities but chat: planned, admitted and run alike (`GenerationRun`). */
-import type { RequestContext } from "../../context.js";
+import type { CostRange, RequestContext } from "../../context.js";
 import { larger, smaller } from "../../lib/money.js";
 import { misspeltFields } from "../catalog/field-names.js";
 import type { Modality } from "../catalog/modality.js";
@@ -10,7 +10,7 @@ import type { Admitted, GenerationTask, Words } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
 import type { AmountBounds } from "./plausible.js";
-import type { PlannedCosts } from "./quote.js";
+import { type PlannedCosts, quoteFor } from "./quote.js";
 import type { Candidate } from "./routing/candidate.js";
 import {
   assertPayable,
@@ -35,6 +35,8 @@ export interface GenerationWork<Answer> {
   readonly meter: (answer: Answer, served: Candidate) => Metered | Promise<Metered>;
   readonly warnings?: (answer: Answer) => readonly string[];
   readonly admitted?: Admitted;
+  /** A generation of its own within the call, for the quote. Absent: there is none. */
+  readonly including?: ((ctx: RequestContext) => Promise<unknown>) | undefined;
   /** See WholeWork. */
   readonly onHeld?: (cancellation: Cancellation) => Promise<void>;
 }
@@ -59,7 +61,8 @@ export class Generations {
 
   async run<Answer>(ctx: RequestContext, plan: GenerationPlan, work: GenerationWork<Answer>): Promise<WholeResult<Answer>> {
     const { words, safety } = work.admitted ?? (await this.admit(ctx, plan, work));
-    const run = this.begin(ctx, { ...plan, safety });
+    const included = ctx.quoting && work.including ? await quoteFor(ctx, work.including) : null;
+    const run = this.begin(ctx, { ...(included ? withIncluded(plan, included) : plan), safety });
     const { signal } = run.cancellation;
     return run.answer<Answer>({
       call: (candidate) => work.call(candidate, signal, words),
@@ -85,6 +88,14 @@ export class Generations {
   assertPayable(plan: GenerationPlan): Promise<void> {
     return assertPayable(this.deps, plan);
   }
+}
+
+function withIncluded(plan: GenerationPlan, { least, expected, most }: CostRange): GenerationPlan {
+  const costs = () => {
+    const own = plan.costs(plan);
+    return { ...own, least: own.least + least, expected: own.expected + expected, most: own.most + most };
+  };
+  return { ...plan, costs };
 }
 
 const NO_BOUNDS: AmountBounds = {};

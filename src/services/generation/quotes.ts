@@ -17,6 +17,8 @@ export const quoteInput = z.strictObject({
 export type QuoteInput = z.output<typeof quoteInput>;
 export type QuotedPath = QuoteInput["path"];
 
+export const NO_REALTIME_QUOTE = "A realtime session has no quote: its length is decided while it runs. Bound it with max_cost.";
+
 /** The routes of REST, which read a body and call the service of its path. */
 export interface QuotingRoutes {
   quote(ctx: RequestContext, input: QuoteInput): Promise<Quote>;

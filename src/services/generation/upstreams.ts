@@ -184,6 +184,8 @@ export interface AgentCall {
 export interface AgentProviders {
   /** The provider of the agent `model` for this call. `complete` and `stream` throw AppErrors and ProviderErrors. */
   chat(model: Model, call: AgentCall): ChatProvider;
+  /** Nanocredits: the most that the generations of a run for this request may cost. */
+  runCostMost(ctx: RequestContext): Promise<bigint>;
 }
 
 export type Ability = Exclude<keyof Provider, "close">;
@@ -220,6 +222,12 @@ export class Upstreams {
     const isRunHere = model.agentType === "prompt_agent" || model.agentType === "code_agent";
     if (!isRunHere || !this.agents) return this.serving(request, candidate, "chat");
     return this.agents.chat(model, { ctx: request, generationId, safetyFeatures: safety?.applied ?? [] });
+  }
+
+  /** Null for a model that makes no generations. */
+  runCostMost(ctx: RequestContext, { agentType }: Model): Promise<bigint> | null {
+    const isRunHere = agentType === "prompt_agent" || agentType === "code_agent";
+    return isRunHere && this.agents ? this.agents.runCostMost(ctx) : null;
   }
 
   /**

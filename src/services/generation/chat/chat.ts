@@ -24,6 +24,7 @@ import { ChatPassages } from "./passages.js";
 import { type ChatCompletionInput, planChat } from "./plan.js";
 import type { ChatPlan } from "./planned.js";
 import { plausibleFor } from "./plausible.js";
+import { withRun } from "./quote.js";
 import { type ChatCompletionStream, openChat } from "./stream.js";
 
 export interface ChatDependencies extends RunDependencies {
@@ -51,11 +52,11 @@ export class ChatCompletions {
     notes = misspeltChatFields(input),
     wishes?: RouteWishes,
   ): Promise<ChatCompletionResult> {
-    const { admission, estimates, upstreams } = this.deps;
+    const { admission, upstreams } = this.deps;
     const admitting = admission.admit(ctx, toAdmissionRequest(input, notes, wishes), new ChatContent(input));
     // No asynchronous step without limits and checks, the fast path of secret keys.
     const admitted = admitting instanceof Promise ? await admitting : admitting;
-    const planning = planChat(admitted.task, admitted.body ?? input, estimates, false);
+    const planning = this.plan(admitted, input, false);
     const plan = planning instanceof Promise ? await planning : planning;
     let bound: number | null | undefined;
     let cut: CutReason | undefined;
@@ -103,7 +104,7 @@ export class ChatCompletions {
       return new GenerationRun(plan, deps, options);
     };
     const prepare = (admitted: AdmittedTask<ChatCompletionInput>) => {
-      const planning = planChat(admitted.task, admitted.body ?? input, deps.estimates, true);
+      const planning = this.plan(admitted, input, true);
       return planning instanceof Promise ? planning.then(begin) : begin(planning);
     };
     const stream = new GenerationStream({
@@ -121,6 +122,17 @@ export class ChatCompletions {
     });
     const { admitted, opened, events } = stream;
     return { generationId, notes, admitted, opened, events, receipt: () => stream.receipt(), timing: () => stream.timing() };
+  }
+
+  private plan(
+    { task, body }: AdmittedTask<ChatCompletionInput>,
+    input: ChatCompletionInput,
+    isStreamed: boolean,
+  ): ChatPlan | Promise<ChatPlan> {
+    const { estimates, upstreams } = this.deps;
+    const planning = planChat(task, body ?? input, estimates, isStreamed);
+    const runCostMost = task.request.quoting ? upstreams.runCostMost(task.request, task.model) : null;
+    return runCostMost === null ? planning : Promise.all([planning, runCostMost]).then(([plan, most]) => withRun(plan, most));
   }
 }
 

@@ -37,7 +37,7 @@ export interface ChatHold {
   readonly outputTokens: number;
   /** It is extended on the way. */
   readonly isExtended: boolean;
-  /** Output tokens of one choice that are affordable; null when the upstream needs no limit. `chargeMost`: nanocredits that the charge may be; null: no bound. */
+  /** Output tokens of one choice that are affordable; null when the upstream needs no limit. `chargeMost`: that of the run. */
   capFor(heldNanocredits: bigint, chargeMost: bigint | null): number | null;
 }
 

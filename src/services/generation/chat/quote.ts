@@ -29,6 +29,15 @@ export function costsOfChat(plan: ChatPlan): PlannedCosts {
   return { least: costOfLeast(plan), expected: costOf(usual, rates), most, notes: notesOf(plan, isAssumed) };
 }
 
+/** With the generations of the agent's run. */
+export function withRun(plan: ChatPlan, runCostMost: bigint): ChatPlan {
+  const costs = () => {
+    const own = costsOfChat(plan);
+    return { ...own, most: own.most + runCostMost };
+  };
+  return { ...plan, costs };
+}
+
 /** A prompt of few tokens of the cheapest kind, such as cached ones, and an empty answer. */
 function costOfLeast({ model: { rates }, promptTokens }: ChatPlan): bigint {
   const tokens = promptTokensLeast(promptTokens);

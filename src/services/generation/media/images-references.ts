@@ -133,7 +133,7 @@ const INSTRUCTION = [
   "Answer with the prompt alone.",
 ].join(" ");
 
-export const ENHANCE_NOTE = "enhance: the prompt is rewritten by a chat, which is charged as one of its own.";
+export const ENHANCE_NOTE = "enhance: the prompt is rewritten by a chat, which is charged as a generation of its own and included.";
 
 /** An empty answer leaves the prompt unchanged. */
 export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, prompt: string, signal: AbortSignal): Promise<string> {

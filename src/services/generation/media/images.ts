@@ -174,6 +174,7 @@ export class Images {
     const work: GenerationWork<Made> = {
       words: { texts: [request.prompt, request.negativePrompt ?? ""], extra: request.extra },
       safe: request.safe,
+      including: request.enhance ? (own) => enhancePrompt(this.deps.chat, own, request.prompt, own.signal) : undefined,
       call: async (candidate, signal, { texts: [prompt = "", negativePrompt = ""], extra }) => {
         preparing ??= this.readSources(ctx, request, prompt, signal);
         return this.call(ctx, candidate, { ...request, negativePrompt, extra }, await preparing, signal);

@@ -108,6 +108,7 @@ export class Videos {
     const work: GenerationWork<MeasuredVideo> = {
       words: { texts: [input.prompt, negativePrompt], extra },
       safe: input.safe,
+      including: input.enhance ? (own) => enhancePrompt(this.deps.chat, own, input.prompt, own.signal) : undefined,
       call: async (candidate, signal, { texts: [prompt = "", negative = ""], extra }) => {
         // Once for all candidates, and only after admission.
         preparing ??= this.readSources(ctx, input, files, prompt, signal);
