@@ -38,6 +38,8 @@ export interface KeyCaller {
   readonly expiresAt: Date | null;
   /** The address that the key was granted for (RFC 8707). Null or absent: not bound to one. */
   readonly resource?: string | null;
+  /** The runs that the key is of, the innermost first. Absent: none. */
+  readonly runIds?: readonly string[] | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
@@ -57,6 +59,11 @@ export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
 /** Whether the request comes from an agent run, which works for its caller. */
 export function isAgentAtWork(caller: Caller): boolean {
   return caller.kind !== "anonymous" && caller.run !== undefined;
+}
+
+/** The runs that the caller works for, the innermost first; undefined: none. */
+export function runIdsOf(caller: Caller): readonly string[] | undefined {
+  return caller.kind === "key" ? caller.runIds : undefined;
 }
 
 export interface Leaving {

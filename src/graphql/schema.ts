@@ -35,6 +35,7 @@ import "./types/operators.js";
 import "./types/own-community-models.js";
 import "./types/request-log.js";
 import "./types/presets.js";
+import "./types/runs.js";
 import "./types/responses.js";
 import "./types/stored-responses.js";
 import "./types/sessions.js";

@@ -44,6 +44,7 @@ import { addRealtimeRoutes } from "./routes/realtime.js";
 import { addRequestRoutes } from "./routes/requests.js";
 import { addRerankRoutes } from "./routes/rerank.js";
 import { addResponseRoutes } from "./routes/responses.js";
+import { addRunRoutes } from "./routes/runs.js";
 import { addSessionRoutes } from "./routes/sessions.js";
 import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
@@ -161,6 +162,7 @@ function createRouter(
   // Before the models, whose paths hold any text.
   addGeminiRoutes(route, endpoint, services);
   addRerankRoutes(route, endpoint, services);
+  addRunRoutes(route, endpoint, services);
   // Before the prompts: /text/models is a list.
   addModelRoutes(route, endpoint, services);
   addTextRoutes(route, endpoint, services);

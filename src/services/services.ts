@@ -84,6 +84,7 @@ import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
+import { RunWatch } from "./generation/run-watch.js";
 import { createStored } from "./generation/stored/create-stored.js";
 import { SuspensionWatch } from "./generation/suspension-watch.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
@@ -104,6 +105,7 @@ import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
+import { createRuns } from "./runs/create-runs.js";
 import { Moderation } from "./safety/moderation.js";
 import { Safety } from "./safety/safety.js";
 import { SecretBox } from "./secrets/secret-box.js";
@@ -185,13 +187,15 @@ export function createServices(
   const contentCache = new ContentCache(cachedAnswers, settings.contentCacheTimes);
   const running = new RunningGenerations();
   new SuspensionWatch(database, running, log, events);
-  const generations = new Generations({ credits, admission, healthReporter, running, totalMs });
+  new RunWatch(database, running, log, events);
+  const { runs, liveRuns, approvals } = createRuns(infrastructure, clock, log);
+  const generations = new Generations({ credits, admission, healthReporter, running, approvals, totalMs });
   const embeddings = new Embeddings(generations, upstreams);
   const agentRuns = new AgentRuns();
   const { unknownWords } = infrastructure;
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock, unknownWords });
   upstreams.includeAgents(agentRuns);
-  const chat = new ChatCompletions({ estimates, upstreams, credits, admission, healthReporter, running, totalMs });
+  const chat = new ChatCompletions({ estimates, upstreams, credits, admission, healthReporter, running, approvals, totalMs });
   const sessionCookie = new SessionCookie(() => {
     const { baseUrl, authUrl } = addresses();
     return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
@@ -384,6 +388,7 @@ export function createServices(
       settings.persistedDocuments.isOnly,
     ),
     presets: new Presets(database, catalog, clock),
+    ...{ runs, liveRuns },
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
     speech,

@@ -13,6 +13,8 @@ export interface EventChannels {
   "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** An account was suspended or restored: each process ends its generations, or takes new ones. */
   "account-suspension-changed": { readonly accountId: string; readonly isSuspended: boolean };
+  /** A run was created, a call of it asks for more credits, or more was approved. */
+  "run-changed": { readonly accountId: string; readonly runId: string; readonly change: string };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };
   /** Refused and failed requests were written to the request log, at most FAILURES_ANNOUNCED_MAX of one account at once. */

@@ -53,6 +53,8 @@ function isAllowed(needs: Operation["needs"], { kind, permissions }: MatrixCalle
       return kind !== "session";
     case "session":
       return kind === "session";
+    case "secret":
+      return kind === "session" || kind === "secret";
     case "manager":
       return kind === "session" || (kind === "secret" && permissions.has("keys"));
     case "operator":

@@ -16,10 +16,10 @@ describe("the GraphQL contract", () => {
     expect(validate(schema, parse(getIntrospectionQuery()))).toEqual([]);
   });
 
-  it("shows a key's value in the answer of createApiKey and nowhere else", () => {
+  it("shows a key's value in the answers of createApiKey and createRun and nowhere else", () => {
     const holders = types.filter((type) => (isObjectType(type) || isInterfaceType(type)) && "key" in type.getFields());
 
-    expect(holders.map(({ name }) => name)).toEqual(["CreateApiKeyPayload"]);
+    expect(holders.map(({ name }) => name)).toEqual(["CreateApiKeyPayload", "CreateRunPayload"]);
   });
 
   it("shows a webhook's secret when it is made, and nowhere else", () => {

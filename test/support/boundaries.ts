@@ -45,6 +45,7 @@ export const DOMAINS: readonly string[] = [
   "files",
   "accounts",
   "presets",
+  "runs",
   "sessions",
   "authorizations",
   "integrations",

@@ -91,6 +91,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     },
     id: async (path) => {
       if (path.includes("/requests/")) return chatted();
+      if (path.includes("/runs/")) return (await make("/v1/runs")).id ?? "";
       if (path.includes("/apps/")) return (await make("/account/keys", { type: "publishable" })).id ?? "";
       return (await make("/account/keys")).id ?? "";
     },

@@ -43,6 +43,7 @@ const ApiKeyOrigin = builder.enumType("ApiKeyOrigin", {
     CREATED: { value: "created", description: "Created by the account." },
     REDIRECT_FLOW: { value: "redirect_flow", description: "Granted to an app in the browser." },
     DEVICE_FLOW: { value: "device_flow", description: "Granted to an app on a device." },
+    RUN: { value: "run", description: "The key of a run. Lists leave these keys out unless they are asked for." },
   } as const,
 });
 

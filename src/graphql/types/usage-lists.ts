@@ -33,6 +33,7 @@ const UsageFilterInput = builder.inputType("UsageFilter", {
   fields: (t) => ({
     apiKeyIds: t.idList({ description: "Generations paid by one of these keys, 1 to 100." }),
     modelIds: t.idList({ description: "Generations that requested one of these models, by canonical ID, 1 to 100." }),
+    runId: t.id({ description: "Generations of this run and of the runs below it." }),
     modalities: t.field({ type: [Modality], description: "Generations of one of these modalities. A moderation counts as TEXT." }),
     statuses: t.field({ type: [UsageStatusEnum], description: "Generations with one of these statuses." }),
     from: t.field({ type: "DateTime", description: "Generations at or after this time. Defaults to 30 days before the end." }),
@@ -152,6 +153,7 @@ function toFilter(filter: FilterInput | null | undefined): UsageFilter | undefin
     modalities: filter.modalities as UsageFilter["modalities"],
     apiKeyIds: ids(filter.apiKeyIds, "ApiKey", "apiKeyIds"),
     modelIds: ids(filter.modelIds, "Model", "modelIds"),
+    runId: filter.runId ? readId(filter.runId, "Run", "runId") : undefined,
   };
 }
 

@@ -13,6 +13,7 @@ export const TAGS = {
   Moderation: "Moderation of text and images.",
   Models: "The model catalog. Needs no credentials.",
   Account: "Profile, balance and usage. A key needs the permission named in each operation.",
+  Runs: "Envelopes of credits and time for a series of calls, each with a key of its own.",
   Keys: "API keys. Needs a secret key with the permission `keys`, except for the calling key's own data.",
   Authorization: "Authorization of apps: keys that a user grants and pays for.",
   Media: "Files.",

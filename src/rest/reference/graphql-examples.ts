@@ -44,6 +44,7 @@ const AGENT_FIELDS = "restId modelId title visibility";
 const ENDPOINT = "webhookEndpoint { restId url events isEnabled }";
 const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNextPage endCursor }";
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
+const RUN_FIELDS = "restId label status maxCost spent left asked";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
 
@@ -124,6 +125,11 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { ended } }"],
   // Keys
   ["getCurrentKey", me(`currentApiKey { ${KEY_FIELDS} }`)],
+  ["listRuns", me(`runs(first: 20) { nodes { ${RUN_FIELDS} } pageInfo { endCursor } }`)],
+  ["createRun", mutation("createRun", 'maxCost: "0.5", ttl: 900', `key run { ${RUN_FIELDS} }`)],
+  ["getRun", `{\n  run(id: "ID") {\n    ${RUN_FIELDS}\n  }\n}`],
+  ["endRun", mutation("endRun", 'id: "ID"', `run { ${RUN_FIELDS} }`)],
+  ["approveRun", mutation("approveRun", 'id: "ID", amount: "0.25"', `run { ${RUN_FIELDS} }`)],
   ["listKeys", me(`apiKeys(first: 20) { nodes { ${KEY_FIELDS} } pageInfo { endCursor } }`)],
   ["createKey", mutation("createApiKey", 'name: "My key", creditBudget: "5"', `key apiKey { ${KEY_FIELDS} }`)],
   ["updateKey", mutation("updateApiKey", 'id: "ID", name: "New name"', `apiKey { ${KEY_FIELDS} }`)],

@@ -37,7 +37,7 @@ const apiKey = json(
     parentId: nullableText.describe(
       "The key that created this one. This key also draws on the parent's budget, cannot exceed the parent's permissions, and ends with it. Null when no key created it.",
     ),
-    origin: z.enum(["created", "redirect_flow", "device_flow"]),
+    origin: z.enum(["created", "redirect_flow", "device_flow", "run"]),
     app: z
       .object({ id: z.string(), name: z.string() })
       .nullable()

@@ -43,6 +43,7 @@ const filterQuery = {
     .optional()
     .describe("A comma-separated list of text, image, video, speech, music, transcription, embedding and realtime."),
   statuses: queryList(shape.statuses.unwrap().unwrap()).optional().describe("A comma-separated list of ok and cancelled."),
+  run: shape.runId.unwrap().unwrap().optional().describe("The ID of a run: rows of its calls and of the runs below it."),
   from: queryTime().optional().describe("Rows at or after this ISO 8601 time."),
   to: queryTime().optional().describe("Rows before this ISO 8601 time."),
   min_cost_usd: queryCredits().optional().describe("Rows that cost at least this many credits."),
@@ -160,8 +161,8 @@ export function addUsageRoutes(route: Route, endpoint: Endpoint, { usage }: Pick
 type UsageQuery = z.infer<typeof usageQuery>;
 
 function filterOf(query: UsageQuery): UsageFilter {
-  const { api_key_ids: apiKeyIds, model_ids: modelIds, min_cost_usd: minCost, modalities, statuses, from, to, search } = query;
-  return { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search };
+  const { api_key_ids: apiKeyIds, model_ids: modelIds, min_cost_usd: minCost, run: runId, modalities, statuses, from, to, search } = query;
+  return { apiKeyIds, modelIds, runId, modalities, statuses, from, to, minCost, search };
 }
 
 function toUsageList<Row extends UsageRow, Json>({ items, hasNextPage }: Page<Row>, toJson: (row: Row) => Json) {

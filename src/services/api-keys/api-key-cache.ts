@@ -14,7 +14,7 @@ import type { Events } from "../../store/events.js";
 import { CredentialCache } from "../access/credential-cache.js";
 import type { TierStanding } from "../credits/tiers.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
-import { ancestorsOf, worthOf } from "./api-key-tree.js";
+import { ancestorsOf, runIdsOf, worthOf } from "./api-key-tree.js";
 import { describeExpiry, describeRevocation, malformedKey, unknownKey } from "./key-refusals.js";
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
@@ -149,6 +149,7 @@ export class ApiKeyCache {
       hasBudget: worth.creditBudget !== null,
       expiresAt: worth.expiresAt,
       resource: row.resource,
+      runIds: runIdsOf(row, ancestors.get(row.id) ?? []),
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }

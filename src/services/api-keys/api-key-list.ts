@@ -80,7 +80,8 @@ export function keysWhere(accountId: string, filter: ApiKeyFilter | null): Prism
   const { origins, types, search } = parseInput(apiKeyFilter, filter ?? {});
   return {
     ...{ accountId, revokedAt: null },
-    ...(origins && { origin: { in: origins } }),
+    // Runs make a key each, which would hide the others.
+    origin: origins ? { in: origins } : { not: "run" },
     ...(types && { type: { in: types } }),
     ...(search && matching(search.trim())),
   };

@@ -21,7 +21,7 @@ export interface ApiKeyRow {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly revokedAt: Date | null;
-  readonly origin: "created" | "redirect_flow" | "device_flow";
+  readonly origin: "created" | "redirect_flow" | "device_flow" | "run";
   /** The app that it was granted to, by its app key; null: no app, or one that did not identify itself. */
   readonly app: { readonly id: string; readonly name: string } | null;
   /** The address that it was granted for (RFC 8707); null: not bound to one. */

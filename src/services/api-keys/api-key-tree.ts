@@ -83,6 +83,12 @@ export function worthOf(key: KeyTerms, ancestors: readonly KeyTerms[]): KeyWorth
   };
 }
 
+/** The runs that a key is of, the innermost first; undefined: none. A run has the id of its key. */
+export function runIdsOf(key: Pick<KeyRow, "id" | "origin">, ancestors: readonly Pick<KeyRow, "id" | "origin">[]): string[] | undefined {
+  const ids = [key, ...ancestors.toReversed()].flatMap(({ id, origin }) => (origin === "run" ? [id] : []));
+  return ids.length === 0 ? undefined : ids;
+}
+
 /** The least amount of the keys that have a budget; null: none has. */
 function leastOf(chain: readonly KeyTerms[], amountOf: (budget: bigint, key: KeyTerms) => bigint): bigint | null {
   const amounts = chain.flatMap((key) => (key.budgetNanocredits === null ? [] : [amountOf(key.budgetNanocredits, key)]));
@@ -143,4 +149,9 @@ export async function findOwned(database: Pick<DatabaseClient, "apiKey">, accoun
   const row = await database.apiKey.findUnique({ where: { id, accountId, revokedAt: null } });
   if (!row) throw notFound("API key");
   return row;
+}
+
+/** Revokes a key and its descendants. Returns those that were not revoked before. */
+export function revokeTree(writer: Pick<DatabaseClient, "apiKey">, id: string, now: Date): Promise<ApiKeyModel[]> {
+  return writer.apiKey.updateManyAndReturn({ where: { ...inTreeOf(id), revokedAt: null }, data: { revokedAt: now } });
 }

@@ -1,14 +1,12 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
 import type { Caller, KeyCaller, RequestContext } from "../../context.js";
-import { conflict, credentialRefused, invalidInput, notFound } from "../../errors.js";
-import { createApiKeyText, startOfApiKey } from "../../lib/api-key-format.js";
+import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { eachOf } from "../../lib/collections.js";
-import { createId, isUuid } from "../../lib/ids.js";
+import { isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
-import { API_KEY_LEVELS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
-import type { Database, DatabaseClient } from "../../store/database.js";
+import type { Database } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
@@ -16,14 +14,7 @@ import { isKeyCaller, isKeyManager, readableAccountOf, requireAccount, requireKe
 import type { Catalog } from "../catalog/catalog.js";
 import type { Leases } from "../credits/leases.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
-import {
-  assertMayChange,
-  assertMayMake,
-  assertMayRevoke,
-  grantablePermissions,
-  type KeyInTree,
-  registrableUrls,
-} from "./api-key-limits.js";
+import { assertMayChange, assertMayMake, assertMayRevoke, grantablePermissions, registrableUrls } from "./api-key-limits.js";
 import { type ApiKeyOrder, KEY_IDENTITY, type KeyList, keysInOrder, keysWhere, orderColumn, readKeys } from "./api-key-list.js";
 import { type AnnouncedChange, type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
 import {
@@ -32,27 +23,16 @@ import {
   findOwned,
   inTreeOf,
   KEY_ROW,
-  type KeyRow,
   type KeyTerms,
   type KeyWorth,
   lockAccount,
+  revokeTree,
   setBudget,
   worthOf,
 } from "./api-key-tree.js";
 import type { ApiKeyFilter, CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
-import { describeRevocation } from "./key-refusals.js";
-
-interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" | "allowedModels" | "creditBudget" | "redirectUrls"> {
-  readonly accountId: string;
-  /** Seconds; null: never. */
-  readonly expiresIn: number | null;
-  readonly origin?: KeyGrant["origin"];
-  readonly appKeyId?: string | null;
-  readonly resource?: string | null;
-  /** The parent key; absent: made by a session. */
-  readonly parent?: KeyRow | undefined;
-}
+import { expiryIn, findMaker, KeyMaker, type KeyWriter, withAncestors } from "./key-maker.js";
 
 export interface CurrentApiKey extends ApiKeyRow {
   readonly valid: true;
@@ -73,8 +53,6 @@ export interface KeyGrant {
   readonly resource?: string | null;
 }
 
-export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
-
 export type SelectedApiKey = Pick<ApiKeyModel, keyof typeof KEY_IDENTITY>;
 
 /** Effective permissions and limits, as shown. */
@@ -90,6 +68,7 @@ const SECONDS_PER_DAY = 24 * 60 * 60;
 
 export class ApiKeys {
   private readonly rows: ApiKeyRows;
+  private readonly maker: KeyMaker;
 
   constructor(
     private readonly database: Database,
@@ -100,6 +79,7 @@ export class ApiKeys {
     private readonly leases: Pick<Leases, "fold" | "recall">,
   ) {
     this.rows = new ApiKeyRows(catalog);
+    this.maker = new KeyMaker(keyCache, this.rows, clock);
   }
 
   /** Finds the caller of a key by its ID. Rejects as `authenticate` does. */
@@ -234,7 +214,7 @@ export class ApiKeys {
         assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
       }
       const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key };
-      return this.insert(key, transaction);
+      return this.maker.insert(key, transaction);
     });
     this.announce("created", accountId, [created.apiKey.id]);
     return created;
@@ -245,7 +225,7 @@ export class ApiKeys {
     const { models: allowedModels, creditBudget, expiresInDays, permissions } = terms;
     const expiresIn = expiresInDays * SECONDS_PER_DAY;
     await lockAccount(writer, grant.accountId);
-    return this.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
+    return this.maker.insert({ ...grant, type: "secret", permissions, allowedModels, creditBudget, expiresIn, redirectUrls: [] }, writer);
   }
 
   /** Publishes the creation of a granted key, after its transaction committed. */
@@ -255,7 +235,7 @@ export class ApiKeys {
 
   /** Revokes a granted key whose code was stolen. Not exposed by GraphQL or REST. */
   async revokeGranted(accountId: string, apiKeyId: string): Promise<void> {
-    const ended = await this.revokeTree(this.database.prisma, apiKeyId);
+    const ended = await revokeTree(this.database.prisma, apiKeyId, this.clock.now());
     this.announce("revoked", accountId, ended.length === 0 ? [apiKeyId] : ended.map(({ id }) => id));
   }
 
@@ -298,7 +278,7 @@ export class ApiKeys {
       await findOwned(transaction, caller.accountId, id);
       const own = isKeyCaller(caller) ? await transaction.apiKey.findUnique({ where: { id: caller.apiKeyId } }) : null;
       assertMayRevoke(caller, own, id);
-      return this.revokeTree(transaction, id);
+      return revokeTree(transaction, id, this.clock.now());
     });
     this.announce(
       "revoked",
@@ -319,45 +299,6 @@ export class ApiKeys {
     return { ...row, valid: true, expiresIn: this.secondsUntil(row.expiresAt), rateLimitEnabled: row.type === "publishable" };
   }
 
-  /** Inserts a key in a transaction that has locked the account, so that the bound on keys holds and the parent is not being revoked. */
-  private async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, ...columns } = newKey;
-    const text = createApiKeyText(newKey.type === "secret" ? "sk" : "pk");
-    const live = await writer.apiKey.count({ where: { accountId: newKey.accountId, revokedAt: null } });
-    if (live >= API_KEYS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${API_KEYS_PER_ACCOUNT_MAX} keys.`);
-    const ancestorIds = parent ? [...parent.ancestorIds, parent.id] : [];
-    if (ancestorIds.length >= API_KEY_LEVELS_MAX) {
-      throw conflict(
-        `Keys descend from each other in at most ${API_KEY_LEVELS_MAX} levels: make this one with a key above, or as a person.`,
-      );
-    }
-    const row = await writer.apiKey.create({
-      data: {
-        ...columns,
-        id: createId(),
-        hash: new Uint8Array(this.keyCache.hash(text)),
-        start: startOfApiKey(text),
-        permissions: [...permissions],
-        restrictsModels: allowedModels !== null,
-        allowedModels: [...(allowedModels ?? [])],
-        redirectUrls: [...redirectUrls],
-        budgetNanocredits: creditBudget,
-        expiresAt: this.expiry(expiresIn),
-        parentId: parent?.id ?? null,
-        ancestorIds,
-      },
-    });
-    return { apiKey: await this.rows.one(writer, row), key: text };
-  }
-
-  /** Revokes a key and its descendants. Returns those that were not revoked before. */
-  private revokeTree(writer: Pick<DatabaseClient, "apiKey">, id: string): Promise<ApiKeyModel[]> {
-    return writer.apiKey.updateManyAndReturn({
-      where: { ...inTreeOf(id), revokedAt: null },
-      data: { revokedAt: this.clock.now() },
-    });
-  }
-
   /** Publishes each key by itself, so that caches need not know the tree. */
   private announce(change: AnnouncedChange, accountId: string, apiKeyIds: readonly string[]): void {
     for (const apiKeyId of apiKeyIds) this.events.publish("api-key-changed", { accountId, apiKeyId, change });
@@ -373,7 +314,7 @@ export class ApiKeys {
   private readonly idOf = (name: string): string => this.catalog.idOf(name);
 
   private expiry(expiresIn: number | null): Date | null {
-    return expiresIn === null ? null : new Date(this.clock.now().getTime() + expiresIn * 1000);
+    return expiryIn(expiresIn, this.clock);
   }
 }
 
@@ -381,15 +322,4 @@ function callingKeyOf(ctx: RequestContext): KeyCaller {
   const caller = requireAccount(ctx);
   if (!isKeyCaller(caller)) throw invalidInput("This request is authenticated by a session, not by a key.");
   return caller;
-}
-
-/** Reads the calling key. Rejects with UNAUTHORIZED when it was revoked after authentication. */
-async function findMaker(database: Pick<DatabaseClient, "apiKey">, apiKeyId: string): Promise<KeyInTree> {
-  const maker = await withAncestors(database, await database.apiKey.findUniqueOrThrow({ where: { id: apiKeyId } }));
-  if (worthOf(maker.key, maker.ancestors).isRevoked) throw credentialRefused(describeRevocation(maker.key, maker.ancestors));
-  return maker;
-}
-
-async function withAncestors(database: Pick<DatabaseClient, "apiKey">, key: ApiKeyModel): Promise<KeyInTree> {
-  return { key, ancestors: (await ancestorsOf(database, [key])).get(key.id) ?? [] };
 }

@@ -22,6 +22,7 @@ export function describeRevocation(key: EndedKey, ancestors: readonly EndedKey[]
   const above = ancestors.find(({ revokedAt }) => revokedAt !== null && (own === null || revokedAt <= own));
   if (above?.revokedAt) return `The API key ended at ${above.revokedAt.toISOString()}, when the key that it was made with was revoked.`;
   const when = own === null ? "" : ` at ${own.toISOString()}`;
+  if (key.origin === "run") return `The run of this key was ended${when}.`;
   return key.origin === "created"
     ? `The API key was revoked${when}.`
     : `The API key was revoked${when}: the access that was granted with it has ended.`;
@@ -31,9 +32,15 @@ export function describeRevocation(key: EndedKey, ancestors: readonly EndedKey[]
 export function describeExpiry(key: Pick<EndedKey, "expiresAt" | "origin">, end: Date): string {
   const when = end.toISOString();
   if (key.expiresAt === null || key.expiresAt > end) return `The API key expired at ${when}, with the key that it was made with.`;
+  if (key.origin === "run") return `The run of this key expired at ${when}: create another one, with a longer ttl if needed.`;
   return key.origin === "created"
     ? `The API key expired at ${when}.`
     : `The API key expired at ${when}: the access that was granted with it has to be granted anew.`;
+}
+
+/** Of generations that were under way when their run was ended. */
+export function runEnded(): AppError {
+  return credentialRefused("The run of this key was ended.");
 }
 
 export function runTokenRefused(): AppError {

@@ -18,7 +18,7 @@ import type { AuthorizationRequestModel } from "../../store/generated/prisma/mod
 import { requireSession } from "../access/permissions.js";
 import type { ProtectedResources } from "../access/protected-resources.js";
 import type { Accounts } from "../accounts/accounts.js";
-import type { ApiKeys, KeyGrant, KeyWriter } from "../api-keys/api-keys.js";
+import type { ApiKeys, KeyGrant } from "../api-keys/api-keys.js";
 import {
   fromStoredTerms,
   type GrantChoice,
@@ -30,6 +30,7 @@ import {
   toRequestedTerms,
   toStoredTerms,
 } from "../api-keys/grant-terms.js";
+import type { KeyWriter } from "../api-keys/key-maker.js";
 import { isRegistered, parseRedirectUrl, type RedirectUrl, withFragment, withQuery } from "../api-keys/redirect-url.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { App, Apps } from "./apps.js";

@@ -1,12 +1,12 @@
 import { AppError, serviceUnavailable } from "../../errors.js";
 import { larger, smaller } from "../../lib/money.js";
 import { EXTEND_AT_PERCENT, METER_NOTE_MS } from "../../limits.js";
-import { holdable, type LeasedAmount, type LedgerOutcome, type LedgerOutcomeName, type LedgerRecord } from "../../store/ledger.js";
+import { holdable, type LeasedAmount, type LedgerOutcome, type LedgerRecord } from "../../store/ledger.js";
 import type { ChargeRequest, Settlement } from "./charge-request.js";
 import type { KnownBalances } from "./known-balances.js";
 import type { Reservation } from "./lease.js";
 import type { Leases } from "./leases.js";
-import { toRefusal } from "./refusals.js";
+import { isRefused, toRefusal } from "./refusals.js";
 import type { RefusedFunds } from "./refused-funds.js";
 import type { Settler } from "./settler.js";
 import type { SpendingBudget } from "./spending-budgets.js";
@@ -127,6 +127,18 @@ export class OpenCharge {
     } finally {
       if (this.bound) this.leaveBound(charged);
     }
+  }
+
+  /** Extends the hold to the cost, as far as credits and budgets go, for a charge that is cut to its hold. Never rejects. */
+  async cover(costNanocredits: bigint, record: LedgerRecord): Promise<void> {
+    if (this.request.isFree) return;
+    if (this.extension) await this.extension;
+    const cost = smaller(costNanocredits, AMOUNT_MAX);
+    const lacks = () => cost > this.heldNanocredits;
+    const extend = () => this.extend(cost - this.heldNanocredits, cost, record).catch(() => undefined);
+    if (lacks()) await extend();
+    // The rest may be in leases.
+    if (lacks()) await this.leases.recall(this.request.payer.accountId).then(extend, () => undefined);
   }
 
   async release(): Promise<void> {
@@ -383,15 +395,4 @@ export class OpenCharge {
     if (this.concluded) throw new Error(`Generation ${this.request.generationId} was settled or released twice`);
     this.concluded = true;
   }
-}
-
-const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
-  "insufficient_balance",
-  "free_spend_exhausted",
-  "key_budget_exhausted",
-  "duplicate",
-] satisfies LedgerOutcomeName[]);
-
-function isRefused({ outcome }: LedgerOutcome): boolean {
-  return REFUSALS.has(outcome);
 }

@@ -10,7 +10,7 @@ import type { AgentRun } from "../../context.js";
 import { AppError, type ErrorCode } from "../../errors.js";
 import { formatNanocredits } from "../../lib/money.js";
 import type { TopUp } from "../../lib/settings.js";
-import type { LedgerOutcome, LedgerRecord } from "../../store/ledger.js";
+import type { LedgerOutcome, LedgerOutcomeName, LedgerRecord } from "../../store/ledger.js";
 import type { RefusedFunds } from "./refused-funds.js";
 
 export type SpendingBound = "balance" | "free_spend_per_day" | "key_budget" | "parent_key_budget" | "run" | "max_cost";
@@ -32,6 +32,17 @@ export interface RefusedRequest {
   readonly most?: bigint | undefined;
   readonly paidOnly: boolean;
   readonly record: Pick<LedgerRecord, "modality">;
+}
+
+const REFUSALS: ReadonlySet<LedgerOutcomeName> = new Set([
+  "insufficient_balance",
+  "free_spend_exhausted",
+  "key_budget_exhausted",
+  "duplicate",
+] satisfies LedgerOutcomeName[]);
+
+export function isRefused({ outcome }: LedgerOutcome): boolean {
+  return REFUSALS.has(outcome);
 }
 
 /** Never rejects. */

@@ -11,6 +11,8 @@ import { type Indexed, IndexedSet } from "../../fast/indexed-set.js";
 import { entriesMax } from "../../lib/bounded.js";
 import { type CallEnd, type EndListener, toSignal } from "../../providers/provider.js";
 import { SUSPENDED_ACCOUNTS_MAX } from "../access/limits.js";
+import { runEnded } from "../api-keys/key-refusals.js";
+import { ENDED_RUNS_MAX } from "../runs/limits.js";
 
 /** The abort reason after the client disconnected: the answer will not be read. */
 export class CallerGone extends Error {
@@ -24,13 +26,13 @@ export class Cancellation implements CallEnd, Indexed {
   reason: unknown;
   private ownSignal: AbortSignal | null = null;
   private listeners: EndListener[] = [];
-  private readonly timer: NodeJS.Timeout;
+  private timer: NodeJS.Timeout;
   private graceTimer: NodeJS.Timeout | undefined;
   private graceMs = 0;
   private hasLeft = false;
   private isOver = false;
   private isDisposed = false;
-  private hasBeenSuspended = false;
+  private hasBeenRefused = false;
   private readonly callerSignal: AbortSignal | null;
   private readonly onCallerGone = () => this.leave();
 
@@ -40,6 +42,8 @@ export class Cancellation implements CallEnd, Indexed {
     readonly isStreamed = false,
     /** The account that pays. */
     readonly accountId = "",
+    /** Its runs; undefined: none. */
+    readonly runIds: readonly string[] | undefined = undefined,
   ) {
     this.timer = setTimeout(endInTime, totalMs, this);
     this.callerSignal = caller instanceof AbortSignal ? caller : null;
@@ -72,14 +76,22 @@ export class Cancellation implements CallEnd, Indexed {
     return this.isOver;
   }
 
-  /** The account was suspended meanwhile. */
-  get isSuspended(): boolean {
-    return this.hasBeenSuspended;
+  /** The account was suspended, or the run ended, meanwhile. */
+  get isRefused(): boolean {
+    return this.hasBeenRefused;
   }
 
-  suspend(): void {
-    this.hasBeenSuspended = true;
-    this.abort(accountSuspended());
+  /** Ends it because the caller may not generate any more. */
+  refuse(reason: AppError): void {
+    this.hasBeenRefused = true;
+    this.abort(reason);
+  }
+
+  /** The time limit begins now, after a wait for the payer. */
+  restart(totalMs: number): void {
+    if (this.isDisposed) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(endInTime, totalMs, this);
   }
 
   /** Ends the upstream call for any reader: the process stops. */
@@ -134,6 +146,8 @@ export class RunningGenerations {
   private readonly running = new IndexedSet<Cancellation>();
   /** Accounts that were suspended while this process ran: a caller may have been authenticated just before. */
   private readonly suspended = new LRUCache<string, true>(entriesMax(SUSPENDED_ACCOUNTS_MAX));
+  /** Runs that ended while this process ran. */
+  private readonly endedRuns = new LRUCache<string, true>(entriesMax(ENDED_RUNS_MAX));
   private streams = 0;
   private onIdle: (() => void) | null = null;
 
@@ -145,11 +159,16 @@ export class RunningGenerations {
     return this.streams;
   }
 
-  /** Throws ACCOUNT_SUSPENDED. */
+  /** Throws ACCOUNT_SUSPENDED, or UNAUTHORIZED for a run that has ended. */
   begin(cancellation: Cancellation): void {
-    if (this.suspended.size > 0 && this.suspended.has(cancellation.accountId)) {
+    const { accountId, runIds } = cancellation;
+    if (this.suspended.size > 0 && this.suspended.has(accountId)) {
       cancellation.dispose();
       throw accountSuspended();
+    }
+    if (runIds?.some((id) => this.endedRuns.has(id))) {
+      cancellation.dispose();
+      throw runEnded();
     }
     this.running.add(cancellation);
     if (cancellation.isStreamed) this.streams += 1;
@@ -165,7 +184,20 @@ export class RunningGenerations {
   /** Ends all generations of the account, and refuses new ones. */
   suspend(accountId: string): void {
     this.suspended.set(accountId, true);
-    for (const cancellation of this.running.all()) if (cancellation.accountId === accountId) cancellation.suspend();
+    for (const cancellation of this.running.all()) if (cancellation.accountId === accountId) cancellation.refuse(accountSuspended());
+  }
+
+  /** Ends all generations of the run and of the runs below it, and refuses new ones. */
+  endRun(runId: string): void {
+    this.endedRuns.set(runId, true);
+    for (const cancellation of this.running.all()) if (cancellation.runIds?.includes(runId)) cancellation.refuse(runEnded());
+  }
+
+  /** The runs with generations under way. */
+  runIds(): ReadonlySet<string> {
+    const ids = new Set<string>();
+    for (const { runIds = [] } of this.running.all()) for (const id of runIds) ids.add(id);
+    return ids;
   }
 
   restore(accountId: string): void {

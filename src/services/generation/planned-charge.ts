@@ -1,16 +1,44 @@
-/** The charge that a plan asks the ledger for. */
-import type { MaxCost } from "../../context.js";
+/** The charge of a planned generation. */
+import { deriveContext, type MaxCost } from "../../context.js";
+import { createId } from "../../lib/ids.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import { type ChargeRequest, type Payer, payerOf } from "../credits/charge-request.js";
-import type { GenerationTask } from "./admission.js";
+import type { Credits } from "../credits/credits.js";
+import type { OpenCharge } from "../credits/open-charge.js";
+import type { Admission, GenerationTask } from "./admission.js";
+import type { PlannedCosts } from "./quote.js";
 import { toLedgerRecord, underWay } from "./usage-row.js";
 
-interface PlannedGeneration extends GenerationTask {
+export interface GenerationPlan extends GenerationTask {
+  /** In nanocredits; see ChargeRequest. */
   readonly hold: Pick<ChargeRequest, "estimate" | "least" | "most">;
+  /** The costs of the plan, from the amounts that size its hold. */
+  costs(plan: GenerationPlan): PlannedCosts;
+}
+
+interface ChargeDependencies {
+  readonly credits: Credits;
+  readonly admission: Admission;
+}
+
+/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost, which is then within `max_cost` or not. */
+export async function assertPayable(deps: ChargeDependencies, plan: GenerationPlan): Promise<void> {
+  if (plan.request.quoting) return;
+  const request = deriveContext(plan.request, { maxCost: undefined });
+  const charge = openCharge(deps, { ...plan, request, generationId: createId() });
+  try {
+    if (!charge.isHeld) await charge.held;
+  } finally {
+    await charge.release();
+  }
+}
+
+export function openCharge({ credits, admission }: ChargeDependencies, plan: GenerationPlan, isLasting = false): OpenCharge {
+  return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
 }
 
 /** A class for its getter: see docs/decisions/garbage.md. */
-export class PlannedCharge implements ChargeRequest {
+class PlannedCharge implements ChargeRequest {
   readonly generationId: string;
   readonly payer: Payer;
   readonly estimate: bigint;
@@ -20,7 +48,7 @@ export class PlannedCharge implements ChargeRequest {
   readonly maxCost: MaxCost | undefined;
 
   constructor(
-    private readonly plan: PlannedGeneration,
+    private readonly plan: GenerationPlan,
     readonly isLasting: boolean,
     readonly freeMax: bigint | undefined,
   ) {

@@ -9,32 +9,25 @@
  * 5. `end`, always.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { deriveContext } from "../../context.js";
+import { runIdsOf } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
-import { createId } from "../../lib/ids.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import type { HourlyHold } from "../access/rate-limits.js";
 import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
-import type { ChargeRequest } from "../credits/charge-request.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
+import { RUN_APPROVAL_WAIT_MS } from "../runs/limits.js";
+import type { RunApprovals } from "../runs/run-approvals.js";
 import { servable } from "../safety/features.js";
-import type { Admission, GenerationTask } from "./admission.js";
+import type { Admission } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { attemptCodeOf, type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
-import { PlannedCharge } from "./planned-charge.js";
+import { type GenerationPlan, openCharge } from "./planned-charge.js";
 import { BOUNDED_WARNING } from "./plausible.js";
-import { giveQuote, type PlannedCosts, refusedWithQuote } from "./quote.js";
+import { giveQuote, refusedWithQuote } from "./quote.js";
 import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
 import { type Attempt, type Candidate, NO_ATTEMPTS, operatorCostOf } from "./routing/candidate.js";
 import { type Progress, toCourse, toLedgerRecord, toRecordedRoute, underWay } from "./usage-row.js";
-
-export interface GenerationPlan extends GenerationTask {
-  /** In nanocredits; see ChargeRequest. */
-  readonly hold: Pick<ChargeRequest, "estimate" | "least" | "most">;
-  /** The costs of the plan, from the amounts that size its hold. */
-  costs(plan: GenerationPlan): PlannedCosts;
-}
 
 export interface Answered<Answer> extends Candidate {
   readonly answer: Answer;
@@ -45,6 +38,7 @@ export interface RunDependencies {
   readonly admission: Admission;
   readonly healthReporter: HealthReporter;
   readonly running: RunningGenerations;
+  readonly approvals: Pick<RunApprovals, "holdInTime">;
   readonly totalMs: number;
 }
 
@@ -101,6 +95,7 @@ export class GenerationRun {
   private upstreamMs = 0;
   /** Candidates that were left. */
   attempts: readonly Attempt[] = NO_ATTEMPTS;
+  private readonly totalMs: number;
   /** An upstream failed through no fault of the caller. */
   private hasFailed = false;
 
@@ -109,8 +104,15 @@ export class GenerationRun {
     private readonly deps: RunDependencies,
     { signal, totalMs = deps.totalMs, isStreamed = false }: RunOptions = {},
   ) {
+    this.totalMs = totalMs;
     const { request } = plan;
-    this.cancellation = new Cancellation(signal ?? request.leaving ?? request.signal, totalMs, isStreamed, plan.caller.accountId);
+    this.cancellation = new Cancellation(
+      signal ?? request.leaving ?? request.signal,
+      totalMs,
+      isStreamed,
+      plan.caller.accountId,
+      runIdsOf(plan.caller),
+    );
     if (plan.limitedAs !== null) this.hourly = deps.admission.hourlyHold(plan, totalMs);
     deps.running.begin(this.cancellation);
   }
@@ -155,7 +157,27 @@ export class GenerationRun {
     this.charge = charge;
     const { hourly } = this;
     if (hourly !== null) return refusedWithQuote(charge.held, this.plan).then(() => hourly.begin(charge.heldAmount));
-    return charge.isHeld ? null : refusedWithQuote(charge.held, this.plan);
+    if (charge.isHeld) return null;
+    const held = runIdsOf(this.plan.caller) === undefined ? charge.held : this.heldOrApproved(charge, isLasting);
+    return refusedWithQuote(held, this.plan);
+  }
+
+  /** A call at the limit of its run waits while the payer is asked. */
+  private async heldOrApproved(charge: OpenCharge, isLasting: boolean): Promise<void> {
+    try {
+      await charge.held;
+    } catch (refusal) {
+      this.cancellation.restart(this.totalMs + RUN_APPROVAL_WAIT_MS);
+      await this.deps.approvals.holdInTime(this.plan.caller, refusal, this.cancellation, () => this.holdAgain(isLasting));
+      this.cancellation.restart(this.totalMs);
+    }
+  }
+
+  private async holdAgain(isLasting: boolean): Promise<void> {
+    await this.openCharge.release();
+    const charge = openCharge(this.deps, this.plan, isLasting);
+    this.charge = charge;
+    await charge.held;
   }
 
   /** Rejects as `hold` does. */
@@ -259,9 +281,11 @@ export class GenerationRun {
     const { model, status, warnings, isCut = false, cut, cancelPolicy } = outcome;
     const { rates } = plan.model;
     const charge = this.openCharge;
+    const isOfRun = runIdsOf(plan.caller) !== undefined;
+    if (isOfRun) await this.cover(outcome);
     const heldNanocredits = charge.heldAmount;
     const { chargeMost } = charge;
-    const isCapped = outcome.isCappedToHold || model.isCommunity;
+    const isCapped = outcome.isCappedToHold || model.isCommunity || isOfRun;
     const held = isCapped ? this.capped(outcome, rates, heldNanocredits) : outcome;
     const { quantities, source } = chargeMost === null ? held : capToHold(held, rates, chargeMost);
     const isBounded = source === "bounded";
@@ -300,6 +324,12 @@ export class GenerationRun {
     this.hourly?.conclude(settlement.chargedNanocredits);
     deps.admission.concluded(plan, this.receipt);
     return this.receipt;
+  }
+
+  /** A run is never charged beyond its limit, so the hold is extended to the cost first. */
+  private async cover({ model, quantities }: Outcome): Promise<void> {
+    const record = this.recordOf(underWay(model.id, quantities, this.firstByteMs));
+    await this.openCharge.cover(costOf(quantities, this.plan.model.rates), record);
   }
 
   /** For a community model, a report beyond the hold is implausible. */
@@ -357,26 +387,6 @@ export class GenerationRun {
 function warningsFor(notes: readonly string[], warnings: readonly string[], isBounded: boolean): readonly string[] {
   if (isBounded) return joinWarnings([BOUNDED_WARNING], notes, warnings);
   return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
-}
-
-/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost, which is then within `max_cost` or not. */
-export async function assertPayable(deps: Pick<RunDependencies, "credits" | "admission">, plan: GenerationPlan): Promise<void> {
-  if (plan.request.quoting) return;
-  const request = deriveContext(plan.request, { maxCost: undefined });
-  const charge = openCharge(deps, { ...plan, request, generationId: createId() });
-  try {
-    if (!charge.isHeld) await charge.held;
-  } finally {
-    await charge.release();
-  }
-}
-
-function openCharge(
-  { credits, admission }: Pick<RunDependencies, "credits" | "admission">,
-  plan: GenerationPlan,
-  isLasting = false,
-): OpenCharge {
-  return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
 }
 
 /**

@@ -12,6 +12,8 @@ import { nonBlankText, parseInput, storableText } from "../requests/input.js";
 export const USAGE_FILTER_IDS_MAX = 100;
 /** Unspecified: the length of the longest model id. */
 export const USAGE_SEARCH_CHARS_MAX = 200;
+/** Unspecified: keys of one run that a filter by it covers. */
+const RUN_KEYS_MAX = 10_000;
 /** Unspecified: models, and keys, that a search text may match. */
 const SEARCH_MATCHES_MAX = 1_000;
 
@@ -22,6 +24,8 @@ export const usageFilterInput = z.strictObject({
   apiKeyIds: ids.nullish(),
   /** Canonical ids. */
   modelIds: ids.nullish(),
+  /** Rows of the run and of the runs below it. */
+  runId: storableText.max(512).nullish(),
   modalities: z.array(z.enum(Modality)).min(1).max(Object.keys(Modality).length).nullish(),
   statuses: z.array(z.enum(UsageStatus)).min(1).max(Object.keys(UsageStatus).length).nullish(),
   /** Inclusive. */
@@ -52,9 +56,11 @@ export interface UsageScope {
 
 /** Rejects with BAD_REQUEST, `param` naming the wrong field. `apiKeyId`: only that key. */
 export async function scopeOf(database: Database, accountId: string, filter: UsageFilter = {}, apiKeyId?: string): Promise<UsageScope> {
-  const { apiKeyIds, modelIds, modalities, statuses, from, to, minCost, search } = parseInput(usageFilterInput, filter);
+  const { apiKeyIds, modelIds, runId, modalities, statuses, from, to, minCost, search } = parseInput(usageFilterInput, filter);
   if (from && to && from > to) throw wrongField("from", "must not be later than `to`");
-  const known = apiKeyIds?.filter(isUuid).map((id) => id.toLowerCase());
+  const ofRun = runId ? await keysOfRun(database, accountId, runId) : null;
+  const named = apiKeyIds?.filter(isUuid).map((id) => id.toLowerCase());
+  const known = ofRun === null ? named : ofRun.filter((id) => named?.includes(id) ?? true);
   const scope = {
     accountId,
     ...(known && { apiKeyIds: known }),
@@ -89,6 +95,18 @@ export function toWhere(scope: UsageScope): UsageRecordWhereInput {
     ...(id !== undefined && { id }),
     ...(either && { OR: [{ model: among(either.models) }, { apiKeyId: among(either.apiKeyIds) }] }),
   };
+}
+
+/** The keys of a run and of the runs below it, at most as many as an account may have open; none for an unknown run. */
+async function keysOfRun(database: Database, accountId: string, runId: string): Promise<readonly string[]> {
+  if (!isUuid(runId)) return [];
+  const keys = await database.prisma.apiKey.findMany({
+    where: { accountId, OR: [{ id: runId }, { ancestorIds: { has: runId } }] },
+    orderBy: { id: "asc" },
+    take: RUN_KEYS_MAX,
+    select: { id: true },
+  });
+  return keys.map(({ id }) => id);
 }
 
 /** Finds the account's models and keys whose names contain the text; rows are then found by id. */

@@ -1,13 +1,20 @@
 /** Webhook events and their messages, with the field names of the REST face. They never hold a prompt, an answer or a key's value. */
 import { toCreditsNumber } from "../../lib/money.js";
+import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyRow } from "../api-keys/api-key-rows.js";
 import type { LowBalanceNotice } from "../credits/low-balance.js";
 import { toJsonRow, USAGE_COLUMNS, type UsageRow } from "../usage/usage.js";
 
-export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked"] as const;
+export const WEBHOOK_EVENTS = ["usage.recorded", "balance.low", "api_key.created", "api_key.revoked", "run.asked"] as const;
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 /** Sent when the owner asks for it, also to an endpoint that listens to other events. */
 export const TEST_EVENT = "webhook.test";
+
+export const ASKING_RUN = {
+  ...{ id: true, accountId: true, label: true, askedNanocredits: true, askedAt: true },
+  key: { select: { budgetNanocredits: true, spentNanocredits: true } },
+} as const satisfies Prisma.RunSelect;
+type AskingRun = Prisma.RunGetPayload<{ select: typeof ASKING_RUN }>;
 
 type JsonValue = string | number | boolean | null | readonly string[];
 
@@ -52,6 +59,17 @@ export function apiKeyMessage(event: "api_key.created" | "api_key.revoked", row:
 export function lowBalanceMessage({ balance, threshold, since }: LowBalanceNotice): WebhookMessage {
   const data = { balance: toCreditsNumber(balance), threshold: toCreditsNumber(threshold) };
   return { event: "balance.low", key: since.toISOString(), timestamp: since, data };
+}
+
+/** `null` columns: the run does not ask any more. */
+export function runMessage({ id, label, askedNanocredits, askedAt, key }: AskingRun): WebhookMessage | null {
+  if (askedNanocredits === null || askedAt === null) return null;
+  const data = {
+    ...{ id, label, asked: toCreditsNumber(askedNanocredits) },
+    max_cost: toCreditsNumber(key.budgetNanocredits ?? 0n),
+    spent: toCreditsNumber(key.spentNanocredits),
+  };
+  return { event: "run.asked", key: `${id} ${askedAt.toISOString()}`, timestamp: askedAt, data };
 }
 
 export function testMessage(id: string, endpointId: string, timestamp: Date): WebhookMessage {

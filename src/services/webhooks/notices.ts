@@ -20,7 +20,7 @@ import {
   WEBHOOK_QUEUED_AT_ONCE_MAX,
 } from "./limits.js";
 import type { WebhookListeners } from "./listeners.js";
-import { apiKeyMessage, usageMessage, type WebhookMessage } from "./messages.js";
+import { ASKING_RUN, apiKeyMessage, runMessage, usageMessage, type WebhookMessage } from "./messages.js";
 import type { QueuedMessage, WebhookQueue } from "./queue.js";
 
 export interface NoticesDependencies {
@@ -40,6 +40,7 @@ export interface NoticesDependencies {
 export class WebhookNotices {
   private readonly usage = new Set<string>();
   private readonly apiKeys = new Set<string>();
+  private readonly runs = new Set<string>();
   private timer: NodeJS.Timeout | null = null;
   private working: Promise<void> = Promise.resolve();
   private enders: (() => void)[] = [];
@@ -52,6 +53,9 @@ export class WebhookNotices {
     this.enders = [
       ownEvents.listen("usage-recorded", ({ accountId, usageId }) => this.noticeUsage(accountId, usageId)),
       events.listen("api-key-changed", ({ apiKeyId }) => this.noticeApiKey(apiKeyId)),
+      events.listen("run-changed", ({ accountId, runId, change }) => {
+        if (change === "asked" && this.deps.listeners.has(accountId)) this.notice(this.runs, runId);
+      }),
       () => clearInterval(catchUpTimer),
     ];
     this.catchUp(WEBHOOK_CATCH_UP_START_MS);
@@ -105,7 +109,7 @@ export class WebhookNotices {
 
   /** Number of noticed events that are not queued yet. */
   get noticed(): number {
-    return this.usage.size + this.apiKeys.size;
+    return this.usage.size + this.apiKeys.size + this.runs.size;
   }
 
   private async queueNoticed(): Promise<void> {
@@ -115,6 +119,7 @@ export class WebhookNotices {
     while (this.noticed > 0) {
       added += await queue.add(await this.usageMessages(take(this.usage)));
       added += await queue.add(await this.apiKeyMessages(take(this.apiKeys)));
+      added += await queue.add(await this.runMessages(take(this.runs)));
     }
     if (added > 0) onQueued();
   }
@@ -134,6 +139,16 @@ export class WebhookNotices {
       const accountId = accounts.get(key.id) ?? "";
       const revoked = key.revokedAt ? this.addressed(accountId, apiKeyMessage("api_key.revoked", key)) : [];
       return [...this.addressed(accountId, apiKeyMessage("api_key.created", key)), ...revoked];
+    });
+  }
+
+  /** Not caught up with: a call whose process is killed waits no more. */
+  private async runMessages(ids: string[]): Promise<QueuedMessage[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.deps.database.prisma.run.findMany({ where: { id: { in: ids } }, select: ASKING_RUN });
+    return rows.flatMap((row) => {
+      const message = runMessage(row);
+      return message === null ? [] : this.addressed(row.accountId, message);
     });
   }
 

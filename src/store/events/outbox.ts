@@ -149,6 +149,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "api-key-changed": z.object({ accountId: z.string().default(""), apiKeyId: z.string(), change: z.string().default("updated") }),
   "session-changed": z.object({ accountId: z.string(), sessionId: z.string() }),
   "account-suspension-changed": z.object({ accountId: z.string(), isSuspended: z.boolean() }),
+  "run-changed": z.object({ accountId: z.string(), runId: z.string(), change: z.string() }),
   "usage-recorded": z.object({ accountId: z.string(), usageId: z.string() }),
   "requests-failed": z.object({ accountId: z.string(), failureIds: z.array(z.string()) }),
   "balance-changed": z.object({ accountId: z.string() }),

@@ -3,9 +3,9 @@ import type { AccountPermission } from "../../../src/context.js";
 
 /**
  * everyone: anonymous callers, too. key: any key, no session. any: every authenticated caller. manager: a session, or a
- * secret key that holds `keys`. Else the permission, which a session always has.
+ * secret key that holds `keys`. secret: a session, or any secret key. Else the permission, which a session always has.
  */
-export type Needs = "everyone" | "key" | "any" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
+export type Needs = "everyone" | "key" | "any" | "secret" | "manager" | "session" | "operator" | Exclude<AccountPermission, "keys">;
 
 export interface Operation {
   readonly needs: Needs;
@@ -210,6 +210,27 @@ export const OPERATIONS: readonly Operation[] = [
       field: "Account.webhookEndpoints",
       document: me("webhookEndpoints(first: 1) { nodes { id deliveries(first: 1) { nodes { id } } } }"),
     },
+  },
+  { needs: "secret", graphql: { field: "Account.runs", document: me("runs(first: 1) { nodes { id below { id } } }") } },
+  {
+    needs: "secret",
+    refusal: "BAD_REQUEST",
+    graphql: { field: "Mutation.createRun", document: mutation("createRun", "run { id }"), input: { maxCost: "0" } },
+  },
+  {
+    needs: "secret",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Query.run", document: `{ run(id: "${NOBODY}") { id } }` },
+  },
+  {
+    needs: "secret",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Mutation.endRun", document: mutation("endRun", "run { id }"), input: { id: NOBODY } },
+  },
+  {
+    needs: "secret",
+    refusal: "NOT_FOUND",
+    graphql: { field: "Mutation.approveRun", document: mutation("approveRun", "run { id }"), input: { id: NOBODY, amount: "1" } },
   },
   { needs: "manager", graphql: { field: "Account.presets", document: me("presets(first: 1) { nodes { id name } }") } },
   {

@@ -159,7 +159,7 @@ describe("the usage that an account's upstream reports", () => {
 
 describe("the money path", () => {
   it("opens, extends, settles and releases charges in one place", () => {
-    const owners = ["src/services/credits/", "src/services/generation/run.ts"];
+    const owners = ["src/services/credits/", "src/services/generation/planned-charge.ts", "src/services/generation/run.ts"];
     const others = [...readSources(root, ["src"])].filter(([file]) => !owners.some((owner) => file.startsWith(owner)));
 
     // `settle` is also the run's own, which hands it to the charge.

@@ -21,7 +21,7 @@ import type { Events } from "../../../store/events.js";
 import { requireCaller } from "../../access/permissions.js";
 import type { Cancellation } from "../cancellation.js";
 import type { Generations, GenerationWork } from "../generations.js";
-import type { GenerationPlan } from "../run.js";
+import type { GenerationPlan } from "../planned-charge.js";
 import { blobKeyOf, type JobError, type JobStatus, receiptOfRecord, type StoredRequest } from "./job.js";
 import type { JobRows } from "./rows.js";
 

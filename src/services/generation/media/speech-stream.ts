@@ -129,8 +129,8 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
   /** The client disconnected, the account was suspended, the time ran out while it was awaited, or most of the time passed so. */
   private isReaderAtFault({ isIdle, keptWaitingMs }: ReaderPatience): boolean {
     const { run, totalMs } = this.text;
-    const { isCallerGone, isSuspended, isTimeUp } = run.cancellation;
-    return isCallerGone || isSuspended || (isIdle && isTimeUp) || keptWaitingMs >= totalMs / 2;
+    const { isCallerGone, isRefused, isTimeUp } = run.cancellation;
+    return isCallerGone || isRefused || (isIdle && isTimeUp) || keptWaitingMs >= totalMs / 2;
   }
 
   private async readNext(keptWaitingMs: number): Promise<Uint8Array | null> {
