@@ -64,6 +64,12 @@ async function createKey(app: TestApp, maker = OWNER_KEY): Promise<{ id: string;
   return (await response.json()) as { id: string; key: string };
 }
 
+async function createRun(app: TestApp, maker: string, maxCost: number): Promise<{ id: string; key: string }> {
+  const response = await request(app, maker, "/v1/runs", { method: "POST", body: JSON.stringify({ max_cost: maxCost }) });
+  expect(response.status).toBe(200);
+  return (await response.json()) as { id: string; key: string };
+}
+
 /** What a key is answered about itself: 200, or 401 once it is revoked. */
 async function statusOf(app: TestApp, key: string): Promise<number> {
   const response = await request(app, key, "/account/key");
@@ -149,6 +155,39 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(await streams.text()).toContain("ACCOUNT_SUSPENDED");
     await expect.poll(() => statusOf(b, key), { interval: 20 }).toBe(403);
     expect(await statusOf(a, key)).toBe(403);
+  });
+
+  it.skipIf(!isInstalled)("keep a run of depth 3 within its limit, whichever takes its calls, and end it together", async () => {
+    const { key } = await createAccount(a, pool, "runner", 1_000n * CREDIT);
+    upstream.answer.usage = wireUsage(10, 1);
+    onTestFinished(() => {
+      upstream.answer.usage = wireUsage(10, 4);
+    });
+    const top = await createRun(a, key, 20);
+    const middle = await createRun(b, top.key, 15);
+    const bottom = await createRun(a, middle.key, 10);
+    const spentOf = async ({ id }: { id: string }) => ((await (await request(b, key, `/v1/runs/${id}`)).json()) as { spent: number }).spent;
+
+    // One credit each: the price of one output token.
+    const calls = Array.from({ length: 40 }, (_, index) => [top, middle, bottom][index % 3] as { key: string });
+    const statuses = await Promise.all(
+      calls.map(async (run, index) => (await chat(index % 2 ? a : b, run.key, { model: "acme/dear", max_tokens: 1 })).status),
+    );
+
+    const served = statuses.filter((status) => status === 200).length;
+    expect(new Set(statuses)).toEqual(new Set([200, 402]));
+    const spent = [await spentOf(top), await spentOf(middle), await spentOf(bottom)];
+    expect(spent[0]).toBe(served);
+    for (const [index, limit] of [20, 15, 10].entries()) expect(spent[index]).toBeLessThanOrEqual(limit);
+    expect(await findBrokenInvariants(pool)).toEqual({});
+
+    const last = await createRun(a, key, 20);
+    const below = await createRun(b, last.key, 10);
+    upstream.replyNext(sse([chatChunk({ role: "assistant", content: "" }), chatChunk({ content: " alpha" })], { end: "hang" }));
+    const streams = await chat(b, below.key, { model: "acme/dear", stream: true, max_tokens: 4 });
+    expect((await request(a, key, `/v1/runs/${last.id}/end`, { method: "POST", body: "{}" })).status).toBe(200);
+    expect(await streams.text()).toContain("run of this key was ended");
+    await expect.poll(() => statusOf(b, below.key), { interval: 20 }).toBe(401);
   });
 
   it.skipIf(!isInstalled)("show a generation of one, and the balance after it, to subscribers of the other", async () => {

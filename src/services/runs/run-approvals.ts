@@ -106,7 +106,7 @@ export class RunApprovals {
     const now = this.deps.clock.now().toISOString();
     for (const { runId, lacking } of shortages) {
       asked.add(runId);
-      // The payer is told once, and again when more is lacking.
+      // Announced once, and again when more is lacking.
       const isNews = await this.deps.database.prisma.$executeRaw`
         UPDATE run SET asked_nanocredits = ${lacking}::bigint, asked_at = ${now}::timestamptz
         WHERE id = ${runId}::uuid AND (asked_nanocredits IS NULL OR asked_nanocredits < ${lacking}::bigint)`;
