@@ -55,13 +55,13 @@ import { MEDIA_FOLDER, MediaLinks } from "./files/media-links.js";
 import { MEDIA_OBJECT_FOLDER, MediaObjects } from "./files/media-objects.js";
 import { MediaQuotas } from "./files/media-quotas.js";
 import { Admission } from "./generation/admission.js";
-import { RunningGenerations } from "./generation/cancellation.js";
 import { ChatCompletions } from "./generation/chat/chat.js";
 import { Completions } from "./generation/chat/completions.js";
 import { createChatFaces } from "./generation/chat/faces.js";
 import { TextGeneration } from "./generation/chat/text.js";
 import { CachedAnswers, CONTENT_CACHE_FOLDER } from "./generation/content-cache/cached-answers.js";
 import { ContentCache } from "./generation/content-cache/content-cache.js";
+import { createRunning } from "./generation/create-running.js";
 import { Embeddings } from "./generation/embeddings.js";
 import { type HealthReporter, RefusedCredentials } from "./generation/failures.js";
 import { Generations } from "./generation/generations.js";
@@ -84,9 +84,7 @@ import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
-import { RunWatch } from "./generation/run-watch.js";
 import { createStored } from "./generation/stored/create-stored.js";
-import { SuspensionWatch } from "./generation/suspension-watch.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
 import { IDEMPOTENCY_FOLDER, Idempotency } from "./idempotency/idempotency.js";
@@ -185,9 +183,7 @@ export function createServices(
   }
   const cachedAnswers = new CachedAnswers(database, blobs, clock, log);
   const contentCache = new ContentCache(cachedAnswers, settings.contentCacheTimes);
-  const running = new RunningGenerations();
-  new SuspensionWatch(database, running, log, events);
-  new RunWatch(database, running, log, events);
+  const running = createRunning(database, events, log);
   const { runs, liveRuns, approvals } = createRuns(infrastructure, clock, log);
   const generations = new Generations({ credits, admission, healthReporter, running, approvals, totalMs });
   const embeddings = new Embeddings(generations, upstreams);
@@ -388,13 +384,12 @@ export function createServices(
       settings.persistedDocuments.isOnly,
     ),
     presets: new Presets(database, catalog, clock),
-    ...{ runs, liveRuns },
+    ...{ runs, liveRuns, usage },
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
     speech,
     text,
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
-    usage,
     usageSummaries: new UsageSummaries(database, clock),
     userInfo: new UserInfo(database),
     videos,
