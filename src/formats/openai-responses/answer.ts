@@ -234,6 +234,19 @@ export function uuidOf(id: string, prefix: "resp" | "conv"): string | null {
   return found?.[1] === prefix ? found.slice(2).join("-") : null;
 }
 
+const ITEM_DIGITS = /^[a-z]{2,3}_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})[0-9a-f]{4}$/;
+
+/** The id of an output item, which names its response. */
+export function outputItemIdOf(prefix: "msg" | "rs" | "fc" | "ctc", responseId: string, outputIndex: number): string {
+  return `${prefix}_${responseId.slice(responseId.indexOf("_") + 1)}${outputIndex.toString(16).padStart(4, "0")}`;
+}
+
+/** The UUID of the response of an output item; null for any other text. */
+export function uuidOfItem(id: string): string | null {
+  const found = ITEM_DIGITS.exec(id);
+  return found === null ? null : found.slice(1).join("-");
+}
+
 function record(value: unknown): Record<string, unknown> {
   return value !== null && typeof value === "object" ? (value as Record<string, unknown>) : {};
 }

@@ -13,6 +13,7 @@ import {
   type FinishedResponse,
   failureCodeOf,
   incompleteReasonOf,
+  outputItemIdOf,
   type ResponseFrame,
   type ResponseObject,
   type ResponseOutputItem,
@@ -179,7 +180,7 @@ export class ResponseEvents {
     const closing = this.closeText("completed");
     const isWrapped = !isCustom && this.customNames.has(name);
     const kind = isCustom || isWrapped ? "custom" : "call";
-    const place = { id: createItemId(kind === "call" ? "fc" : "ctc"), outputIndex: this.reserve() };
+    const place = this.reserve(kind === "call" ? "fc" : "ctc");
     const open: OpenCall = { kind, ...place, callId: call.callId, name: this.splitNames.get(name) ?? { name }, isWrapped, grown: "" };
     call.open = open;
     return [...closing, this.added(open.outputIndex, toCallItem(open, "in_progress", false)), ...this.growCall(call, call.waiting)];
@@ -204,7 +205,7 @@ export class ResponseEvents {
   private textOf(kind: TextKind): { readonly opening: ResponseEvent[]; readonly open: OpenText } {
     if (this.open?.kind === kind) return { opening: [], open: this.open };
     const closing = this.closeText("completed");
-    const place = { id: createItemId(PREFIXES[kind]), outputIndex: this.reserve() };
+    const place = this.reserve(PREFIXES[kind]);
     const open: OpenText = { kind, ...place, grown: "", annotations: [], logprobs: [], encrypted: null };
     this.open = open;
     const added = this.added(open.outputIndex, toTextItem(open, "in_progress", false));
@@ -284,8 +285,9 @@ export class ResponseEvents {
   }
 
   /** The place of the next item, in the order in which items began. */
-  private reserve(): number {
-    return this.output.push(null) - 1;
+  private reserve(prefix: Parameters<typeof outputItemIdOf>[0]): { readonly id: string; readonly outputIndex: number } {
+    const outputIndex = this.output.push(null) - 1;
+    return { id: outputItemIdOf(prefix, this.frame.id, outputIndex), outputIndex };
   }
 
   private response<Status extends ResponseObject["status"], Usage extends ResponseUsage | null>(status: Status, usage: Usage) {

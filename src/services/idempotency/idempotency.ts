@@ -224,11 +224,12 @@ export class Idempotency {
     return (await this.database.prisma.hold.count({ where: { id: generationId } })) > 0;
   }
 
-  /** Whether the generation was charged, or for an agent one that it made. A started job counts. */
+  /** Whether the generation was charged, or for an agent one that it made. A started job and a background response count. */
   private async wasCharged(generationId: string, accountId: string, since: Date): Promise<boolean> {
-    const { usageRecord, generationJob } = this.database.prisma;
+    const { usageRecord, generationJob, storedResponse } = this.database.prisma;
     if ((await usageRecord.count({ where: { id: generationId } })) > 0) return true;
     if ((await generationJob.count({ where: { id: generationId } })) > 0) return true;
+    if ((await storedResponse.count({ where: { id: generationId } })) > 0) return true;
     const timestamp = { gte: new Date(since.getTime() - HOUR_MS) };
     return (await usageRecord.findFirst({ where: { accountId, timestamp, parentRequestId: generationId }, select: { id: true } })) !== null;
   }

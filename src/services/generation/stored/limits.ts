@@ -4,6 +4,8 @@
 export const STORED_RESPONSE_BYTES_MAX = 8 * 1024 * 1024;
 /** Responses of one thread. */
 export const THREAD_RESPONSES_MAX = 1_000;
+/** Responses whose items one request refers to. */
+export const REFERENCED_RESPONSES_MAX = 200;
 /** Quota counted for a row beside its content. */
 export const STORED_ROW_BYTES = 512;
 /** Rows deleted in one statement. */

@@ -16,6 +16,7 @@ import { type ResponseInput, responseInput } from "../chat/responses.js";
 import type { ConversationRows } from "./conversation-rows.js";
 import { THREAD_RESPONSES_MAX } from "./limits.js";
 import { mayRead } from "./owners.js";
+import { findReferences } from "./references.js";
 import type { StoredResponseRows, ThreadPart, ThreadSize } from "./rows.js";
 
 /** Longer ones are converted in turns of the event loop. */
@@ -68,11 +69,27 @@ export class Threads {
    * Rejects with BAD_REQUEST for a response or conversation that is not kept or cannot be read, CONFLICT for one that is not finished,
    * PAYLOAD_TOO_LARGE beyond the bounds of a body.
    */
-  async open(ctx: RequestContext, input: ResponseInput): Promise<OpenThread> {
-    requireCaller(ctx);
-    this.assertOn(input);
+  async open(ctx: RequestContext, request: ResponseInput): Promise<OpenThread> {
+    const caller = requireCaller(ctx);
+    this.assertOn(request);
+    if (this.isOff) return this.extend(ctx, request, null);
+    const { database, rows } = this.parts;
+    const references = await findReferences(database, rows, caller, request);
+    // The body of a request in the background is held for longer than its connection.
+    const bytes = (references?.bytes ?? 0) + (request.background === true ? JSON.stringify(request.input).length : 0);
+    const release = this.hold(ctx, bytes);
+    try {
+      const input = references === null ? request : await references.resolve();
+      const thread = await this.extend(ctx, input, await this.find(ctx, input));
+      return { ...thread, release: both(thread.release, release) };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  private async extend(ctx: RequestContext, input: ResponseInput, history: History | null): Promise<OpenThread> {
     const isStored = !this.isOff && input.store !== false;
-    const history = await this.find(ctx, input);
     const own = isStored || history?.conversation != null ? toStoredItems(input.input) : [];
     const keeping = { isStored, previousId: input.previous_response_id ?? null, isBackground: input.background === true };
     if (history === null) {
@@ -190,6 +207,13 @@ function previousNotFound(why: string): AppError {
 function tooLarge(param: string): AppError {
   const message = `${param}: the conversation has more than ${JSON_BODY_BYTES_MAX} bytes. Begin a new one, with a summary of this one.`;
   return new AppError("PAYLOAD_TOO_LARGE", message, { param });
+}
+
+function both(one: () => void, other: () => void): () => void {
+  return () => {
+    one();
+    other();
+  };
 }
 
 function ignore(): void {}
