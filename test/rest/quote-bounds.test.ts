@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatNanocredits, parseNanocredits } from "../../src/lib/money.js";
 import { CREDIT, createPayer, type Payer, summarize } from "../e2e/money.js";
+import { formOf, readClip } from "../support/fake-videos.js";
 import { chatChunks, chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { createOperationsApp, type OperationsApp } from "../support/operation-upstreams.js";
+import { imagesObject, picture } from "../support/pictures.js";
 import { recording } from "../support/recordings.js";
 import { handler, type Reply } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient } from "./client.js";
@@ -111,7 +113,23 @@ const MODALITIES: readonly (readonly [string, Make])[] = [
     "images",
     (draw) => ({
       path: "/v1/images/generations",
-      body: { model: "sandbox/image-paid", prompt: draw.text(20), n: draw.whole(1, 2), size: draw.one(["64x64", "128x64"]) },
+      body: { model: "sandbox/image-paid", prompt: `fox ${draw.text(20)}`, n: draw.whole(1, 2), size: draw.one(["64x64", "128x64"]) },
+    }),
+  ],
+  [
+    "music",
+    (draw, index) => ({
+      path: `/audio/tune%20${index}?model=sandbox/music-paid&duration=${draw.one([1, 1.5, 2, 3])}&response_format=wav`,
+      body: null,
+    }),
+  ],
+  ["video", (draw, index) => ({ path: `/video/fox%20${index}?model=acme/video&duration=${draw.one([1, 3, 10])}`, body: null })],
+  ["moderations", (draw) => ({ path: "/v1/moderations", body: { model: "acme/priced-moderation", input: [draw.text(80), draw.text(5)] } })],
+  [
+    "images priced by tokens",
+    (draw) => ({
+      path: "/v1/images/generations",
+      body: { model: "acme/image-tokens", prompt: `fox ${draw.text(20)}`, n: draw.whole(1, 3) },
     }),
   ],
   [
@@ -151,6 +169,47 @@ function strictUpstream(draw: Draw): Reply {
     const pieces = chatChunks([content], { usage: { ...usage, completion_tokens: written, total_tokens: usage.prompt_tokens + written } });
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(`${pieces.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")}data: [DONE]\n\n`);
+  });
+}
+
+const painted = await picture();
+const clips = new Map(await Promise.all(([1, 3, 10] as const).map(async (seconds) => [String(seconds), await readClip(seconds)] as const)));
+
+function replyTo(name: string, draw: Draw): Reply {
+  if (name === "video") return videoUpstream();
+  if (name === "moderations")
+    return handler(async ({ json: asked }, response) => {
+      const { input } = asked as { input: string[] };
+      const tokens = Math.max(1, Math.floor((input.join("").length / 4) * (0.4 + draw.whole(0, 100) / 100)));
+      const results = input.map(() => ({ flagged: false, categories: { hate: false }, category_scores: { hate: 0.1 } }));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ id: "modr-1", results, usage: { prompt_tokens: tokens, total_tokens: tokens } }));
+    });
+  if (name === "images priced by tokens")
+    return handler(async ({ json: asked }, response) => {
+      const { n = 1 } = asked as { n?: number };
+      const usage = { input_tokens: draw.whole(1, 60), output_tokens: n * draw.whole(1, 4_160), total_tokens: 0 };
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ ...imagesObject(Array.from({ length: n }, () => painted)), usage }));
+    });
+  return strictUpstream(draw);
+}
+
+/** The length that was asked for decides which clip is answered. */
+function videoUpstream(): Reply {
+  const jobs = new Map<string, string>();
+  const type = { "content-type": "application/json", "openai-poll-after-ms": "1" };
+  return handler(async (request, response) => {
+    const seconds = request.method === "POST" ? String((await formOf(request)).get("seconds")) : "";
+    if (request.method === "POST") {
+      const id = `video_${jobs.size}`;
+      jobs.set(id, seconds);
+      response.writeHead(200, type).end(JSON.stringify({ id, object: "video", status: "queued", progress: 0 }));
+      return;
+    }
+    const [, id = ""] = /videos\/([^/?]+)/.exec(request.path) ?? [];
+    if (request.path.includes("/content")) response.writeHead(200, { "content-type": "video/mp4" }).end(clips.get(jobs.get(id) ?? ""));
+    else response.writeHead(200, type).end(JSON.stringify({ id, object: "video", status: "completed", progress: 100 }));
   });
 }
 
@@ -204,9 +263,9 @@ async function inTurns(makers: readonly (() => Promise<void>)[]): Promise<void> 
 }
 
 describe("a charge is within its quote", () => {
-  it.each(MODALITIES)(`for ${REQUESTS} random requests: %s`, async (_, make) => {
+  it.each(MODALITIES)(`for ${REQUESTS} random requests: %s`, async (name, make) => {
     const draw = new Draw(32);
-    app.upstream.replyAlways(strictUpstream(new Draw(7)));
+    app.upstream.replyAlways(replyTo(name, new Draw(7)));
     const asked = Array.from({ length: REQUESTS }, (_each, index) => make(draw, index));
 
     await inTurns(asked.map((each) => () => expectWithin(each)));

@@ -2,6 +2,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CREDIT, closeBooks, createPayer, expectNothingHeld, type Payer } from "../e2e/money.js";
 import { executeText } from "../graphql/client.js";
+import { PROMPT_AGENT } from "../support/agents.js";
+import { createMember } from "../support/community-models.js";
 import { createOperationsApp, modelOf, type OperationsApp } from "../support/operation-upstreams.js";
 import type { Kind } from "../support/operations.js";
 import { recording } from "../support/recordings.js";
@@ -206,6 +208,21 @@ describe("a quote is checked as its generation", () => {
 
     expect(Number(enhanced.most)).toBeGreaterThan(Number(plain.most));
     expect(enhanced.notes).toContainEqual(expect.stringContaining("enhance"));
+  });
+
+  it("includes the generations of an agent, as far as their limit goes", async () => {
+    const member = await createMember(app);
+    const owner = createClient(app.baseUrl, member.key);
+    expect((await owner.post("/account/agents", PROMPT_AGENT)).status).toBe(200);
+    const body = { model: `community/${member.handle}/${PROMPT_AGENT.name}`, messages };
+
+    const bounded = await owner.post("/v1/quote", { path: CHAT, body: { ...body, max_cost: "0.25" } });
+    const unbounded = await owner.post("/v1/quote", { path: CHAT, body });
+
+    expect(bounded.json<Quote>()).toMatchObject({ least: "0", expected: "0", most: "0.25" });
+    const { balance } = (await owner.get("/account/balance")).json<{ balance: number }>();
+    expect(Number(unbounded.json<Quote>().most)).toBeCloseTo(balance / 10, 6);
+    expect(unbounded.json<Quote>().notes).toContainEqual(expect.stringContaining("agent"));
   });
 
   it("stores no job and no answer under an Idempotency-Key", async () => {
