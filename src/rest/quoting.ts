@@ -88,7 +88,7 @@ export class QuotedRoutes {
   /** Throws BAD_REQUEST for a path that generates nothing, and rejects as the request itself does. */
   async quote(ctx: RequestContext, { path, body }: QuoteInput): Promise<Quote> {
     const { route, params, target } = this.find(path);
-    const query = parseQuery(target).parameters;
+    const query = withoutQuoting({}, parseQuery(target).parameters);
     const quoting: Quoting = { quote: null };
     const bounded = deriveContext(ctx, { quoting, maxCost: ctx.maxCost });
     const request = { ctx: bounded, exchange: this.unwritten(target), params, query, body };

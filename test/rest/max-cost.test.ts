@@ -173,6 +173,26 @@ describe("the maximum cost of a request", () => {
     expect(rows[0]?.costNanocredits).toBeLessThanOrEqual(4_000_000n);
   });
 
+  it("is the reason of a cut in GraphQL's receipt", async () => {
+    app.upstream.replyAlways(json(chatCompletion({ content: "Hello. ".repeat(400), finishReason: "length", usage: wireUsage(10, 400) })));
+    const query = `mutation ($input: ChatCompletionInput!) {
+      createChatCompletion(input: $input) { completion { choices { finishReason } } receipt { cost cut } }
+    }`;
+    const ask = (maxCost: string) => {
+      const input = { model: modelOf("text"), messages: [{ role: "USER", content: "Hello" }], maxCost };
+      return executeText({ ...app, key: payer.key }, { query, variables: { input } });
+    };
+
+    const { data: cut, errors } = await ask("0.0002");
+    const { data: whole } = await ask("1");
+
+    expect(errors).toBeUndefined();
+    expect(cut).toMatchObject({
+      createChatCompletion: { completion: { choices: [{ finishReason: "LENGTH" }] }, receipt: { cut: "MAX_COST" } },
+    });
+    expect(whole).toMatchObject({ createChatCompletion: { receipt: { cut: null } } });
+  });
+
   it("bounds the charge for any reported usage", async () => {
     app.upstream.replyAlways(json(chatCompletion({ content: "Hello. ".repeat(4_000), usage: wireUsage(10, 1_000_000) })));
 

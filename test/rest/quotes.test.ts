@@ -189,6 +189,12 @@ describe("a quote is checked as its generation", () => {
     expect(refused.notes.at(-1)).toMatch(/max_cost is 0.000001: the request would be refused/);
   });
 
+  it("ignores quote=true in its path", async () => {
+    const asked = await quote("/text/Hello%20again?model=sandbox/text-paid&quote=true");
+
+    expect([asked.status, asked.json<Quote>().model]).toEqual([200, "sandbox/text-paid"]);
+  });
+
   it("is 0 for a free model, and for an answer in the content cache", async () => {
     const free = (await quote(CHAT, { ...chatBody, model: "sandbox/text" })).json<Quote>();
     const path = "/text/Hello%20cache?model=sandbox/text-paid&seed=4";

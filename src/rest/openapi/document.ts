@@ -6,11 +6,12 @@ import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { CREDITS_MAX, REQUEST_ID_PATTERN } from "../../limits.js";
-import { MAX_COST_DESCRIPTION, MAX_COST_FIELD, MAX_COST_HEADER } from "../../services/credits/max-cost.js";
+import { REQUEST_ID_PATTERN } from "../../limits.js";
+import { MAX_COST_FIELD } from "../../services/credits/max-cost.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/idempotency/limits.js";
 import { toTemplate } from "../route.js";
 import { type Answer, EVENT_STREAM, type NamedSchema } from "./answer.js";
+import { COMPONENTS, MAX_COST, MAX_COST_NAME, MAX_COST_PROPERTY, MAX_COST_QUERY, MAX_COST_SCHEMA, QUOTE_QUERY } from "./bounds.js";
 import { type Contract, type Example, isBounded, type Operation, TAGS } from "./contract.js";
 import type { RecordedRoute } from "./record.js";
 import { error, oauthError } from "./schemas.js";
@@ -19,10 +20,7 @@ type Json = Record<string, unknown>;
 
 /** See docs/spec/README.md#versions. */
 const API_VERSION = "0.3.0";
-/** Of the most credits that there may be. */
-const CREDITS_DIGITS_MAX = String(CREDITS_MAX).length - 1;
 const ERROR_STATUSES = ["400", "401", "402", "403", "404", "409", "413", "415", "421", "429", "500", "502", "503", "504"];
-const COMPONENTS = "#/components/schemas/";
 /** Preflight requests and the HEAD twins of GET are not listed. */
 const UNDOCUMENTED_METHODS = new Set(["HEAD", "OPTIONS"]);
 
@@ -180,33 +178,6 @@ const REQUEST_ID = {
   schema: { type: "string", pattern: REQUEST_ID_PATTERN.source },
 };
 
-const MAX_COST_PATTERN = `^\\d{1,${CREDITS_DIGITS_MAX}}(?:\\.\\d{1,9})?$`;
-const MAX_COST = {
-  name: MAX_COST_HEADER,
-  in: "header",
-  required: false,
-  description: MAX_COST_DESCRIPTION,
-  schema: { type: "string", pattern: MAX_COST_PATTERN },
-};
-const MAX_COST_QUERY = {
-  name: MAX_COST_FIELD,
-  in: "query",
-  required: false,
-  description: "The highest charge in credits, like the header `X-Max-Cost`.",
-  schema: { type: "string", pattern: MAX_COST_PATTERN },
-};
-const MAX_COST_NAME = "MaxCost";
-const MAX_COST_SCHEMA = {
-  anyOf: [
-    { type: "number", minimum: 0, maximum: CREDITS_MAX },
-    { type: "string", pattern: MAX_COST_PATTERN },
-  ],
-};
-const MAX_COST_PROPERTY = {
-  description: MAX_COST_DESCRIPTION,
-  anyOf: [{ $ref: `${COMPONENTS}${MAX_COST_NAME}` }, { type: "null" }],
-};
-
 /** The body schema with the field that the endpoint itself reads. */
 function withMaxCost<Schema extends ObjectSchema>(endpoint: Contract, schema: Schema): Schema {
   return isBounded(endpoint) ? { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY } } : schema;
@@ -244,8 +215,9 @@ function toSuccess({ json, types, status, redirect }: Answer, isGenerated: boole
 }
 
 function queryParameters(contract: Contract): Json[] {
-  if (!contract.query) return [];
-  return [...toParameters("query", contract.query), ...(isBounded(contract) ? [MAX_COST_QUERY] : [])];
+  const own = contract.query ? toParameters("query", contract.query) : [];
+  if (!isBounded(contract)) return own;
+  return contract.query ? [...own, MAX_COST_QUERY, QUOTE_QUERY] : [QUOTE_QUERY];
 }
 
 function toParameters(place: "path" | "query", schema: z.ZodType): Json[] {
@@ -384,6 +356,7 @@ const GENERATION_HEADERS = {
   "X-Fallback": text("The ID of the model that answered, when it was a fallback of the requested model."),
   "X-Upstream": text("The upstream that served: its ID, or `community` for a registered model. Absent where `X-Model-Used` is."),
   "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
+  "X-Cut": text("`max_cost` when the answer was cut there. For a stream, `cut` of the `receipt`."),
   "X-Cache": text(
     "`HIT` or `MISS` of the content cache, which serves only GET requests. A replay for an `Idempotency-Key` repeats the first answer's value and has `X-Idempotent-Replay`.",
   ),
