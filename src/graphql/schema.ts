@@ -39,6 +39,7 @@ import "./types/runs.js";
 import "./types/responses.js";
 import "./types/stored-responses.js";
 import "./types/sessions.js";
+import "./types/margins.js";
 import "./types/spend.js";
 import "./types/token-counts.js";
 import "./types/usage.js";

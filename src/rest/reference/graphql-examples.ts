@@ -228,6 +228,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
     mutation("redeemDeviceCode", 'deviceCode: "CODE"', "token { accessToken scope expiresIn } refusal { error interval }"),
   ],
   // Operators
+  ["listMargins", "{\n  margins(by: [MODEL, UPSTREAM]) {\n    modelId upstream requests cost upstreamCost margin\n  }\n}"],
   [
     "listSpend",
     `{

@@ -1,4 +1,4 @@
-/** Reports for operators, as JSON and as CSV: spend of all accounts (docs/spec/usage.md#spend), and the audit log. */
+/** Reports for operators, as JSON and as CSV: spend of all accounts (docs/spec/usage.md#spend), margins, and the audit log. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import type { Page, PageRequest } from "../../lib/pagination.js";
@@ -7,6 +7,7 @@ import { requireOperator } from "../../services/access/permissions.js";
 import { AUDIT_ACTS, type AuditEntryRow, type AuditFilter, auditFilter } from "../../services/audit/audit-log.js";
 import { queryInteger, queryList, queryTime } from "../../services/requests/query-values.js";
 import type { Services } from "../../services/services.js";
+import { MARGIN_GROUPINGS, MARGIN_GROUPS_DEFAULT, MARGIN_GROUPS_MAX, type MarginRow, marginInput } from "../../services/usage/margins.js";
 import {
   SPEND_GROUPINGS,
   SPEND_GROUPS_DEFAULT,
@@ -65,6 +66,37 @@ const spendReport = json(
   }),
 );
 
+const marginQuery = z.object({
+  format: formatQuery,
+  by: queryList(marginInput.shape.by)
+    .default([...MARGIN_GROUPINGS])
+    .describe(`A comma-separated list of ${MARGIN_GROUPINGS.join(", ")}. All of them by default.`),
+  from: queryTime().optional().describe("Generations at or after this ISO 8601 time. Defaults to 30 days before the end; at most 92."),
+  to: queryTime().optional().describe("Generations before this ISO 8601 time. Defaults to now."),
+  limit: queryInteger(z.int().min(1).max(MARGIN_GROUPS_MAX))
+    .default(MARGIN_GROUPS_DEFAULT)
+    .describe("The maximum number of groups, those of the largest charges."),
+});
+
+const marginReport = json(
+  "Margins",
+  z.looseObject({
+    margins: z.array(
+      z.looseObject({
+        model: nullableText.describe("The model that served; null when not grouped by it."),
+        upstream: nullableText.describe("The upstream that served; null when not grouped by it, or not recorded."),
+        day: nullableText,
+        requests: amount,
+        unknown_requests: amount.describe("Requests of which the operator's cost is unknown."),
+        cost_usd: credits.describe("Credits charged for all requests."),
+        upstream_cost_usd: credits.describe("The operator's cost of the requests of which it is known."),
+        margin_usd: z.number().describe("Charged for requests of known cost, less that cost."),
+      }),
+    ),
+    count: amount,
+  }),
+);
+
 const { shape } = auditFilter;
 
 const auditQuery = z
@@ -107,7 +139,7 @@ const auditList = json(
 export function addOperatorRoutes(
   route: Route,
   endpoint: Endpoint,
-  { spendReports, auditLog }: Pick<Services, "spendReports" | "auditLog">,
+  { spendReports, margins, auditLog }: Pick<Services, "spendReports" | "margins" | "auditLog">,
 ): void {
   route("/operator/spend", {
     GET: endpoint({
@@ -124,6 +156,22 @@ export function addOperatorRoutes(
         if (query.format === "json") return toSpend(await spendReports.read(ctx, wanted));
         const spend = await spendReports.readAll(ctx, wanted);
         return sendCsv(exchange, `spend-${spend.month}-by-${by}.csv`, spendPieces(spend));
+      },
+    }),
+  });
+  route("/operator/margins", {
+    GET: endpoint({
+      id: "listMargins",
+      tag: "Operators",
+      summary: "Returns charges and the operator's costs by model, upstream and day (operators).",
+      answer: jsonOr(marginReport, CSV),
+      requires: requireOperator,
+      query: marginQuery,
+      handler: async (ctx, { query, exchange }) => {
+        const { by, from, to, limit: first, format } = query;
+        const rows = await margins.read(ctx, { by, from, to, first });
+        if (format === "csv") return sendCsv(exchange, "margins.csv", [toCsvHeader(MARGIN_COLUMNS) + toCsvRows(MARGIN_COLUMNS, rows)]);
+        return { margins: rows.map((row) => toJsonRow(MARGIN_COLUMNS, row)), count: rows.length };
       },
     }),
   });
@@ -150,6 +198,17 @@ const SUM_COLUMNS = {
   output_tokens: (row: SpendSums) => row.outputTokens,
   cost_usd: (row: SpendSums) => row.costNanocredits,
 } as const satisfies Columns<SpendSums>;
+
+const MARGIN_COLUMNS = {
+  model: (row: MarginRow) => row.model,
+  upstream: (row: MarginRow) => row.upstream,
+  day: (row: MarginRow) => row.day,
+  requests: (row: MarginRow) => row.requests,
+  unknown_requests: (row: MarginRow) => row.unknownRequests,
+  cost_usd: (row: MarginRow) => row.costNanocredits,
+  upstream_cost_usd: (row: MarginRow) => row.upstreamCostNanocredits,
+  margin_usd: (row: MarginRow) => row.marginNanocredits,
+} as const satisfies Columns<MarginRow>;
 
 const ACCOUNT_COLUMNS = {
   account_id: (row: SpendRow) => row.accountId,

@@ -15,6 +15,7 @@ import { GatewayTraffic } from "../metrics/gateway-traffic.js";
 import { PasswordLinks } from "../sessions/password-links.js";
 import type { Passwords } from "../sessions/passwords.js";
 import { SessionAdministration } from "../sessions/session-administration.js";
+import { Margins } from "../usage/margins.js";
 import { SpendReports } from "../usage/spend.js";
 import type { Infrastructure, PlatformSettings } from "./infrastructure.js";
 
@@ -36,6 +37,7 @@ export function createOperatorServices({ infrastructure, settings, clock, accoun
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
     gatewayTraffic: new GatewayTraffic(database, clock),
+    margins: new Margins(database, clock),
     spendReports: new SpendReports(database, clock),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),
     keyAdministration: new KeyAdministration(database, events, clock, OWNER_HANDLE),

@@ -550,6 +550,11 @@ export const OPERATIONS: readonly Operation[] = [
   { needs: "operator", rest: { method: "GET", path: "/operator/spend?by=model&format=csv" } },
   {
     needs: "operator",
+    rest: { method: "GET", path: "/operator/margins?by=model" },
+    graphql: { field: "Query.margins", document: "{ margins(by: [MODEL]) { requests } }" },
+  },
+  {
+    needs: "operator",
     graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },
   },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },
