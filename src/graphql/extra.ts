@@ -5,7 +5,7 @@ import type { SafetyFeature } from "../services/catalog/model.js";
 export const EXTRA_DESCRIPTION =
   "An object of additional fields with their wire names. They are passed to the upstream unchanged, except for fields that affect the price, which are rejected (400).";
 export const MAX_COST_DESCRIPTION =
-  "The highest charge in credits, like `max_cost` in REST. Fails with MAX_COST_EXCEEDED when more must be held. For an agent, the limit covers all generations that it makes; it defaults to a tenth of the caller's available credits.";
+  "The highest charge in credits, like `max_cost` in REST. Answers of text are cut where they reach it; other generations that cost more, and prompts that do, fail with MAX_COST_EXCEEDED. For an agent, the limit covers all generations that it makes; it defaults to a tenth of the caller's available credits.";
 export const SAFE_DESCRIPTION = "Safety checks of the input, in addition to those that the model requires. Defaults to none.";
 
 export function toSafeText(features: readonly SafetyFeature[] | null | undefined): string | undefined {

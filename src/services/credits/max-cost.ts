@@ -11,7 +11,7 @@ import { CREDITS_MAX } from "../../limits.js";
 export const MAX_COST_HEADER = "X-Max-Cost";
 export const MAX_COST_FIELD = "max_cost";
 export const MAX_COST_DESCRIPTION =
-  "The highest charge in credits, such as 0.25. Fails with 402 MAX_COST_EXCEEDED when more must be held. " +
+  "The highest charge in credits, such as 0.25. Answers of text are cut where they reach it; other generations that cost more, and prompts that do, fail with 402 MAX_COST_EXCEEDED. " +
   "For an agent, the limit covers all generations that it makes; it defaults to a tenth of the caller's available credits.";
 
 const NANOCREDITS_MAX = BigInt(CREDITS_MAX) * 1_000_000_000n;
