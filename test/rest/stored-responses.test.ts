@@ -16,7 +16,9 @@ let client: Client;
 let openai: OpenAI;
 
 beforeAll(async () => {
-  app = await createTestApp({ config: { storedResponsesDays: 30 } });
+  const prices = { promptTextPrice: "0.000001", completionTextPrice: "0.000002" };
+  const thinker = { id: "acme/thinker", modality: "text", upstream: "acme", upstreamModel: "thinker", title: "Thinker", prices };
+  app = await createTestApp({ config: { storedResponsesDays: 30 }, models: [{ ...thinker, capabilities: ["reasoning"] }] });
   client = createClient(app.baseUrl, app.key);
   openai = sdk(app.key);
 });
@@ -237,6 +239,23 @@ describe("responses in the background", () => {
     expect(JSON.stringify(cancelled.output)).toContain("Half");
     expect(again).toEqual(cancelled);
     expect((await booksWith(app, payer, 1)).rows).toMatchObject([{ status: "cancelled", outputTextTokens: 1 }]);
+  });
+
+  it("of a model that thinks are charged by its report when they are cancelled", async () => {
+    const { reply, finish } = paused();
+    app.upstream.replyNext(reply);
+    const begun = await openai.responses.create({ ...MODEL, model: "acme/thinker", input: "Hello", background: true, stream: true });
+    let id = "";
+    for await (const event of begun) {
+      if (event.type === "response.created") id = event.response.id;
+      if (event.type === "response.output_text.delta") break;
+    }
+    const cancelling = openai.responses.cancel(id);
+    await eventually(async () => expect((await openai.responses.retrieve(id)).status).toBe("cancelled"));
+    finish();
+
+    expect(await cancelling).toMatchObject({ status: "cancelled", usage: { input_tokens: 10, output_tokens: 4 } });
+    expect(JSON.stringify((await cancelling).output)).toContain("Half");
   });
 
   it("stream their events to readers that come back", async () => {

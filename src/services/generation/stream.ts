@@ -67,6 +67,8 @@ export class GenerationStream<Opened, Item> {
   /** Once it is open. */
   private reader: StreamReader<Opened, Item> | null = null;
   private ending: Promise<void> | null = null;
+  /** Of its reader. */
+  private leaving: Promise<void> | null = null;
   private noteAdmitted = () => {};
   private noteOpened: (opened: Opened) => void = () => {};
   private noteRefused: (error: unknown) => void = () => {};
@@ -107,6 +109,11 @@ export class GenerationStream<Opened, Item> {
   /** After its end, if something was charged. */
   receipt(): Receipt | null {
     return this.run?.receipt ?? null;
+  }
+
+  /** Resolves when it is charged after its reader left, which may take until the rest of it is read. */
+  async settled(): Promise<void> {
+    await this.leaving;
   }
 
   /** Times so far, in milliseconds. */
@@ -234,6 +241,7 @@ export class GenerationStream<Opened, Item> {
     const { run } = this;
     run?.cancellation.leave();
     const ended = this.endUnread();
+    this.leaving ??= ended;
     if (!run || run.cancellation.aborted) await ended;
     return DONE;
   }

@@ -121,7 +121,8 @@ export class ChatCompletions {
         }),
     });
     const { admitted, opened, events } = stream;
-    return { generationId, notes, admitted, opened, events, receipt: () => stream.receipt(), timing: () => stream.timing() };
+    const [receipt, timing, settled] = [() => stream.receipt(), () => stream.timing(), () => stream.settled()];
+    return { generationId, notes, admitted, opened, events, receipt, timing, settled };
   }
 
   private plan(

@@ -45,6 +45,7 @@ export function convertStream<Event>(
     notes: chat.notes ?? [],
     receipt: () => chat.receipt(),
     timing: () => chat.timing(),
+    settled: async () => chat.settled?.(),
     events: convertEvents(chat, begin, write),
   };
 }

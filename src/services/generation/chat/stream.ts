@@ -40,6 +40,8 @@ export interface ChatCompletionStream {
   readonly events: AsyncIterableIterator<ChatStreamBatch> & PulledIterator<ChatStreamBatch>;
   /** After its end, if something was charged. */
   receipt(): Receipt | null;
+  /** Resolves when it is charged after its reader left. */
+  settled?(): Promise<void>;
   /** Times so far, in milliseconds. */
   timing(): Pick<Receipt, "gatewayMs" | "upstreamMs">;
   /** From the content cache. */

@@ -38,6 +38,11 @@ const ABANDONED: Failure = {
   message: "The gateway's process ended while it worked on this response. The part that was delivered until then is charged.",
 };
 
+const STOPPED: Failure = {
+  code: "SERVICE_UNAVAILABLE",
+  message: "The gateway was stopped before this response was finished. The part that was delivered until then is charged.",
+};
+
 export interface BackgroundParts {
   readonly database: Database;
   readonly responses: Responses;
@@ -234,10 +239,14 @@ export class BackgroundResponses {
         log?.add(next.value.events);
       }
       await events.return?.();
+      await stream.settled?.();
       return { response: stream.brokenOff("cancelled") ?? { ...begun, status: "cancelled" }, last: [] };
     } catch (error) {
-      if (isCancelled()) return { response: stream.brokenOff("cancelled") ?? { ...begun, status: "cancelled" }, last: [] };
-      const failure = toFailure(error);
+      if (isCancelled()) {
+        await stream.settled?.();
+        return { response: stream.brokenOff("cancelled") ?? { ...begun, status: "cancelled" }, last: [] };
+      }
+      const failure = toFailure(error, stream.receipt() !== null);
       if (failure.code === "INTERNAL_ERROR") ctx.log.error({ err: error, generationId: uuid }, "a background response failed");
       this.noteFailure(ctx, uuid, begun.model, error, failure);
       const last = stream.failed(failure);
@@ -314,8 +323,10 @@ export class BackgroundResponses {
 }
 
 /** The caller's error in storable form; the rest is logged. */
-function toFailure(error: unknown): Failure {
+function toFailure(error: unknown, isCharged: boolean): Failure {
   if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong." };
+  // The reason of a stop promises that nothing was charged.
+  if (isCharged && error.code === "SERVICE_UNAVAILABLE") return STOPPED;
   const { code, message, details } = error;
   return { code, message: toStorable(message), ...(details && { details }) };
 }

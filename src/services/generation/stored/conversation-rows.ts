@@ -1,4 +1,5 @@
 /** Rows of conversations and their items. The conversation's row is the lock of its items: their places, number and bytes are counted there. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { conversationIdOf } from "../../../formats/openai-responses/answer.js";
 import { type StoredItem, withNewId } from "../../../formats/openai-responses/stored-items.js";
 import type { Clock } from "../../../lib/clock.js";
@@ -11,6 +12,8 @@ import { STORED_ROW_BYTES, STORED_SWEPT_AT_ONCE_MAX } from "./limits.js";
 import type { Owner } from "./owners.js";
 import { repeatFull } from "./rows.js";
 
+/** Items are read in turns of the event loop of so many bytes. */
+const TURN_BYTES = 256 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 type Transaction = Pick<DatabaseClient, "conversation" | "conversationItem">;
@@ -90,7 +93,17 @@ export class ConversationRows {
   /** All items, the oldest first. */
   async readItems(id: string): Promise<StoredItem[]> {
     const rows = await this.database.prisma.conversationItem.findMany({ where: { conversationId: id }, orderBy: { position: "asc" } });
-    return rows.map((row) => this.openItem(row));
+    const items: StoredItem[] = [];
+    let bytes = 0;
+    for (const row of rows) {
+      bytes += row.sizeBytes;
+      if (bytes > TURN_BYTES) {
+        bytes = 0;
+        await nextTurn();
+      }
+      items.push(this.openItem(row));
+    }
+    return items;
   }
 
   /** At most `take` items beside another one; null: there is no such other one. */

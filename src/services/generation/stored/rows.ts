@@ -1,4 +1,5 @@
 /** Rows of stored responses. Content is sealed; everything else is what lists, threads and the recovery need. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ResponseObject } from "../../../formats/openai-responses/answer.js";
 import type { StoredItem } from "../../../formats/openai-responses/stored-items.js";
 import type { Clock } from "../../../lib/clock.js";
@@ -13,6 +14,8 @@ import type { Owner } from "./owners.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TABLE = "stored_response";
+/** Larger ones are read in turns of the event loop. */
+const LARGE_ROW_BYTES = 64 * 1024;
 /** Class of PostgreSQL's two-number advisory locks for counting an account's background responses. */
 const COUNT_LOCK_CLASS = 0x72657370;
 const UNFINISHED = ["queued", "in_progress"] as const;
@@ -186,12 +189,13 @@ export class StoredResponseRows {
         WHERE r.account_id = ${accountId}::uuid AND r.expires_at > ${now} AND t.place < ${THREAD_RESPONSES_MAX}
       )
       SELECT r.id, r.previous_id, r.input, r.answer FROM thread t JOIN stored_response r ON r.id = t.id ORDER BY t.place DESC`;
-    return rows.map((row) => ({
-      id: row.id,
-      previousId: row.previous_id,
-      items: JSON.parse(this.open(row.id, "input", row.input)) as StoredItem[],
-      output: this.openAnswer(row.id, row.answer).output,
-    }));
+    const parts: ThreadPart[] = [];
+    for (const { id: own, previous_id: previousId, input, answer } of rows) {
+      if (input.length + answer.length > LARGE_ROW_BYTES) await nextTurn();
+      const items = JSON.parse(this.open(own, "input", input)) as StoredItem[];
+      parts.push({ id: own, previousId, items, output: this.openAnswer(own, answer).output });
+    }
+    return parts;
   }
 
   /** Own input items. */

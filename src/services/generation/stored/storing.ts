@@ -146,6 +146,7 @@ class StoredEvents implements AsyncIterableIterator<ResponseStreamBatch> {
     const isEarly = !this.isEnded;
     this.isEnded = true;
     await this.stream.events.return?.();
+    await this.stream.settled?.();
     const response = isEarly ? this.stream.brokenOff("cancelled") : null;
     this.release();
     if (response) await this.keeper.keep(this.ctx, this.thread, response, await safetyOf(this.stream));
