@@ -84,6 +84,7 @@ import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
+import { createRouter } from "./generation/routing/create-router.js";
 import { createStored } from "./generation/stored/create-stored.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
@@ -137,7 +138,7 @@ export function createServices(
 ) {
   const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
     infrastructure;
-  const { leases, communityModels, modelHealth, metrics, secrets } = infrastructure;
+  const { leases, communityModels, modelHealth, metrics, secrets, unknownWords } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
   const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
@@ -175,9 +176,9 @@ export function createServices(
   const credits = new Credits(settler, known, refills, new RefusedFunds(database, settings.topUp), leases);
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
-  const moderation = new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel));
-  const safety = new Safety(moderation);
-  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics);
+  const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));
+  const router = createRouter({ clock, events, metrics });
+  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics, router);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -188,7 +189,6 @@ export function createServices(
   const generations = new Generations({ credits, admission, healthReporter, running, approvals, totalMs });
   const embeddings = new Embeddings(generations, upstreams);
   const agentRuns = new AgentRuns();
-  const { unknownWords } = infrastructure;
   const mcpServers = new McpServers({ urls: settings.mcpServers, keys: settings.mcpServerKeys, loopback, clock, unknownWords });
   upstreams.includeAgents(agentRuns);
   const chat = new ChatCompletions({ estimates, upstreams, credits, admission, healthReporter, running, approvals, totalMs });

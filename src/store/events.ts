@@ -38,6 +38,15 @@ export interface EventChannels {
   "tool-call-cancelled": { readonly accountId: string; readonly call: string };
   /** A background response has new events, was cancelled, deleted, or ended. */
   "stored-response-changed": { readonly accountId: string; readonly responseId: string; readonly status: string };
+  /** A key of an upstream cools down, or an upstream's circuit has opened; until then, in milliseconds since 1970. */
+  "route-health-changed": {
+    readonly kind: "key" | "circuit";
+    readonly id: string;
+    readonly code: "credential_refused" | "payment_required" | "rate_limited" | "circuit_open" | "limit_reached";
+    readonly until: number;
+  };
+  /** Median times of a route, in milliseconds. */
+  "route-times-measured": { readonly id: string; readonly firstMs: number | null; readonly tokenMs: number | null };
   /** A generation job progressed or ended. */
   "generation-changed": { readonly accountId: string; readonly generationId: string; readonly status: string };
 }

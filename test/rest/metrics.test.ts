@@ -6,6 +6,7 @@ import { REFUSABLE } from "../../src/formats/openai-chat/refused-fields.js";
 import { UNKNOWN_WORD_KINDS } from "../../src/lib/unknown-words.js";
 import { toTemplate } from "../../src/rest/route.js";
 import { recordRoutes } from "../../src/rest/router.js";
+import { ATTEMPT_CODE_TEXTS } from "../../src/services/generation/routing/candidate.js";
 import { connect, execute, executeText, ok, subscribeWith } from "../graphql/client.js";
 import { ChatDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -160,12 +161,13 @@ function allowedLabels(): ReadonlyMap<string, (value: string) => boolean> {
     ["code", (value) => /^[A-Z_]{4,30}$/.test(value)],
     ["model", (value) => value === "community" || /^(?:acme|sandbox)\/[a-z-]+$/.test(value)],
     ["kind", (value) => /^(?:input|output)_[a-z_]{4,12}$/.test(value) || UNKNOWN_WORD_KINDS.some((kind) => kind === value)],
+    ["result", (value) => value === "ok" || Object.hasOwn(ATTEMPT_CODE_TEXTS, value)],
     ["reason", oneOf("3xx", "4xx", "429", "5xx", "network", "closed", "timeout", "cut", "invalid-response")],
     ["le", (value) => value === "+Inf" || Number(value) > 0],
     ["pool", oneOf("money", "shared")],
     ["file", oneOf("settlements", "refused")],
     ["protocol", oneOf("graphql", "realtime", "responses")],
-    ["upstream", oneOf("community", "acme")],
+    ["upstream", oneOf("community", "acme", "sandbox")],
     ["field", oneOf(...REFUSABLE)],
     ["outcome", oneOf("written", "left_out", "dropped")],
   ]);

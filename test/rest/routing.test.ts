@@ -1,8 +1,10 @@
 /** Several routes to a model (docs/spec/routing.md): the choice of one, usage records, and the views of callers and operators. */
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { executeText, ok } from "../graphql/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
-import { type KeyedUpstream, startKeyedUpstream } from "../support/keyed-upstream.js";
+import { type KeyAnswer, type KeyedUpstream, startKeyedUpstream } from "../support/keyed-upstream.js";
+import { chatChunk } from "../support/openai-bodies.js";
 import { giveCredits } from "../support/sign-in.js";
 import { type Client, createClient } from "./client.js";
 import { createStranger } from "./seed.js";
@@ -11,7 +13,10 @@ let app: TestApp;
 let alpha: KeyedUpstream;
 let beta: KeyedUpstream;
 let client: Client;
+let aheadMs = 0;
 
+/** More with ROUTED_CALLS. */
+const CALLS = Number(process.env.ROUTED_CALLS ?? 200);
 const PRICES = { promptTextPrice: "0.000004", completionTextPrice: "0.00001" };
 
 beforeAll(async () => {
@@ -21,8 +26,10 @@ beforeAll(async () => {
     ...more,
   });
   app = await createTestApp({
+    clock: { now: () => new Date(Date.now() + aheadMs) },
     upstreams: [
       { id: "alpha", wireFormat: "openai", baseUrl: alpha.baseUrl, apiKeys: ["alpha-1", "alpha-2", "alpha-3"] },
+      { id: "gamma", wireFormat: "openai", baseUrl: alpha.baseUrl, apiKeys: ["g1", "g2", "g3", "g4"] },
       { id: "beta", wireFormat: "openai", baseUrl: beta.baseUrl, apiKey: "beta-1" },
     ],
     models: [
@@ -30,6 +37,11 @@ beforeAll(async () => {
       model("routed/two", [
         { upstream: "alpha", upstreamModel: "a", prices: { promptTextPrice: "0.000001", completionTextPrice: "0.000002" } },
         { upstream: "beta", upstreamModel: "b", priority: 1, prices: { promptTextPrice: "0.000003" } },
+      ]),
+      model("routed/four", [{ upstream: "gamma", upstreamModel: "g", prices: { promptTextPrice: "0.000001" } }]),
+      model("routed/late", [
+        { upstream: "alpha", upstreamModel: "late", firstTokenMs: 100 },
+        { upstream: "beta", upstreamModel: "b", priority: 1, prices: { promptTextPrice: "0.001" } },
       ]),
       model("routed/weights", [
         { upstream: "alpha", upstreamModel: "a", weight: 0 },
@@ -40,6 +52,8 @@ beforeAll(async () => {
   client = createClient(app.baseUrl, app.key);
 });
 beforeEach(() => {
+  // Later than every cool-down, open circuit and conversation of the test before.
+  aheadMs += 900_000;
   for (const upstream of [alpha, beta]) {
     upstream.answers.clear();
     upstream.requests.clear();
@@ -56,6 +70,11 @@ function chat(model: string, more: object = {}) {
   return client.post("/v1/chat/completions", { model, messages, ...more });
 }
 
+/** A conversation of its own. */
+function talk(index: number): object[] {
+  return [{ role: "user", content: `Hi ${index}` }];
+}
+
 function failAlpha(status = 500): void {
   for (const key of ["alpha-1", "alpha-2", "alpha-3"]) alpha.answers.set(key, { status });
 }
@@ -67,7 +86,7 @@ async function usageRow(key = app.key): Promise<Record<string, unknown> | undefi
 
 describe("a model with several routes", () => {
   it("is served by every key of an upstream", async () => {
-    const answers = await Promise.all(Array.from({ length: 60 }, () => chat("routed/keys")));
+    const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => chat("routed/keys", { messages: talk(index) })));
 
     expect(answers.map(({ status }) => status)).toEqual(Array(60).fill(200));
     expect([...alpha.requests.keys()].sort()).toEqual(["alpha-1", "alpha-2", "alpha-3"]);
@@ -117,6 +136,68 @@ describe("a model with several routes", () => {
   });
 });
 
+/** A route of its own for each test, so that no earlier failure has cooled it down. */
+describe("four keys, of which two are limited and one is refused", () => {
+  it("fail no call, and name the upstream and its cost in every usage row", async () => {
+    for (const key of ["g1", "g2"]) alpha.answers.set(key, { status: 429 });
+    alpha.answers.set("g3", { status: 401 });
+    const statuses: number[] = [];
+    const callSome = async () => {
+      while (statuses.length < CALLS) {
+        const place = statuses.push(0) - 1;
+        statuses[place] = (await chat("routed/four", { messages: talk(place) })).status;
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, callSome));
+
+    expect(statuses.filter((status) => status !== 200)).toEqual([]);
+    const rows = await app.database.prisma.usageRecord.findMany({ where: { model: "routed/four" } });
+    expect(rows.length).toBe(statuses.length);
+    const served = new Set(rows.map((row) => `${row.route} ${row.upstream} ${row.upstreamCostNanocredits} ${row.costNanocredits}`));
+    expect([...served]).toEqual(["gamma#4 gamma 10000 80000"]);
+    // Cooled down, they are not asked again for each call.
+    expect(["g1", "g2", "g3"].map((key) => (alpha.requests.get(key) ?? 0) < CALLS / 2)).toEqual([true, true, true]);
+  });
+});
+
+describe("a stream", () => {
+  const begunAndBroken = (response: ServerResponse) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(`data: ${JSON.stringify(chatChunk({ role: "assistant", content: "" }))}\n\n`, () => response.destroy());
+  };
+
+  it.each<[string, KeyAnswer]>([
+    ["breaks off before its first token", begunAndBroken],
+    ["is silent for longer than its bound", () => undefined],
+  ])("goes to the next route when it %s", async (_what, answer) => {
+    for (const key of ["alpha-1", "alpha-2", "alpha-3"]) alpha.answers.set(key, answer);
+
+    const { status, headers, text } = await chat("routed/late", { stream: true });
+
+    expect([status, headers.get("x-upstream")]).toEqual([200, "beta"]);
+    expect(text).toContain("Hello, ");
+    expect(text.endsWith("data: [DONE]\n\n")).toBe(true);
+  });
+});
+
+it("tells the reasons of all routes when none is left", async () => {
+  failAlpha(503);
+  beta.answers.set("beta-1", { status: 429, headers: { "retry-after": "99999999" } });
+
+  const answer = await chat("routed/two");
+
+  const { error } = answer.json<{ error: { code: string; details: { reasons: unknown[] } } }>();
+  expect([answer.status, error.code]).toEqual([502, "UPSTREAM_ERROR"]);
+  expect(error.details.reasons).toContainEqual({ route: "beta", code: "rate_limited", retryAfterSeconds: 1 });
+  expect(answer.headers.get("retry-after")).toBe("1");
+});
+
+it("tells the operator at the start about a route that costs more than its model", () => {
+  const lines = app.logs.filter(({ event }) => event === "route-above-price");
+
+  expect(lines).toEqual([expect.objectContaining({ model: "routed/late", route: "beta", price: "promptTextPrice" })]);
+});
+
 describe("the books", () => {
   it("charge the model's price, and record the operator's cost by the route that served", async () => {
     await chat("routed/two");
@@ -157,6 +238,7 @@ describe("the books", () => {
       upstreamCost: null,
       attempts: [{ code: "RATE_LIMITED", route: null }, {}, {}],
     });
+    aheadMs += 900_000;
     await chat("routed/two");
     expect(await shown(app.key)).toMatchObject({
       upstream: "beta",

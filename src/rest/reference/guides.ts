@@ -44,6 +44,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/embeddings.md",
       "spec/moderations.md",
       "spec/models.md",
+      "spec/routing.md",
       "spec/presets.md",
       "spec/community-models.md",
       "spec/agents.md",

@@ -22,7 +22,7 @@ import {
   toCatalogFilter,
   toTest,
 } from "./model-list.js";
-import { type HighPrice, highPricesIn, ModelsFileError, type ReadEnv, readModelsFile } from "./models-file.js";
+import { type CatalogWarnings, ModelsFileError, type ReadEnv, readModelsFile, reportOddities } from "./models-file.js";
 import { sandboxSource } from "./sandbox.js";
 
 // Errors for models that cannot be called: available ones of the kind (docs/spec/models.md#unknown-models), and for operators the variable
@@ -103,7 +103,7 @@ export async function loadCatalog(
   settings: CatalogSettings,
   clock: Clock,
   packages: SandboxPackages | null = settings.hasSandboxModels ? findSandboxPackages() : null,
-  onHighPrice: (price: HighPrice) => void = () => undefined,
+  warnings: CatalogWarnings = {},
 ): Promise<Catalog> {
   const bundled = await loadBundledSource(settings.vendors, clock.now());
   const localUrl = settings.vendors.ollama?.baseUrl;
@@ -113,7 +113,7 @@ export async function loadCatalog(
   const operator = await readModelsFile(settings.modelsFile, settings.readEnv, builtInUpstreams);
   const { problems } = assemble([operator, ...builtIn]);
   if (problems.length > 0) throw new ModelsFileError(settings.modelsFile, problems);
-  for (const high of highPricesIn(operator)) onHighPrice(high);
+  reportOddities(operator, warnings);
   return new Catalog([operator, ...builtIn], settings.isForThisMachineOnly);
 }
 

@@ -142,7 +142,7 @@ export async function readModelsFile(file: string, readEnv: ReadEnv, builtInUpst
 const HIGH_PRICE = 1_000_000_000n;
 const PRICED_BY_SECOND: ReadonlySet<Modality> = new Set(["video", "music", "transcription"]);
 
-export interface HighPrice {
+interface HighPrice {
   readonly model: string;
   readonly price: CatalogPriceField;
   /** Credits. */
@@ -150,13 +150,42 @@ export interface HighPrice {
 }
 
 /** Prices of the file that are unusually high, for the operator. */
-export function highPricesIn({ models }: CatalogSource): readonly HighPrice[] {
+function highPricesIn({ models }: CatalogSource): readonly HighPrice[] {
   return models.flatMap(({ id, modality, imagePricing, prices }) =>
     CATALOG_PRICE_FIELDS.flatMap((price) => {
       const stated = prices[price];
       const isByPiece = PRICED_BY_SECOND.has(modality) || (price === "completionImagePrice" && imagePricing !== "tokens");
       if (stated === undefined || isByPiece || stated <= HIGH_PRICE) return [];
       return [{ model: id, price, perMillion: formatPicocredits(stated * 1_000_000n) }];
+    }),
+  );
+}
+
+interface DearRoute {
+  readonly model: string;
+  readonly route: string;
+  readonly price: CatalogPriceField;
+}
+
+/** Called for each oddity of the file, for the operator. */
+export interface CatalogWarnings {
+  readonly highPrice?: (price: HighPrice) => void;
+  readonly dearRoute?: (route: DearRoute) => void;
+}
+
+export function reportOddities(source: CatalogSource, { highPrice, dearRoute }: CatalogWarnings): void {
+  if (highPrice) for (const high of highPricesIn(source)) highPrice(high);
+  if (dearRoute) for (const dear of dearRoutesIn(source)) dearRoute(dear);
+}
+
+/** Routes of the file that cost the operator more than callers pay, by their first such price. */
+function dearRoutesIn({ models }: CatalogSource): readonly DearRoute[] {
+  return models.flatMap(({ id, prices, routes }) =>
+    routes.flatMap((route) => {
+      if (route.prices === undefined || route.prices === "model") return [];
+      const own = route.prices;
+      const price = CATALOG_PRICE_FIELDS.find((field) => (own[field] ?? 0n) > (prices[field] ?? 0n));
+      return price === undefined ? [] : [{ model: id, route: route.upstreamId, price }];
     }),
   );
 }

@@ -172,9 +172,11 @@ export async function openInfrastructure(
 ): Promise<Infrastructure> {
   // An invalid catalog must stop the start before anything is changed.
   const packages = settings.hasSandboxModels ? findSandboxPackages() : null;
-  const catalog = await loadCatalog(settings, clock, packages, (price) =>
-    log.warn(price, "a price of MODELS_FILE is above 1,000 credits a million: prices there are for one token"),
-  );
+  const catalog = await loadCatalog(settings, clock, packages, {
+    highPrice: (price) => log.warn(price, "a price of MODELS_FILE is above 1,000 credits a million: prices there are for one token"),
+    dearRoute: (route) =>
+      log.warn({ event: "route-above-price", ...route }, "a route of MODELS_FILE costs more than its model: callers pay less"),
+  });
   const missing = packages ? missingSandboxModels(packages) : [];
   if (missing.length > 0)
     log.warn({ models: missing }, "some sandbox models are missing: their packages (packages/sandbox) are not installed");

@@ -123,7 +123,7 @@ export class Admission {
     private readonly safety: Safety,
     readonly addresses: NamedAddresses,
     private readonly metrics: GenerationCounter,
-    private readonly router: Router = new Router(),
+    readonly router: Router = new Router(),
   ) {}
 
   /**
@@ -171,7 +171,7 @@ export class Admission {
     ctx.note?.began(generationId, model.id);
     const stated = catalog.fallbacksOf(model);
     const fallbacks = stated.length === 0 ? stated : stated.filter((fallback) => catalog.isAllowed(caller, fallback));
-    const candidates = this.router.candidatesOf({ model, fallbacks, fields, wishes });
+    const candidates = this.router.candidatesOf({ accountId: caller.accountId, model, fallbacks, fields, wishes });
     if (candidates.length === 0) throw refuseForAllRoutes(model, fields);
     return {
       generationId,

@@ -9,11 +9,12 @@ import type { RequestFields } from "../catalog/request-rates.js";
 import type { Admitted, GenerationTask, Words } from "./admission.js";
 import type { Cancellation } from "./cancellation.js";
 import { allInCallersWords } from "./failures.js";
+import type { Metered } from "./metered.js";
 import { assertPayable, type GenerationPlan } from "./planned-charge.js";
 import type { AmountBounds } from "./plausible.js";
 import { type PlannedCosts, quoteFor } from "./quote.js";
 import type { Candidate } from "./routing/candidate.js";
-import { GenerationRun, type Metered, type RunDependencies, type RunOptions, type WholeResult } from "./run.js";
+import { GenerationRun, type RunDependencies, type RunOptions, type WholeResult } from "./run.js";
 
 export interface PricedPlan extends GenerationPlan {
   readonly expected: BillableQuantities;

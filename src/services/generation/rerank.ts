@@ -7,9 +7,9 @@ import { NO_USAGE, type ReportedUsage } from "../../lib/usage.js";
 import type { RerankAnswer } from "../../providers/media.js";
 import { safeInput, toSafeText } from "../safety/features.js";
 import type { Generations } from "./generations.js";
+import type { Metered } from "./metered.js";
 import { type AmountBounds, inputTokensOf, isJudged, judged, judgedPrompt, promptBounds } from "./plausible.js";
 import type { Receipt } from "./receipt.js";
-import type { Metered } from "./run.js";
 import type { Upstreams } from "./upstreams.js";
 
 /** Cohere's own bound for one request. */

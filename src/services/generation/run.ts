@@ -13,7 +13,7 @@ import { runIdsOf } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { NO_USAGE } from "../../lib/usage.js";
 import type { HourlyHold } from "../access/rate-limits.js";
-import { type BillableQuantities, costOf, cutToCost, type RateCard } from "../catalog/pricing.js";
+import { type BillableQuantities, costOf, type RateCard } from "../catalog/pricing.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
 import { RUN_APPROVAL_WAIT_MS } from "../runs/limits.js";
@@ -22,11 +22,13 @@ import { servable } from "../safety/features.js";
 import type { Admission } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { attemptCodeOf, type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { capToHold, type Metered } from "./metered.js";
 import { type GenerationPlan, openCharge } from "./planned-charge.js";
-import { BOUNDED_WARNING } from "./plausible.js";
+import { BOUNDED_WARNING, inputTokensOf, outputTokensOf } from "./plausible.js";
 import { giveQuote, refusedWithQuote } from "./quote.js";
-import { joinWarnings, NO_WARNINGS, type Receipt, type UsageSource } from "./receipt.js";
-import { type Attempt, type Candidate, NO_ATTEMPTS, operatorCostOf } from "./routing/candidate.js";
+import { joinWarnings, NO_WARNINGS, type Receipt } from "./receipt.js";
+import { Attempts } from "./routing/attempts.js";
+import { type Candidate, operatorCostOf } from "./routing/candidate.js";
 import { type Progress, toCourse, toLedgerRecord, toRecordedRoute, underWay } from "./usage-row.js";
 
 export interface Answered<Answer> extends Candidate {
@@ -47,12 +49,6 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly totalMs?: number;
   readonly isStreamed?: boolean;
-}
-
-export interface Metered {
-  readonly quantities: BillableQuantities;
-  readonly source: UsageSource;
-  readonly reported?: BillableQuantities | undefined;
 }
 
 /** `model` and `route` are those that answered. */
@@ -90,11 +86,8 @@ export class GenerationRun {
   private charge: OpenCharge | null = null;
   private hourly: HourlyHold | null = null;
   private calledAt: number | null = null;
-  /** When the last attempt failed. */
-  private attemptedAt: number | null = null;
   private upstreamMs = 0;
-  /** Candidates that were left. */
-  attempts: readonly Attempt[] = NO_ATTEMPTS;
+  readonly attempts: Attempts;
   private readonly totalMs: number;
   /** An upstream failed through no fault of the caller. */
   private hasFailed = false;
@@ -106,6 +99,7 @@ export class GenerationRun {
   ) {
     this.totalMs = totalMs;
     const { request } = plan;
+    this.attempts = new Attempts(deps.admission.router);
     this.cancellation = new Cancellation(
       signal ?? request.leaving ?? request.signal,
       totalMs,
@@ -214,23 +208,29 @@ export class GenerationRun {
    */
   async attempt<Answer>(call: (candidate: Candidate) => Promise<Answer>): Promise<Answered<Answer>> {
     const { plan, cancellation } = this;
+    const { attempts } = this;
     const failures: unknown[] = [];
     this.noteCalled();
-    for (const candidate of servable(plan.candidates, plan.safety?.applied)) {
+    const candidates = servable(plan.candidates, plan.safety?.applied);
+    attempts.othersLeft = candidates.length;
+    for (const candidate of candidates) {
+      attempts.othersLeft -= 1;
+      if (!attempts.begin(candidate)) continue;
       const { model, route } = candidate;
       try {
         if (plan.request.hasLargeInput) await nextTurn();
         const answer = await call(candidate);
         this.noteUpstream();
+        attempts.answered(candidate);
         return { model, route, answer };
       } catch (error) {
         failures.push(toCallerError(error, candidate));
         this.noteFailure(candidate, error);
-        this.noteAttempt(candidate, error);
+        attempts.fail(candidate, attemptCodeOf(error), error, cancellation.aborted);
         if (cancellation.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
       }
     }
-    throw cancellation.aborted ? failures.at(-1) : failures[0];
+    throw cancellation.aborted ? failures.at(-1) : attempts.refusal(failures[0], plan.model);
   }
 
   noteCalled(): void {
@@ -254,13 +254,6 @@ export class GenerationRun {
     this.hasFailed ||= isFault;
   }
 
-  private noteAttempt({ route }: Candidate, error: unknown): void {
-    const now = performance.now();
-    const ms = Math.round(now - (this.attemptedAt ?? this.calledAt ?? now));
-    this.attemptedAt = now;
-    this.attempts = [...this.attempts, { upstream: route.upstreamName, route: route.id, code: attemptCodeOf(error), ms }];
-  }
-
   /**
    * Reports the delivered usage; `isCapped`: no extension. `costNanocredits` may exceed the cost of `soFar` by work under way. Resolves
    * with the error that must stop it, or null.
@@ -268,7 +261,7 @@ export class GenerationRun {
   meter(served: Candidate, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
     const record = () => {
       const quantities = soFar();
-      const route = toRecordedRoute(served, operatorCostOf(served, quantities, this.ratesOf(served)), this.attempts);
+      const route = toRecordedRoute(served, operatorCostOf(served, quantities, this.ratesOf(served)), this.attempts.failed);
       return this.recordOf(underWay(served.model.id, quantities, this.firstByteMs, route));
     };
     this.hourly?.extendTo(this.openCharge.heldAmount);
@@ -293,7 +286,7 @@ export class GenerationRun {
     this.charged = quantities;
     const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
     const upstreamCostNanocredits = operatorCostOf(outcome, outcome.quantities, this.ratesOf(outcome));
-    const route = toRecordedRoute(outcome, upstreamCostNanocredits, this.attempts);
+    const route = toRecordedRoute(outcome, upstreamCostNanocredits, this.attempts.failed);
     const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course, route });
     const settlement = await charge.settle(costOf(quantities, rates), record);
     this.receipt = {
@@ -303,7 +296,7 @@ export class GenerationRun {
       upstream: route.upstream,
       route: route.route,
       upstreamCostNanocredits,
-      attempts: this.attempts,
+      attempts: this.attempts.failed,
       usage: record.usage,
       usageSource: source,
       status,
@@ -322,6 +315,7 @@ export class GenerationRun {
       safety: plan.safety,
     };
     this.hourly?.conclude(settlement.chargedNanocredits);
+    this.measureRoute(outcome);
     deps.admission.concluded(plan, this.receipt);
     return this.receipt;
   }
@@ -330,6 +324,14 @@ export class GenerationRun {
   private async cover({ model, quantities }: Outcome): Promise<void> {
     const record = this.recordOf(underWay(model.id, quantities, this.firstByteMs));
     await this.openCharge.cover(costOf(quantities, this.plan.model.rates), record);
+  }
+
+  /** For the limits and measured times of the route. */
+  private measureRoute(outcome: Outcome): void {
+    const { quantities, status } = outcome;
+    const output = outputTokensOf(quantities);
+    const untilFirst = this.firstByteMs === null || this.calledAt === null ? 0 : this.plan.startedAt + this.firstByteMs - this.calledAt;
+    this.attempts.measure(outcome, status === "ok" ? this.upstreamMs - untilFirst : 0, output, inputTokensOf(quantities) + output);
   }
 
   /** For a community model, a report beyond the hold is implausible. */
@@ -370,6 +372,7 @@ export class GenerationRun {
     if (this.hasFailed && this.receipt === null) this.deps.healthReporter.generationFailed(this.plan.caller, this.plan.model);
     this.hasFailed = false;
     this.hourly?.conclude(0n);
+    this.attempts.end(0);
     this.cancellation.dispose();
     this.deps.running.end(this.cancellation);
   }
@@ -387,13 +390,4 @@ export class GenerationRun {
 function warningsFor(notes: readonly string[], warnings: readonly string[], isBounded: boolean): readonly string[] {
   if (isBounded) return joinWarnings([BOUNDED_WARNING], notes, warnings);
   return notes.length + warnings.length === 0 ? NO_WARNINGS : joinWarnings(notes, warnings);
-}
-
-/**
- * The same amounts within the hold. Otherwise all are cut in proportion, and marked as the gateway's estimate: a usage row shows the
- * charged amounts, so amounts are cut and not only the price.
- */
-export function capToHold({ quantities, source }: Metered, rates: RateCard, heldNanocredits: bigint): Metered {
-  const cut = cutToCost(quantities, rates, heldNanocredits);
-  return { quantities: cut, source: cut !== quantities && source === "provider" ? "estimated" : source };
 }

@@ -22,6 +22,7 @@ import type { Receipt } from "../generation/receipt.js";
 import { Counter, type Description, type Distribution, Gauge, Histogram, type Instrument, type Reading, type Sum } from "./instruments.js";
 import { RecentErrors, RecentModelCalls, SettlementSeries } from "./recent-activity.js";
 import { RecentTraffic } from "./recent-traffic.js";
+import { RouteMetrics } from "./route-metrics.js";
 import { type FamilyOfProcess, toText } from "./several-processes.js";
 
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -103,10 +104,7 @@ export class Metrics {
     labels: ["model", "kind"],
   });
   private readonly ownSeconds = new Histogram(
-    {
-      name: "sluice_gateway_duration_seconds",
-      help: "What the gateway itself took of a generation: all of its time less the upstream's.",
-    },
+    { name: "sluice_gateway_duration_seconds", help: "What the gateway itself took of a generation: all of its time less the upstream's." },
     OWN_SECONDS,
   );
   private readonly firstTokenSeconds = new Histogram(
@@ -137,6 +135,7 @@ export class Metrics {
     help: "Fields that an upstream refused and is no longer sent for a day, counted when that is learned, by the upstream (community: of a registered model) and the field.",
     labels: ["upstream", "field"],
   });
+  readonly routes = new RouteMetrics();
   private readonly boundedUsages = new Counter({
     name: "sluice_usage_bounded_total",
     help: "Generations whose upstream reported more usage than is plausible, so that the bound was charged, by the model called.",
@@ -157,7 +156,7 @@ export class Metrics {
   readonly instruments: Instrument[] = [
     ...[this.requests, this.requestSeconds, this.refusals, this.generations, this.cost, this.tokens, this.seconds],
     ...[this.ownSeconds, this.firstTokenSeconds, this.upstreamErrors, this.credentialRefusals, this.unknownWords, this.boundedUsages],
-    ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits, this.refusedFields],
+    ...[this.flushSeconds, this.flushOperations, this.writtenOffCredits, this.refusedFields, this.routes.attempts],
   ];
   /** Labels of models whose series exist. */
   private readonly foreseen = new Set<string>();

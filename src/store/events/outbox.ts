@@ -162,6 +162,13 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "model-health-changed": z.object({ accountId: z.string(), modelId: z.string() }),
   "tool-call-cancelled": z.object({ accountId: z.string(), call: z.string() }),
   "stored-response-changed": z.object({ accountId: z.string(), responseId: z.string(), status: z.string() }),
+  "route-health-changed": z.object({
+    kind: z.enum(["key", "circuit"]),
+    id: z.string(),
+    code: z.enum(["credential_refused", "payment_required", "rate_limited", "circuit_open", "limit_reached"]),
+    until: z.number(),
+  }),
+  "route-times-measured": z.object({ id: z.string(), firstMs: z.number().nullable(), tokenMs: z.number().nullable() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),
 };
 

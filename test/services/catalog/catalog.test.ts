@@ -105,7 +105,7 @@ it("reports prices that are above 1,000 credits a million", async () => {
   await writeFile(modelsFile, JSON.stringify({ upstreams: [ACME], models }));
   const reported: unknown[] = [];
 
-  await loadCatalog({ ...WITHOUT_FILE, modelsFile }, clock, null, (price) => reported.push(price));
+  await loadCatalog({ ...WITHOUT_FILE, modelsFile }, clock, null, { highPrice: (price) => void reported.push(price) });
 
   expect(reported).toEqual([{ model: "acme/chat", price: "completionTextPrice", perMillion: "1000000" }]);
 });

@@ -20,10 +20,9 @@ import { toCreditsNumber } from "../../../lib/money.js";
 import { withFields } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import type { UsageQuantities } from "../../../lib/usage.js";
-import type { ChatAnswer, ChatCall, ChatProvider } from "../../../providers/provider.js";
+import type { CallEnd, ChatAnswer, ChatCall, ChatProvider } from "../../../providers/provider.js";
 import type { Route } from "../../catalog/route.js";
 import type { OutputEstimate } from "../../credits/output-estimates.js";
-import type { Cancellation } from "../cancellation.js";
 import type { CutReason, Receipt } from "../receipt.js";
 import type { ChatPlan } from "./planned.js";
 
@@ -45,7 +44,7 @@ export type BoundAnswer = Bound<ChatAnswer>;
 
 export interface ChatAttempt {
   readonly body: ChatBody;
-  readonly cancellation: Cancellation;
+  readonly cancellation: CallEnd;
   /** Output tokens that the hold affords; null: no limit needed. */
   readonly outputTokensMax: number | null;
   /** Receives the limit that an upstream accepted after refusing a larger one. */

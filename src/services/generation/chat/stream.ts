@@ -10,7 +10,7 @@ import type { AppError } from "../../../errors.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.js";
 import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
-import type { ChatProvider } from "../../../providers/provider.js";
+import type { CallEnd, ChatProvider } from "../../../providers/provider.js";
 import { costOf } from "../../catalog/pricing.js";
 import { allInCallersWords } from "../failures.js";
 import { outputTokensOf } from "../plausible.js";
@@ -19,6 +19,7 @@ import type { Candidate } from "../routing/candidate.js";
 import type { Answered, GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
 import { type BegunStream, cutWarning, streamOf, withinCap } from "./answer.js";
+import { AttemptEnd } from "./first-token.js";
 import { ChatMeter, isFarBeyond, learnFrom, type MeteredUsage, tokensBeyond } from "./meter.js";
 import { nextCheck } from "./plan.js";
 import type { ChatPlan } from "./planned.js";
@@ -117,11 +118,15 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     let accepted: Candidate | null = null;
     const asked = { ...withinCap(plan, this.outputTokensMax), cancellation: run.cancellation, output: plan.output };
     try {
-      const { model, route, answer } = await run.attempt((candidate) =>
-        streamOf(providerOf(candidate), asked, candidate.route, () => {
+      const { model, route, answer } = await run.attempt((candidate) => {
+        const onAccepted = () => {
           accepted = candidate;
-        }),
-      );
+        };
+        const open = (end: CallEnd) => streamOf(providerOf(candidate), { ...asked, cancellation: end }, candidate.route, onAccepted);
+        const isReplaceable = candidate.model.routes.length > 1 && run.attempts.othersLeft > 0;
+        if (!isReplaceable) return streamOf(providerOf(candidate), asked, candidate.route, onAccepted);
+        return new AttemptEnd(run.cancellation, candidate.route.firstTokenMs).begun(open);
+      });
       this.answered = { model, route, answer: { rest: answer.rest, cap: answer.cap } };
       this.first = answer.first;
     } catch (error) {

@@ -8,8 +8,8 @@ import type { InputFile } from "../../../providers/media.js";
 import type { Model } from "../../catalog/model.js";
 import type { BillableQuantities, RateCard } from "../../catalog/pricing.js";
 import { toSafeText } from "../../safety/features.js";
+import type { Metered } from "../metered.js";
 import { type AmountBounds, boundInput, boundOutput, judged, outputTokensOf, promptTokensMost, vocabularyMargin } from "../plausible.js";
-import type { Metered } from "../run.js";
 import {
   IMAGE_SIZE_DEFAULT,
   type ImageEditInput,

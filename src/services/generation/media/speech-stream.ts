@@ -171,7 +171,7 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
       upstream: this.begun.route.upstreamName,
       route: this.begun.route.id,
       upstreamCostNanocredits: null,
-      attempts: run.attempts,
+      attempts: run.attempts.failed,
       usage: NO_USAGE,
       usageSource: "estimated",
       status: "ok",

@@ -15,9 +15,9 @@ import type { BillableQuantities } from "../../catalog/pricing.js";
 import { queryFlag, queryNumber } from "../../requests/query-values.js";
 import { SAFE_PATTERN } from "../../safety/features.js";
 import { expecting, type Generations } from "../generations.js";
+import type { Metered } from "../metered.js";
 import { MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
-import type { Metered } from "../run.js";
 import type { Upstreams } from "../upstreams.js";
 import type { InspectedFile, MediaInspector } from "./media-inspector.js";
 

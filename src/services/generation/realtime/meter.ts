@@ -8,8 +8,8 @@ import { ownValue } from "../../../lib/own-values.js";
 import { countTextTokens } from "../../../lib/tokenizer.js";
 import { amountsOf, NO_USAGE, USAGE_AMOUNT_MAX, USAGE_KINDS, type UsageQuantities } from "../../../lib/usage.js";
 import { base64Bytes, PCM_BYTES_PER_SECOND, type RealtimeReading, type RealtimeUsage } from "../../../providers/openai/realtime-events.js";
+import type { Metered } from "../metered.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, PICTURE_TOKENS_MOST, promptTokensMost } from "../plausible.js";
-import type { Metered } from "../run.js";
 import { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { type EventReader, readEvent } from "./event-texts.js";
 

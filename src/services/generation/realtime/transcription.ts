@@ -18,11 +18,12 @@ import { type BillableQuantities, costOf } from "../../catalog/pricing.js";
 import type { Route } from "../../catalog/route.js";
 import { NO_WORDS } from "../admission.js";
 import type { Generations } from "../generations.js";
+import type { Metered } from "../metered.js";
 import type { GenerationPlan } from "../planned-charge.js";
 import { isJudged, MORE_HEARD_MS_MAX } from "../plausible.js";
 import type { UsageStatus } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
-import type { GenerationRun, Metered } from "../run.js";
+import type { GenerationRun } from "../run.js";
 import type { RealtimeAudioBuffer } from "./audio-buffer.js";
 import { INPUT_MS_PER_TOKEN, REPORTS_REMEMBERED } from "./meter.js";
 

@@ -6,6 +6,8 @@ import type { Route } from "../../catalog/route.js";
 export interface Candidate {
   readonly model: Model;
   readonly route: Route;
+  /** Stays with its route where it can; null or absent: none. */
+  readonly conversation?: string | null | undefined;
 }
 
 /** A candidate that failed or was passed over, in a receipt. */
@@ -33,6 +35,10 @@ export const ATTEMPT_CODE_TEXTS = {
 export type AttemptCode = keyof typeof ATTEMPT_CODE_TEXTS;
 
 export const NO_ATTEMPTS: readonly Attempt[] = [];
+
+export function attemptOf({ upstreamName: upstream, id: route }: Route, code: AttemptCode, ms: number): Attempt {
+  return { upstream, route, code, ms: Math.round(ms) };
+}
 
 /** The attempts of a usage row's column. */
 export function attemptsIn(column: unknown): readonly Attempt[] {

@@ -1,11 +1,18 @@
 /** The order in which the routes of a model are tried (docs/spec/routing.md#choice). Pure: the state comes as a snapshot. */
 import type { Model } from "../../catalog/model.js";
-import type { Route } from "../../catalog/route.js";
+import { BILLED_KINDS } from "../../catalog/pricing.js";
+import type { Route, Routing } from "../../catalog/route.js";
+import type { Wait } from "./health.js";
+import type { TimesOfRoute } from "./times.js";
 
 /** What a request asks of the routes that may serve it. */
 export interface RouteWishes {
   /** Routes that may serve; absent: all. */
   readonly accepts?: ((model: Model, route: Route) => boolean) | undefined;
+  /** Instead of the model's own. */
+  readonly routing?: Routing | undefined;
+  /** The id of the route that served the conversation before: it comes first. */
+  readonly preferred?: string | null | undefined;
 }
 
 export const NO_WISHES: RouteWishes = {};
@@ -13,18 +20,84 @@ export const NO_WISHES: RouteWishes = {};
 export interface RoutingSnapshot {
   /** At least 0 and less than 1. */
   random(): number;
+  /** Null: the route may be called now. */
+  waitOf(route: Route): Wait | null;
+  timesOf(route: Route): TimesOfRoute;
 }
 
-/** The acceptable routes: by priority, within one by weight at random. Those of weight 0 follow the others of their priority. */
-export function orderRoutes(model: Model, wishes: RouteWishes, snapshot: RoutingSnapshot): readonly Route[] {
+export interface OrderedRoutes {
+  /** In the order of attempts. */
+  readonly ready: readonly Route[];
+  /** Acceptable routes that may not be called now. */
+  readonly waiting: readonly WaitingRoute[];
+}
+
+export interface WaitingRoute {
+  readonly route: Route;
+  readonly wait: Wait;
+}
+
+/** Unspecified: the share of requests whose order is random, so that a slow route that has become fast is noticed. */
+const EXPLORED = 0.05;
+const NONE_WAITING: readonly WaitingRoute[] = [];
+
+/**
+ * The acceptable routes by priority, within one by the routing. Routes of weight 0 follow the others of their priority. A model's only
+ * route is always ready, but for its stated limits: its upstream says best whether it can be called.
+ */
+export function orderRoutes(model: Model, wishes: RouteWishes, snapshot: RoutingSnapshot): OrderedRoutes {
   const { accepts } = wishes;
   const accepted = accepts ? model.routes.filter((route) => accepts(model, route)) : model.routes;
-  if (accepted.length < 2) return accepted;
-  const keyed = accepted.map((route) => ({ route, key: weightKey(route.weight, snapshot.random()) }));
-  return keyed.sort((one, other) => one.route.priority - other.route.priority || other.key - one.key).map(({ route }) => route);
+  const [only] = model.routes;
+  if (model.routes.length === 1 && only.limits === null) return { ready: accepted, waiting: NONE_WAITING };
+  const ready: Ranked[] = [];
+  const waiting: WaitingRoute[] = [];
+  const rankOf = rankerOf(model, wishes.routing ?? model.routing, snapshot);
+  for (const route of accepted) {
+    const wait = snapshot.waitOf(route);
+    if (wait !== null && (model.routes.length > 1 || wait.code === "limit_reached")) waiting.push({ route, wait });
+    else ready.push({ route, rank: rankOf(route), order: orderKey(route.weight, snapshot.random()) });
+  }
+  ready.sort(compare);
+  const routes = ready.map(({ route }) => route);
+  const preferred = wishes.preferred == null ? -1 : routes.findIndex(({ id }) => id === wishes.preferred);
+  if (preferred > 0) routes.unshift(...routes.splice(preferred, 1));
+  return { ready: routes, waiting };
+}
+
+interface Ranked {
+  readonly route: Route;
+  /** Lower is better. */
+  readonly rank: number;
+  /** Between equal ranks; higher is better. */
+  readonly order: number;
+}
+
+function compare(one: Ranked, other: Ranked): number {
+  const isLast = Number(one.route.weight === 0) - Number(other.route.weight === 0);
+  return one.route.priority - other.route.priority || isLast || one.rank - other.rank || other.order - one.order;
+}
+
+type Rank = (route: Route) => number;
+
+function rankerOf(model: Model, routing: Routing, snapshot: RoutingSnapshot): Rank {
+  if (routing === "price") return (route) => costRank(model, route);
+  if (routing === "weight" || snapshot.random() < EXPLORED) return () => 0;
+  // A route that was not measured yet is tried.
+  if (routing === "latency") return (route) => snapshot.timesOf(route).firstMs ?? 0;
+  return (route) => snapshot.timesOf(route).tokenMs ?? 0;
+}
+
+/** The operator's prices of all kinds together, output and input alike; a route of unknown cost follows those of known cost. */
+function costRank({ rates: own }: Model, { rates, isAtModelPrice }: Route): number {
+  const known = isAtModelPrice ? own : rates;
+  if (known === null) return Number.MAX_VALUE;
+  let sum = 0;
+  for (const kind of BILLED_KINDS) sum += Number(known[kind]);
+  return sum;
 }
 
 /** Sorted by it, highest first, routes come in a random order in which each is first as often as its share of the weights. */
-function weightKey(weight: number, random: number): number {
+function orderKey(weight: number, random: number): number {
   return weight > 0 ? Math.log(1 - random) / weight : Number.NEGATIVE_INFINITY;
 }

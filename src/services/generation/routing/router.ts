@@ -1,11 +1,22 @@
-/** Chooses the candidates of a request: the routes of its model, then those of the fallbacks (docs/spec/routing.md). */
+/**
+ * Chooses the candidates of a request: the routes of its model, then those of the fallbacks (docs/spec/routing.md). Keeps the state of
+ * routes, for models that have several or limits of them: the one route of another model costs nothing here.
+ */
+import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
+import type { Clock } from "../../../lib/clock.js";
+import { systemClock } from "../../../lib/clock.js";
+import type { Events } from "../../../store/events.js";
 import type { Model } from "../../catalog/model.js";
 import { type RequestFields, takesFields } from "../../catalog/request-rates.js";
 import type { Route } from "../../catalog/route.js";
-import type { Candidate } from "./candidate.js";
-import { NO_WISHES, orderRoutes, type RouteWishes, type RoutingSnapshot } from "./order.js";
+import type { AttemptCode, Candidate } from "./candidate.js";
+import { Conversations, conversationOf } from "./conversations.js";
+import { RouteHealth, type Wait, type WaitCode } from "./health.js";
+import { NO_WISHES, orderRoutes, type RouteWishes, type RoutingSnapshot, type WaitingRoute } from "./order.js";
+import { RouteTimes, type TimesOfRoute } from "./times.js";
 
 export interface Routed {
+  readonly accountId: string;
   readonly model: Model;
   /** Fallbacks that may serve. */
   readonly fallbacks: readonly Model[];
@@ -14,30 +25,155 @@ export interface Routed {
   readonly wishes?: RouteWishes | undefined;
 }
 
-export class Router {
-  private readonly snapshot: RoutingSnapshot;
+export interface RouterOptions {
+  readonly clock?: Clock;
+  /** At least 0 and less than 1. */
+  readonly random?: () => number;
+  /** Tells other processes about cool-downs, circuits and times. */
+  readonly events?: Pick<Events, "publish" | "listenToOthers">;
+  /** Counts the ends of attempts; `result` is `ok` or the code. */
+  readonly onAttempt?: (upstream: string, result: AttemptCode | "ok") => void;
+}
 
-  /** `random` is at least 0 and less than 1. */
-  constructor(random: () => number = Math.random) {
-    this.snapshot = { random };
+export class Router implements RoutingSnapshot {
+  readonly random: () => number;
+  readonly onAttempt: NonNullable<RouterOptions["onAttempt"]>;
+  private readonly health: RouteHealth;
+  private readonly times: RouteTimes;
+  private readonly conversations: Conversations;
+
+  constructor({ clock = systemClock, random = Math.random, events, onAttempt = () => undefined }: RouterOptions = {}) {
+    this.random = random;
+    this.onAttempt = onAttempt;
+    this.health = new RouteHealth(clock, (change) => events?.publish("route-health-changed", change));
+    this.times = new RouteTimes(clock, (change) => events?.publish("route-times-measured", change));
+    this.conversations = new Conversations(clock);
+    events?.listenToOthers("route-health-changed", (change) => this.health.apply(change));
+    events?.listenToOthers("route-times-measured", (change) => this.times.apply(change));
   }
 
-  /** In the order of attempts. A request that names no field unknown to some vendor may take every route. */
-  candidatesOf({ model, fallbacks, fields, wishes = NO_WISHES }: Routed): readonly Candidate[] {
-    const { routes } = model;
-    if (routes.length === 1 && fallbacks.length === 0 && !wishes.accepts) return [{ model, route: routes[0] }];
+  waitOf(route: Route): Wait | null {
+    return this.health.waitOf(route);
+  }
+
+  timesOf(route: Route): TimesOfRoute {
+    return this.times.of(route);
+  }
+
+  /**
+   * In the order of attempts; empty when no route may get all of the fields. Throws UPSTREAM_ERROR with `details.reasons` when routes could
+   * serve, and none may be called now.
+   */
+  candidatesOf({ accountId, model, fallbacks, fields, wishes = NO_WISHES }: Routed): readonly Candidate[] {
+    const [first, ...others] = model.routes;
+    if (others.length === 0 && fallbacks.length === 0 && !wishes.accepts && first.limits === null) return [{ model, route: first }];
     const candidates: Candidate[] = [];
-    for (const each of [model, ...fallbacks]) {
+    const waiting: WaitingRoute[] = [];
+    for (const each of fallbacks.length === 0 ? [model] : [model, ...fallbacks]) {
       // The model's only route has been checked with the request.
-      const isChecked = each === model && routes.length === 1;
-      for (const route of orderRoutes(each, isChecked ? wishes : taking(fields, wishes), this.snapshot))
-        candidates.push({ model: each, route });
+      const isChecked = each === model && others.length === 0;
+      const conversation = each.routes.length > 1 && each.modality === "text" ? conversationOf(accountId, each.id, fields) : null;
+      const preferred = conversation === null ? null : this.conversations.routeOf(conversation);
+      const ordered = orderRoutes(each, { ...(isChecked ? wishes : taking(fields, wishes)), preferred }, this);
+      for (const route of ordered.ready) candidates.push({ model: each, route, conversation });
+      for (const one of ordered.waiting) waiting.push(one);
     }
+    if (candidates.length === 0 && waiting.length > 0) throw refuseWaiting(model, waiting);
     return candidates;
   }
+
+  /** A call begins: null, or the wait without which it may not. `ended` must follow once. */
+  begin(candidate: Candidate): Wait | null {
+    return isWatched(candidate) ? this.health.begin(candidate.route) : null;
+  }
+
+  /** An upstream has begun to answer, or has answered, after that many milliseconds. */
+  answered(candidate: Candidate, ms: number): void {
+    const { route, conversation } = candidate;
+    this.onAttempt(route.upstreamName, "ok");
+    if (!isWatched(candidate)) return;
+    this.health.succeeded(route);
+    this.times.noteFirst(route, ms);
+    if (conversation != null) this.conversations.note(conversation, route.id);
+  }
+
+  failed(candidate: Candidate, error: unknown, code: AttemptCode): void {
+    this.onAttempt(candidate.route.upstreamName, code);
+    if (isWatched(candidate)) this.health.failed(candidate.route, error);
+  }
+
+  ended(candidate: Candidate, tokens: number): void {
+    if (isWatched(candidate)) this.health.ended(candidate.route, tokens);
+  }
+
+  /** Output tokens that came in that time, in milliseconds. */
+  measured(candidate: Candidate, ms: number, outputTokens: number): void {
+    if (isWatched(candidate)) this.times.noteTokens(candidate.route, ms, outputTokens);
+  }
+}
+
+/** State is kept of routes beside which there are others, and of those with limits. */
+export function isWatched({ model, route }: Candidate): boolean {
+  return model.routes.length > 1 || route.limits !== null;
 }
 
 function taking(fields: RequestFields, { accepts, ...wishes }: RouteWishes): RouteWishes {
   const takes = (model: Model, route: Route) => takesFields(model, route, fields) && (accepts === undefined || accepts(model, route));
   return { ...wishes, accepts: takes };
+}
+
+/** Why one upstream was not used, for errors. */
+export interface RouteReason {
+  /** The upstream, as shown to callers. */
+  readonly route: string;
+  readonly code: AttemptCode | WaitCode;
+  readonly retryAfterSeconds: number | null;
+}
+
+function refuseWaiting({ id }: Model, waiting: readonly WaitingRoute[]): AppError {
+  const reasons = joinReasons(waiting.map(({ route, wait }) => toReason(route, wait.code, wait.ms)));
+  return upstreamFailed(`No upstream of ${id} can be called now. details.reasons says why, and when to try again.`, {
+    details: { reasons },
+    ...soonestOf(reasons),
+  });
+}
+
+/** The other codes are the request's own faults. */
+const ENDED_UPSTREAM: ReadonlySet<ErrorCode> = new Set(["UPSTREAM_ERROR", "UPSTREAM_TIMEOUT"]);
+
+/** The failure with all reasons, and the soonest time to try again. */
+export function withReasons(failure: unknown, reasons: readonly RouteReason[]): unknown {
+  const all = joinReasons(reasons);
+  if (failure === undefined)
+    return upstreamFailed("No upstream of the model can be called now.", { details: { reasons: all }, ...soonestOf(all) });
+  if (!(failure instanceof AppError) || !ENDED_UPSTREAM.has(failure.code)) return failure;
+  const { code, message, param, details, retryAfterSeconds } = failure;
+  return new AppError(code, message, {
+    cause: failure.cause,
+    ...(param !== undefined && { param }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    ...soonestOf(all),
+    isFinal: failure.isFinal,
+    details: { ...details, reasons: all },
+  });
+}
+
+export function toReason({ upstreamName }: Route, code: RouteReason["code"], ms: number | null): RouteReason {
+  return { route: upstreamName, code, retryAfterSeconds: ms === null ? null : Math.max(1, Math.ceil(ms / 1_000)) };
+}
+
+/** Once for each upstream and code, with the soonest time. */
+export function joinReasons(reasons: readonly RouteReason[]): readonly RouteReason[] {
+  const joined = new Map<string, RouteReason>();
+  for (const reason of reasons) {
+    const key = `${reason.route} ${reason.code}`;
+    const known = joined.get(key);
+    if (!known || (reason.retryAfterSeconds ?? Number.MAX_VALUE) < (known.retryAfterSeconds ?? Number.MAX_VALUE)) joined.set(key, reason);
+  }
+  return [...joined.values()];
+}
+
+export function soonestOf(reasons: readonly RouteReason[]): { readonly retryAfterSeconds?: number } {
+  const times = reasons.map(({ retryAfterSeconds }) => retryAfterSeconds).filter((seconds) => seconds !== null);
+  return times.length === 0 ? {} : { retryAfterSeconds: Math.min(...times) };
 }

@@ -1,0 +1,224 @@
+/**
+ * The state of routes (docs/spec/routing.md#health), for models with several of them or with limits: keys that cool down, circuits of
+ * upstreams, and limits that are kept. Each process keeps its own, and learns cool-downs and open circuits from the others.
+ */
+import { ProviderError } from "../../../formats/upstream-error.js";
+import type { Clock } from "../../../lib/clock.js";
+import type { Route } from "../../catalog/route.js";
+import type { AttemptCode } from "./candidate.js";
+
+/** Why a route may not be called now. */
+export type WaitCode = Extract<AttemptCode, "credential_refused" | "payment_required" | "rate_limited"> | "circuit_open" | "limit_reached";
+
+export interface Wait {
+  readonly code: WaitCode;
+  /** Milliseconds, above 0. */
+  readonly ms: number;
+}
+
+/** A change for the other processes. `until` is in milliseconds since 1970. */
+export interface HealthChange {
+  readonly kind: "key" | "circuit";
+  /** Of a key, or of a key's model; of an upstream. */
+  readonly id: string;
+  readonly code: WaitCode;
+  readonly until: number;
+}
+
+/** Unspecified: a first cool-down doubles up to the longest, and an upstream's Retry-After counts between 1 second and that. */
+const RATE_LIMITED_MS = { first: 1_000, longest: 300_000 };
+const REFUSED_MS = { first: 30_000, longest: 600_000 };
+/** Unspecified: a circuit opens at that many failures, and that share of all calls, of the last half minute or so. */
+const FAILURES_MIN = 5;
+const FAILURE_SHARE = 0.5;
+const HALF_LIFE_MS = 10_000;
+const OPEN_MS = { first: 5_000, longest: 120_000 };
+/** A probe that has not ended by then is given up. */
+const PROBE_MS = 30_000;
+const MINUTE_MS = 60_000;
+
+interface Cooldown {
+  readonly code: WaitCode;
+  readonly until: number;
+  readonly times: number;
+}
+
+interface Circuit {
+  failures: number;
+  successes: number;
+  at: number;
+  /** 0: closed. After it, one probe at a time is let through. */
+  openUntil: number;
+  times: number;
+  probingUntil: number;
+}
+
+interface Use {
+  minute: number;
+  requests: number;
+  tokens: number;
+  running: number;
+}
+
+export class RouteHealth {
+  private readonly cooldowns = new Map<string, Cooldown>();
+  private readonly circuits = new Map<string, Circuit>();
+  private readonly uses = new Map<string, Use>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly onChange: (change: HealthChange) => void = () => undefined,
+  ) {}
+
+  /** Null: it may be called now. */
+  waitOf(route: Route): Wait | null {
+    const now = this.now();
+    return (
+      this.cooldownOf(route.keyId, now) ?? this.cooldownOf(callIdOf(route), now) ?? this.circuitOf(route, now) ?? this.limitOf(route, now)
+    );
+  }
+
+  /** Counts a call that begins; or the wait without which it may not. `ended` must follow. */
+  begin(route: Route): Wait | null {
+    const wait = this.waitOf(route);
+    if (wait !== null) return wait;
+    const now = this.now();
+    const circuit = this.circuits.get(route.upstreamId);
+    if (circuit && circuit.openUntil > 0) circuit.probingUntil = now + PROBE_MS;
+    if (route.limits === null) return null;
+    const use = this.useOf(route, now);
+    use.requests += 1;
+    use.running += 1;
+    return null;
+  }
+
+  /** `tokens` of its prompt and answer. */
+  ended(route: Route, tokens: number): void {
+    if (route.limits === null) return;
+    const use = this.useOf(route, this.now());
+    use.running = Math.max(0, use.running - 1);
+    use.tokens += tokens;
+  }
+
+  succeeded(route: Route): void {
+    this.cooldowns.delete(route.keyId);
+    this.cooldowns.delete(callIdOf(route));
+    const circuit = this.circuits.get(route.upstreamId);
+    if (!circuit) return;
+    if (circuit.openUntil > 0) this.circuits.delete(route.upstreamId);
+    else this.count(circuit).successes += 1;
+  }
+
+  /** Failures that are the request's fault change nothing. */
+  failed(route: Route, error: unknown): void {
+    if (!(error instanceof ProviderError)) return;
+    const status = error.kind === "status" ? (error.status ?? 500) : null;
+    if (status === 401) this.coolDown(route.keyId, "credential_refused", REFUSED_MS, null);
+    else if (status === 402) this.coolDown(route.keyId, "payment_required", REFUSED_MS, null);
+    else if (status === 429) this.coolDown(callIdOf(route), "rate_limited", RATE_LIMITED_MS, error.retryAfterSeconds ?? null);
+    else if (status === null || status >= 500 || status === 408) this.countFailure(route);
+    else this.probeAnswered(route);
+  }
+
+  /** Of another process. */
+  apply({ kind, id, code, until }: HealthChange): void {
+    if (kind === "key") {
+      const known = this.cooldowns.get(id);
+      if (!known || known.until < until) this.cooldowns.set(id, { code, until, times: known?.times ?? 1 });
+      return;
+    }
+    const circuit = this.circuits.get(id) ?? this.newCircuit(id);
+    circuit.openUntil = Math.max(circuit.openUntil, until);
+  }
+
+  private cooldownOf(id: string, now: number): Wait | null {
+    const cooldown = this.cooldowns.get(id);
+    return cooldown && cooldown.until > now ? { code: cooldown.code, ms: cooldown.until - now } : null;
+  }
+
+  private circuitOf({ upstreamId }: Route, now: number): Wait | null {
+    const circuit = this.circuits.get(upstreamId);
+    if (!circuit || circuit.openUntil === 0) return null;
+    const until = Math.max(circuit.openUntil, circuit.probingUntil);
+    return until > now ? { code: "circuit_open", ms: until - now } : null;
+  }
+
+  private limitOf(route: Route, now: number): Wait | null {
+    const { limits } = route;
+    if (limits === null) return null;
+    const { requests, tokens, running } = this.useOf(route, now);
+    if (limits.concurrent !== null && running >= limits.concurrent) return { code: "limit_reached", ms: 1_000 };
+    const isFull = (limits.rpm !== null && requests >= limits.rpm) || (limits.tpm !== null && tokens >= limits.tpm);
+    return isFull ? { code: "limit_reached", ms: MINUTE_MS - (now % MINUTE_MS) } : null;
+  }
+
+  private coolDown(id: string, code: WaitCode, { first, longest }: typeof REFUSED_MS, retryAfterSeconds: number | null): void {
+    const now = this.now();
+    const known = this.cooldowns.get(id);
+    // Calls that began before it are not counted again.
+    if (known && known.until > now && retryAfterSeconds === null) return;
+    const times = (known?.times ?? 0) + 1;
+    const asked = retryAfterSeconds === null ? null : retryAfterSeconds * 1_000;
+    const ms = asked === null ? Math.min(longest, first * 2 ** Math.min(times - 1, 20)) : Math.min(longest, Math.max(1_000, asked));
+    const until = Math.max(now + ms, known?.until ?? 0);
+    this.cooldowns.set(id, { code, until, times });
+    this.onChange({ kind: "key", id, code, until });
+  }
+
+  private countFailure({ upstreamId }: Route): void {
+    const now = this.now();
+    const circuit = this.count(this.circuits.get(upstreamId) ?? this.newCircuit(upstreamId));
+    circuit.failures += 1;
+    const isProbe = circuit.openUntil > 0 && circuit.openUntil <= now;
+    const share = circuit.failures / (circuit.failures + circuit.successes);
+    if (circuit.openUntil > now) return;
+    if (!isProbe && (circuit.failures < FAILURES_MIN || share < FAILURE_SHARE)) return;
+    circuit.openUntil = now + Math.min(OPEN_MS.longest, OPEN_MS.first * 2 ** Math.min(circuit.times, 20));
+    circuit.times += 1;
+    circuit.probingUntil = 0;
+    this.onChange({ kind: "circuit", id: upstreamId, code: "circuit_open", until: circuit.openUntil });
+  }
+
+  /** The upstream answered a probe, if only with a refusal. */
+  private probeAnswered({ upstreamId }: Route): void {
+    const circuit = this.circuits.get(upstreamId);
+    if (circuit && circuit.openUntil > 0 && circuit.openUntil <= this.now()) this.circuits.delete(upstreamId);
+  }
+
+  private newCircuit(upstreamId: string): Circuit {
+    const circuit = { failures: 0, successes: 0, at: this.now(), openUntil: 0, times: 0, probingUntil: 0 };
+    this.circuits.set(upstreamId, circuit);
+    return circuit;
+  }
+
+  /** Its counts, decayed to now. */
+  private count(circuit: Circuit): Circuit {
+    const now = this.now();
+    const decay = 0.5 ** ((now - circuit.at) / HALF_LIFE_MS);
+    circuit.failures *= decay;
+    circuit.successes *= decay;
+    circuit.at = now;
+    return circuit;
+  }
+
+  private useOf(route: Route, now: number): Use {
+    const id = callIdOf(route);
+    const minute = Math.floor(now / MINUTE_MS);
+    let use = this.uses.get(id);
+    if (!use) {
+      use = { minute, requests: 0, tokens: 0, running: 0 };
+      this.uses.set(id, use);
+    }
+    if (use.minute !== minute) Object.assign(use, { minute, requests: 0, tokens: 0 });
+    return use;
+  }
+
+  private now(): number {
+    return this.clock.now().getTime();
+  }
+}
+
+/** A key's model at the upstream: vendors limit requests by both. */
+export function callIdOf({ keyId, upstreamModel }: Pick<Route, "keyId" | "upstreamModel">): string {
+  return `${keyId} ${upstreamModel}`;
+}

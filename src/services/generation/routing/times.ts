@@ -1,0 +1,94 @@
+/** Measured times of routes: medians of the last samples, with the medians of other processes among them. */
+import type { Clock } from "../../../lib/clock.js";
+import type { Route } from "../../catalog/route.js";
+import { callIdOf } from "./health.js";
+
+/** Unspecified: samples of a route, their age, and the interval in which a route's medians are told to other processes. */
+const SAMPLES_MAX = 31;
+const AGE_MS_MAX = 600_000;
+const TOLD_MS = 2_000;
+
+/** Milliseconds; null: not measured. */
+export interface TimesOfRoute {
+  /** To the first piece of a stream, or to a whole answer. */
+  readonly firstMs: number | null;
+  /** For each token of output. */
+  readonly tokenMs: number | null;
+}
+
+export interface TimesChange extends TimesOfRoute {
+  readonly id: string;
+}
+
+interface Sample {
+  readonly at: number;
+  readonly ms: number;
+}
+
+interface Measured {
+  readonly first: Sample[];
+  readonly token: Sample[];
+  toldAt: number;
+}
+
+export class RouteTimes {
+  private readonly measured = new Map<string, Measured>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly onChange: (change: TimesChange) => void = () => undefined,
+  ) {}
+
+  of(route: Route): TimesOfRoute {
+    const known = this.measured.get(callIdOf(route));
+    if (!known) return { firstMs: null, tokenMs: null };
+    const now = this.clock.now().getTime();
+    return { firstMs: medianOf(known.first, now), tokenMs: medianOf(known.token, now) };
+  }
+
+  noteFirst(route: Route, ms: number): void {
+    this.note(callIdOf(route), ms, null);
+    this.tell(callIdOf(route));
+  }
+
+  /** `tokens` of output in that time. */
+  noteTokens(route: Route, ms: number, tokens: number): void {
+    if (tokens > 0) this.note(callIdOf(route), null, ms / tokens);
+  }
+
+  /** Of another process: its medians are one sample each. */
+  apply({ id, firstMs, tokenMs }: TimesChange): void {
+    this.note(id, firstMs, tokenMs);
+  }
+
+  private note(id: string, firstMs: number | null, tokenMs: number | null): void {
+    const at = this.clock.now().getTime();
+    let known = this.measured.get(id);
+    if (!known) {
+      known = { first: [], token: [], toldAt: at - TOLD_MS };
+      this.measured.set(id, known);
+    }
+    if (firstMs !== null) add(known.first, { at, ms: firstMs });
+    if (tokenMs !== null) add(known.token, { at, ms: tokenMs });
+  }
+
+  private tell(id: string): void {
+    const now = this.clock.now().getTime();
+    const known = this.measured.get(id);
+    if (!known || now - known.toldAt < TOLD_MS) return;
+    known.toldAt = now;
+    this.onChange({ id, firstMs: medianOf(known.first, now), tokenMs: medianOf(known.token, now) });
+  }
+}
+
+function add(samples: Sample[], sample: Sample): void {
+  samples.push(sample);
+  if (samples.length > SAMPLES_MAX) samples.shift();
+}
+
+function medianOf(samples: readonly Sample[], now: number): number | null {
+  const recent = samples.filter(({ at }) => now - at < AGE_MS_MAX).map(({ ms }) => ms);
+  if (recent.length === 0) return null;
+  recent.sort((one, other) => one - other);
+  return recent[recent.length >> 1] ?? null;
+}
