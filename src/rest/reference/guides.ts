@@ -45,6 +45,7 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/moderations.md",
       "spec/models.md",
       "spec/routing.md",
+      "spec/quotes.md",
       "spec/presets.md",
       "spec/community-models.md",
       "spec/agents.md",

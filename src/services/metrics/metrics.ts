@@ -281,6 +281,7 @@ export class Metrics {
       for (const code of ERROR_CODES) this.refusals.foresee(code);
       for (const kind of UNKNOWN_WORD_KINDS) this.unknownWords.foresee(kind);
       this.refusedFields.foresee(COMMUNITY, "stream_options");
+      this.routes.attempts.foresee(COMMUNITY, "ok");
       this.foreseeModel(COMMUNITY, USAGE_KINDS);
     }
     for (const { id, modality } of this.models()) if (!this.foreseen.has(id)) this.foreseeModel(id, meteredKinds(modality));

@@ -263,7 +263,7 @@ it("a circuit of another process is probed in time", () => {
   const { routeOf, clock, pass } = setup([to("a"), to("b")]);
   const health = new RouteHealth(clock);
   const change: HealthChange = { kind: "circuit", id: "a", code: "circuit_open", until: START + 5_000 };
-  health.apply(change);
+  health.learn(change);
 
   expect(health.waitOf(routeOf("a"))).toEqual({ code: "circuit_open", ms: 5_000 });
   pass(5_000);

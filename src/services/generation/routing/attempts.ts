@@ -1,4 +1,4 @@
-/** The attempts of one generation: what they report to the router, and to the generation's receipt or refusal. */
+/** The attempts of one generation, reported to the router and in the receipt or refusal of the generation. */
 import { type Attempt, attemptOf, type Candidate, NO_ATTEMPTS } from "./candidate.js";
 import { isWatched, type RouteReason, type Router, toReason, withReasons } from "./router.js";
 

@@ -121,7 +121,7 @@ export class RouteHealth {
   }
 
   /** Of another process. */
-  apply({ kind, id, code, until }: HealthChange): void {
+  learn({ kind, id, code, until }: HealthChange): void {
     if (kind === "key") {
       const known = this.cooldowns.get(id);
       if (!known || known.until < until) this.cooldowns.set(id, { code, until, times: known?.times ?? 1 });

@@ -60,9 +60,8 @@ export function orderRoutes(model: Model, wishes: RouteWishes, snapshot: Routing
   }
   ready.sort(compare);
   const routes = ready.map(({ route }) => route);
-  const preferred = wishes.preferred == null ? -1 : routes.findIndex(({ id }) => id === wishes.preferred);
-  if (preferred > 0) routes.unshift(...routes.splice(preferred, 1));
-  return { ready: routes, waiting };
+  const preferred = wishes.preferred == null ? undefined : routes.find(({ id }) => id === wishes.preferred);
+  return { ready: preferred === undefined ? routes : [preferred, ...routes.filter((route) => route !== preferred)], waiting };
 }
 
 interface Ranked {

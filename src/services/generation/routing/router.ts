@@ -48,8 +48,8 @@ export class Router implements RoutingSnapshot {
     this.health = new RouteHealth(clock, (change) => events?.publish("route-health-changed", change));
     this.times = new RouteTimes(clock, (change) => events?.publish("route-times-measured", change));
     this.conversations = new Conversations(clock);
-    events?.listenToOthers("route-health-changed", (change) => this.health.apply(change));
-    events?.listenToOthers("route-times-measured", (change) => this.times.apply(change));
+    events?.listenToOthers("route-health-changed", (change) => this.health.learn(change));
+    events?.listenToOthers("route-times-measured", (change) => this.times.learn(change));
   }
 
   waitOf(route: Route): Wait | null {
@@ -175,5 +175,5 @@ export function joinReasons(reasons: readonly RouteReason[]): readonly RouteReas
 
 export function soonestOf(reasons: readonly RouteReason[]): { readonly retryAfterSeconds?: number } {
   const times = reasons.map(({ retryAfterSeconds }) => retryAfterSeconds).filter((seconds) => seconds !== null);
-  return times.length === 0 ? {} : { retryAfterSeconds: Math.min(...times) };
+  return times.length === 0 ? {} : { retryAfterSeconds: times.reduce((soonest, seconds) => Math.min(soonest, seconds)) };
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../../../lib/clock.js";
 import type { Route } from "../../catalog/route.js";
 import { callIdOf } from "./health.js";
 
-/** Unspecified: samples of a route, their age, and the interval in which a route's medians are told to other processes. */
+/** Unspecified: samples of a route, their age, and the least time between two announcements of its medians. */
 const SAMPLES_MAX = 31;
 const AGE_MS_MAX = 600_000;
 const TOLD_MS = 2_000;
@@ -57,7 +57,7 @@ export class RouteTimes {
   }
 
   /** Of another process: its medians are one sample each. */
-  apply({ id, firstMs, tokenMs }: TimesChange): void {
+  learn({ id, firstMs, tokenMs }: TimesChange): void {
     this.note(id, firstMs, tokenMs);
   }
 
