@@ -102,8 +102,12 @@ describe("a full quota", () => {
     expect(await used()).toEqual({ usedBytes: 0, files: 0 });
     const { id } = await sdk(app, key).responses.create({ ...MODEL, input: "Hello" });
     expect(await used()).toEqual({ usedBytes: expect.toSatisfy((bytes: number) => bytes > 500), files: 0 });
+    const input = "Hello ".repeat(200);
+    app.upstream.replyNext(json(chatCompletion({ content: "Hi." })), json(chatCompletion({ content: "Hi." })));
+    expect(await sdk(app, key).responses.create({ ...MODEL, input })).toMatchObject({ store: false });
     await sdk(app, key).responses.delete(id);
     expect(await used()).toEqual({ usedBytes: 0, files: 0 });
+    expect(await sdk(app, key).responses.create({ ...MODEL, input })).toMatchObject({ store: true });
   });
 });
 

@@ -51,6 +51,11 @@ export class AnswerRoom {
     }
   }
 
+  /** Drops the read of an account that has deleted something. */
+  freed(accountId: string): void {
+    this.tallies.delete(accountId);
+  }
+
   /** Drops the reads, because answers have expired. */
   forget(): void {
     this.tallies.clear();

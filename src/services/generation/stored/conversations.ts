@@ -56,8 +56,9 @@ export class Conversations {
   }
 
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
-    const { id: uuid } = await this.find(ctx, id);
+    const { id: uuid, accountId } = await this.find(ctx, id);
     await this.parts.rows.remove(uuid);
+    this.parts.room.freed(accountId);
     return { id };
   }
 

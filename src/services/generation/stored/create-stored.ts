@@ -45,7 +45,7 @@ export function createStored(parts: StoredParts) {
   const background = new BackgroundResponses({ database, responses, rows, keeper, followed, events, failures, log });
   return {
     responses: new StoringResponses({ responses, threads, keeper, background }),
-    storedResponses: new StoredResponses({ database, rows, followed, events, days }),
+    storedResponses: new StoredResponses({ database, rows, followed, events, room, days }),
     conversations: new Conversations({ database, rows: conversationRows, room, days }),
     storedExports: {
       exportResponses: (accountId: string, page: PageRequest) => rows.export(accountId, page),

@@ -26,6 +26,8 @@ const CONVERSATION_FULL =
 export interface StorageRoom {
   /** Null: there is no room for so many bytes. `conclude` it when they are written, or never will be. */
   take(accountId: string, bytes: number): Promise<TakenRoom | null>;
+  /** The account has deleted something. */
+  freed(accountId: string): void;
 }
 
 export interface TakenRoom {

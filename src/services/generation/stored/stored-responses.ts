@@ -12,6 +12,7 @@ import { EventQueue } from "../../accounts/live.js";
 import { queryInteger } from "../../requests/query-values.js";
 import type { ResponseStreamBatch } from "../chat/responses.js";
 import type { FollowedResponses } from "./followed.js";
+import type { StorageRoom } from "./keeper.js";
 import { CANCEL_WAIT_MS, FOLLOWER_LOOK_MS, ITEMS_PAGE_DEFAULT, ITEMS_PAGE_MAX } from "./limits.js";
 import { isGrantedToApp, mayRead } from "./owners.js";
 import type { StoredMeta, StoredResponseRows } from "./rows.js";
@@ -45,6 +46,7 @@ export interface StoredResponsesParts {
   readonly rows: StoredResponseRows;
   readonly followed: FollowedResponses;
   readonly events: Events;
+  readonly room: Pick<StorageRoom, "freed">;
   /** Days that responses are kept; 0: they are not stored here. */
   readonly days: number;
 }
@@ -92,6 +94,7 @@ export class StoredResponses {
   async delete(ctx: RequestContext, id: string): Promise<{ readonly id: string }> {
     const { id: uuid, accountId } = await this.find(ctx, id);
     await this.parts.rows.remove(uuid);
+    this.parts.room.freed(accountId);
     this.parts.events.publish("stored-response-changed", { accountId, responseId: uuid, status: "deleted" });
     return { id };
   }
