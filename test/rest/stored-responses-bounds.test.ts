@@ -5,7 +5,7 @@ import OpenAI, { APIError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConversationRows } from "../../src/services/generation/stored/conversation-rows.js";
 import { StoredResponseRows } from "../../src/services/generation/stored/rows.js";
-import { CREDIT, createPayer } from "../e2e/money.js";
+import { CREDIT, createPayer, databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createMovableClock } from "../support/clock.js";
 import { eventually } from "../support/eventually.js";
@@ -108,6 +108,27 @@ describe("a full quota", () => {
     await sdk(app, key).responses.delete(id);
     expect(await used()).toEqual({ usedBytes: 0, files: 0 });
     expect(await sdk(app, key).responses.create({ ...MODEL, input })).toMatchObject({ store: true });
+  });
+});
+
+describe("a response in the background", () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({ config: { storedResponsesDays: 1 } });
+  });
+  afterAll(() => app.close());
+
+  it("counts its input once", async () => {
+    app.upstream.replyNext(sse(chatChunks(["Hi."])));
+    const input = "Hello ".repeat(2_000);
+    const { id } = await sdk(app).responses.create({ ...MODEL, input, background: true });
+    await eventually(async () => expect((await sdk(app).responses.retrieve(id)).status).toBe("completed"));
+
+    const { sizeBytes, threadBytes } = await databaseOf(app).prisma.storedResponse.findFirstOrThrow();
+    expect([sizeBytes, threadBytes]).toEqual([expect.toSatisfy(isOnce), expect.toSatisfy(isOnce)]);
+    function isOnce(bytes: number): boolean {
+      return bytes > input.length && bytes < 1.5 * input.length;
+    }
   });
 });
 

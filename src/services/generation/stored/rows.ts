@@ -115,7 +115,9 @@ export class StoredResponseRows {
     const where = { id, finishedAt: null };
     const row = await prisma.storedResponse.findFirst({ where, select: { threadBytes: true, sizeBytes: true } });
     if (!row) return false;
-    const more = (input?.length ?? 0) + (answer?.length ?? 0);
+    // A new input replaces the one that the response began with; without one, only the answer is new.
+    const begun = input === undefined ? 0 : row.sizeBytes - STORED_ROW_BYTES;
+    const more = (input?.length ?? 0) + (answer?.length ?? 0) - begun;
     const data = {
       ...(input !== undefined && { input: this.seal(id, "input", input) }),
       ...(answer !== undefined && { answer: this.seal(id, "answer", answer) }),
