@@ -91,7 +91,7 @@ export class QuotedRoutes {
     const query = withoutQuoting({}, parseQuery(target).parameters);
     const quoting: Quoting = { quote: null };
     const bounded = deriveContext(ctx, { quoting, maxCost: ctx.maxCost });
-    const request = { ctx: bounded, exchange: this.unwritten(target), params, query, body };
+    const request = { ctx: bounded, exchange: this.unwritten(target), params, query, body: body ?? {} };
     return quoteFrom(quoting, () => route.quote(request));
   }
 

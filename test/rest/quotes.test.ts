@@ -152,6 +152,7 @@ describe("a quote is checked as its generation", () => {
     ["a negative limit", CHAT, { ...chatBody, max_cost: "-1" }, "max_cost"],
     ["an infinite limit", CHAT, { ...chatBody, max_cost: "Infinity" }, "max_cost"],
     ["a limit below a nanocredit", CHAT, { ...chatBody, max_cost: "0.0000000001" }, "max_cost"],
+    ["no body", CHAT, undefined, "messages"],
     ["no recording", "/v1/audio/transcriptions", { model: modelOf("transcription") }, "file"],
     ["a recording that is none", "/v1/audio/transcriptions", { file: "data:audio/wav;base64,AAAA" }, "file"],
     ["a broken escape", "/text/%zz", undefined, "path"],
