@@ -180,6 +180,7 @@ async function serve(
     close: () => {
       closing ??= (async () => {
         stopUpgrades();
+        platform.endWaits();
         await Promise.all([drain(DRAIN_TIMEOUT_MS), graphql.close(), realtime.close(), responses.close()]);
         await platform.close();
       })();

@@ -396,5 +396,5 @@ export function createServices(
     webhooks,
   };
   const work = { cachedAnswers, inspector, running, storedWork, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
-  return { services, ...work, failureRecorder };
+  return { services, approvals, ...work, failureRecorder };
 }

@@ -13,7 +13,7 @@ export interface EventChannels {
   "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** An account was suspended or restored: each process ends its generations, or takes new ones. */
   "account-suspension-changed": { readonly accountId: string; readonly isSuspended: boolean };
-  /** A run was created, a call of it asks for more credits, or more was approved. */
+  /** A run was created, a call of it asks for more credits, or no call asks any more, or more was approved. */
   "run-changed": { readonly accountId: string; readonly runId: string; readonly change: string };
   /** A usage row was written. */
   "usage-recorded": { readonly accountId: string; readonly usageId: string };

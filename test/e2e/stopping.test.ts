@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { OWNER_KEY } from "../support/app.js";
 import { type BuiltServer, startBuiltServer } from "../support/built-server.js";
 import { createEmptyDir, createTestDataDir } from "../support/database.js";
+import { eventually } from "../support/eventually.js";
 import { isPostgresInstalled, POSTGRES_ABSENT } from "../support/postgres.js";
 import { createPostgresDatabase } from "../support/suite-server.js";
 
@@ -88,4 +89,21 @@ describe.each([
     const { code, signal } = await server.ended;
     expect([code, signal]).toEqual(workers === 1 ? [null, "SIGINT"] : [1, null]);
   });
+});
+
+it("refuses a call that waits for more credits of its run when it stops", async () => {
+  const server = await start(0, 1);
+  const send = async (path: string, key: string, body?: object) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const answer = await fetch(server.baseUrl + path, { headers, ...(body && { method: "POST", body: JSON.stringify(body) }) });
+    return { status: answer.status, retryAfter: answer.headers.get("retry-after"), json: (await answer.json()) as Record<string, unknown> };
+  };
+  const { id, key } = (await send("/v1/runs", OWNER_KEY, { max_cost: 0.000000001, on_limit: "ask" })).json as { id: string; key: string };
+  const waiting = send("/v1/chat/completions", key, { model: "sandbox/text-paid", messages: [{ role: "user", content: "Hi" }] });
+  await eventually(async () => expect((await send(`/v1/runs/${id}`, OWNER_KEY)).json.asked).toBeGreaterThan(0));
+
+  const { code } = await server.stop();
+
+  expect(await waiting).toMatchObject({ status: 503, retryAfter: "1", json: { error: { code: "SERVICE_UNAVAILABLE" } } });
+  expect(code).toBe(0);
 });

@@ -1,7 +1,8 @@
 /** Runs: an envelope of credits and time for a series of calls (docs/spec/runs.md). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { RUN_TTL_SECONDS_MAX } from "../../src/services/runs/limits.js";
-import { databaseOf } from "../e2e/money.js";
+import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../src/limits.js";
+import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_MAX } from "../../src/services/runs/limits.js";
+import { CREDIT, createPayer, databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
 import { findBrokenInvariants } from "../support/invariants.js";
@@ -196,6 +197,50 @@ describe("a call at the limit of a run that asks", () => {
     open();
 
     expect([(await first).status, (await waiting).status]).toEqual([200, 200]);
+  });
+
+  it("asks again after the process of another one has ended", async () => {
+    const run = await createRun({ max_cost: 0.25, on_limit: "ask" });
+    await spend(run.key);
+    const abandoned = { askedNanocredits: CREDIT, askedAt: new Date(Date.now() - RUN_ASKED_MS_MAX) };
+    await databaseOf(app).prisma.run.update({ where: { id: run.id }, data: abandoned });
+    expect(await shown(run.id)).toMatchObject({ asked: null });
+
+    const waiting = spend(run.key);
+    await isAsking(run.id);
+
+    await owner.post(`/v1/runs/${run.id}/end`, {});
+    expectEnvelope(await waiting, 401, "UNAUTHORIZED");
+  });
+
+  it("waits before its recording is transcribed too", async () => {
+    const run = await createRun({ max_cost: 0.000000001, on_limit: "ask" });
+    const speech = await fetch(`${app.baseUrl}/audio/Hello?model=sandbox/speech&response_format=wav&key=${app.key}`);
+    const form = new FormData();
+    form.set("model", "sandbox/transcription-paid");
+    form.set("file", new File([await speech.arrayBuffer()], "a.wav"));
+    const headers = { authorization: `Bearer ${run.key}` };
+    const waiting = fetch(`${app.baseUrl}/v1/audio/transcriptions`, { method: "POST", headers, body: form });
+    await eventually(async () => expect((await shown(run.id)).asked).toBeGreaterThan(0));
+
+    await owner.post(`/v1/runs/${run.id}/approve`, { amount: 1 });
+
+    expect((await waiting).status).toBe(200);
+  });
+
+  it("leaves room for the videos of other accounts while it waits", async () => {
+    const run = await createRun({ max_cost: 0.000000001, on_limit: "ask" });
+    const video = { model: "sandbox/video-paid", prompt: "waves" };
+    const waiting = Array.from({ length: JOBS_PER_ACCOUNT_MAX }, () => as(run.key).post("/v1/videos", video));
+    await eventually(async () => expect((await shown(run.id)).asked).toBeGreaterThan(0));
+
+    const more = Array.from({ length: JOBS_PER_PROCESS_MAX - JOBS_PER_ACCOUNT_MAX }, () => as(run.key).post("/v1/videos", video));
+    for (const answer of await Promise.all(more)) expectEnvelope(answer, 429, "RATE_LIMITED");
+    const { key } = await createPayer(app, { pack: CREDIT });
+    expect((await as(key).post("/v1/videos", video)).status).toBe(200);
+
+    await owner.post(`/v1/runs/${run.id}/end`, {});
+    for (const answer of await Promise.all(waiting)) expectEnvelope(answer, 401, "UNAUTHORIZED");
   });
 
   it("is refused to keys below the payer", async () => {

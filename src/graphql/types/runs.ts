@@ -5,6 +5,7 @@ import { parsePermitted } from "../../services/access/permissions.js";
 import { RUNS_BELOW_MAX } from "../../services/runs/limits.js";
 import {
   approveRunInput,
+  askedOf,
   createRunInput,
   leftOf,
   type RunRow,
@@ -101,8 +102,11 @@ const Run = builder.prismaObject("Run", {
       type: "Credits",
       nullable: true,
       description: "The most that a waiting call lacks. Null when no call waits.",
-      select: { askedNanocredits: true },
-      resolve: ({ askedNanocredits }) => (askedNanocredits === null ? null : formatNanocredits(askedNanocredits)),
+      select: { askedNanocredits: true, askedAt: true },
+      resolve: (row) => {
+        const asked = askedOf(row, new Date());
+        return asked === null ? null : formatNanocredits(asked);
+      },
     }),
     askedAt: t.expose("askedAt", { type: "DateTime", nullable: true, description: "When a call last began to wait." }),
     createdAt: t.expose("createdAt", { type: "DateTime", description: "When the run was created." }),

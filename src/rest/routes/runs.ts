@@ -4,7 +4,7 @@ import { toCreditsNumber } from "../../lib/money.js";
 import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
 import { queryInteger } from "../../services/requests/query-values.js";
-import { approveRunInput, leftOf, RUN_ROW, type RunRow, requirePayer, runFields, statusOf } from "../../services/runs/runs.js";
+import { approveRunInput, askedOf, leftOf, RUN_ROW, type RunRow, requirePayer, runFields, statusOf } from "../../services/runs/runs.js";
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import { json } from "../openapi/answer.js";
@@ -131,17 +131,19 @@ export function addRunRoutes(route: Route, endpoint: Endpoint, { runs }: Pick<Se
 
 function toRun(row: RunRow) {
   const { key } = row;
+  const now = new Date();
+  const asked = askedOf(row, now);
   return {
     id: row.id,
     label: row.label,
-    status: statusOf(key, new Date()),
+    status: statusOf(key, now),
     parent_id: key.parentId,
     max_cost: toCreditsNumber(key.budgetNanocredits ?? 0n),
     spent: toCreditsNumber(key.spentNanocredits),
     held: toCreditsNumber(key.heldNanocredits),
     left: toCreditsNumber(leftOf(key)),
     on_limit: row.onLimit,
-    asked: row.askedNanocredits === null ? null : toCreditsNumber(row.askedNanocredits),
+    asked: asked === null ? null : toCreditsNumber(asked),
     created_at: row.createdAt,
     expires_at: key.expiresAt ?? row.createdAt,
   };

@@ -28,6 +28,8 @@ export interface Platform {
   readonly failureRecorder: FailureRecorder;
   /** True when generations can be served. */
   isReady(): Promise<boolean>;
+  /** Refuses calls that wait for the payer of their run. Call before waiting for the end of requests. */
+  endWaits(): void;
   /** Call when no generation is under way. */
   close(): Promise<void>;
 }
@@ -51,6 +53,7 @@ export async function openPlatform(
     cachedAnswers,
     inspector,
     running,
+    approvals,
     blobGc,
     webhookWork,
     mcpServers,
@@ -79,6 +82,7 @@ export async function openPlatform(
     failureRecorder,
     infrastructure,
     newOwnerKey,
+    endWaits: () => approvals.close(),
     isReady: async () => (worker === null || hasEnoughWorkers(worker)) && isReady(settler, database),
     close: async () => {
       await localModels?.stop();

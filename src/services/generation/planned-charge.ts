@@ -1,5 +1,6 @@
 /** The charge of a planned generation. */
-import { deriveContext, type MaxCost } from "../../context.js";
+import { deriveContext, type MaxCost, runIdsOf } from "../../context.js";
+import { AppError } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import type { LedgerRecord } from "../../store/ledger.js";
 import { type ChargeRequest, type Payer, payerOf } from "../credits/charge-request.js";
@@ -21,13 +22,19 @@ interface ChargeDependencies {
   readonly admission: Admission;
 }
 
-/** Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost, which is then within `max_cost` or not. */
+/**
+ * Rejects as a hold of the plan would, without holding: for work of the gateway that determines the cost, which is then within `max_cost`
+ * or not. A call of a run passes at the limit of its run, as its hold may wait for the payer.
+ */
 export async function assertPayable(deps: ChargeDependencies, plan: GenerationPlan): Promise<void> {
   if (plan.request.quoting) return;
   const request = deriveContext(plan.request, { maxCost: undefined });
   const charge = openCharge(deps, { ...plan, request, generationId: createId() });
   try {
     if (!charge.isHeld) await charge.held;
+  } catch (error) {
+    const mayAsk = runIdsOf(plan.caller) !== undefined && error instanceof AppError && error.code === "KEY_BUDGET_EXHAUSTED";
+    if (!mayAsk) throw error;
   } finally {
     await charge.release();
   }

@@ -7,6 +7,10 @@ export const RUN_TTL_SECONDS_DEFAULT = 60 * 60;
 export const RUNS_OPEN_MAX = 10_000;
 /** Unspecified: how long a call at the limit of its run waits for the payer; most clients wait ten minutes for an answer. */
 export const RUN_APPROVAL_WAIT_MS = 5 * 60_000;
+/** A call that waits repeats its question at most this often. */
+export const RUN_ASKED_AGAIN_MS = 60_000;
+/** No call waits any more with a question as old as this: the process that asked it ended. */
+export const RUN_ASKED_MS_MAX = RUN_APPROVAL_WAIT_MS + 2 * RUN_ASKED_AGAIN_MS;
 /** Unspecified: calls that wait in one process, in all and of one run. */
 export const WAITING_CALLS_MAX = 1_000;
 export const WAITING_CALLS_OF_RUN_MAX = 100;

@@ -4,13 +4,20 @@
  */
 import type { Logger } from "pino";
 import type { KeyCaller, SessionCaller } from "../../context.js";
-import { AppError } from "../../errors.js";
+import { AppError, serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { parseNanocredits } from "../../lib/money.js";
 import type { CallEnd } from "../../providers/provider.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
-import { RUN_APPROVAL_WAIT_MS, RUN_CREDITS_LOOK_MS, WAITING_CALLS_MAX, WAITING_CALLS_OF_RUN_MAX } from "./limits.js";
+import {
+  RUN_APPROVAL_WAIT_MS,
+  RUN_ASKED_AGAIN_MS,
+  RUN_ASKED_MS_MAX,
+  RUN_CREDITS_LOOK_MS,
+  WAITING_CALLS_MAX,
+  WAITING_CALLS_OF_RUN_MAX,
+} from "./limits.js";
 
 export interface RunApprovalsDependencies {
   readonly database: Database;
@@ -21,7 +28,7 @@ export interface RunApprovalsDependencies {
   readonly waitMs?: number;
 }
 
-type Change = "look" | "time" | "end";
+type Change = "look" | "time" | "end" | "stop";
 
 /** A run that lacks credits for a call. */
 interface Shortage {
@@ -41,8 +48,17 @@ export class RunApprovals {
   /** Calls that wait here, by run. */
   private readonly waiting = new Map<string, number>();
   private count = 0;
+  /** Each ends the wait of one call. */
+  private readonly stops = new Set<() => void>();
+  private isClosed = false;
 
   constructor(private readonly deps: RunApprovalsDependencies) {}
+
+  /** Refuses waiting calls with SERVICE_UNAVAILABLE, and later ones: a gateway that stops does not wait for a payer. */
+  close(): void {
+    this.isClosed = true;
+    for (const stop of this.stops) stop();
+  }
 
   /**
    * After a hold that was refused for a budget: holds again with `hold` whenever that may succeed. Rejects with the last refusal when no
@@ -55,8 +71,8 @@ export class RunApprovals {
     try {
       await this.holdUntil(Date.now() + (this.deps.waitMs ?? RUN_APPROVAL_WAIT_MS), { caller, refusal, end, hold, asked });
     } finally {
-      await this.forget([...asked]);
       this.add(caller.runIds, -1);
+      await this.forget(caller.accountId, [...asked]);
     }
   }
 
@@ -75,6 +91,8 @@ export class RunApprovals {
         const what = await change.promise;
         if (what === "end") throw end.reason;
         if (what === "time") throw refusal;
+        if (what === "stop")
+          throw serviceUnavailable("The gateway is stopping, so it does not wait for more credits. Send the request again.");
       } finally {
         change.stop();
       }
@@ -103,25 +121,33 @@ export class RunApprovals {
   }
 
   private async ask(accountId: string, shortages: readonly Shortage[], asked: Set<string>): Promise<void> {
-    const now = this.deps.clock.now().toISOString();
+    const { clock, database, events } = this.deps;
+    const now = clock.now();
+    const [again, abandoned] = [RUN_ASKED_AGAIN_MS, RUN_ASKED_MS_MAX].map((age) => new Date(now.getTime() - age));
     for (const { runId, lacking } of shortages) {
       asked.add(runId);
       // Announced once, and again when more is lacking.
-      const isNews = await this.deps.database.prisma.$executeRaw`
-        UPDATE run SET asked_nanocredits = ${lacking}::bigint, asked_at = ${now}::timestamptz
-        WHERE id = ${runId}::uuid AND (asked_nanocredits IS NULL OR asked_nanocredits < ${lacking}::bigint)`;
-      if (isNews > 0) this.deps.events.publish("run-changed", { accountId, runId, change: "asked" });
+      const [asking] = await database.prisma.$queryRaw<{ isNews: boolean }[]>`
+        WITH old AS (SELECT asked_nanocredits AS asked, asked_at FROM run WHERE id = ${runId}::uuid FOR UPDATE)
+        UPDATE run SET asked_at = ${now}, asked_nanocredits = greatest(${lacking}::bigint, CASE WHEN old.asked_at > ${abandoned} THEN old.asked END)
+        FROM old WHERE run.id = ${runId}::uuid AND (old.asked IS NULL OR old.asked < ${lacking}::bigint OR old.asked_at <= ${again})
+        RETURNING (old.asked IS NULL OR old.asked < ${lacking}::bigint OR old.asked_at <= ${abandoned}) AS "isNews"`;
+      if (asking?.isNews) events.publish("run-changed", { accountId, runId, change: "asked" });
     }
   }
 
   /** The last call that waits here takes the question back. Never rejects: an approval does the same. */
-  private async forget(asked: readonly string[]): Promise<void> {
-    const alone = asked.filter((id) => this.waiting.get(id) === 1);
-    if (alone.length === 0) return;
+  private async forget(accountId: string, asked: readonly string[]): Promise<void> {
+    const { database, events, log } = this.deps;
+    const unasked = asked.filter((id) => !this.waiting.has(id));
+    if (unasked.length === 0) return;
     try {
-      await this.deps.database.prisma.run.updateMany({ where: { id: { in: alone } }, data: { askedNanocredits: null } });
+      const where = { id: { in: unasked }, askedNanocredits: { not: null } };
+      const withdrawn = await database.prisma.run.updateManyAndReturn({ where, data: { askedNanocredits: null }, select: { id: true } });
+      // Calls that wait in other processes, or began to wait meanwhile, ask again.
+      for (const { id: runId } of withdrawn) events.publish("run-changed", { accountId, runId, change: "withdrawn" });
     } catch (error) {
-      this.deps.log.warn({ err: error, runIds: alone }, "runs go on asking for credits that no call waits for");
+      log.warn({ err: error, runIds: unasked }, "runs go on asking for credits that no call waits for");
     }
   }
 
@@ -139,15 +165,21 @@ export class RunApprovals {
     };
     const stops = [
       events.listenToAccount("run-changed", accountId, ({ runId, change }) => {
-        if (change === "approved" && runIds.includes(runId)) resolve("look");
+        if (!runIds.includes(runId)) return;
+        if (change === "approved") resolve("look");
+        else if (change === "withdrawn") lookSoon();
       }),
       events.listenToAccount("balance-changed", accountId, lookSoon),
       events.listenToAccount("usage-recorded", accountId, lookSoon),
       events.onGap(lookSoon),
     ];
+    const stopWaiting = () => resolve("stop");
+    this.stops.add(stopWaiting);
     if (end.aborted) resolve("end");
+    else if (this.isClosed) stopWaiting();
     else end.addEventListener("abort", ended);
     const stop = () => {
+      this.stops.delete(stopWaiting);
       clearTimeout(timer);
       clearTimeout(looking);
       end.removeEventListener("abort", ended);

@@ -19,7 +19,7 @@ import { findMaker, type KeyMaker } from "../api-keys/key-maker.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import { shownText } from "../requests/input.js";
-import { RUN_TTL_SECONDS_DEFAULT, RUN_TTL_SECONDS_MAX, RUNS_BELOW_MAX, RUNS_OPEN_MAX } from "./limits.js";
+import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_DEFAULT, RUN_TTL_SECONDS_MAX, RUNS_BELOW_MAX, RUNS_OPEN_MAX } from "./limits.js";
 
 const positive = creditsAmount
   .refine((nanocredits) => nanocredits > 0n, "must be more than 0")
@@ -62,6 +62,7 @@ export const RUN_ROW = {
   label: true,
   onLimit: true,
   askedNanocredits: true,
+  askedAt: true,
   createdAt: true,
   key: {
     select: {
@@ -226,6 +227,11 @@ export function statusOf({ revokedAt, expiresAt }: Pick<RunRow["key"], "revokedA
 export function leftOf({ budgetNanocredits, spentNanocredits }: Pick<RunRow["key"], "budgetNanocredits" | "spentNanocredits">): bigint {
   const left = (budgetNanocredits ?? 0n) - spentNanocredits;
   return left > 0n ? left : 0n;
+}
+
+/** Nanocredits that a waiting call lacks; null: none waits. */
+export function askedOf({ askedNanocredits, askedAt }: Pick<RunRow, "askedNanocredits" | "askedAt">, now: Date): bigint | null {
+  return askedAt !== null && askedAt.getTime() > now.getTime() - RUN_ASKED_MS_MAX ? askedNanocredits : null;
 }
 
 /** Requires a session or a secret key: a publishable key is in the hands of strangers. */

@@ -59,6 +59,8 @@ interface Run<Answer> {
 
 export class JobRunner {
   private readonly running = new Map<string, RunningJob>();
+  /** Jobs that are not stored yet, by account: one may wait for the payer of its run. */
+  private readonly starting = new Map<string, number>();
   private isClosing = false;
 
   constructor(private readonly deps: JobRunnerDependencies) {}
@@ -90,6 +92,8 @@ export class JobRunner {
     const detached = deriveContext(ctx, { caller, reservedId: ctx.reservedId, signal: controller.signal });
     const prepared = prepare(detached, (percent) => progress.put(Math.floor(percent)));
     const { generationId: id } = prepared.plan;
+    if ((this.starting.get(caller.accountId) ?? 0) >= JOBS_PER_ACCOUNT_MAX) throw tooManyOfAccount();
+    this.addStarting(caller.accountId, 1);
     // Until there is a job, a disconnect cancels.
     if (ctx.signal.aborted) cancel();
     ctx.signal.addEventListener("abort", cancel, { once: true });
@@ -104,8 +108,15 @@ export class JobRunner {
       });
     } finally {
       ctx.signal.removeEventListener("abort", cancel);
+      this.addStarting(caller.accountId, -1);
     }
     return id;
+  }
+
+  private addStarting(accountId: string, more: number): void {
+    const count = (this.starting.get(accountId) ?? 0) + more;
+    if (count === 0) this.starting.delete(accountId);
+    else this.starting.set(accountId, count);
   }
 
   /** Waits a moment for running jobs, then stops them at no cost. */
@@ -166,7 +177,7 @@ export class JobRunner {
     if (modality === "moderation" || modality === "rerank") throw new Error("Moderations and rerankings are no jobs.");
     const job = { id, accountId, apiKeyId, modality, model: model.id, input, parentRequestId, startedBy: requestOf(ctx) };
     if (await this.deps.rows.add(job)) return;
-    throw rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
+    throw tooManyOfAccount();
   }
 
   /** Stores the answer before the charge, so that a charged one can always be fetched. */
@@ -229,6 +240,10 @@ export class JobRunner {
   private publish(accountId: string, generationId: string, status: JobStatus): void {
     this.deps.events.publish("generation-changed", { accountId, generationId, status });
   }
+}
+
+function tooManyOfAccount(): AppError {
+  return rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
 }
 
 function requestOf({ requestId, note }: RequestContext): LateFailure["request"] {
