@@ -92,8 +92,39 @@ export interface RequestContext {
   readonly hasLargeInput?: boolean | undefined;
   /** The most that all generations of the request may cost. Absent: no such limit. */
   readonly maxCost?: MaxCost | undefined;
+  /** What the request asks of the models and upstreams that may serve it. Absent: nothing. */
+  readonly wishes?: RequestWishes | undefined;
   /** Asks for the price of the request's generation instead of the generation. */
   readonly quoting?: Quoting | undefined;
+}
+
+/** See docs/spec/routing.md#wishes. */
+export interface RequestWishes {
+  /** Parsed by `providerInput`. */
+  readonly provider: ProviderWishes | null;
+  /** Names of the caller's own fallbacks, tried after the requested model. */
+  readonly models: readonly string[];
+}
+
+/** In OpenRouter's form. Absent or null: no such wish. */
+export interface ProviderWishes {
+  readonly order?: readonly string[] | null | undefined;
+  readonly only?: readonly string[] | null | undefined;
+  readonly ignore?: readonly string[] | null | undefined;
+  readonly allow_fallbacks?: boolean | null | undefined;
+  readonly sort?: "price" | "latency" | "throughput" | null | undefined;
+  readonly max_price?: PriceLimits | null | undefined;
+  readonly require_parameters?: boolean | null | undefined;
+  readonly data_collection?: "allow" | "deny" | null | undefined;
+  readonly quantizations?: readonly string[] | null | undefined;
+}
+
+/** Decimal credits: of a million tokens, of a request, of an image. */
+export interface PriceLimits {
+  readonly prompt?: string | null | undefined;
+  readonly completion?: string | null | undefined;
+  readonly request?: string | null | undefined;
+  readonly image?: string | null | undefined;
 }
 
 /** Receives the quote, which is given where the generation would be held for. One object per request. */

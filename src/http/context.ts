@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
-import type { Caller, Leaving, MaxCost, Quoting, RequestContext } from "../context.js";
+import type { Caller, Leaving, MaxCost, Quoting, RequestContext, RequestWishes } from "../context.js";
 import { invalidInput, wrongField } from "../errors.js";
 import { isRunToken, isWellFormedApiKey, isWellFormedRunToken } from "../lib/api-key-format.js";
 import { setOwnValue } from "../lib/own-values.js";
@@ -36,6 +36,7 @@ export class HttpRequestContext implements RequestContext {
   readonly requestId: string;
   readonly note: RequestNote;
   maxCost: MaxCost | undefined;
+  wishes: RequestWishes | undefined;
   quoting: Quoting | undefined;
   reservedId: RequestContext["reservedId"];
   hasLargeInput = false;

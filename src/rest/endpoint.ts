@@ -19,8 +19,11 @@ import { type Requirement, requireCaller } from "../services/access/permissions.
 import { assertNoWishes } from "../services/catalog/request-rates.js";
 import { smallerCost, takeMaxCost } from "../services/credits/max-cost.js";
 import { quoteFrom, toQuoteObject } from "../services/generation/quote.js";
+import type { WishReader } from "../services/generation/routing/wish-reader.js";
+import type { Taken } from "../services/generation/routing/wishes.js";
 import type { Idempotency, IdempotentRun, StoredAnswer } from "../services/idempotency/idempotency.js";
 import { IDEMPOTENT_ANSWER_BYTES_MAX } from "../services/idempotency/limits.js";
+import type { PresetFormat } from "../services/presets/fill.js";
 import type { BodyAllowance, BodyBudget } from "../services/requests/body-budget.js";
 import { parseInput } from "../services/requests/input.js";
 import type { Answer, ResultOf } from "./openapi/answer.js";
@@ -61,6 +64,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly isGeneration?: boolean;
   /** Accepts `max_cost`, which bounds the charge: generating GETs, and their relatives. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
+  /** The format of its body, into which a preset is filled; absent: it takes none. */
+  readonly presetFormat?: PresetFormat;
   /** Default: the envelope of docs/spec/errors.md. */
   readonly toErrorBody?: ToErrorBody;
   /** A header beside `X-Request-Id` that has the request's id, where clients of another format read it. */
@@ -88,6 +93,7 @@ export function createEndpoint(
   trustProxyHops: number,
   bodies: BodyBudget,
   idempotency?: Idempotency,
+  wishes?: WishReader,
 ): Endpoint {
   return (options) => {
     const {
@@ -101,6 +107,7 @@ export function createEndpoint(
       resourceMetadata,
       toErrorBody,
       requestIdHeader,
+      presetFormat,
       handler,
     } = options;
     const isBounded = isBoundedBy(options);
@@ -124,11 +131,13 @@ export function createEndpoint(
         const bounding = isBounded ? ctx : null;
         const withoutCap = withoutBound(bounding, isBounded ? withoutQuoting(ctx, parameters) : parameters);
         if (isBounded) assertNoWishes(withoutCap);
-        const parsedQuery = parseOptional(query, withoutCap);
+        const reader = isBounded ? wishes : undefined;
+        const isInQuery = body === undefined && form === undefined;
+        const parsedQuery = parseOptional(query, isInQuery && reader ? await takeWishes(reader, ctx, withoutCap) : withoutCap);
         const sent =
           form && (!body || isForm(exchange.req.headers["content-type"]))
-            ? await readFormInput(exchange, form, allowance, bounding)
-            : { body: parseOptional(body, body && withoutBound(bounding, await readJsonBody(exchange.req, allowance))), files: NO_FILES };
+            ? await readFormInput(exchange, form, allowance, bounding, reader)
+            : { body: await readBody(exchange, body, allowance, bounding, reader, presetFormat), files: NO_FILES };
         if (allowance.bytes > TURN_BYTES) {
           ctx.hasLargeInput = true;
           await nextTurn();
@@ -149,7 +158,8 @@ export function createEndpoint(
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
         else {
-          const once = { ctx, exchange, key: String(key), input: toInput(request), toErrorBody };
+          const input = ctx.wishes === undefined ? toInput(request) : { ...toInput(request), wishes: ctx.wishes };
+          const once = { ctx, exchange, key: String(key), input, toErrorBody };
           await answerOnce(idempotency, once, async () => sendAnswer(exchange, await handler(ctx, request)));
         }
       } catch (error) {
@@ -165,7 +175,8 @@ export function createEndpoint(
       try {
         const parameters = withoutBound(ctx, quoted.query);
         assertNoWishes(parameters);
-        const stated = withoutBound(ctx, quoted.body);
+        const bounded = withoutBound(ctx, quoted.body);
+        const stated = wishes ? await takeWishes(wishes, ctx, bounded, presetFormat) : bounded;
         const sent = form && !body ? readFormValues(form, stated) : { body: parseOptional(body, stated), files: NO_FILES };
         const parsed = { params: parseOptional(params, quoted.params), query: parseOptional(query, parameters) };
         await handler(ctx, { ...parsed, ...sent, exchange, allowance });
@@ -180,7 +191,7 @@ export function createEndpoint(
 const PRIVATE = { "Cache-Control": "private, no-store" };
 
 /** Everything that decides an answer, except the key. */
-function toInput({ query, body, files }: Pick<EndpointRequest<unknown, unknown, unknown>, "query" | "body" | "files">): unknown {
+function toInput({ query, body, files }: Pick<EndpointRequest<unknown, unknown, unknown>, "query" | "body" | "files">): object {
   return { query, body, files };
 }
 
@@ -198,9 +209,38 @@ async function readFormInput<Body>(
   form: FormOptions<Body>,
   allowance: BodyAllowance,
   bounding: HttpRequestContext | null,
+  wishes: WishReader | undefined,
 ): Promise<BodyInput<Body>> {
   const { fields, files } = await readForm(req, form, allowance);
-  return { body: parseInput(form.fields, withoutBound(bounding, fields)), files };
+  const bounded = withoutBound(bounding, fields);
+  const stated = wishes && bounding ? await takeWishes(wishes, bounding, bounded) : bounded;
+  return { body: parseInput(form.fields, stated), files };
+}
+
+async function readBody<Body>(
+  exchange: Exchange,
+  body: z.ZodType<Body> | undefined,
+  allowance: BodyAllowance,
+  bounding: HttpRequestContext | null,
+  wishes: WishReader | undefined,
+  presetFormat: PresetFormat | undefined,
+): Promise<Body> {
+  if (body === undefined) return undefined as Body;
+  const bounded = withoutBound(bounding, await readJsonBody(exchange.req, allowance));
+  if (!wishes || !bounding) return parseInput(body, bounded);
+  const taken = takeWishes(wishes, bounding, bounded, presetFormat);
+  return parseInput(body, taken instanceof Promise ? await taken : taken);
+}
+
+/** Moves the wishes from the input to the context. Throws BAD_REQUEST. */
+function takeWishes<Input>(reader: WishReader, ctx: BoundedContext, input: Input, format?: PresetFormat): Input | Promise<Input> {
+  const taken = reader.take(ctx, input, format);
+  if (taken === null) return input;
+  const move = ({ rest, wishes }: Taken<Input>) => {
+    ctx.wishes = wishes;
+    return rest;
+  };
+  return taken instanceof Promise ? taken.then(move) : move(taken);
 }
 
 /** Moves `max_cost` from the input to the context; a null context has no bound. Throws BAD_REQUEST. */

@@ -1,7 +1,7 @@
 /** One path and its methods. Answers other methods with 405, and preflight requests. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from "express";
 import type { Logger } from "pino";
-import type { MaxCost, RequestContext } from "../context.js";
+import type { MaxCost, RequestContext, RequestWishes } from "../context.js";
 import { AppError, invalidInput } from "../errors.js";
 import { isFromAgent } from "../http/context.js";
 import { preflightHeaders } from "../http/cors.js";
@@ -21,7 +21,10 @@ export interface RouteHandler {
 }
 
 /** Its limit is read from the input, too. */
-export type BoundedContext = Omit<RequestContext, "maxCost"> & { maxCost?: MaxCost | undefined };
+export type BoundedContext = Omit<RequestContext, "maxCost" | "wishes"> & {
+  maxCost?: MaxCost | undefined;
+  wishes?: RequestWishes | undefined;
+};
 
 /** A request as data, for its quote. */
 export interface QuotedRequest {

@@ -109,7 +109,7 @@ function createRouter(
   recorded: RecordedRoute[],
   quoted: QuotedRoutes,
 ): { readonly router: Router; readonly unknown: UnknownRoutes } {
-  const endpoint = createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency);
+  const endpoint = createEndpoint(services.access, trustProxyHops, services.bodies, services.idempotency, services.wishes);
   const router = Router({ caseSensitive: true });
   // Hints for unknown paths name the routes of this host.
   const served: RecordedRoute[] = [];

@@ -85,6 +85,7 @@ import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
 import { createRouter } from "./generation/routing/create-router.js";
+import { createPresets } from "./generation/routing/wish-reader.js";
 import { createStored } from "./generation/stored/create-stored.js";
 import { BoundedUsage } from "./generation/usage-reports.js";
 import { AnswerRoom } from "./idempotency/answer-room.js";
@@ -100,7 +101,6 @@ import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
-import { Presets } from "./presets/presets.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
@@ -383,7 +383,7 @@ export function createServices(
       counters,
       settings.persistedDocuments.isOnly,
     ),
-    presets: new Presets(database, catalog, clock),
+    ...createPresets(database, catalog, clock),
     ...{ runs, liveRuns, usage },
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),

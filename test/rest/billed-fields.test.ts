@@ -160,7 +160,7 @@ describe("a billed field", () => {
   it.each<[Fields, string]>([
     [{ serviceTier: "priority" }, "serviceTier"],
     [{ "Service-Tier": "flex" }, "Service-Tier"],
-    [{ models: ["acme/dear"] }, "models"],
+    [{ Models: ["acme/dear"] }, "Models"],
     [{ plugins: [{ id: "web" }] }, "plugins"],
     [{ web_search_options: {} }, "web_search_options"],
     [{ store: true }, "store"],
@@ -242,7 +242,7 @@ describe("a billed field", () => {
   });
 
   it("is ignored with a value that changes nothing", async () => {
-    const fields = { service_tier: "auto", store: false, models: [], plugins: null, modalities: ["text"], speed: "standard" };
+    const fields = { service_tier: "auto", store: false, plugins: null, modalities: ["text"], speed: "standard" };
     const options = { anthropic: { thinking: { type: "disabled" }, speed: "standard" } };
 
     const answer = await client.post("/v1/chat/completions", {

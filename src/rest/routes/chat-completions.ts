@@ -47,6 +47,7 @@ export function addChatCompletionRoutes(route: Route, endpoint: Endpoint, { chat
       example: { body: { model: "sandbox/text", messages: HELLO } },
       isForAgents: true,
       isGeneration: true,
+      presetFormat: "chat",
       body: chatCompletionInput,
       handler: async (ctx, { body, exchange }) => {
         if (body.stream) return sendChatStream(exchange, ctx, chat.stream(ctx, body));

@@ -61,6 +61,7 @@ export function addMessageRoutes(route: Route, endpoint: Endpoint, { messages }:
       example: { body: { model: "sandbox/text", max_tokens: 100, messages: HELLO } },
       isForAgents: true,
       isGeneration: true,
+      presetFormat: "messages",
       toErrorBody: toMessageErrorBody,
       requestIdHeader: "request-id",
       body: messageInput,

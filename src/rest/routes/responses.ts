@@ -70,6 +70,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
       example: { body: { model: "sandbox/text", input: "Hello!" } },
       isForAgents: true,
       isGeneration: true,
+      presetFormat: "responses",
       body: responseInput,
       handler: async (ctx, { body, exchange }) => {
         if (body.stream) return sendResponseStream(exchange, ctx, await responses.stream(ctx, body));

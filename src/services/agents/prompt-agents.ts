@@ -164,7 +164,7 @@ function withSignal(request: ChatCall): AgentRequest {
 /** The context of the agent's generations: they belong to its caller, have their own ids, and end with the agent's. */
 function contextOf({ ctx }: AgentCall, run: AgentRun, signal: AbortSignal): RequestContext {
   const caller: KeyCaller | SessionCaller = { ...requireCaller(ctx), run };
-  return deriveContext(ctx, { caller, signal, note: undefined, maxCost: undefined });
+  return deriveContext(ctx, { caller, signal, note: undefined, maxCost: undefined, wishes: undefined });
 }
 
 function warningsOf({ body }: ChatCall, { leftOut }: AgentTools): readonly string[] {

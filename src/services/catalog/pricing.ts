@@ -205,6 +205,20 @@ function toCard(rates: Rates, more: Pick<RateCard, "perRequest" | "longContext">
   return Object.freeze({ ...rates, ...more, isFree });
 }
 
+/** The highest rate of each kind, longer prompts included: no usage costs more by one of the cards. */
+export function dearestOf(cards: readonly RateCard[]): RateCard {
+  const rates: Record<BilledKind, bigint> = { ...ALL_FREE };
+  let perRequest = 0n;
+  for (const card of cards) {
+    if (card.perRequest !== undefined && card.perRequest > perRequest) perRequest = card.perRequest;
+    for (const each of [card, ...(card.longContext ?? []).map((tier) => tier.rates)]) {
+      for (const kind of BILLED_KINDS) if (each[kind] > rates[kind]) rates[kind] = each[kind];
+    }
+  }
+  const isHourCacheRequested = cards.some((card) => card.isHourCacheRequested);
+  return { ...toCard(rates, { perRequest }), ...(isHourCacheRequested && { isHourCacheRequested }) };
+}
+
 function multiplied(rates: Rates, fields: readonly FieldPrice[]): Rates {
   const times = (rate: bigint) =>
     fields.reduce((product, { multiplier }) => (product * multiplier + MULTIPLIER_ONE - 1n) / MULTIPLIER_ONE, rate);

@@ -26,6 +26,7 @@ import { addressesIn, fetchesNothing, type NamedAddress, type NamedAddresses } f
 import type { Receipt } from "./receipt.js";
 import { resolveRequested } from "./requested-model.js";
 import type { Candidate } from "./routing/candidate.js";
+import { dearestModel, wishedChain } from "./routing/chain.js";
 import type { RouteWishes } from "./routing/order.js";
 import { Router } from "./routing/router.js";
 
@@ -40,6 +41,8 @@ export interface GenerationTask {
   /** In the order of attempts. */
   readonly candidates: readonly Candidate[];
   readonly isFree: boolean;
+  /** Charged at the price of the model that serves: the caller named several. `model` has the highest rates of all. */
+  readonly isChargedAsServed?: boolean | undefined;
   /** Warnings about the request itself, known before an answer. */
   readonly notes: readonly string[];
   /** Null when no safety feature applies, or none was applied yet. */
@@ -140,7 +143,7 @@ export class Admission {
     content: Content<Body>,
   ): AdmittedTask<Body> | Promise<AdmittedTask<Body>> {
     const task = this.task(ctx, request);
-    const limited = this.limits.admit(task.limitedAs, task.caller, task.model);
+    const limited = this.admitLimits(task);
     const isRead = isScreened(task, content.safe);
     const findAddresses = () => (task.candidates.every(fetchesNothing) ? [] : content.addresses());
     const found = ctx.hasLargeInput ? null : findAddresses();
@@ -169,18 +172,28 @@ export class Admission {
     const caller = requireCaller(ctx);
     const model = withRequestRates(resolveRequested(ctx, catalog, modelName, modality), fields);
     ctx.note?.began(generationId, model.id);
-    const stated = catalog.fallbacksOf(model);
+    const chain = ctx.wishes === undefined ? null : wishedChain({ ctx, catalog, model, modality, fields }, ctx.wishes, wishes);
+    const stated = chain?.fallbacks ?? catalog.fallbacksOf(model);
     const fallbacks = stated.length === 0 ? stated : stated.filter((fallback) => catalog.isAllowed(caller, fallback));
-    const candidates = this.router.candidatesOf({ accountId: caller.accountId, model, fallbacks, fields, wishes });
+    const first = chain?.model ?? model;
+    const candidates = this.router.candidatesOf({
+      accountId: caller.accountId,
+      model: first,
+      fallbacks,
+      fields,
+      wishes: chain?.wishes ?? wishes,
+    });
     if (candidates.length === 0) throw refuseForAllRoutes(model, fields);
+    const priced = chain?.isChargedAsServed ? dearestModel(first, fallbacks) : first;
     return {
       generationId,
       request: ctx,
       caller,
       limitedAs: this.limits.nameOf(caller, ctx.clientAddress),
-      model,
+      model: priced,
       candidates,
-      isFree: model.rates.isFree,
+      isFree: priced.rates.isFree,
+      isChargedAsServed: chain?.isChargedAsServed,
       notes,
       safety: null,
       startedAt,
@@ -192,8 +205,8 @@ export class Admission {
    * feature) or SERVICE_UNAVAILABLE (a check does not answer).
    */
   async pass(ctx: RequestContext, task: GenerationTask, words: Words, safe: SafeInput): Promise<Admitted> {
-    const { limitedAs, caller, model, candidates } = task;
-    await this.limits.admit(limitedAs, caller, model);
+    const { candidates } = task;
+    await this.admitLimits(task);
     const addresses = candidates.every(fetchesNothing) ? [] : addressesIn(withFields(words.extra, words.parts ?? {}));
     if (addresses.length > 0) await this.addresses.check(addresses, ctx.signal);
     if (!isScreened(task, safe)) return { words, safety: null };
@@ -201,6 +214,18 @@ export class Admission {
     if (ctx.hasLargeInput) await nextTurn();
     const safety = await this.check(task, (into) => readWords(copy, into), safe);
     return { words: copy, safety };
+  }
+
+  /** Every model that the caller named counts the request. */
+  private admitLimits({ limitedAs, caller, model, candidates, isChargedAsServed }: GenerationTask): Promise<void> | null {
+    const first = this.limits.admit(limitedAs, caller, model);
+    if (!isChargedAsServed) return first;
+    const others = new Map(candidates.map((candidate) => [candidate.model.id, candidate.model]));
+    others.delete(model.id);
+    return (async () => {
+      await first;
+      for (const other of others.values()) await this.limits.admit(null, caller, other);
+    })();
   }
 
   check({ request, caller, model }: GenerationTask, read: ReadPassages, safe: SafeInput): Promise<SafetyReport> {

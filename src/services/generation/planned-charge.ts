@@ -3,6 +3,8 @@ import { deriveContext, type MaxCost, runIdsOf } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import type { LedgerRecord } from "../../store/ledger.js";
+import type { Model } from "../catalog/model.js";
+import type { RateCard } from "../catalog/pricing.js";
 import { type ChargeRequest, type Payer, payerOf } from "../credits/charge-request.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
@@ -42,6 +44,11 @@ export async function assertPayable(deps: ChargeDependencies, plan: GenerationPl
 
 export function openCharge({ credits, admission }: ChargeDependencies, plan: GenerationPlan, isLasting = false): OpenCharge {
   return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
+}
+
+/** The rates of the requested model, unless the caller named several: then those of the model that serves. */
+export function chargedRates({ model, isChargedAsServed }: GenerationPlan, serving: Model): RateCard {
+  return isChargedAsServed ? serving.rates : model.rates;
 }
 
 /** A class for its getter: see docs/decisions/garbage.md. */

@@ -23,7 +23,7 @@ import type { Admission } from "./admission.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
 import { attemptCodeOf, type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
 import { capToHold, type Metered } from "./metered.js";
-import { type GenerationPlan, openCharge } from "./planned-charge.js";
+import { chargedRates, type GenerationPlan, openCharge } from "./planned-charge.js";
 import { BOUNDED_WARNING, inputTokensOf, outputTokensOf } from "./plausible.js";
 import { giveQuote, refusedWithQuote } from "./quote.js";
 import { joinWarnings, NO_WARNINGS, type Receipt } from "./receipt.js";
@@ -272,7 +272,7 @@ export class GenerationRun {
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
     const { model, status, warnings, isCut = false, cut, cancelPolicy } = outcome;
-    const { rates } = plan.model;
+    const rates = chargedRates(plan, outcome.model);
     const charge = this.openCharge;
     const isOfRun = runIdsOf(plan.caller) !== undefined;
     if (isOfRun) await this.cover(outcome);
@@ -323,7 +323,7 @@ export class GenerationRun {
   /** A run is never charged beyond its limit, so the hold is extended to the cost first. */
   private async cover({ model, quantities }: Outcome): Promise<void> {
     const record = this.recordOf(underWay(model.id, quantities, this.firstByteMs));
-    await this.openCharge.cover(costOf(quantities, this.plan.model.rates), record);
+    await this.openCharge.cover(costOf(quantities, chargedRates(this.plan, model)), record);
   }
 
   /** For the limits and measured times of the route. */
@@ -343,8 +343,7 @@ export class GenerationRun {
 
   /** The rates of the requested model include those of the request's fields. */
   private ratesOf({ model }: Candidate): RateCard {
-    const { plan } = this;
-    return model.id === plan.model.id ? plan.model.rates : model.rates;
+    return model.id === this.plan.model.id ? chargedRates(this.plan, model) : model.rates;
   }
 
   private noteBounded(outcome: Outcome, charged: BillableQuantities): void {

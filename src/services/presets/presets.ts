@@ -5,15 +5,18 @@ import { conflict, notFound, wrongField } from "../../errors.js";
 import { chatFields } from "../../formats/openai-chat/request.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
+import { closest } from "../../lib/issue-words.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { type Database, isUniqueViolation } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { PresetModel } from "../../store/generated/prisma/models.js";
-import { requireKeyManager } from "../access/permissions.js";
+import { requireCaller, requireKeyManager } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { storableText } from "../requests/input.js";
+import type { FilledPreset } from "./fill.js";
 import { PRESET_NAME_CHARS_MAX, PRESET_PARAMETERS_BYTES_MAX, PRESET_SYSTEM_PROMPT_CHARS_MAX, PRESETS_PER_ACCOUNT_MAX } from "./limits.js";
 
+const CLOSEST = { namesOf: (preset: { readonly name: string }) => [preset.name], count: 3, charsMax: PRESET_NAME_CHARS_MAX } as const;
 const NAME_PATTERN = /^[a-z0-9][a-z0-9-]*$/;
 const name = z
   .string()
@@ -82,6 +85,19 @@ export class Presets {
     const [preset] = await this.getMany(ctx, [id], select);
     if (!preset) throw notFound("preset");
     return preset;
+  }
+
+  /** For a request that uses it: any key of the account may. Rejects with BAD_REQUEST at `param`, with the closest names. */
+  async find(ctx: RequestContext, name: string, param: string): Promise<FilledPreset> {
+    const { accountId } = requireCaller(ctx);
+    const select = { name: true, model: true, systemPrompt: true, parameters: true } as const;
+    const isName = name.length <= PRESET_NAME_CHARS_MAX && NAME_PATTERN.test(name);
+    const preset = isName ? await this.rows.findUnique({ where: { accountId_name: { accountId, name } }, select }) : null;
+    if (preset) return { ...preset, parameters: preset.parameters as FilledPreset["parameters"] };
+    const own = await this.rows.findMany({ where: { accountId }, select: { name: true }, take: PRESETS_PER_ACCOUNT_MAX });
+    const near = closest(own, name, CLOSEST).map((each) => each.name);
+    const hint = near.length === 0 ? "It has none: create one with the mutation createPreset" : `The closest are: ${near.join(", ")}`;
+    throw wrongField(param, `this account has no preset ${JSON.stringify(name.slice(0, PRESET_NAME_CHARS_MAX))}. ${hint}`);
   }
 
   /** Rejects with BAD_REQUEST for a taken name or an unknown model, and with CONFLICT when the account has too many. */

@@ -143,6 +143,6 @@ export async function enhancePrompt(chat: ChatCompletions, ctx: RequestContext, 
       { role: "user", content: prompt },
     ],
   });
-  const { completion } = await chat.create(deriveContext(ctx, { signal }), input);
+  const { completion } = await chat.create(deriveContext(ctx, { signal, wishes: undefined }), input);
   return plainText(completion.choices?.[0]?.message?.content).trim() || prompt;
 }

@@ -13,6 +13,10 @@ export interface RouteWishes {
   readonly routing?: Routing | undefined;
   /** The id of the route that served the conversation before: it comes first. */
   readonly preferred?: string | null | undefined;
+  /** Names of upstreams in lower case, which come first in this order. */
+  readonly order?: readonly string[] | undefined;
+  /** No other upstreams than those of `order`, or than the first. */
+  readonly isOrderOnly?: boolean | undefined;
 }
 
 export const NO_WISHES: RouteWishes = {};
@@ -58,10 +62,14 @@ export function orderRoutes(model: Model, wishes: RouteWishes, snapshot: Routing
     if (wait !== null && (model.routes.length > 1 || wait.code === "limit_reached")) waiting.push({ route, wait });
     else ready.push({ route, rank: rankOf(route), order: orderKey(route.weight, snapshot.random()) });
   }
-  ready.sort(compare);
-  const routes = ready.map(({ route }) => route);
-  const preferred = wishes.preferred == null ? undefined : routes.find(({ id }) => id === wishes.preferred);
-  return { ready: preferred === undefined ? routes : [preferred, ...routes.filter((route) => route !== preferred)], waiting };
+  ready.sort(wishes.routing === undefined ? compare : compareRanks);
+  return {
+    ready: inWishedOrder(
+      ready.map(({ route }) => route),
+      wishes,
+    ),
+    waiting,
+  };
 }
 
 interface Ranked {
@@ -75,6 +83,11 @@ interface Ranked {
 function compare(one: Ranked, other: Ranked): number {
   const isLast = Number(one.route.weight === 0) - Number(other.route.weight === 0);
   return one.route.priority - other.route.priority || isLast || one.rank - other.rank || other.order - one.order;
+}
+
+/** A routing that the caller wishes outranks the operator's priorities. */
+function compareRanks(one: Ranked, other: Ranked): number {
+  return one.rank - other.rank || compare(one, other);
 }
 
 type Rank = (route: Route) => number;
@@ -94,6 +107,18 @@ function costRank({ rates: own }: Model, { rates, isAtModelPrice }: Route): numb
   let sum = 0;
   for (const kind of BILLED_KINDS) sum += Number(known[kind]);
   return sum;
+}
+
+/** Applied last: the caller's order outranks the operator's. */
+function inWishedOrder(ready: readonly Route[], { routing, preferred, order, isOrderOnly }: RouteWishes): readonly Route[] {
+  const sticky = preferred == null || routing !== undefined ? undefined : ready.find(({ id }) => id === preferred);
+  const routes = sticky === undefined ? ready : [sticky, ...ready.filter((route) => route !== sticky)];
+  if (order === undefined) return isOrderOnly ? routes.slice(0, 1) : routes;
+  const rankOf = ({ upstreamName }: Route) => {
+    const rank = order.indexOf(upstreamName.toLowerCase());
+    return rank === -1 ? order.length : rank;
+  };
+  return [...routes].sort((one, other) => rankOf(one) - rankOf(other));
 }
 
 /** Sorted by it, highest first, routes come in a random order in which each is first as often as its share of the weights. */

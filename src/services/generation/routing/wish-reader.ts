@@ -1,0 +1,67 @@
+/** Reads the wishes and the preset of an input, for both faces. */
+import type { RequestContext } from "../../../context.js";
+import { wrongField } from "../../../errors.js";
+import type { Clock } from "../../../lib/clock.js";
+import { isRecord } from "../../../lib/json.js";
+import { ownValue } from "../../../lib/own-values.js";
+import type { Database } from "../../../store/database.js";
+import type { Catalog } from "../../catalog/catalog.js";
+import { fillPreset, type PresetFormat } from "../../presets/fill.js";
+import { Presets } from "../../presets/presets.js";
+import { type Taken, takeWishes } from "./wishes.js";
+
+/** As a model: `@preset/support`. */
+const PRESET_PREFIX = "@preset/";
+
+export class WishReader {
+  constructor(
+    private readonly catalog: Pick<Catalog, "findFor">,
+    private readonly presets: Pick<Presets, "find">,
+  ) {}
+
+  /**
+   * Splits wishes from an input, and fills its preset in; null: it has neither. A promise only for a preset. Throws BAD_REQUEST naming the
+   * field.
+   */
+  take<Input>(ctx: RequestContext, input: Input, format?: PresetFormat): Taken<Input> | null | Promise<Taken<Input>> {
+    if (!isRecord(input)) return null;
+    const name = presetNameIn(input);
+    if (name === null) return takeWishes(ctx, this.catalog, input);
+    if (format === undefined)
+      throw wrongField(name.param, "presets are for chats: POST /v1/chat/completions, /v1/responses and /v1/messages");
+    return this.fill(ctx, input, name, format);
+  }
+
+  private async fill<Input>(ctx: RequestContext, input: Input, { name, param }: NamedPreset, format: PresetFormat): Promise<Taken<Input>> {
+    const preset = await this.presets.find(ctx, name, param);
+    const filled = fillPreset(input as Readonly<Record<string, unknown>>, preset, format) as Input;
+    return takeWishes(ctx, this.catalog, filled) ?? { rest: filled, wishes: undefined };
+  }
+}
+
+interface NamedPreset {
+  readonly name: string;
+  /** The field that names it. */
+  readonly param: string;
+}
+
+function presetNameIn(input: Readonly<Record<string, unknown>>): NamedPreset | null {
+  const stated = ownValue(input, "preset") ?? null;
+  const model = ownValue(input, "model");
+  const named = typeof model === "string" && model.startsWith(PRESET_PREFIX) ? model.slice(PRESET_PREFIX.length) : null;
+  if (stated === null) return named === null ? null : { name: named, param: "model" };
+  if (typeof stated !== "string" || stated === "") throw wrongField("preset", "expected the name of a preset of your account");
+  const name = stated.startsWith(PRESET_PREFIX) ? stated.slice(PRESET_PREFIX.length) : stated;
+  if (named !== null && named !== name)
+    throw wrongField("preset", `is ${JSON.stringify(name.slice(0, 64))}, and model names another preset. State one of the two`);
+  return { name, param: "preset" };
+}
+
+export function createPresets(
+  database: Database,
+  catalog: Catalog,
+  clock: Clock,
+): { readonly presets: Presets; readonly wishes: WishReader } {
+  const presets = new Presets(database, catalog, clock);
+  return { presets, wishes: new WishReader(catalog, presets) };
+}
