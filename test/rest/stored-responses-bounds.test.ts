@@ -130,6 +130,21 @@ describe("a response in the background", () => {
       return bytes > input.length && bytes < 1.5 * input.length;
     }
   });
+
+  it("is cancelled at no cost while its run asks for credits", async () => {
+    const owner = createClient(app.baseUrl, app.key);
+    const run = (await owner.post("/v1/runs", { max_cost: 0.000000001, on_limit: "ask" })).json<{ id: string; key: string }>();
+    const shown = async () => (await owner.get(`/v1/runs/${run.id}`)).json();
+    const creating = sdk(app, run.key).responses.create({ ...MODEL, input: "Hello", background: true });
+    await eventually(async () => expect(await shown()).toMatchObject({ asked: expect.any(Number) }));
+    const { id } = await databaseOf(app).prisma.storedResponse.findFirstOrThrow({ where: { status: "queued" } });
+
+    const cancelled = await sdk(app).responses.cancel(`resp_${id.replaceAll("-", "")}`);
+
+    expect(await creating).toMatchObject({ id: cancelled.id, status: "cancelled" });
+    expect(cancelled).toMatchObject({ status: "cancelled", output: [] });
+    await eventually(async () => expect(await shown()).toMatchObject({ asked: null, held: 0, spent: 0 }));
+  });
 });
 
 describe("with storage for a day", () => {

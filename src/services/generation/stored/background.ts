@@ -146,10 +146,18 @@ export class BackgroundResponses {
     this.running.set(uuid, null);
     try {
       await this.add(thread, begun, hasEvents);
+      // Its hold may wait for the payer of a run.
+      this.running.set(uuid, { cancel: () => leaving.abort(), ended: Promise.resolve() });
       const first = stream.events.next();
       first.catch(ignore);
-      await this.admitted(stream, uuid);
+      const refusal = await this.refusalOf(stream);
       const { accountId } = caller;
+      if (refusal !== null) {
+        this.running.delete(uuid);
+        if (!leaving.signal.aborted) await rows.remove(uuid);
+        else return { response: await this.cancelUnheld(thread, accountId, uuid, begun), generationId: uuid };
+        throw refusal.reason;
+      }
       const hide = this.isRead(thread) ? withoutTexts : null;
       const log = hasEvents ? new EventLog((from, to, json) => this.write(uuid, accountId, from, to, json), hide) : null;
       const run = { uuid, thread, ctx, stream, first, log, leaving, begun };
@@ -193,17 +201,25 @@ export class BackgroundResponses {
     return isChecked(caller, this.parts.responses.modelOf(thread.ctx, thread.input), thread.input.safe);
   }
 
-  /** Rejects with the refusal of a generation that was not held for, after its row is deleted. */
-  private async admitted(stream: ResponseStream, uuid: string): Promise<void> {
+  /** Why a generation was not held for; null: it is. */
+  private async refusalOf(stream: ResponseStream): Promise<{ readonly reason: unknown } | null> {
     let refusal: { readonly reason: unknown } | null = null;
     stream.opened.catch((reason: unknown) => {
       refusal = { reason };
     });
     await stream.admitted;
     await nextTurn();
-    if (refusal === null) return;
-    await this.parts.rows.remove(uuid);
-    throw (refusal as { readonly reason: unknown }).reason;
+    return refusal;
+  }
+
+  private async cancelUnheld(thread: OpenThread, accountId: string, uuid: string, begun: ResponseObject): Promise<ResponseObject> {
+    const response = { ...begun, status: "cancelled" as const };
+    await this.parts.rows.conclude(uuid, response.status, {
+      answer: JSON.stringify(this.isRead(thread) ? withoutInput(response) : response),
+    });
+    thread.release();
+    this.publish(accountId, uuid, "ended");
+    return response;
   }
 
   /** Never rejects. */
