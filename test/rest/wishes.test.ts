@@ -168,6 +168,20 @@ describe("models", () => {
     expect(await cost(answer)).toBe(await cost(own));
   });
 
+  it("charges a stream at the price of the model that serves", async () => {
+    const streamed = async (model: string, more: object = {}) => {
+      const { headers } = await chat(model, { stream: true, ...more });
+      const { usage } = (await client.get("/account/usage?limit=10")).json<{ usage: Record<string, unknown>[] }>();
+      return usage.find(({ request_id: id }) => id === headers.get("x-generation-id"))?.cost_usd;
+    };
+    alpha.answers.set("alpha-1", { status: 500 });
+
+    const cost = await streamed("wished/alpha", { models: ["wished/beta"] });
+
+    expect(cost).toBeGreaterThan(0);
+    expect(cost).toBe(await streamed("wished/beta"));
+  });
+
   it("charges the cheaper model at its price after a dearer one failed", async () => {
     const own = await chat("wished/alpha");
     beta.answers.set("beta-1", { status: 500 });
