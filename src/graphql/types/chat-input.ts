@@ -6,6 +6,7 @@
 import { invalidInput } from "../../errors.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { MODELS_DESCRIPTION, PRESET_DESCRIPTION, PROVIDER_DESCRIPTION, ProviderInput } from "../wishes.js";
 import { SafetyFeature } from "./models.js";
 
 const ROLES = ["system", "developer", "user", "assistant", "tool", "function"] as const;
@@ -224,6 +225,9 @@ export const ChatCompletionInput = builder.inputType("ChatCompletionInput", {
     responseFormat: t.field({ type: ChatResponseFormatInput, description: "The format of the answer. Defaults to text." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
+    models: t.stringList({ description: MODELS_DESCRIPTION }),
+    preset: t.string({ description: PRESET_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });

@@ -9,7 +9,6 @@ import {
   stopSequenceIn,
 } from "../../formats/openai-chat/schema.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import type { ChatCompletionResult } from "../../services/generation/chat/chat.js";
 import { chatCompletionInput } from "../../services/generation/chat/plan.js";
 import type { ChatCompletionStream } from "../../services/generation/chat/stream.js";
@@ -17,6 +16,7 @@ import type { ChatStreamBatch } from "../../services/generation/chat/stream-tail
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
+import { wished } from "../wishes.js";
 import { ChatCitation, toCitations } from "./chat-citations.js";
 import { ChatFinishReason, toFinishReason } from "./chat-finish-reason.js";
 import { ChatCompletionInput, ChatRole, isChatRole, toChatBody } from "./chat-input.js";
@@ -198,9 +198,9 @@ builder.mutationField("createChatCompletion", (t) =>
     nullable: true,
     description: "Creates a chat completion. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation and the parameters." }) },
-    resolve: (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
-      return ctx.services.chat.create(boundedBy(ctx, input.maxCost), body);
+    resolve: async (_root, { input }, ctx) => {
+      const { ctx: wishing, body } = await wished(ctx, input, () => toChatBody(input), "chat");
+      return ctx.services.chat.create(wishing, parsePermitted(ctx, requireCaller, chatCompletionInput, body));
     },
   }),
 );
@@ -286,11 +286,10 @@ builder.subscriptionField("chatCompletion", (t) =>
     description: "Streams a chat completion. Unsubscribing stops it at once, and the part generated until then is charged.",
     extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: ChatCompletionInput, required: true, description: "The conversation and the parameters." }) },
-    subscribe: (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, chatCompletionInput, () => toChatBody(input));
-      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
-        openEvents(ctx.services.chat.stream(generation, body), generation.signal),
-      );
+    subscribe: async (_root, { input }, ctx) => {
+      const { ctx: wishing, body: stated } = await wished(ctx, input, () => toChatBody(input), "chat");
+      const body = parsePermitted(ctx, requireCaller, chatCompletionInput, stated);
+      return cancellable(wishing, (generation) => openEvents(ctx.services.chat.stream(generation, body), generation.signal));
     },
     resolve: (event) => event,
   }),

@@ -1,10 +1,10 @@
 /** Embeddings as a mutation (docs/spec/embeddings.md). */
 import { wrongField } from "../../errors.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import { type EmbeddingsResult, embeddingsInput, toBase64, toNumbers } from "../../services/generation/embeddings.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { MODELS_DESCRIPTION, PROVIDER_DESCRIPTION, ProviderInput, wished } from "../wishes.js";
 import { SafetyFeature } from "./models.js";
 import { Receipt } from "./receipts.js";
 
@@ -30,6 +30,8 @@ const CreateEmbeddingsInput = builder.inputType("CreateEmbeddingsInput", {
     user: t.string({ description: "An ID of the end user, passed to the upstream." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
+    models: t.stringList({ description: MODELS_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -67,11 +69,10 @@ builder.mutationField("createEmbeddings", (t) =>
     nullable: true,
     description: "Creates embeddings. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: CreateEmbeddingsInput, required: true, description: "The inputs and the options." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.embeddings.create(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, embeddingsInput, () => toBody(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const { ctx: wishing, body } = await wished(ctx, input, () => toBody(input));
+      return ctx.services.embeddings.create(wishing, parsePermitted(ctx, requireCaller, embeddingsInput, body));
+    },
   }),
 );
 

@@ -6,12 +6,12 @@
 import { outputTextOf, type ResponseObject, type ResponseStatus as Status } from "../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../formats/openai-responses/stream.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import { type ResponseStream, type ResponseStreamBatch, responseInput } from "../../services/generation/chat/responses.js";
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder, describedValues } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
 import { MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText } from "../extra.js";
+import { MODELS_DESCRIPTION, PRESET_DESCRIPTION, PROVIDER_DESCRIPTION, ProviderInput, wished } from "../wishes.js";
 import { present, ReasoningEffort } from "./chat-input.js";
 import { SafetyFeature } from "./models.js";
 import { Receipt } from "./receipts.js";
@@ -76,13 +76,16 @@ export const ResponseInput = builder.inputType("ResponseInput", {
     conversation: t.id({ description: "The ID of the conversation to continue and extend." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
+    models: t.stringList({ description: MODELS_DESCRIPTION }),
+    preset: t.string({ description: PRESET_DESCRIPTION }),
   }),
 });
 
 /** Builds the body of POST /v1/responses, without fields that are null or absent. */
 export function toBody(body: typeof ResponseInput.$inferInput): Record<string, unknown> {
   const { input, maxOutputTokens, topP, toolChoice, hasParallelToolCalls, reasoning, safe, maxCost: _, ...more } = body;
-  const { isStored, previousResponse, ...same } = more;
+  const { isStored, previousResponse, provider: _provider, models: _models, preset: _preset, ...same } = more;
   return present({
     ...same,
     input: input.text ?? input.items,
@@ -141,9 +144,9 @@ builder.mutationField("createResponse", (t) =>
     description:
       "Creates a response in the Responses format. It is stored with `isStored`. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
-    resolve: (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
-      return ctx.services.responses.createNow(boundedBy(ctx, input.maxCost), body);
+    resolve: async (_root, { input }, ctx) => {
+      const { ctx: wishing, body } = await wished(ctx, input, () => toBody(input), "responses");
+      return ctx.services.responses.createNow(wishing, parsePermitted(ctx, requireCaller, responseInput, body));
     },
   }),
 );
@@ -179,11 +182,10 @@ builder.subscriptionField("response", (t) =>
     description: "Streams a response. Unsubscribing stops it at once, and the part generated until then is charged.",
     extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
-    subscribe: (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, responseInput, () => toBody(input));
-      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
-        openEvents(() => ctx.services.responses.stream(generation, body), generation.signal),
-      );
+    subscribe: async (_root, { input }, ctx) => {
+      const { ctx: wishing, body: stated } = await wished(ctx, input, () => toBody(input), "responses");
+      const body = parsePermitted(ctx, requireCaller, responseInput, stated);
+      return cancellable(wishing, (generation) => openEvents(() => ctx.services.responses.stream(generation, body), generation.signal));
     },
     resolve: (event) => event,
   }),

@@ -1,7 +1,6 @@
 /** Stored responses, and responses in the background (docs/spec/chat.md#stored-responses). */
 import { type ResponseObject, responseIdOf } from "../../formats/openai-responses/answer.js";
 import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import { responseInput } from "../../services/generation/chat/responses.js";
 import type { StoredResponse as Stored } from "../../services/generation/stored/stored-responses.js";
 import { builder } from "../builder.js";
@@ -9,6 +8,7 @@ import { readId } from "../global-ids.js";
 import { batchedByMap } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
+import { wished } from "../wishes.js";
 import { Account } from "./accounts.js";
 import { Response, ResponseInput, ResponseStatus, toBody } from "./responses.js";
 
@@ -90,8 +90,8 @@ builder.mutationField("startResponse", (t) =>
       "Starts a response in the background, where the gateway stores responses. Read `storedResponse` until it is finished. It is charged as `createResponse`.",
     args: { input: t.arg({ type: ResponseInput, required: true, description: "The input and the parameters." }) },
     resolve: async (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, responseInput, () => ({ ...toBody(input), store: true }));
-      const { generationId } = await ctx.services.responses.start(boundedBy(ctx, input.maxCost), body);
+      const { ctx: wishing, body } = await wished(ctx, input, () => ({ ...toBody(input), store: true }), "responses");
+      const { generationId } = await ctx.services.responses.start(wishing, parsePermitted(ctx, requireCaller, responseInput, body));
       return { storedResponse: await ctx.services.storedResponses.getStored(ctx, responseIdOf(generationId)) };
     },
   }),

@@ -5,7 +5,8 @@ import type { Answer } from "./answer.js";
 
 /** The groups of operations. */
 export const TAGS = {
-  Text: "Chat completions, responses and plain text.",
+  Text: "Chat completions, messages and plain text.",
+  Responses: "OpenAI's Responses, those that are stored, and conversations.",
   Images: "Image generation and editing.",
   Video: "Video generation.",
   Audio: "Speech, music and transcriptions.",

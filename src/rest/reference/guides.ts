@@ -56,7 +56,6 @@ export const GUIDES: ReadonlyMap<string, readonly string[]> = new Map([
       "spec/keys.md",
       "spec/authorization.md",
       "spec/credits.md",
-      "spec/quotes.md",
       "spec/runs.md",
       "spec/usage.md",
       "spec/requests.md",

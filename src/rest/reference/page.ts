@@ -185,6 +185,8 @@ const plugin = ({ React: { createElement: h, useState } }) => {
 /** Swagger UI leaves names and levels out that assistive technology needs. */
 function complete() {
   document.querySelector("#servers:not([aria-label])")?.setAttribute("aria-label", "Server");
+  for (const choice of document.querySelectorAll(".parameters-col_description select:not([aria-label])"))
+    choice.setAttribute("aria-label", choice.closest("tr")?.dataset.paramName ?? "Value");
   for (const scrolled of document.querySelectorAll(".microlight:not([tabindex])")) scrolled.tabIndex = 0;
   for (const [selector, name] of [[".information-container", "About"], [".scheme-container", "Server and key"]])
     for (const part of document.querySelectorAll(selector + ":not([role])")) {

@@ -31,7 +31,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
   route(CONVERSATIONS_PATH, {
     POST: endpoint({
       id: "createConversation",
-      tag: "Text",
+      tag: "Responses",
       summary: "Creates a conversation, which responses continue and extend.",
       description: "Needs a gateway that stores responses (`RESPONSES_STORED_DAYS`). It is deleted as long after its creation.",
       answer: conversation,
@@ -44,7 +44,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
   route(`${CONVERSATIONS_PATH}/:conversation`, {
     GET: endpoint({
       id: "retrieveConversation",
-      tag: "Text",
+      tag: "Responses",
       summary: "Returns a conversation.",
       answer: conversation,
       isForAgents: true,
@@ -53,7 +53,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
     }),
     POST: endpoint({
       id: "updateConversation",
-      tag: "Text",
+      tag: "Responses",
       summary: "Replaces the metadata of a conversation.",
       answer: conversation,
       example: { body: { metadata: { topic: "rivers" } } },
@@ -64,7 +64,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
     }),
     DELETE: endpoint({
       id: "deleteConversation",
-      tag: "Text",
+      tag: "Responses",
       summary: "Deletes a conversation with its items. Stored responses stay.",
       answer: json(
         "DeletedConversation",
@@ -81,7 +81,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
   route(`${CONVERSATIONS_PATH}/:conversation/items`, {
     GET: endpoint({
       id: "listConversationItems",
-      tag: "Text",
+      tag: "Responses",
       summary: "Lists the items of a conversation.",
       answer: itemList,
       isForAgents: true,
@@ -91,7 +91,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
     }),
     POST: endpoint({
       id: "createConversationItems",
-      tag: "Text",
+      tag: "Responses",
       summary: "Adds items to a conversation.",
       answer: itemList,
       example: { body: { items: ITEMS } },
@@ -104,7 +104,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
   route(`${CONVERSATIONS_PATH}/:conversation/items/:item`, {
     GET: endpoint({
       id: "retrieveConversationItem",
-      tag: "Text",
+      tag: "Responses",
       summary: "Returns an item of a conversation.",
       answer: conversationItem,
       isForAgents: true,
@@ -113,7 +113,7 @@ export function addConversationRoutes(route: Route, endpoint: Endpoint, { conver
     }),
     DELETE: endpoint({
       id: "deleteConversationItem",
-      tag: "Text",
+      tag: "Responses",
       summary: "Deletes an item of a conversation, and returns the conversation.",
       answer: conversation,
       isForAgents: true,

@@ -49,7 +49,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
   route(RESPONSES_PATH, {
     GET: endpoint({
       id: "openResponses",
-      tag: "Text",
+      tag: "Responses",
       summary: "Opens a WebSocket on which responses run one after the other.",
       description:
         'Needs a key. Send `{ "type": "response.create", ... }` with the fields of `POST /v1/responses`, and receive the events of its stream. `previous_response_id` names a response of the same connection or a stored one, and `input` then has only the new items. `generate: false` keeps an input without an answer or a charge. Each response is charged as over HTTP. A frame that is refused is answered by an `error` event with `status`, and the connection stays open.',
@@ -63,7 +63,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
     }),
     POST: endpoint({
       id: "createResponse",
-      tag: "Text",
+      tag: "Responses",
       summary: "Creates a response in OpenAI's Responses format.",
       description: `${STREAMED} Where the gateway stores responses (\`RESPONSES_STORED_DAYS\`), the response is stored unless \`store\` is false, \`previous_response_id\` or \`conversation\` continues stored items, and \`background: true\` answers at once with a response to retrieve. The response in the last event has the \`receipt\`, with the model that answered and the timings. Tools that the model does not support, such as \`web_search\`, are left out and listed in \`X-Warnings\`. Forcing such a tool is rejected with 400.`,
       answer: jsonOr(modelResponse, EVENT_STREAM),
@@ -83,7 +83,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
   route(`${RESPONSES_PATH}/input_tokens`, {
     POST: endpoint({
       id: "countResponseTokens",
-      tag: "Text",
+      tag: "Responses",
       summary: "Estimates the input tokens of a response, without a charge.",
       answer: inputTokens,
       example: { body: { model: "sandbox/text", input: "Hello!" } },
@@ -98,7 +98,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
   route(`${RESPONSES_PATH}/compact`, {
     POST: endpoint({
       id: "compactResponse",
-      tag: "Text",
+      tag: "Responses",
       summary: "Has the model summarize a conversation, to continue it with fewer tokens.",
       description:
         "Answers items for the `input` of the next request: the messages of the user, and an item `compaction` that holds the summary of the whole conversation. It is charged as a response of the model.",

@@ -34,7 +34,7 @@ export function addStoredResponseRoutes(route: Route, endpoint: Endpoint, { stor
   route(`${RESPONSES_PATH}/:response`, {
     GET: endpoint({
       id: "retrieveResponse",
-      tag: "Text",
+      tag: "Responses",
       summary: "Returns a stored response.",
       description: "A response in the background is `queued` or `in_progress` until it is finished.",
       answer: jsonOr(modelResponse, EVENT_STREAM),
@@ -49,7 +49,7 @@ export function addStoredResponseRoutes(route: Route, endpoint: Endpoint, { stor
     }),
     DELETE: endpoint({
       id: "deleteResponse",
-      tag: "Text",
+      tag: "Responses",
       summary: "Deletes a stored response. One that runs in the background is cancelled.",
       answer: json("DeletedResponse", z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) })),
       isForAgents: true,
@@ -63,7 +63,7 @@ export function addStoredResponseRoutes(route: Route, endpoint: Endpoint, { stor
   route(`${RESPONSES_PATH}/:response/cancel`, {
     POST: endpoint({
       id: "cancelResponse",
-      tag: "Text",
+      tag: "Responses",
       summary: "Cancels a response in the background. The part generated until then is charged.",
       answer: modelResponse,
       isForAgents: true,
@@ -74,7 +74,7 @@ export function addStoredResponseRoutes(route: Route, endpoint: Endpoint, { stor
   route(`${RESPONSES_PATH}/:response/input_items`, {
     GET: endpoint({
       id: "listResponseInputItems",
-      tag: "Text",
+      tag: "Responses",
       summary: "Lists the input items of a stored response, with those of the responses that it continues.",
       answer: itemList,
       isForAgents: true,
