@@ -89,9 +89,13 @@ describe.skipIf(NO_BROWSER)("logs page", () => {
     const { page } = visit;
     await visit.open("logs?code=RATE_LIMITED");
     await expect.poll(() => rowsOf(visit).count()).toBe(50);
+    const newestRow = async () => (await rowsOf(visit).first().getByRole("link").getAttribute("href"))?.split("?")[0];
     for (const rows of [50, 20]) {
+      const before = await newestRow();
       await page.getByRole("button", { name: "Older requests" }).click();
-      await expect.poll(() => rowsOf(visit).count()).toBe(rows);
+      // The page before stays visible until the next one is there.
+      await expect.poll(newestRow).not.toBe(before);
+      expect(await rowsOf(visit).count()).toBe(rows);
     }
     expect(await page.getByRole("button", { name: "Older requests" }).count()).toBe(0);
     await page.getByRole("button", { name: "Newest" }).click();

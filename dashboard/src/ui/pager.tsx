@@ -14,6 +14,8 @@ export interface PagerProps {
 export function Pager({ after, pageInfo, onMove, first = "Newest", next }: PagerProps) {
   const end = pageInfo?.hasNextPage ? pageInfo.endCursor : null;
   if (after === null && end === null) return null;
+  // The page before stays visible until the next one is here: its end is where the next one begins.
+  const isMoving = end !== null && end === after;
   return (
     <Group justify="flex-end">
       {after !== null && (
@@ -22,7 +24,7 @@ export function Pager({ after, pageInfo, onMove, first = "Newest", next }: Pager
         </Button>
       )}
       {end !== null && (
-        <Button variant="default" size="xs" onClick={() => onMove(end)}>
+        <Button variant="default" size="xs" loading={isMoving} onClick={() => onMove(end)}>
           {next}
         </Button>
       )}

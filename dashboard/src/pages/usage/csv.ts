@@ -43,6 +43,7 @@ const COLUMNS: readonly Column[] = [
   ["usage_source", ({ usageSource }) => usageSource.toLowerCase()],
   ["request_id", ({ restId }) => restId],
   ["parent_request_id", ({ parentRequestId }) => parentRequestId],
+  ["upstream", ({ upstream }) => upstream],
   ["model_used", ({ modelUsedId }) => modelUsedId],
 ];
 

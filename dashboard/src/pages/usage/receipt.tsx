@@ -149,6 +149,11 @@ export function ReceiptCards({ record, columns }: { readonly record: Shown; read
               </Text>
             )}
           </Fact>
+          {record.upstream !== null && (
+            <Fact label="Upstream">
+              <bdi>{record.upstream}</bdi>
+            </Fact>
+          )}
           <Fact label="Type">{MODALITIES.get(record.modality)}</Fact>
           <Fact label="Key">
             {record.apiKeyId === null ? (
