@@ -66,6 +66,29 @@ export function queueOf<C extends AccountChannel>(
   return queue;
 }
 
+/**
+ * A look at one thing of the account now, after each event that concerns it, and when one may have been missed; until the client
+ * disconnects. Only its current state matters, so many events are one look.
+ */
+export function looksAt<C extends AccountChannel>(
+  events: Events,
+  ctx: RequestContext,
+  channel: C,
+  accountId: string,
+  concerns: (payload: EventChannels[C]) => boolean,
+): EventQueue<true> {
+  const looks = new EventQueue<true>(1);
+  const look = () => looks.push(true);
+  const stopListening = events.listenToAccount(channel, accountId, (payload) => {
+    if (concerns(payload)) look();
+  });
+  looks.onClose(stopListening);
+  looks.onClose(events.onGap(look));
+  looks.closeWith(ctx.signal);
+  look();
+  return looks;
+}
+
 /** A bounded queue between a pushing source and a pulling reader. The oldest item is dropped when it is full. */
 export class EventQueue<Item> {
   private items: Item[] = [];

@@ -1,9 +1,10 @@
-import type { AppError, ErrorCode } from "../../../errors.js";
+import type { ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { LateFailure } from "../../../lib/request-note.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
 import { fromStoredReceipt, type Receipt } from "../receipt.js";
 import { attemptsIn } from "../routing/candidate.js";
+import type { LateError } from "./late-work.js";
 
 export const JOB_STATUSES = ["running", "succeeded", "failed", "cancelled"] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
@@ -30,12 +31,7 @@ export interface GenerationJob {
   readonly expiresAt: Date;
 }
 
-export interface JobError {
-  readonly code: ErrorCode;
-  readonly message: string;
-  /** As in an error answer; for an upstream's refusal its details. */
-  readonly details?: AppError["details"];
-}
+export type JobError = LateError;
 
 export interface JobResult {
   /** Needs a key of the account. */

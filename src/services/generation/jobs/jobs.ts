@@ -17,15 +17,14 @@ import { conflict, notFound, serviceUnavailable } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import { isUuid } from "../../../lib/ids.js";
 import { type Page, type PageRequest, toPage } from "../../../lib/pagination.js";
-import { Repeated } from "../../../lib/repeated.js";
-import { RECOVERY_SWEEP_MS } from "../../../limits.js";
 import type { BlobStore, ByteRange } from "../../../store/blobs.js";
 import type { Events } from "../../../store/events.js";
 import type { Prisma } from "../../../store/generated/prisma/client.js";
 import type { GenerationJobModel } from "../../../store/generated/prisma/models.js";
 import { requireCaller, requirePermission } from "../../access/permissions.js";
-import { EventQueue } from "../../accounts/live.js";
+import { looksAt } from "../../accounts/live.js";
 import { blobKeyOf, type GenerationJob, type JobResult, progressOf, resultOf, type StoredRequest, statusOf, toJob } from "./job.js";
+import { LateWatch } from "./late-work.js";
 import type { JobRows, OwnedJob, SelectedJob } from "./rows.js";
 import type { JobRecovery, JobRunner, Prepare } from "./runner.js";
 
@@ -50,36 +49,32 @@ export interface JobContent {
 }
 
 export class GenerationJobs {
-  private readonly sweeps: Repeated;
-  private readonly stopListening: () => void;
+  private readonly watching: LateWatch<"generation-changed">;
 
   constructor(private readonly deps: GenerationJobsDependencies) {
     const { events, runner, recovery, log } = deps;
-    this.sweeps = new Repeated(() => recovery.sweep(), log, LOOKING_FAILED);
-    const stops = [
-      events.listen("generation-changed", ({ generationId, status }) => {
+    this.watching = new LateWatch({
+      ...{ events, log, failed: LOOKING_FAILED, channel: "generation-changed" },
+      onEvent: ({ generationId, status }) => {
         if (status === "cancelled") runner.cancel(generationId);
-      }),
-      events.onGap(() => void runner.stopCancelled().catch((error: unknown) => log.warn({ err: error }, LOOKING_FAILED))),
-    ];
-    this.stopListening = () => {
-      for (const stop of stops) stop();
-    };
+      },
+      recover: () => recovery.sweep(),
+      stopCancelled: () => runner.stopCancelled(),
+    });
   }
 
-  /** Call when abandoned holds have been recovered. Concludes jobs of an earlier process before it resolves. */
-  async open(): Promise<void> {
-    await this.sweep();
-    this.sweeps.every(RECOVERY_SWEEP_MS);
+  /** See LateWatch. */
+  open(): Promise<void> {
+    return this.watching.open();
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.sweeps.close(), this.deps.runner.close()]);
-    this.stopListening();
+    await Promise.all([this.watching.endSweeps(), this.deps.runner.close()]);
+    this.watching.stopListening();
   }
 
   sweep(): Promise<void> {
-    return this.sweeps.now();
+    return this.watching.sweep();
   }
 
   /** Throws as the same request without a job, and RATE_LIMITED or SERVICE_UNAVAILABLE when too many jobs run. */
@@ -138,17 +133,7 @@ export class GenerationJobs {
   async *watch(ctx: RequestContext, id: string, select: Prisma.GenerationJobSelect): AsyncGenerator<OwnedJob> {
     const { accountId } = requireCaller(ctx);
     const { events } = this.deps;
-    // Only the current state matters, so many changes need one look.
-    const changes = new EventQueue<true>(1);
-    const look = () => changes.push(true);
-    changes.onClose(
-      events.listenToAccount("generation-changed", accountId, ({ generationId }) => {
-        if (generationId === id) look();
-      }),
-    );
-    changes.onClose(events.onGap(look));
-    changes.closeWith(ctx.signal);
-    look();
+    const changes = looksAt(events, ctx, "generation-changed", accountId, ({ generationId }) => generationId === id);
     try {
       let sent = "";
       while ((await changes.next()) !== undefined) {

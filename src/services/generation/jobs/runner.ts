@@ -5,15 +5,7 @@ import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, rateLimited, serviceUnavailable } from "../../../errors.js";
 import type { Clock } from "../../../lib/clock.js";
 import type { LateFailure, LateFailureObserver } from "../../../lib/request-note.js";
-import { toStorable } from "../../../lib/storable-text.js";
-import {
-  HEARTBEAT_DEAD_MS,
-  JOB_RETRY_MS,
-  JOB_STORE_MS_MAX,
-  JOBS_DRAIN_MS,
-  JOBS_PER_ACCOUNT_MAX,
-  JOBS_PER_PROCESS_MAX,
-} from "../../../limits.js";
+import { HEARTBEAT_DEAD_MS, JOB_STORE_MS_MAX, JOBS_DRAIN_MS, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../limits.js";
 import type { MediaFile } from "../../../providers/media.js";
 import type { BlobStore } from "../../../store/blobs.js";
 import type { Database } from "../../../store/database.js";
@@ -23,10 +15,12 @@ import type { Cancellation } from "../cancellation.js";
 import type { Generations, GenerationWork } from "../generations.js";
 import type { GenerationPlan } from "../planned-charge.js";
 import { blobKeyOf, type JobError, type JobStatus, receiptOfRecord, type StoredRequest } from "./job.js";
+import { insist, requestOf, toLateError } from "./late-work.js";
 import type { JobRows } from "./rows.js";
 
 /** Unspecified: retry time after a refusal for too many jobs. */
 const RETRY_AFTER_SECONDS = 10;
+const UNEXPECTED = "Something went wrong. Nothing was charged.";
 const STOPPED = "The gateway was stopped before this was finished. Nothing was charged.";
 
 interface JobRunnerDependencies {
@@ -191,7 +185,7 @@ export class JobRunner {
   }
 
   private async fail(ctx: RequestContext, { generationId: id, caller, model, startedAt }: GenerationPlan, error: unknown): Promise<void> {
-    const reported = toJobError(error);
+    const reported = toLateError(error, UNEXPECTED);
     if (reported.code === "INTERNAL_ERROR" && !ctx.signal.aborted)
       ctx.log.error({ err: error, generationId: id }, "a generation job failed");
     // A cancelled job stays cancelled.
@@ -213,28 +207,14 @@ export class JobRunner {
   }
 
   /** Retries while the database is unavailable. A stopping gateway leaves it to the recovery. */
-  private async insist<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
-    for (;;) {
-      try {
-        return await write();
-      } catch {
-        if (this.isClosing) return undefined;
-        await sleep(JOB_RETRY_MS);
-      }
-    }
+  private insist<Result>(write: () => Promise<Result>): Promise<Result | undefined> {
+    return insist(write, () => !this.isClosing).catch(() => undefined);
   }
 
   /** Retries storing a paid answer for a bounded time. */
-  private async store<Result>(write: () => Promise<Result>): Promise<Result> {
+  private store<Result>(write: () => Promise<Result>): Promise<Result> {
     const endsAt = performance.now() + JOB_STORE_MS_MAX;
-    for (;;) {
-      try {
-        return await write();
-      } catch (error) {
-        if (this.isClosing || performance.now() >= endsAt) throw error;
-        await sleep(JOB_RETRY_MS);
-      }
-    }
+    return insist(write, () => !this.isClosing && performance.now() < endsAt);
   }
 
   private publish(accountId: string, generationId: string, status: JobStatus): void {
@@ -244,17 +224,6 @@ export class JobRunner {
 
 function tooManyOfAccount(): AppError {
   return rateLimited(`At most ${JOBS_PER_ACCOUNT_MAX} generation jobs of an account run at once.`, RETRY_AFTER_SECONDS);
-}
-
-function requestOf({ requestId, note }: RequestContext): LateFailure["request"] {
-  return { requestId, route: note?.route ?? "", operation: note?.operation ?? null };
-}
-
-/** The caller's error in storable form; the rest is logged. */
-function toJobError(error: unknown): JobError {
-  if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong. Nothing was charged." };
-  const { code, message, details } = error;
-  return { code, message: toStorable(message), ...(details && { details }) };
 }
 
 /** Passes values on one at a time, skipping all but the latest. Failures are not retried. */

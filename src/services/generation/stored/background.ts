@@ -6,16 +6,14 @@
  * 3. The end is charged, then written. A process that ends in between leaves the row to `sweep`: the charge is recovered as that of any
  *    generation, and the response has failed.
  */
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import { deriveContext, type RequestContext } from "../../../context.js";
 import { AppError, payloadTooLarge, rateLimited, serviceUnavailable } from "../../../errors.js";
 import { type Failure, type ResponseObject, responseIdOf, toResponseUsage } from "../../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../../formats/openai-responses/stream.js";
-import { Repeated } from "../../../lib/repeated.js";
 import type { LateFailureObserver } from "../../../lib/request-note.js";
-import { toStorable } from "../../../lib/storable-text.js";
-import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX, RECOVERY_SWEEP_MS } from "../../../limits.js";
+import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
 import type { Events } from "../../../store/events.js";
 import { requireCaller } from "../../access/permissions.js";
@@ -23,16 +21,18 @@ import { isChecked } from "../../safety/features.js";
 import { withCost } from "../chat/answer.js";
 import type { ResponseStream, Responses } from "../chat/responses.js";
 import { receiptOfRecord } from "../jobs/job.js";
+import { insist, LateWatch, requestOf, toLateError } from "../jobs/late-work.js";
 import { EventLog } from "./event-log.js";
 import type { FollowedResponses } from "./followed.js";
 import { type ResponseKeeper, toContent, toNewResponse } from "./keeper.js";
-import { CONCLUDE_RETRY_MS, STORED_RESPONSE_BYTES_MAX } from "./limits.js";
+import { STORED_RESPONSE_BYTES_MAX } from "./limits.js";
 import type { StoredResponseRows } from "./rows.js";
 import { finishedIn, safetyOf, withoutInput, withoutTexts } from "./streams.js";
 import type { OpenThread } from "./threads.js";
 
 const RETRY_AFTER_SECONDS = 10;
 const SWEEP_FAILED = "looking after background responses failed; it is repeated";
+const UNEXPECTED = "Something went wrong.";
 const ABANDONED: Failure = {
   code: "SERVICE_UNAVAILABLE",
   message: "The gateway's process ended while it worked on this response. The part that was delivered until then is charged.",
@@ -78,40 +78,36 @@ export interface StartedResponse {
 export class BackgroundResponses {
   /** Those that this process runs, and those about to begin. */
   private readonly running = new Map<string, Running | null>();
-  private readonly sweeps: Repeated;
-  private readonly stopListening: () => void;
+  private readonly watching: LateWatch<"stored-response-changed">;
   private isClosing = false;
 
   constructor(private readonly parts: BackgroundParts) {
     const { events, log } = parts;
-    this.sweeps = new Repeated(() => this.recover(), log, SWEEP_FAILED);
-    const stops = [
-      events.listen("stored-response-changed", ({ responseId, status }) => {
+    this.watching = new LateWatch({
+      ...{ events, log, failed: SWEEP_FAILED, channel: "stored-response-changed" },
+      onEvent: ({ responseId, status }) => {
         if (status === "cancelled" || status === "deleted") this.running.get(responseId)?.cancel();
-      }),
-      events.onGap(() => void this.stopCancelled().catch((error: unknown) => log.warn({ err: error }, SWEEP_FAILED))),
-    ];
-    this.stopListening = () => {
-      for (const stop of stops) stop();
-    };
+      },
+      recover: () => this.recover(),
+      stopCancelled: () => this.stopCancelled(),
+    });
   }
 
-  /** Call when abandoned holds have been recovered. Concludes responses of an earlier process before it resolves. */
-  async open(): Promise<void> {
-    await this.sweep();
-    this.sweeps.every(RECOVERY_SWEEP_MS);
+  /** See LateWatch. */
+  open(): Promise<void> {
+    return this.watching.open();
   }
 
   /** Call when no generation is under way. */
   async close(): Promise<void> {
     this.isClosing = true;
-    await this.sweeps.close();
+    await this.watching.endSweeps();
     await Promise.all([...this.running.values()].map((run) => run?.ended));
-    this.stopListening();
+    this.watching.stopListening();
   }
 
   sweep(): Promise<void> {
-    return this.sweeps.now();
+    return this.watching.sweep();
   }
 
   /**
@@ -276,7 +272,11 @@ export class BackgroundResponses {
     const texts = await keeper.redact(ctx, await safetyOf(stream), { items: thread.own, response });
     const warnings = await keeper.extend(thread, requireCaller(ctx).accountId, texts);
     if (warnings.length > 0) ctx.log.warn({ generationId: uuid }, "a background response did not extend its conversation");
-    await this.insist(() => rows.conclude(uuid, response.status, toContent(texts)));
+    // A stopping gateway leaves it to the recovery.
+    await insist(
+      () => rows.conclude(uuid, response.status, toContent(texts)),
+      () => !this.isClosing,
+    );
   }
 
   private async write(uuid: string, accountId: string, first: number, last: number, json: string): Promise<void> {
@@ -289,27 +289,13 @@ export class BackgroundResponses {
   }
 
   private noteFailure(ctx: RequestContext, generationId: string, model: string, error: unknown, { message }: Failure): void {
-    const { requestId, note } = ctx;
+    const { note } = ctx;
     this.parts.failures.failedLate({
-      ...{ caller: requireCaller(ctx), generationId, model },
-      request: { requestId, route: note?.route ?? "", operation: note?.operation ?? null },
+      ...{ caller: requireCaller(ctx), generationId, model, request: requestOf(ctx) },
       code: error instanceof AppError ? error.code : "INTERNAL_ERROR",
       message: error instanceof AppError ? error.summary : message,
       milliseconds: performance.now() - (note?.startedAt ?? performance.now()),
     });
-  }
-
-  /** Retries while the database is unavailable. A stopping gateway leaves it to the recovery. */
-  private async insist(write: () => Promise<unknown>): Promise<void> {
-    for (;;) {
-      try {
-        await write();
-        return;
-      } catch (error) {
-        if (this.isClosing) throw error;
-        await sleep(CONCLUDE_RETRY_MS);
-      }
-    }
   }
 
   /** Stops responses whose cancellation this process missed. */
@@ -338,13 +324,10 @@ export class BackgroundResponses {
   }
 }
 
-/** The caller's error in storable form; the rest is logged. */
 function toFailure(error: unknown, isCharged: boolean): Failure {
-  if (!(error instanceof AppError)) return { code: "INTERNAL_ERROR", message: "Something went wrong." };
   // The reason of a stop promises that nothing was charged.
-  if (isCharged && error.code === "SERVICE_UNAVAILABLE") return STOPPED;
-  const { code, message, details } = error;
-  return { code, message: toStorable(message), ...(details && { details }) };
+  if (isCharged && error instanceof AppError && error.code === "SERVICE_UNAVAILABLE") return STOPPED;
+  return toLateError(error, UNEXPECTED);
 }
 
 function storageFull(): AppError {

@@ -28,5 +28,3 @@ export const EVENTS_KEPT_MS = 60 * 60 * 1000;
 export const FOLLOWER_LOOK_MS = 1_000;
 /** How long a cancellation waits for the delivered part and its charge. */
 export const CANCEL_WAIT_MS = 5_000;
-/** Between attempts to write the end of a background response while the database is unavailable. */
-export const CONCLUDE_RETRY_MS = 1_000;
