@@ -6,15 +6,15 @@ import type { Clock } from "../../../lib/clock.js";
 import { createId } from "../../../lib/ids.js";
 import { newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import type { Database, DatabaseClient } from "../../../store/database.js";
+import { Prisma } from "../../../store/generated/prisma/client.js";
 import type { ConversationModel } from "../../../store/generated/prisma/models.js";
 import type { SecretBox } from "../../secrets/secret-box.js";
-import { STORED_ROW_BYTES, STORED_SWEPT_AT_ONCE_MAX } from "./limits.js";
+import { deleteExpired, expiryAfter } from "./expiry.js";
+import { STORED_ROW_BYTES } from "./limits.js";
 import type { Owner } from "./owners.js";
-import { repeatFull } from "./rows.js";
 
 /** Items are read in turns of the event loop of so many bytes. */
 const TURN_BYTES = 256 * 1024;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 type Transaction = Pick<DatabaseClient, "conversation" | "conversationItem">;
 
@@ -43,7 +43,7 @@ export class ConversationRows {
     const id = createId();
     const now = this.clock.now();
     const text = JSON.stringify(metadata);
-    const times = { createdAt: now, expiresAt: new Date(now.getTime() + this.days * DAY_MS) };
+    const times = { createdAt: now, expiresAt: expiryAfter(now, this.days) };
     const row = { id, ...owner, metadata: this.sealMetadata(id, text), sizeBytes: text.length + STORED_ROW_BYTES, ...times };
     await this.database.prisma.$transaction(async (transaction) => {
       await transaction.conversation.create({ data: row });
@@ -145,14 +145,7 @@ export class ConversationRows {
 
   /** As that of StoredResponseRows. */
   sweep(): Promise<number> {
-    const now = this.clock.now();
-    const [oldest, latest] = [new Date(now.getTime() - this.days * DAY_MS), new Date(now.getTime() + this.days * DAY_MS)];
-    return repeatFull(
-      () => this.database.prisma.$executeRaw`
-        DELETE FROM conversation WHERE id IN (
-          SELECT id FROM conversation WHERE expires_at <= ${now} OR (expires_at > ${latest} AND created_at <= ${oldest})
-          LIMIT ${STORED_SWEPT_AT_ONCE_MAX})`,
-    );
+    return deleteExpired(this.database, Prisma.sql`conversation`, this.clock.now(), this.days);
   }
 
   private async add(transaction: Transaction, id: string, items: readonly StoredItem[]): Promise<readonly StoredItem[] | null> {

@@ -11,7 +11,7 @@ import { requireCaller } from "../../access/permissions.js";
 import type { ConversationMeta, ConversationObject, ConversationRows } from "./conversation-rows.js";
 import type { StorageRoom } from "./keeper.js";
 import { CONVERSATION_ITEMS_AT_ONCE_MAX } from "./limits.js";
-import { mayRead, ownerOf } from "./owners.js";
+import { findReadable, ownerOf } from "./owners.js";
 import { type ItemList, type ItemsQuery, toList } from "./stored-responses.js";
 
 const items = z.array(inputItem).max(CONVERSATION_ITEMS_AT_ONCE_MAX);
@@ -113,10 +113,9 @@ export class Conversations {
   }
 
   private async find(ctx: RequestContext, id: string): Promise<ConversationMeta> {
-    const caller = requireCaller(ctx);
-    const uuid = uuidOf(id, "conv");
-    const row = uuid === null ? null : await this.parts.rows.findMeta(uuid);
-    if (!row || !(await mayRead(this.parts.database, caller, row))) throw this.missing();
+    const { database, rows } = this.parts;
+    const row = await findReadable(database, requireCaller(ctx), uuidOf(id, "conv"), (uuid) => rows.findMeta(uuid));
+    if (row === null) throw this.missing();
     return row;
   }
 

@@ -5,7 +5,7 @@ import { uuidOf } from "../../../formats/openai-responses/answer.js";
 import type { ResponseEvent } from "../../../formats/openai-responses/stream.js";
 import type { Events } from "../../../store/events.js";
 import { requireCaller } from "../../access/permissions.js";
-import { EventQueue } from "../../accounts/live.js";
+import { type EventQueue, looksAt } from "../../accounts/live.js";
 import { writeEvents } from "../chat/converted-stream.js";
 import type { ResponseStream, ResponseStreamBatch } from "../chat/responses.js";
 import { FOLLOWER_LOOK_MS } from "./limits.js";
@@ -41,18 +41,7 @@ export class FollowedResponses {
     const { accountId } = requireCaller(ctx);
     const uuid = uuidOf(responseId, "resp");
     if (uuid === null) return;
-    const changes = new EventQueue<true>(1);
-    const look = () => changes.push(true);
-    changes.onClose(
-      this.events.listenToAccount("stored-response-changed", accountId, ({ responseId: changed }) => {
-        if (changed === uuid) look();
-      }),
-    );
-    changes.onClose(this.events.onGap(look));
-    changes.closeWith(ctx.signal);
-    const timer = setInterval(look, FOLLOWER_LOOK_MS);
-    changes.onClose(() => clearInterval(timer));
-    look();
+    const changes = changesOf(this.events, ctx, accountId, uuid);
     try {
       let after = startingAfter;
       while ((await changes.next()) !== undefined) {
@@ -84,6 +73,14 @@ export class FollowedResponses {
     if (response === null || !TERMINAL.includes(response.status)) return;
     yield toBatch([{ type: `response.${response.status}`, sequence_number: after + 1, response }]);
   }
+}
+
+/** A look at a response now, after each change, and at intervals. */
+export function changesOf(events: Events, ctx: RequestContext, accountId: string, uuid: string): EventQueue<true> {
+  const changes = looksAt(events, ctx, "stored-response-changed", accountId, ({ responseId }) => responseId === uuid);
+  const timer = setInterval(() => changes.push(true), FOLLOWER_LOOK_MS);
+  changes.onClose(() => clearInterval(timer));
+  return changes;
 }
 
 function toBatch(events: readonly ResponseEvent[]): ResponseStreamBatch {

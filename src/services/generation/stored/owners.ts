@@ -19,15 +19,33 @@ export function ownerOf(caller: KeyCaller | SessionCaller): Owner {
   };
 }
 
+export type MayRead = (owner: Owner) => Promise<boolean>;
+
 /**
- * Never for another account. An agent run and a key read their own. A secret key with the permission `usage` that no app was granted reads
- * all of the account.
+ * Whether a caller may read what an owner stored. Never for another account. An agent run and a key read their own. A secret key with the
+ * permission `usage` that no app was granted reads all of the account; the key is looked up at most once.
  */
-export async function mayRead(database: Database, caller: KeyCaller | SessionCaller, owner: Owner): Promise<boolean> {
-  if (owner.accountId !== caller.accountId) return false;
-  if (caller.run) return owner.runId === caller.run.parentRequestId;
-  if (caller.kind === "session" || owner.apiKeyId === caller.apiKeyId) return true;
-  return caller.apiKeyType === "secret" && caller.permissions.has("usage") && !(await isGrantedToApp(database, caller.apiKeyId));
+export function readerFor(database: Database, caller: KeyCaller | SessionCaller): MayRead {
+  let granted: Promise<boolean> | undefined;
+  return async (owner) => {
+    if (owner.accountId !== caller.accountId) return false;
+    if (caller.run) return owner.runId === caller.run.parentRequestId;
+    if (caller.kind === "session" || owner.apiKeyId === caller.apiKeyId) return true;
+    if (caller.apiKeyType !== "secret" || !caller.permissions.has("usage")) return false;
+    granted ??= isGrantedToApp(database, caller.apiKeyId);
+    return !(await granted);
+  };
+}
+
+/** What was stored under an id, by `find`; null: nothing that the caller may read. A null id is malformed. */
+export async function findReadable<Row extends Owner>(
+  database: Database,
+  caller: KeyCaller | SessionCaller,
+  uuid: string | null,
+  find: (uuid: string) => Promise<Row | null>,
+): Promise<Row | null> {
+  const row = uuid === null ? null : await find(uuid);
+  return row !== null && (await readerFor(database, caller)(row)) ? row : null;
 }
 
 /** Also for a key that descends from such a key. */

@@ -12,7 +12,7 @@ import type { Database } from "../../../store/database.js";
 import { parseInput } from "../../requests/input.js";
 import { responseInput } from "../chat/responses.js";
 import { REFERENCED_RESPONSES_MAX } from "./limits.js";
-import { mayRead } from "./owners.js";
+import { readerFor } from "./owners.js";
 import type { StoredResponseRows } from "./rows.js";
 
 const REFERENCE = "item_reference";
@@ -40,10 +40,11 @@ export async function findReferences(
   if (asked.length > REFERENCED_RESPONSES_MAX)
     throw wrongField("input", `refers to items of ${asked.length} responses, of at most ${REFERENCED_RESPONSES_MAX}`);
   const metas = await rows.findMetas(asked);
+  const mayRead = readerFor(database, caller);
   const readable = new Set<string>();
   let bytes = 0;
   for (const meta of metas) {
-    if (!(await mayRead(database, caller, meta))) continue;
+    if (!(await mayRead(meta))) continue;
     readable.add(meta.id);
     bytes += meta.sizeBytes;
   }

@@ -7,12 +7,13 @@ import { createId } from "../../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type PageRequest } from "../../../lib/pagination.js";
 import { HEARTBEAT_DEAD_MS, JOBS_PER_ACCOUNT_MAX } from "../../../limits.js";
 import type { Database } from "../../../store/database.js";
+import { Prisma } from "../../../store/generated/prisma/client.js";
 import type { StoredResponseModel } from "../../../store/generated/prisma/models.js";
 import type { SecretBox } from "../../secrets/secret-box.js";
+import { deleteExpired, expiryAfter, repeatFull } from "./expiry.js";
 import { EVENTS_KEPT_MS, STORED_ROW_BYTES, STORED_SWEPT_AT_ONCE_MAX, THREAD_RESPONSES_MAX } from "./limits.js";
 import type { Owner } from "./owners.js";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 const TABLE = "stored_response";
 /** Larger ones are read in turns of the event loop. */
 const LARGE_ROW_BYTES = 64 * 1024;
@@ -252,13 +253,7 @@ export class StoredResponseRows {
   /** Deletes expired ones, also by a shorter setting than theirs. Returns their number. */
   async sweep(): Promise<number> {
     const now = this.clock.now();
-    const [oldest, latest] = [new Date(now.getTime() - this.days * DAY_MS), new Date(now.getTime() + this.days * DAY_MS)];
-    const responses = await repeatFull(
-      () => this.database.prisma.$executeRaw`
-        DELETE FROM stored_response WHERE id IN (
-          SELECT id FROM stored_response WHERE expires_at <= ${now} OR (expires_at > ${latest} AND created_at <= ${oldest})
-          LIMIT ${STORED_SWEPT_AT_ONCE_MAX})`,
-    );
+    const responses = await deleteExpired(this.database, Prisma.sql`stored_response`, now, this.days);
     await repeatFull(
       () => this.database.prisma.$executeRaw`
         DELETE FROM stored_response_events WHERE id IN (
@@ -272,7 +267,7 @@ export class StoredResponseRows {
   async addEvents(id: string, accountId: string, first: number, last: number, json: string): Promise<void> {
     const piece = createId();
     const events = this.box.seal({ table: "stored_response_events", rowId: piece, column: "events" }, json);
-    const expiresAt = new Date(this.clock.now().getTime() + this.days * DAY_MS);
+    const expiresAt = expiryAfter(this.clock.now(), this.days);
     await this.database.prisma.storedResponseEvents.create({
       data: { id: piece, responseId: id, accountId, first, last, events, sizeBytes: json.length + STORED_ROW_BYTES, expiresAt },
     });
@@ -295,7 +290,7 @@ export class StoredResponseRows {
       ...response,
       ...{ input: this.seal(id, "input", content.input), answer: this.seal(id, "answer", content.answer) },
       ...{ threadBytes: thread.bytes + bytes, threadLength: thread.length + 1, sizeBytes: bytes + STORED_ROW_BYTES },
-      ...{ createdAt: now, expiresAt: new Date(now.getTime() + this.days * DAY_MS) },
+      ...{ createdAt: now, expiresAt: expiryAfter(now, this.days) },
     };
   }
 
@@ -309,14 +304,5 @@ export class StoredResponseRows {
 
   private open(rowId: string, column: "input" | "answer", sealed: Uint8Array): string {
     return this.box.open({ table: TABLE, rowId, column }, sealed);
-  }
-}
-
-/** Repeats a bounded deletion until it finds less than it may delete. Returns the number of all. */
-export async function repeatFull(deleteSome: () => Promise<number>): Promise<number> {
-  for (let all = 0; ; ) {
-    const deleted = await deleteSome();
-    all += deleted;
-    if (deleted < STORED_SWEPT_AT_ONCE_MAX) return all;
   }
 }

@@ -8,13 +8,12 @@ import { type Page, type PageRequest, toPage } from "../../../lib/pagination.js"
 import type { Database } from "../../../store/database.js";
 import type { Events } from "../../../store/events.js";
 import { requireCaller, requirePermission } from "../../access/permissions.js";
-import { EventQueue } from "../../accounts/live.js";
 import { queryInteger } from "../../requests/query-values.js";
 import type { ResponseStreamBatch } from "../chat/responses.js";
-import type { FollowedResponses } from "./followed.js";
+import { changesOf, type FollowedResponses } from "./followed.js";
 import type { StorageRoom } from "./keeper.js";
-import { CANCEL_WAIT_MS, FOLLOWER_LOOK_MS, ITEMS_PAGE_DEFAULT, ITEMS_PAGE_MAX } from "./limits.js";
-import { isGrantedToApp, mayRead } from "./owners.js";
+import { CANCEL_WAIT_MS, ITEMS_PAGE_DEFAULT, ITEMS_PAGE_MAX } from "./limits.js";
+import { findReadable, isGrantedToApp, readerFor } from "./owners.js";
 import type { StoredMeta, StoredResponseRows } from "./rows.js";
 
 export const itemsQuery = z.looseObject({
@@ -71,7 +70,7 @@ export class StoredResponses {
   async getMany(ctx: RequestContext, ids: readonly string[]): Promise<readonly StoredResponse[]> {
     const caller = requireCaller(ctx);
     const rows = await this.parts.rows.findMetas(ids.flatMap((id) => uuidOf(id, "resp") ?? []));
-    const readable = await Promise.all(rows.map((row) => mayRead(this.parts.database, caller, row)));
+    const readable = await Promise.all(rows.map(readerFor(this.parts.database, caller)));
     return rows.filter((_row, index) => readable[index]).map(toStored);
   }
 
@@ -125,28 +124,24 @@ export class StoredResponses {
   }
 
   private async find(ctx: RequestContext, id: string): Promise<StoredMeta> {
-    const caller = requireCaller(ctx);
-    const uuid = uuidOf(id, "resp");
-    const row = uuid === null ? null : await this.parts.rows.findMeta(uuid);
-    if (!row || !(await mayRead(this.parts.database, caller, row))) throw this.missing();
+    const { database, rows } = this.parts;
+    const row = await findReadable(database, requireCaller(ctx), uuidOf(id, "resp"), (uuid) => rows.findMeta(uuid));
+    if (row === null) throw this.missing();
     return row;
   }
 
   /** Publishes the cancellation, and waits for the end of the response for a bounded time. */
   private async ended(ctx: RequestContext, accountId: string, uuid: string): Promise<void> {
     const { events, rows } = this.parts;
-    const changes = new EventQueue<true>(1);
-    const look = () => changes.push(true);
-    changes.onClose(events.listenToAccount("stored-response-changed", accountId, ({ responseId }) => responseId === uuid && look()));
-    changes.closeWith(ctx.signal);
-    const timers = [setInterval(look, FOLLOWER_LOOK_MS), setTimeout(() => changes.close(), CANCEL_WAIT_MS)];
+    const changes = changesOf(events, ctx, accountId, uuid);
+    const timer = setTimeout(() => changes.close(), CANCEL_WAIT_MS);
     events.publish("stored-response-changed", { accountId, responseId: uuid, status: "cancelled" });
     try {
       while ((await changes.next()) !== undefined) {
         if ((await rows.findMeta(uuid))?.finishedAt !== null) return;
       }
     } finally {
-      for (const timer of timers) clearTimeout(timer);
+      clearTimeout(timer);
       changes.close();
     }
   }

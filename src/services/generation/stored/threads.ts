@@ -15,7 +15,7 @@ import { parseInput } from "../../requests/input.js";
 import { type ResponseInput, responseInput } from "../chat/responses.js";
 import type { ConversationRows } from "./conversation-rows.js";
 import { THREAD_RESPONSES_MAX } from "./limits.js";
-import { mayRead } from "./owners.js";
+import { findReadable } from "./owners.js";
 import { findReferences } from "./references.js";
 import type { StoredResponseRows, ThreadPart, ThreadSize } from "./rows.js";
 
@@ -135,9 +135,8 @@ export class Threads {
   private async continueResponse(ctx: RequestContext, id: string): Promise<History> {
     const { database, rows } = this.parts;
     const caller = requireCaller(ctx);
-    const uuid = uuidOf(id, "resp");
-    const row = uuid === null ? null : await rows.findMeta(uuid);
-    if (row === null || !(await mayRead(database, caller, row))) throw previousNotFound("there is no such response, or it has expired");
+    const row = await findReadable(database, caller, uuidOf(id, "resp"), (uuid) => rows.findMeta(uuid));
+    if (row === null) throw previousNotFound("there is no such response, or it has expired");
     if (row.finishedAt === null)
       throw new AppError(
         "CONFLICT",
@@ -161,10 +160,8 @@ export class Threads {
 
   private async continueConversation(ctx: RequestContext, id: string): Promise<History> {
     const { database, conversations } = this.parts;
-    const caller = requireCaller(ctx);
-    const uuid = uuidOf(id, "conv");
-    const row = uuid === null ? null : await conversations.findMeta(uuid);
-    if (row === null || !(await mayRead(database, caller, row)))
+    const row = await findReadable(database, requireCaller(ctx), uuidOf(id, "conv"), (uuid) => conversations.findMeta(uuid));
+    if (row === null)
       throw wrongField("conversation", "there is no such conversation, or it has expired. Create one with POST /v1/conversations");
     if (row.itemBytes > JSON_BODY_BYTES_MAX) throw tooLarge("conversation");
     const read = () => conversations.readItems(row.id);
