@@ -84,7 +84,7 @@ import { Quotes } from "./generation/quotes.js";
 import { RealtimeClientSecrets } from "./generation/realtime/client-secrets.js";
 import { RealtimeSessions } from "./generation/realtime/realtime.js";
 import { Rerankings } from "./generation/rerank.js";
-import { createRouter } from "./generation/routing/create-router.js";
+import { createRouter } from "./generation/routing/router.js";
 import { createPresets } from "./generation/routing/wish-reader.js";
 import { createStored } from "./generation/stored/create-stored.js";
 import { BoundedUsage } from "./generation/usage-reports.js";

@@ -29,6 +29,7 @@ import { giveQuote, refusedWithQuote } from "./quote.js";
 import { joinWarnings, NO_WARNINGS, type Receipt } from "./receipt.js";
 import { Attempts } from "./routing/attempts.js";
 import { type Candidate, operatorCostOf } from "./routing/candidate.js";
+import { isWatched } from "./routing/router.js";
 import { type Progress, toCourse, toLedgerRecord, toRecordedRoute, underWay } from "./usage-row.js";
 
 export interface Answered<Answer> extends Candidate {
@@ -328,6 +329,7 @@ export class GenerationRun {
 
   /** For the limits and measured times of the route. */
   private measureRoute(outcome: Outcome): void {
+    if (!isWatched(outcome)) return;
     const { quantities, status } = outcome;
     const output = outputTokensOf(quantities);
     const untilFirst = this.firstByteMs === null || this.calledAt === null ? 0 : this.plan.startedAt + this.firstByteMs - this.calledAt;

@@ -34,6 +34,11 @@ const NAMES: Readonly<Record<Exclude<PresetFormat, "chat">, ReadonlyMap<string, 
 
 const PRESET_PREFIX = "@preset/";
 
+/** `@preset/support` to `support`; null: not the name of a preset in that form. */
+export function presetIn(name: unknown): string | null {
+  return typeof name === "string" && name.startsWith(PRESET_PREFIX) ? name.slice(PRESET_PREFIX.length) : null;
+}
+
 /** Throws BAD_REQUEST for a preset with a parameter that the format lacks. */
 export function fillPreset(body: Fields, preset: FilledPreset, format: PresetFormat): Fields {
   const { preset: _, ...stated } = body;
@@ -41,8 +46,7 @@ export function fillPreset(body: Fields, preset: FilledPreset, format: PresetFor
   const fill = (name: string, value: unknown) => {
     if (filled.get(name) == null) filled.set(name, value);
   };
-  const { model } = stated;
-  if (typeof model === "string" && model.startsWith(PRESET_PREFIX)) filled.delete("model");
+  if (presetIn(stated.model) !== null) filled.delete("model");
   if (preset.model !== null) fill("model", preset.model);
   for (const [name, value] of Object.entries(preset.parameters)) {
     // One limit of the answer, by either name.

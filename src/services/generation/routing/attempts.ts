@@ -1,6 +1,6 @@
 /** The attempts of one generation, reported to the router and in the receipt or refusal of the generation. */
 import { type Attempt, attemptOf, type Candidate, NO_ATTEMPTS } from "./candidate.js";
-import { isWatched, type RouteReason, type Router, toReason, withReasons } from "./router.js";
+import { type RouteReason, type Router, toReason, withReasons } from "./router.js";
 
 export class Attempts {
   /** Candidates that failed, in order. */
@@ -45,9 +45,8 @@ export class Attempts {
     this.serving = null;
   }
 
-  /** The answer of a candidate: `ms` of its output's tokens, and all tokens. */
+  /** The answer of a watched candidate: `ms` of its output's tokens, and all tokens. */
   measure(candidate: Candidate, ms: number, outputTokens: number, tokens: number): void {
-    if (!isWatched(candidate)) return;
     if (ms > 0) this.router.measured(candidate, ms, outputTokens);
     this.end(tokens);
   }

@@ -112,6 +112,17 @@ export class Router implements RoutingSnapshot {
   }
 }
 
+interface RouterDependencies {
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly metrics: { readonly routes: { attempted(upstream: string, result: AttemptCode | "ok"): void } };
+}
+
+/** The router of a process. */
+export function createRouter({ clock, events, metrics }: RouterDependencies): Router {
+  return new Router({ clock, events, onAttempt: (upstream, result) => metrics.routes.attempted(upstream, result) });
+}
+
 /** State is kept of routes beside which there are others, and of those with limits. */
 export function isWatched({ model, route }: Candidate): boolean {
   return model.routes.length > 1 || route.limits !== null;

@@ -6,12 +6,9 @@ import { isRecord } from "../../../lib/json.js";
 import { ownValue } from "../../../lib/own-values.js";
 import type { Database } from "../../../store/database.js";
 import type { Catalog } from "../../catalog/catalog.js";
-import { fillPreset, type PresetFormat } from "../../presets/fill.js";
+import { fillPreset, type PresetFormat, presetIn } from "../../presets/fill.js";
 import { Presets } from "../../presets/presets.js";
 import { type Taken, takeWishes } from "./wishes.js";
-
-/** As a model: `@preset/support`. */
-const PRESET_PREFIX = "@preset/";
 
 export class WishReader {
   constructor(
@@ -47,11 +44,10 @@ interface NamedPreset {
 
 function presetNameIn(input: Readonly<Record<string, unknown>>): NamedPreset | null {
   const stated = ownValue(input, "preset") ?? null;
-  const model = ownValue(input, "model");
-  const named = typeof model === "string" && model.startsWith(PRESET_PREFIX) ? model.slice(PRESET_PREFIX.length) : null;
+  const named = presetIn(ownValue(input, "model"));
   if (stated === null) return named === null ? null : { name: named, param: "model" };
   if (typeof stated !== "string" || stated === "") throw wrongField("preset", "expected the name of a preset of your account");
-  const name = stated.startsWith(PRESET_PREFIX) ? stated.slice(PRESET_PREFIX.length) : stated;
+  const name = presetIn(stated) ?? stated;
   if (named !== null && named !== name)
     throw wrongField("preset", `is ${JSON.stringify(name.slice(0, 64))}, and model names another preset. State one of the two`);
   return { name, param: "preset" };
