@@ -41,14 +41,17 @@ export class LiveRuns {
   private async stateOf(id: string): Promise<string> {
     const { prisma } = this.database;
     const where = inTreeOf(id);
-    const [sums, asking, budgets] = await Promise.all([
-      prisma.apiKey.aggregate({ where, _count: { id: true, revokedAt: true }, _sum: { spentNanocredits: true, heldNanocredits: true } }),
+    const [sums, asking] = await Promise.all([
+      prisma.apiKey.aggregate({
+        where,
+        _count: { id: true, revokedAt: true },
+        _sum: { spentNanocredits: true, heldNanocredits: true, budgetNanocredits: true },
+      }),
       prisma.run.aggregate({ where: { key: where, askedNanocredits: { not: null } }, _count: true, _max: { askedAt: true } }),
-      prisma.apiKey.aggregate({ where, _sum: { budgetNanocredits: true } }),
     ]);
     return [
       ...[sums._count.id, sums._count.revokedAt, sums._sum.spentNanocredits, sums._sum.heldNanocredits],
-      ...[asking._count, asking._max.askedAt?.getTime(), budgets._sum.budgetNanocredits],
+      ...[asking._count, asking._max.askedAt?.getTime(), sums._sum.budgetNanocredits],
     ].join(" ");
   }
 }
