@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VENDOR_KEY } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { claudeReply, openAiReply } from "../support/message-sides.js";
 import { errorBody } from "../support/openai-bodies.js";
 import { refusalOf } from "../support/strict-anthropic.js";
@@ -13,7 +14,6 @@ import { errorReply, json, type Reply } from "../support/upstream-replies.js";
 type Loose = Record<string, unknown>;
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const LIMITED = "acme/limited";
 const TOOLS: Tool[] = ["alpha", "beta"].map((name) => ({ name, input_schema: { type: "object", properties: { n: { type: "integer" } } } }));
 
 let app: TestApp;
@@ -28,11 +28,10 @@ beforeAll(async () => {
         ...{ id: "acme/claude", title: "Claude", modality: "text", upstream: "claude", upstreamModel: "claude-opus-5", prices },
         capabilities: ["tools", "reasoning"],
       },
-      // One request, so that every later one is refused.
-      { id: LIMITED, title: "Limited", modality: "text", upstream: "acme", upstreamModel: "limited", prices: {}, perUserRpm: 0.01 },
+      LIMITED_MODEL,
     ],
   });
-  await clientOf().messages.create({ model: LIMITED, max_tokens: 10, messages: [{ role: "user", content: "Hi" }] });
+  await useUpLimited(app);
 });
 afterAll(async () => {
   await app.close();

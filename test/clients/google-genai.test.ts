@@ -10,21 +10,19 @@ import {
 } from "@google/genai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { errorBody } from "../support/openai-bodies.js";
 import { errorReply, json, type Reply } from "../support/upstream-replies.js";
 
 const MODEL = "sandbox/text";
-const LIMITED = "acme/limited";
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 let app: TestApp;
 let ai: GoogleGenAI;
 beforeAll(async () => {
-  // One request, so that every later one is refused.
-  const limited = { id: LIMITED, title: "Limited", modality: "text", upstream: "acme", upstreamModel: "limited", prices: {} };
-  app = await createTestApp({ models: [{ ...limited, perUserRpm: 0.01 }] });
+  app = await createTestApp({ models: [LIMITED_MODEL] });
   ai = clientOf(app.key);
-  await ai.models.generateContent({ model: LIMITED, contents: "x" });
+  await useUpLimited(app);
 });
 afterAll(() => app.close());
 

@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VENDOR_KEY } from "../support/ai-sdk.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type FakeUpstream, startFakeUpstream } from "../support/fake-upstream.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { claudeReply, openAiReply } from "../support/message-sides.js";
 import { errorBody } from "../support/openai-bodies.js";
 import { ANTHROPIC_PYTHON_ABSENT, ANTHROPIC_PYTHON_PROGRAM, findAnthropicPython } from "../support/python-clients.js";
 import { refusalOf } from "../support/strict-anthropic.js";
 import { errorReply, json, type Reply } from "../support/upstream-replies.js";
 
-const LIMITED = "acme/limited";
 const python = await findAnthropicPython();
 
 /** Answers in the order of the program's calls. */
@@ -60,13 +60,10 @@ describe.skipIf(python === null)(`Anthropic's client for Python (left out where 
       upstreams: [{ id: "claude", wireFormat: "anthropic", baseUrl: claude.baseUrl, apiKey: VENDOR_KEY }],
       models: [
         { ...text, id: "acme/claude", upstream: "claude", upstreamModel: "claude-opus-5", capabilities: ["tools", "reasoning"] },
-        // One request, so that every later one is refused.
-        { ...text, id: LIMITED, upstream: "acme", upstreamModel: "limited", perUserRpm: 0.01 },
+        LIMITED_MODEL,
       ],
     });
-    const headers = { "x-api-key": app.key, "content-type": "application/json" };
-    const body = JSON.stringify({ model: LIMITED, max_tokens: 10, messages: [{ role: "user", content: "Hi" }] });
-    expect((await fetch(`${app.baseUrl}/v1/messages`, { method: "POST", headers, body })).status).toBe(200);
+    await useUpLimited(app);
   });
   afterAll(async () => {
     await app.close();

@@ -3,11 +3,11 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { errorBody } from "../support/openai-bodies.js";
 import { findOpenAiPython, OPENAI_PYTHON_ABSENT, OPENAI_PYTHON_PROGRAM } from "../support/python-clients.js";
 import { errorReply, json } from "../support/upstream-replies.js";
 
-const LIMITED = "acme/limited";
 const python = await findOpenAiPython();
 
 const FORMS = ["chat", "chat_streamed", "completions", "completions_streamed", "responses", "responses_streamed"];
@@ -24,12 +24,8 @@ const REFUSED = [
 describe.skipIf(python === null)(`the OpenAI client for Python (left out where it is absent: ${OPENAI_PYTHON_ABSENT})`, () => {
   let app: TestApp;
   beforeAll(async () => {
-    const text = { modality: "text", upstream: "acme", upstreamModel: "limited", title: "Limited", prices: {} };
-    // One request, so that every later one is refused.
-    app = await createTestApp({ models: [{ ...text, id: LIMITED, perUserRpm: 0.01 }] });
-    const headers = { Authorization: `Bearer ${app.key}`, "content-type": "application/json" };
-    const body = JSON.stringify({ model: LIMITED, messages: [{ role: "user", content: "Hi" }] });
-    expect((await fetch(`${app.baseUrl}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
+    app = await createTestApp({ models: [LIMITED_MODEL] });
+    await useUpLimited(app);
   });
   afterAll(() => app.close());
 

@@ -3,11 +3,11 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { errorBody } from "../support/openai-bodies.js";
 import { findGenaiPython, GENAI_PYTHON_ABSENT, GENAI_PYTHON_PROGRAM } from "../support/python-clients.js";
 import { errorReply, json } from "../support/upstream-replies.js";
 
-const LIMITED = "acme/limited";
 const python = await findGenaiPython();
 
 /** An upstream's. */
@@ -25,12 +25,8 @@ const REFUSED = [
 describe.skipIf(python === null)(`Google's client for Python (left out where it is absent: ${GENAI_PYTHON_ABSENT})`, () => {
   let app: TestApp;
   beforeAll(async () => {
-    const text = { modality: "text", upstream: "acme", upstreamModel: "limited", title: "Limited", prices: {} };
-    // One request, so that every later one is refused.
-    app = await createTestApp({ models: [{ ...text, id: LIMITED, perUserRpm: 0.01 }] });
-    const headers = { Authorization: `Bearer ${app.key}`, "content-type": "application/json" };
-    const body = JSON.stringify({ model: LIMITED, messages: [{ role: "user", content: "Hi" }] });
-    expect((await fetch(`${app.baseUrl}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
+    app = await createTestApp({ models: [LIMITED_MODEL] });
+    await useUpLimited(app);
   });
   afterAll(() => app.close());
 

@@ -1,22 +1,19 @@
 /** Refusals and failures in the format of each face, whole and streamed: the status, the format's own type, and how a stream that began ends. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestApp, type TestApp } from "../support/app.js";
+import { LIMITED, LIMITED_MODEL, useUpLimited } from "../support/limited-model.js";
 import { chatChunk, errorBody } from "../support/openai-bodies.js";
 import { errorReply, json, type Reply, sse } from "../support/upstream-replies.js";
 import { type Answer, type Client, createClient, type RequestOptions } from "./client.js";
 
 type Loose = Record<string, unknown>;
 
-/** One request, so that every later one is refused. */
-const LIMITED = "acme/limited";
-
 let app: TestApp;
 let client: Client;
 beforeAll(async () => {
-  const text = { modality: "text", upstream: "acme", upstreamModel: "limited", title: "Limited", prices: {} };
-  app = await createTestApp({ models: [{ ...text, id: LIMITED, perUserRpm: 0.01 }] });
+  app = await createTestApp({ models: [LIMITED_MODEL] });
   client = createClient(app.baseUrl, app.key);
-  expect((await client.post("/v1/chat/completions", { model: LIMITED, messages: [{ role: "user", content: "Hi" }] })).status).toBe(200);
+  await useUpLimited(app);
 });
 afterAll(() => app.close());
 
