@@ -37,7 +37,7 @@ export function readerFor(database: Database, caller: KeyCaller | SessionCaller)
   };
 }
 
-/** What was stored under an id, by `find`; null: nothing that the caller may read. A null id is malformed. */
+/** The row of an id, by `find`; null when there is none that the caller may read. A null id is malformed. */
 export async function findReadable<Row extends Owner>(
   database: Database,
   caller: KeyCaller | SessionCaller,
