@@ -62,6 +62,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly query?: z.ZodType<Query>;
   /** A POST that generates: accepts an Idempotency-Key. */
   readonly isGeneration?: boolean;
+  /** The handler reads an Idempotency-Key itself. */
+  readonly takesIdempotencyKey?: true;
   /** Accepts `max_cost`, which bounds the charge: generating GETs, and their relatives. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
   /** The format of its body, into which a preset is filled; absent: it takes none. */

@@ -79,3 +79,13 @@ it("is hidden from other accounts, and shown to its own key", async () => {
   expect(ok(await execute({ ...app, key }, MyRunsDocument)).me.runs?.nodes).toMatchObject([{ id: run.id }]);
   expect(codes(await execute({ ...app, key }, ApproveRunDocument, { input: { id: run.id, amount: "1" } }))).toEqual(["FORBIDDEN"]);
 });
+
+it("adds an approval with an idempotency key once", async () => {
+  const { run } = await createRun({ maxCost: "1" });
+  const approve = (amount: string) => execute(app, ApproveRunDocument, { input: { id: run.id, amount, idempotencyKey: "once" } });
+
+  const answers = [await approve("1"), await approve("1.0")].map((each) => ok(each).approveRun.run.maxCost);
+
+  expect(answers).toEqual(["2", "2"]);
+  expect(codes(await approve("2"))).toEqual(["CONFLICT"]);
+});

@@ -1,6 +1,6 @@
 /** Runs: an envelope of credits and time for a series of calls (docs/spec/runs.md). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../src/limits.js";
+import { CREDITS_MAX, JOBS_PER_ACCOUNT_MAX, JOBS_PER_PROCESS_MAX } from "../../src/limits.js";
 import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_MAX } from "../../src/services/runs/limits.js";
 import { CREDIT, createPayer, databaseOf } from "../e2e/money.js";
 import { createTestApp, type TestApp } from "../support/app.js";
@@ -252,6 +252,52 @@ describe("a call at the limit of a run that asks", () => {
     expectEnvelope(await as(below.key).post(`/v1/runs/${run.id}/approve`, { amount: 1 }), 404, "NOT_FOUND");
     expectEnvelope(await as(stranger.key).post(`/v1/runs/${run.id}/approve`, { amount: 1 }), 404, "NOT_FOUND");
     expect((await as(run.key).post(`/v1/runs/${below.id}/approve`, { amount: 1 })).status).toBe(200);
+  });
+});
+
+describe("an approval with an Idempotency-Key", () => {
+  const approve = (id: string, key: string, amount = 0.25) =>
+    owner.post(`/v1/runs/${id}/approve`, { amount }, { headers: { "Idempotency-Key": key } });
+
+  it("adds once, however often it is sent", async () => {
+    const run = await createRun({ max_cost: 1 });
+
+    const answers = await Promise.all(["a", "a", "a", "b"].map((key) => approve(run.id, key)));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(answers.filter(({ headers }) => headers.get("x-idempotent-replay") === "true")).toHaveLength(2);
+    expect(await shown(run.id)).toMatchObject({ max_cost: 1.5 });
+  });
+
+  it("is known after the run has ended, and belongs to its run", async () => {
+    const [run, other] = await Promise.all([createRun({ max_cost: 1 }), createRun({ max_cost: 1 })]);
+    await approve(run.id, "a");
+    await owner.post(`/v1/runs/${run.id}/end`, {});
+
+    expect((await approve(run.id, "a")).json()).toMatchObject({ status: "ended", max_cost: 1.25 });
+    expect((await approve(other.id, "a")).json()).toMatchObject({ max_cost: 1.25 });
+    expectEnvelope(await approve(run.id, "b"), 409, "CONFLICT");
+  });
+
+  it("is refused for another amount, and when it is too long", async () => {
+    const run = await createRun({ max_cost: 1 });
+    await approve(run.id, "a");
+
+    const refused = [await approve(run.id, "a", 0.5), await approve(run.id, "x".repeat(256))];
+
+    const errors = refused.map((answer) => answer.json<{ error: { code: string; param: string } }>().error);
+    expect(errors.map(({ code, param }) => [code, param])).toEqual([
+      ["CONFLICT", "Idempotency-Key"],
+      ["BAD_REQUEST", "Idempotency-Key"],
+    ]);
+    expect(await shown(run.id)).toMatchObject({ max_cost: 1.25 });
+  });
+
+  it("is free again when the approval failed", async () => {
+    const run = await createRun({ max_cost: 1 });
+    expectEnvelope(await approve(run.id, "a", CREDITS_MAX), 400, "BAD_REQUEST");
+
+    expect((await approve(run.id, "a")).json()).toMatchObject({ max_cost: 1.25 });
   });
 });
 

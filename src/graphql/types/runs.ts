@@ -234,6 +234,8 @@ builder.mutationField("endRun", (t) =>
   }),
 );
 
+const APPROVAL_PARAMS = { amount: "amount", idempotencyKey: "idempotencyKey" } as const;
+
 builder.mutationField("approveRun", (t) =>
   t.field({
     type: RunPayload,
@@ -247,6 +249,9 @@ builder.mutationField("approveRun", (t) =>
           fields: (f) => ({
             id: f.id({ required: true, description: "The ID of the run." }),
             amount: f.field({ type: "Credits", required: true, description: "How many credits more the run may cost." }),
+            idempotencyKey: f.string({
+              description: "A text that you choose. An approval that is sent again with the same text within 24 hours adds nothing.",
+            }),
           }),
         }),
         required: true,
@@ -255,9 +260,9 @@ builder.mutationField("approveRun", (t) =>
     },
     resolve: async (_root, { input: { id: given, ...changes } }, ctx, info) => {
       const { runs } = ctx.services;
-      const { amount } = parsePermitted(ctx, requirePayer, approveRunInput, changes);
+      const { amount, idempotencyKey = null } = parsePermitted(ctx, requirePayer, approveRunInput, changes);
       const id = readId(given, "Run", "id");
-      await runs.approve(ctx, id, amount, "amount");
+      await runs.approve(ctx, id, { amount, idempotencyKey, params: APPROVAL_PARAMS });
       return { run: await runs.get(ctx, id, selectionOf(ctx, info, ["run"])) };
     },
   }),

@@ -75,6 +75,8 @@ export interface Input {
   readonly readsKey?: false;
   readonly isForAgents?: boolean;
   readonly isGeneration?: boolean;
+  /** Its handler reads an `Idempotency-Key`; implied by `isGeneration`. */
+  readonly takesIdempotencyKey?: true;
   /** Accepts `max_cost`. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
   readonly params?: ParamsSchema<unknown>;

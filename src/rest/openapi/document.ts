@@ -6,9 +6,8 @@ import * as z from "zod";
 import { unitOf } from "../../lib/issue-words.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
-import { REQUEST_ID_PATTERN } from "../../limits.js";
+import { IDEMPOTENCY_KEY_CHARS_MAX, REQUEST_ID_PATTERN } from "../../limits.js";
 import { MAX_COST_FIELD } from "../../services/credits/max-cost.js";
-import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/idempotency/limits.js";
 import { toTemplate } from "../route.js";
 import { type Answer, EVENT_STREAM, type NamedSchema } from "./answer.js";
 import { COMPONENTS, MAX_COST, MAX_COST_NAME, MAX_COST_PROPERTY, MAX_COST_QUERY, MAX_COST_SCHEMA, QUOTE_QUERY } from "./bounds.js";
@@ -129,11 +128,11 @@ export function operationsOf(routes: readonly RecordedRoute[]): ListedOperation[
 }
 
 function toOperation(method: string, path: string, contract: Listed): Json {
-  const { id, tag, summary, description, answer, example = {}, errors = [], isPublic, readsKey, isGeneration, isPage, isOAuth } = contract;
+  const { id, tag, summary, description, answer, example = {}, errors = [], isPublic, readsKey, isPage, isOAuth } = contract;
   const parameters = [
     ...(contract.params ? toParameters("path", contract.params) : []),
     ...queryParameters(contract),
-    ...(isGeneration ? [IDEMPOTENCY_KEY] : []),
+    ...(contract.isGeneration ? [IDEMPOTENCY_KEY] : contract.takesIdempotencyKey ? [APPROVAL_KEY] : []),
     ...(isOAuth ? [REQUEST_ID] : []),
     ...(isBounded(contract) ? [MAX_COST] : []),
   ].map((parameter) => withExample(parameter, example));
@@ -167,6 +166,11 @@ const IDEMPOTENCY_KEY = {
   description:
     "A request sent again with the same key within 24 hours returns the first answer and is not charged again. Answers larger than 1 MiB, and answers that do not fit into the account's storage quota, are not stored. Their repeats fail with 409, with the generation ID and cost of the first request in `details`.",
   schema: { type: "string", minLength: 1, maxLength: IDEMPOTENCY_KEY_CHARS_MAX },
+};
+
+const APPROVAL_KEY = {
+  ...IDEMPOTENCY_KEY,
+  description: "A request sent again with the same key within 24 hours has no further effect.",
 };
 
 /** Every route takes it. openapi-python-client (0.29) makes code that cannot be imported from two bodies without an optional parameter. */

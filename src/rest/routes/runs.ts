@@ -3,6 +3,7 @@ import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
 import { encodeCursor } from "../../lib/pagination.js";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../../limits.js";
+import { parseInput } from "../../services/requests/input.js";
 import { queryInteger } from "../../services/requests/query-values.js";
 import { approveRunInput, askedOf, leftOf, RUN_ROW, type RunRow, requirePayer, runFields, statusOf } from "../../services/runs/runs.js";
 import type { Services } from "../../services/services.js";
@@ -55,6 +56,11 @@ const listQuery = z.object({
 
 const byId = z.object({ id: pathId("The ID of the run.") });
 const PARAMS = { maxCost: "max_cost", ttl: "ttl" } as const;
+
+const IDEMPOTENCY_KEY = "Idempotency-Key";
+const APPROVAL_PARAMS = { amount: "amount", idempotencyKey: IDEMPOTENCY_KEY } as const;
+const approveRunBody = approveRunInput.pick({ amount: true });
+const idempotencyKeyHeader = z.object({ [IDEMPOTENCY_KEY]: approveRunInput.shape.idempotencyKey.unwrap().unwrap() });
 
 export function addRunRoutes(route: Route, endpoint: Endpoint, { runs }: Pick<Services, "runs">): void {
   route("/v1/runs", {
@@ -120,9 +126,13 @@ export function addRunRoutes(route: Route, endpoint: Endpoint, { runs }: Pick<Se
       example: { body: { amount: 0.25 } },
       requires: requirePayer,
       params: byId,
-      body: approveRunInput,
-      handler: async (ctx, { params, body }) => {
-        await runs.approve(ctx, params.id, body.amount, "amount");
+      body: approveRunBody,
+      takesIdempotencyKey: true,
+      handler: async (ctx, { params, body: { amount }, exchange }) => {
+        const key = exchange.req.headers["idempotency-key"] ?? null;
+        const idempotencyKey = key === null ? null : parseInput(idempotencyKeyHeader, { [IDEMPOTENCY_KEY]: key })[IDEMPOTENCY_KEY];
+        const isNew = await runs.approve(ctx, params.id, { amount, idempotencyKey, params: APPROVAL_PARAMS });
+        if (!isNew) exchange.setHeaders({ "X-Idempotent-Replay": "true" });
         return toRun(await runs.get(ctx, params.id, RUN_ROW));
       },
     }),

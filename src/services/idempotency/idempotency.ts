@@ -17,7 +17,7 @@ import { AppError } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { HEARTBEAT_DEAD_MS } from "../../limits.js";
+import { HEARTBEAT_DEAD_MS, IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.js";
 import type { BlobStore } from "../../store/blobs.js";
 import type { Database } from "../../store/database.js";
 import { requireCaller } from "../access/permissions.js";
@@ -25,7 +25,7 @@ import { ReservedId } from "../generation/admission.js";
 import { parseInput, storableText } from "../requests/input.js";
 import type { AnswerRoom } from "./answer-room.js";
 import { fingerprintOf } from "./fingerprint.js";
-import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
+import { IDEMPOTENT_ANSWER_BYTES_MAX } from "./limits.js";
 
 // Refusals of a repeated request.
 

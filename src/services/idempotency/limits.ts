@@ -1,6 +1,3 @@
-/** Idempotency-Key (docs/spec/generation.md#idempotency). */
-export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
-export const IDEMPOTENCY_HOURS = 24;
 /**
  * Unspecified: of a larger answer, or a stream with more events, only the receipt is kept. Answers are in the database, so every process
  * can replay them.

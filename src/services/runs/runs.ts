@@ -1,13 +1,13 @@
 /** Runs: created, listed, ended, and given more credits by their payer (docs/spec/runs.md). */
 import * as z from "zod";
 import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
-import { conflict, notFound, permissionDenied, wrongField } from "../../errors.js";
+import { AppError, conflict, notFound, permissionDenied, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
 import { inUnit } from "../../lib/issue-words.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { API_KEY_NAME_CHARS_MAX, CREDITS_MAX } from "../../limits.js";
+import { API_KEY_NAME_CHARS_MAX, CREDITS_MAX, IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -18,7 +18,7 @@ import { lockAccount, revokeTree, setBudget, worthOf } from "../api-keys/api-key
 import { findMaker, type KeyMaker } from "../api-keys/key-maker.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
-import { shownText } from "../requests/input.js";
+import { shownText, storableText } from "../requests/input.js";
 import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_DEFAULT, RUN_TTL_SECONDS_MAX, RUNS_BELOW_MAX, RUNS_OPEN_MAX } from "./limits.js";
 
 const positive = creditsAmount
@@ -45,7 +45,19 @@ export const createRunInput = z.strictObject({
 });
 export type CreateRunInput = z.output<typeof createRunInput>;
 
-export const approveRunInput = z.strictObject({ amount: positive });
+export const approveRunInput = z.strictObject({
+  amount: positive,
+  /** A repeat with the same one within a day adds nothing. */
+  idempotencyKey: storableText.min(1).max(IDEMPOTENCY_KEY_CHARS_MAX).nullish(),
+});
+
+/** An approval of more credits, and the names of its fields on the face. */
+export interface RunApprovalRequest {
+  /** Nanocredits, more than 0. */
+  readonly amount: bigint;
+  readonly idempotencyKey: string | null;
+  readonly params: { readonly amount: string; readonly idempotencyKey: string };
+}
 
 /** Names of the fields on the face, for errors. */
 export interface RunParams {
@@ -186,13 +198,15 @@ export class Runs {
   }
 
   /**
-   * Raises the limit of a run by nanocredits. Rejects with NOT_FOUND, with FORBIDDEN for a key that is not above the run, and with CONFLICT
-   * for a run that has ended.
+   * Raises the limit of a run. False: an approval with this idempotency key did it before. Rejects with NOT_FOUND, with FORBIDDEN for a key
+   * that is not above the run, and with CONFLICT for a run that has ended, or an idempotency key of another amount.
    */
-  async approve(ctx: RequestContext, id: string, amount: bigint, param: string): Promise<void> {
+  async approve(ctx: RequestContext, id: string, approval: RunApprovalRequest): Promise<boolean> {
     const caller = requirePayer(ctx);
     const { accountId } = caller;
-    await this.database.prisma.$transaction(async (transaction) => {
+    const { amount, params } = approval;
+    const now = this.clock.now();
+    const isNew = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, accountId);
       const run = isUuid(id) ? await transaction.run.findFirst({ where: { AND: [readableBy(ctx), { id }] }, select: { key: true } }) : null;
       if (!run) throw notFound("run");
@@ -200,13 +214,18 @@ export class Runs {
       if (caller.kind === "key" && !ancestorIds.includes(caller.apiKeyId)) {
         throw permissionDenied("Only the payer approves more: a signed-in person, or a key above the run. The key of a run cannot do it.");
       }
-      if (statusOf(terms, this.clock.now()) !== "open") throw conflict("This run has ended: create another one.");
+      // A repeat is answered as the first, also when the run has ended since.
+      if (!(await recordApproval(transaction, caller, id, approval, now))) return false;
+      if (statusOf(terms, now) !== "open") throw conflict("This run has ended: create another one.");
       const raised = (budgetNanocredits ?? 0n) + amount;
-      if (raised > BigInt(CREDITS_MAX) * 1_000_000_000n) throw wrongField(param, `would raise the limit above ${CREDITS_MAX} credits`);
+      if (raised > BigInt(CREDITS_MAX) * 1_000_000_000n)
+        throw wrongField(params.amount, `would raise the limit above ${CREDITS_MAX} credits`);
       await setBudget(transaction, accountId, id, raised - run.key.spentNanocredits);
       await transaction.run.update({ where: { id }, data: { askedNanocredits: null } });
+      return true;
     });
-    this.events.publish("run-changed", { accountId, runId: id, change: "approved" });
+    if (isNew) this.events.publish("run-changed", { accountId, runId: id, change: "approved" });
+    return isNew;
   }
 
   private async foldFor(ctx: RequestContext, select: Prisma.RunSelect): Promise<void> {
@@ -239,6 +258,28 @@ export function requirePayer(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Runs require a secret key.");
   return caller;
+}
+
+/** Records an approval that has an idempotency key. False: it was recorded within the last day. */
+async function recordApproval(
+  { runApproval }: Pick<DatabaseClient, "runApproval">,
+  caller: KeyCaller | SessionCaller,
+  runId: string,
+  { amount, idempotencyKey, params }: RunApprovalRequest,
+  now: Date,
+): Promise<boolean> {
+  if (idempotencyKey === null) return true;
+  await runApproval.deleteMany({ where: { runId, createdAt: { lte: new Date(now.getTime() - IDEMPOTENCY_HOURS * 3_600_000) } } });
+  const scopeId = caller.kind === "key" ? caller.apiKeyId : caller.accountId;
+  const approval = { runId, scopeId, idempotencyKey };
+  const known = await runApproval.findUnique({ where: { runId_scopeId_idempotencyKey: approval } });
+  if (known === null) {
+    await runApproval.create({ data: { ...approval, amountNanocredits: amount, createdAt: now } });
+    return true;
+  }
+  if (known.amountNanocredits === amount) return false;
+  const message = `This idempotency key approved ${formatNanocredits(known.amountNanocredits)} credits. Send another key for another amount.`;
+  throw new AppError("CONFLICT", message, { param: params.idempotencyKey });
 }
 
 function readableBy(ctx: RequestContext): Prisma.RunWhereInput {
