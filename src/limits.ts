@@ -396,7 +396,3 @@ export const REQUEST_LOG_DAYS_MAX = 365;
 /** Days that responses and conversations are stored, by RESPONSES_STORED_DAYS. 0: they are not (docs/spec/chat.md#stored-responses). */
 export const RESPONSES_STORED_DAYS_DEFAULT = 0;
 export const RESPONSES_STORED_DAYS_MAX = 30;
-
-/** Idempotency-Key (docs/spec/generation.md#idempotency). */
-export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
-export const IDEMPOTENCY_HOURS = 24;

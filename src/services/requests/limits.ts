@@ -26,3 +26,7 @@ export const BODY_PACE_LOOK_MS = 1_000;
 export const DOCUMENT_BYTES_MAX = 32 * 1024;
 /** Unspecified: documents that a caller registers within their lifetime; at full length a quarter of a process's room. */
 export const DOCUMENTS_PER_CALLER_MAX = 500;
+
+/** Idempotency-Key (docs/spec/generation.md#idempotency). */
+export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
+export const IDEMPOTENCY_HOURS = 24;

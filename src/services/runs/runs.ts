@@ -7,7 +7,7 @@ import { isUuid } from "../../lib/ids.js";
 import { inUnit } from "../../lib/issue-words.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { API_KEY_NAME_CHARS_MAX, CREDITS_MAX, IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.js";
+import { API_KEY_NAME_CHARS_MAX, CREDITS_MAX } from "../../limits.js";
 import type { Database, DatabaseClient } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
@@ -19,6 +19,7 @@ import { findMaker, type KeyMaker } from "../api-keys/key-maker.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import { shownText, storableText } from "../requests/input.js";
+import { IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX } from "../requests/limits.js";
 import { RUN_ASKED_MS_MAX, RUN_TTL_SECONDS_DEFAULT, RUN_TTL_SECONDS_MAX, RUNS_BELOW_MAX, RUNS_OPEN_MAX } from "./limits.js";
 
 const positive = creditsAmount
