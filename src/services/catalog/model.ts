@@ -99,6 +99,8 @@ export interface Model {
   readonly routes: Routes;
   /** Orders the routes of one priority. */
   readonly routing: Routing;
+  /** Milliseconds without a first token until a stream is asked of a second route too; null: never. */
+  readonly hedgeAfterMs: number | null;
   readonly addedAt: Date;
   readonly requiredSafetyFeatures: readonly SafetyFeature[];
   /** Registered by an account, with the handle `owner`. */
@@ -138,6 +140,8 @@ export interface ModelDefinition {
   readonly routes: readonly RouteDefinition[];
   /** Default: `weight`. */
   readonly routing?: Routing | undefined;
+  /** Default: null. */
+  readonly hedgeAfterMs?: number | undefined;
   readonly prices: StatedPrices;
   readonly longContext?: readonly LongContextPrices[] | undefined;
   readonly pricedFields?: PricedFields | undefined;
@@ -225,6 +229,7 @@ export function toModel(definition: ModelDefinition, standing: ModelStanding, fi
     fallbacks: standing.fallbacks,
     routes: toRoutes(definition.routes, { modality, imagePricing }, find),
     routing: definition.routing ?? "weight",
+    hedgeAfterMs: definition.hedgeAfterMs ?? null,
     addedAt: definition.addedAt ?? FIRST_EDITION,
     requiredSafetyFeatures: definition.requiredSafetyFeatures ?? [],
     isCommunity: false,

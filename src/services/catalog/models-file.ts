@@ -26,8 +26,16 @@ import {
   statedPrices,
 } from "./priced-fields-entry.js";
 import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
-import { ROUTINGS } from "./route.js";
-import { checkRoutes, dialectsIn, ROUTES_MAX, routeEntry, routePricesOf, toRouteDefinitions } from "./route-entry.js";
+import {
+  checkRoutes,
+  dialectsIn,
+  ROUTES_MAX,
+  routeEntry,
+  routePricesOf,
+  routingEntry,
+  toRouteDefinitions,
+  toRouting,
+} from "./route-entry.js";
 import { SANDBOX_UPSTREAM } from "./sandbox.js";
 
 /** upstreamModel (docs/spec/limits.md). Unspecified: the same for ids and aliases. */
@@ -88,7 +96,7 @@ const modelEntry = z.strictObject({
   upstream: name.optional(),
   upstreamModel: name.optional(),
   routes: z.array(routeEntry).min(1, "must hold at least one route").max(ROUTES_MAX).optional(),
-  routing: z.enum(ROUTINGS).optional(),
+  routing: routingEntry.optional(),
   capabilities: unique(z.enum(CAPABILITIES)).optional(),
   inputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
   outputModalities: unique(z.enum(CONTENT_KINDS)).min(1).optional(),
@@ -231,9 +239,10 @@ function resolveSecret(apiKey: string, at: string, readEnv: ReadEnv, problems: s
 }
 
 function toDefinition(entry: ModelEntry): ModelDefinition {
-  const { upstream: _, upstreamModel: __, dialect: ___, default: isDefault, flags, addedAt, ...same } = entry;
+  const { upstream: _, upstreamModel: __, dialect: ___, default: isDefault, flags, addedAt, routing, ...same } = entry;
   return {
     ...same,
+    ...toRouting(routing),
     routes: toRouteDefinitions(entry),
     isDefault,
     isAlpha: flags?.alpha,

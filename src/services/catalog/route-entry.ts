@@ -2,9 +2,11 @@
 import * as z from "zod";
 import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
 import { dialectEntry } from "./dialect-entry.js";
+import type { Modality } from "./modality.js";
+import type { ModelDefinition } from "./model.js";
 import { longContext, statedPrices } from "./priced-fields-entry.js";
 import type { StatedPrices } from "./pricing.js";
-import { DATA_POLICIES, QUANTIZATIONS, type RouteDefinition } from "./route.js";
+import { DATA_POLICIES, QUANTIZATIONS, ROUTINGS, type RouteDefinition } from "./route.js";
 
 /** Unspecified: routes of one model, its numbers, and regions of a route. */
 export const ROUTES_MAX = 64;
@@ -38,9 +40,18 @@ export const routeEntry = z.strictObject({
   dialect: dialectEntry.optional(),
 });
 
+/** An order of routes, or an object with it and the time of hedged requests. */
+export const routingEntry = z.preprocess(
+  (stated) => (typeof stated === "string" ? { order: stated } : stated),
+  z.strictObject({ order: z.enum(ROUTINGS).optional(), hedgeAfterMs: z.int().min(1).max(FIRST_TOKEN_MS_MAX).optional() }),
+);
+
 type RouteEntry = z.output<typeof routeEntry>;
+type RoutingEntry = z.output<typeof routingEntry>;
 
 interface RoutedEntry {
+  readonly modality: Modality;
+  readonly routing?: RoutingEntry | undefined;
   readonly upstream?: string | undefined;
   readonly upstreamModel?: string | undefined;
   readonly dialect?: StatedDialect | undefined;
@@ -48,7 +59,12 @@ interface RoutedEntry {
 }
 
 /** Those stated, or the one of the single form. */
-export function toRouteDefinitions({ upstream = "", upstreamModel = "", dialect, routes }: RoutedEntry): readonly RouteDefinition[] {
+export function toRouteDefinitions({
+  upstream = "",
+  upstreamModel = "",
+  dialect,
+  routes,
+}: Omit<RoutedEntry, "modality">): readonly RouteDefinition[] {
   return routes ? routes.map((entry) => toDefinition(entry, dialect)) : [{ upstreamId: upstream, upstreamModel, dialect }];
 }
 
@@ -57,11 +73,16 @@ function toDefinition({ upstream, limits, ...same }: RouteEntry, dialect: Stated
   return { dialect, ...same, upstreamId: upstream, ...(limits && { limits: { rpm, tpm, concurrent } }) };
 }
 
+export function toRouting(entry: RoutingEntry | undefined): Pick<ModelDefinition, "routing" | "hedgeAfterMs"> {
+  return { routing: entry?.order, hedgeAfterMs: entry?.hedgeAfterMs };
+}
+
 /** `known` are ids of upstreams. */
 export function checkRoutes(models: readonly RoutedEntry[], known: ReadonlySet<string>, problems: string[]): void {
   const noSuch = (id: string) => `there is no upstream ${id} (there is ${[...known].join(", ")})`;
-  for (const [index, { upstream, upstreamModel, routes }] of models.entries()) {
+  for (const [index, { modality, routing, upstream, upstreamModel, routes }] of models.entries()) {
     const path = `models.${index}`;
+    if (routing?.hedgeAfterMs !== undefined && modality !== "text") problems.push(`${path}.routing.hedgeAfterMs: is of text models`);
     if (routes) {
       for (const [field, value] of Object.entries({ upstream, upstreamModel })) {
         if (value !== undefined) problems.push(`${path}.${field}: is there beside routes: state it in a route`);

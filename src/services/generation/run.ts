@@ -8,7 +8,6 @@
  * 4. `settle` charges the metered usage, or `release` nothing. The first of them counts.
  * 5. `end`, always.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { runIdsOf } from "../../context.js";
 import { type AppError, upstreamFailed } from "../../errors.js";
 import { NO_USAGE } from "../../lib/usage.js";
@@ -20,8 +19,9 @@ import { RUN_APPROVAL_WAIT_MS } from "../runs/limits.js";
 import type { RunApprovals } from "../runs/run-approvals.js";
 import { servable } from "../safety/features.js";
 import type { Admission } from "./admission.js";
+import { type Answered, attemptInTurn, type CallCandidate, type Hedge } from "./attempt.js";
 import { CallerGone, Cancellation, type RunningGenerations } from "./cancellation.js";
-import { attemptCodeOf, type HealthReporter, mayFallBack, noteFailure, toCallerError } from "./failures.js";
+import { type HealthReporter, noteFailure } from "./failures.js";
 import { capToHold, type Metered } from "./metered.js";
 import { chargedRates, type GenerationPlan, openCharge } from "./planned-charge.js";
 import { BOUNDED_WARNING, inputTokensOf, outputTokensOf } from "./plausible.js";
@@ -31,10 +31,6 @@ import { Attempts } from "./routing/attempts.js";
 import { type Candidate, operatorCostOf } from "./routing/candidate.js";
 import { isWatched } from "./routing/router.js";
 import { type Progress, toCourse, toLedgerRecord, toRecordedRoute, underWay } from "./usage-row.js";
-
-export interface Answered<Answer> extends Candidate {
-  readonly answer: Answer;
-}
 
 export interface RunDependencies {
   readonly credits: Credits;
@@ -202,36 +198,11 @@ export class GenerationRun {
     return this.openCharge.isNoteDue;
   }
 
-  /**
-   * Rejects with the first failure, that of the requested model, as a retry would meet it first, and a fallback's refusal says nothing
-   * about that model. An abort of ours, such as the timeout, takes precedence. A fallback's own fallbacks are not tried, and none after a
-   * disconnect.
-   */
-  async attempt<Answer>(call: (candidate: Candidate) => Promise<Answer>): Promise<Answered<Answer>> {
-    const { plan, cancellation } = this;
-    const { attempts } = this;
-    const failures: unknown[] = [];
+  /** See `attemptInTurn`. A fallback's own fallbacks are not tried, and none after a disconnect. */
+  attempt<Answer>(call: CallCandidate<Answer>, hedge: Hedge<Answer> | null = null): Promise<Answered<Answer>> {
+    const { candidates, safety } = this.plan;
     this.noteCalled();
-    const candidates = servable(plan.candidates, plan.safety?.applied);
-    attempts.othersLeft = candidates.length;
-    for (const candidate of candidates) {
-      attempts.othersLeft -= 1;
-      if (!attempts.begin(candidate)) continue;
-      const { model, route } = candidate;
-      try {
-        if (plan.request.hasLargeInput) await nextTurn();
-        const answer = await call(candidate);
-        this.noteUpstream();
-        attempts.answered(candidate);
-        return { model, route, answer };
-      } catch (error) {
-        failures.push(toCallerError(error, candidate));
-        this.noteFailure(candidate, error);
-        attempts.fail(candidate, attemptCodeOf(error), error, cancellation.aborted);
-        if (cancellation.aborted || cancellation.isCallerGone || !mayFallBack(error)) break;
-      }
-    }
-    throw cancellation.aborted ? failures.at(-1) : attempts.refusal(failures[0], plan.model);
+    return attemptInTurn(this, servable(candidates, safety?.applied), call, hedge);
   }
 
   noteCalled(): void {
@@ -262,7 +233,7 @@ export class GenerationRun {
   meter(served: Candidate, costNanocredits: bigint, isCapped: boolean, soFar: () => BillableQuantities): Promise<AppError | null> {
     const record = () => {
       const quantities = soFar();
-      const route = toRecordedRoute(served, operatorCostOf(served, quantities, this.ratesOf(served)), this.attempts.failed);
+      const route = toRecordedRoute(served, this.operatorCostOf(served, quantities), this.attempts.failed);
       return this.recordOf(underWay(served.model.id, quantities, this.firstByteMs, route));
     };
     this.hourly?.extendTo(this.openCharge.heldAmount);
@@ -286,7 +257,7 @@ export class GenerationRun {
     if (isBounded) this.noteBounded(outcome, quantities);
     this.charged = quantities;
     const course = toCourse(heldNanocredits, this.upstreamMs, performance.now() - plan.startedAt);
-    const upstreamCostNanocredits = operatorCostOf(outcome, outcome.quantities, this.ratesOf(outcome));
+    const upstreamCostNanocredits = this.operatorCostOf(outcome, outcome.quantities);
     const route = toRecordedRoute(outcome, upstreamCostNanocredits, this.attempts.failed);
     const record = this.recordOf({ modelUsed: model.id, usage: quantities, usageSource: source, status, firstByteMs, course, route });
     const settlement = await charge.settle(costOf(quantities, rates), record);
@@ -346,6 +317,16 @@ export class GenerationRun {
   /** The rates of the requested model include those of the request's fields. */
   private ratesOf({ model }: Candidate): RateCard {
     return model.id === this.plan.model.id ? chargedRates(this.plan, model) : model.rates;
+  }
+
+  /** With hedged calls that lost; null: unknown. */
+  private operatorCostOf(served: Candidate, quantities: BillableQuantities): bigint | null {
+    return this.attempts.withLost(this.callCostOf(served, quantities));
+  }
+
+  /** What the operator pays for one call, in nanocredits; null: unknown. */
+  callCostOf(served: Candidate, quantities: BillableQuantities): bigint | null {
+    return operatorCostOf(served, quantities, this.ratesOf(served));
   }
 
   private noteBounded(outcome: Outcome, charged: BillableQuantities): void {

@@ -98,6 +98,13 @@ describe("routes of a model in MODELS_FILE", () => {
       { routes: [{ ...A, upstream: "gamma" }] },
       "models.0.routes.0.upstream: there is no upstream gamma (there is sandbox, alpha, beta)",
     ],
+    ["an unknown order", { ...B, routing: "speed" }, "models.0.routing.order: must be one of weight, price, latency or throughput"],
+    ["a hedge at once", { ...B, routing: { hedgeAfterMs: 0 } }, "models.0.routing.hedgeAfterMs: must be from 1 to 300000"],
+    [
+      "a hedge of other models",
+      { ...B, modality: "embedding", routing: { hedgeAfterMs: 9 } },
+      "models.0.routing.hedgeAfterMs: is of text models",
+    ],
     ["tiers without prices", { routes: [{ ...B, longContext: [] }] }, "models.0.routes.0.longContext: is of routes with prices"],
     [
       "a dialect of another format",

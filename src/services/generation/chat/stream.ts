@@ -9,14 +9,16 @@
 import type { AppError } from "../../../errors.js";
 import { type Pulled, type PulledIterator, pullFrom } from "../../../fast/pull.js";
 import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
+import { NO_USAGE } from "../../../lib/usage.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { CallEnd, ChatProvider } from "../../../providers/provider.js";
 import { costOf } from "../../catalog/pricing.js";
+import type { Answered, Hedge } from "../attempt.js";
 import { allInCallersWords } from "../failures.js";
 import { outputTokensOf } from "../plausible.js";
 import { type CancelPolicy, type CutReason, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
-import type { Answered, GenerationRun, Outcome } from "../run.js";
+import type { GenerationRun, Outcome } from "../run.js";
 import type { Delivery, StreamReader } from "../stream.js";
 import { type BegunStream, cutWarning, streamOf, withinCap } from "./answer.js";
 import { AttemptEnd } from "./first-token.js";
@@ -116,23 +118,40 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   async begin(): Promise<void> {
     const { run, plan, providerOf } = this.chat;
     let accepted: Candidate | null = null;
+    const acceptedRoutes = new Set<Candidate>();
+    const { hedgeAfterMs } = plan.model;
+    const hedge = hedgeAfterMs === null ? null : this.hedgeAfter(hedgeAfterMs, acceptedRoutes);
     const asked = { ...withinCap(plan, this.outputTokensMax), cancellation: run.cancellation, output: plan.output };
     try {
-      const { model, route, answer } = await run.attempt((candidate) => {
+      const call = (candidate: Candidate, ending: CallEnd) => {
         const onAccepted = () => {
           accepted = candidate;
+          if (hedge !== null) acceptedRoutes.add(candidate);
         };
         const open = (end: CallEnd) => streamOf(providerOf(candidate), { ...asked, cancellation: end }, candidate.route, onAccepted);
-        const isReplaceable = candidate.model.routes.length > 1 && run.attempts.othersLeft > 0;
-        if (!isReplaceable) return streamOf(providerOf(candidate), asked, candidate.route, onAccepted);
-        return new AttemptEnd(run.cancellation, candidate.route.firstTokenMs).begun(open);
-      });
+        const isHedged = ending !== run.cancellation;
+        const isLast = candidate.model.routes.length === 1 || run.attempts.othersLeft === 0;
+        if (isLast && !isHedged) return streamOf(providerOf(candidate), asked, candidate.route, onAccepted);
+        return new AttemptEnd(ending, isLast ? null : candidate.route.firstTokenMs).begun(open);
+      };
+      const { model, route, answer } = await run.attempt(call, hedge);
       this.answered = { model, route, answer: { rest: answer.rest, cap: answer.cap } };
       this.first = answer.first;
     } catch (error) {
       if (accepted && run.cancellation.isCallerGone) await this.settle(accepted, this.unfinished(null), "cancelled");
       throw error;
     }
+  }
+
+  /** A call that lost, and that its upstream had accepted, has read the prompt at least. */
+  private hedgeAfter(afterMs: number, accepted: ReadonlySet<Candidate>): Hedge<BegunStream> {
+    const { run, plan } = this.chat;
+    const prompt = { ...NO_USAGE, inputTextTokens: plan.promptTokens };
+    return {
+      afterMs,
+      costOf: (candidate) => (accepted.has(candidate) ? run.callCostOf(candidate, prompt) : 0n),
+      discard: ({ rest }) => void Promise.resolve(rest.return?.()).catch(() => undefined),
+    };
   }
 
   read(): Delivery<ChatStreamBatch> | Promise<Delivery<ChatStreamBatch>> {

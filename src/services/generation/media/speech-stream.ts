@@ -12,11 +12,12 @@ import type { GeneratedType } from "../../../lib/content-types.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import type { SpeechStream } from "../../../providers/media.js";
 import { costOf } from "../../catalog/pricing.js";
+import type { Answered } from "../attempt.js";
 import { allInCallersWords } from "../failures.js";
 import type { GenerationWork, PricedPlan } from "../generations.js";
 import { joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
-import type { Answered, GenerationRun } from "../run.js";
+import type { GenerationRun } from "../run.js";
 import type { Delivery, ReaderPatience, StreamReader } from "../stream.js";
 
 /** The cost of an answer that has begun. Only the paying bucket is not known yet. */

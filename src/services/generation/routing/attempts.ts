@@ -2,44 +2,63 @@
 import { type Attempt, attemptOf, type Candidate, NO_ATTEMPTS } from "./candidate.js";
 import { type RouteReason, type Router, toReason, withReasons } from "./router.js";
 
+/** One call of a candidate that has begun. */
+export interface OpenAttempt {
+  readonly candidate: Candidate;
+  /** Milliseconds of `performance.now()`. */
+  readonly since: number;
+}
+
 export class Attempts {
-  /** Candidates that failed, in order. */
+  /** Candidates that were left, in order. */
   failed: readonly Attempt[] = NO_ATTEMPTS;
   /** Candidates that may still be called after this one. */
   othersLeft = 0;
+  /** The operator's known cost of hedged calls that lost, in nanocredits; null: unknown. */
+  lostNanocredits: bigint | null = 0n;
   private reasons: readonly RouteReason[] = [];
   private serving: Candidate | null = null;
-  private since = 0;
 
   constructor(private readonly router: Router) {}
 
-  /** False: the candidate may not be called now. */
-  begin(candidate: Candidate): boolean {
+  /** Null: the candidate may not be called now. */
+  begin(candidate: Candidate): OpenAttempt | null {
     const wait = this.router.begin(candidate);
-    if (wait !== null) {
-      this.reasons = [...this.reasons, toReason(candidate.route, wait.code, wait.ms)];
-      return false;
-    }
-    this.serving = candidate;
-    this.since = performance.now();
-    return true;
+    if (wait === null) return { candidate, since: performance.now() };
+    this.reasons = [...this.reasons, toReason(candidate.route, wait.code, wait.ms)];
+    return null;
   }
 
-  answered(candidate: Candidate): void {
-    this.router.answered(candidate, performance.now() - this.since);
+  answered({ candidate, since }: OpenAttempt): void {
+    this.serving = candidate;
+    this.router.answered(candidate, performance.now() - since);
   }
 
   /** `isOurs`: the gateway ended the call, which is not the route's fault. */
-  fail(candidate: Candidate, code: Attempt["code"], error: unknown, isOurs: boolean): void {
+  fail({ candidate, since }: OpenAttempt, code: Attempt["code"], error: unknown, isOurs: boolean): void {
     const { route } = candidate;
-    this.failed = [...this.failed, attemptOf(route, code, performance.now() - this.since)];
-    this.end(0);
+    this.failed = [...this.failed, attemptOf(route, code, performance.now() - since)];
+    this.router.ended(candidate, 0);
     if (isOurs) return;
     this.router.failed(candidate, error, code);
     this.reasons = [...this.reasons, toReason(route, code, this.router.waitOf(route)?.ms ?? null)];
   }
 
-  /** The call under way is over. `tokens` of its prompt and answer. */
+  /** Another call won. `costNanocredits` is the operator's known cost; `wasFirst`: it had longer than the winner. */
+  lose({ candidate, since }: OpenAttempt, costNanocredits: bigint | null, wasFirst: boolean): void {
+    const ms = performance.now() - since;
+    this.failed = [...this.failed, attemptOf(candidate.route, "hedged", ms)];
+    const { lostNanocredits } = this;
+    this.lostNanocredits = lostNanocredits === null || costNanocredits === null ? null : lostNanocredits + costNanocredits;
+    this.router.lost(candidate, wasFirst ? ms : null);
+  }
+
+  /** The operator's cost of the generation, from that of the call that served. */
+  withLost(costNanocredits: bigint | null): bigint | null {
+    return costNanocredits === null || this.lostNanocredits === null ? null : costNanocredits + this.lostNanocredits;
+  }
+
+  /** The call that served is over. `tokens` of its prompt and answer. */
   end(tokens: number): void {
     if (this.serving !== null) this.router.ended(this.serving, tokens);
     this.serving = null;

@@ -31,6 +31,7 @@ export const ATTEMPT_CODE_TEXTS = {
   invalid_answer: "The upstream's answer could not be read, or broke off.",
   refused: "The upstream refused the request.",
   failed: "The upstream failed.",
+  hedged: "Another route of the model brought the first token sooner.",
 } as const;
 export type AttemptCode = keyof typeof ATTEMPT_CODE_TEXTS;
 

@@ -100,6 +100,13 @@ export class RouteHealth {
     use.tokens += tokens;
   }
 
+  /** A call ended without a result. A probe is due again. */
+  left(route: Route): void {
+    this.ended(route, 0);
+    const circuit = this.circuits.get(route.upstreamId);
+    if (circuit) circuit.probingUntil = 0;
+  }
+
   succeeded(route: Route): void {
     this.cooldowns.delete(route.keyId);
     this.cooldowns.delete(callIdOf(route));

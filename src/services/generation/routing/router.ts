@@ -102,6 +102,15 @@ export class Router implements RoutingSnapshot {
     if (isWatched(candidate)) this.health.failed(candidate.route, error);
   }
 
+  /** The call was left, because another one was faster. `ms`: its time without an answer, where that says something about the route. */
+  lost(candidate: Candidate, ms: number | null): void {
+    const { route } = candidate;
+    this.onAttempt(route.upstreamName, "hedged");
+    if (!isWatched(candidate)) return;
+    this.health.left(route);
+    if (ms !== null) this.times.noteFirst(route, ms);
+  }
+
   ended(candidate: Candidate, tokens: number): void {
     if (isWatched(candidate)) this.health.ended(candidate.route, tokens);
   }
