@@ -1,10 +1,12 @@
 /** Wishes of a generation about its models and upstreams (docs/spec/routing.md#wishes), as typed inputs. */
+import type * as z from "zod";
 import { deriveContext, type RequestContext } from "../context.js";
 import { formatNanocredits } from "../lib/money.js";
 import { requireCaller } from "../services/access/permissions.js";
 import { QUANTIZATIONS } from "../services/catalog/route.js";
 import { boundedBy } from "../services/credits/max-cost.js";
 import type { PresetFormat } from "../services/presets/fill.js";
+import { parseInput } from "../services/requests/input.js";
 import { builder, describedValues } from "./builder.js";
 import type { GraphQLContext } from "./context.js";
 
@@ -92,6 +94,22 @@ export async function wished(
   const bounded = boundedBy(ctx, maxCost);
   if (taken === null) return { ctx: bounded, body: stated };
   return { ctx: deriveContext(bounded, { reservedId: bounded.reservedId, wishes: taken.wishes }), body: taken.rest };
+}
+
+export interface WishedInput<Input> {
+  readonly ctx: RequestContext;
+  readonly input: Input;
+}
+
+/** As `wished`, with the body parsed by the schema of its service. */
+export async function wishedInput<Input>(
+  ctx: GraphQLContext,
+  fields: WishFields,
+  schema: z.ZodType<Input>,
+  toBody: () => Record<string, unknown>,
+): Promise<WishedInput<Input>> {
+  const { ctx: wishing, body } = await wished(ctx, fields, toBody);
+  return { ctx: wishing, input: parseInput(schema, body) };
 }
 
 function toWire({ allowsFallbacks, requiresParameters, maxPrice, dataCollection, ...same }: typeof ProviderInput.$inferInput) {

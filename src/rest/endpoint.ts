@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type * as z from "zod";
 import type { RequestContext } from "../context.js";
-import { AppError } from "../errors.js";
+import { AppError, wrongField } from "../errors.js";
 import { readJsonBody, TURN_BYTES } from "../http/body.js";
 import { type Authenticator, HttpRequestContext, readCounted, readToken } from "../http/context.js";
 import { explain, sendError, type ToErrorBody, toErrorAnswer, toErrorObject } from "../http/errors.js";
@@ -14,6 +14,8 @@ import { type FormOptions, isForm, readForm, type UploadedFiles } from "../http/
 import { AnswerRecorder, type RecordedAnswer } from "../lib/answer-recorder.js";
 import { clientAddressOf } from "../lib/client-address.js";
 import { storedAnswerTypeOf } from "../lib/content-types.js";
+import { isRecord } from "../lib/json.js";
+import { ownValue } from "../lib/own-values.js";
 import { formatSseEvent } from "../lib/sse.js";
 import { type Requirement, requireCaller } from "../services/access/permissions.js";
 import { assertNoWishes } from "../services/catalog/request-rates.js";
@@ -29,7 +31,7 @@ import { parseInput } from "../services/requests/input.js";
 import type { Answer, ResultOf } from "./openapi/answer.js";
 import { type Described, isBounded as isBoundedBy, type ParamsSchema } from "./openapi/contract.js";
 import { readFormValues, withoutQuoting } from "./quoting.js";
-import { type BoundedContext, type QuotedRequest, type RouteHandler, readParams, withContract } from "./route.js";
+import { type BoundedContext, type QuotedRequest, type RouteHandler, readParams, statedParams, withContract } from "./route.js";
 
 /** The description of the operation, its input, its answer, and the handler, whose result is of the answer's type. */
 export type EndpointOptions<A extends Answer, Body, Query, Params> = Described<A> &
@@ -68,6 +70,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly isBounded?: boolean;
   /** The format of its body, into which a preset is filled; absent: it takes none. */
   readonly presetFormat?: PresetFormat;
+  /** For a route whose model is its parameter `model`, which takes suffixes and presets as in a body: makes an ID of a name. */
+  readonly modelInPath?: (name: string) => string;
   /** Default: the envelope of docs/spec/errors.md. */
   readonly toErrorBody?: ToErrorBody;
   /** A header beside `X-Request-Id` that has the request's id, where clients of another format read it. */
@@ -110,6 +114,7 @@ export function createEndpoint(
       toErrorBody,
       requestIdHeader,
       presetFormat,
+      modelInPath,
       handler,
     } = options;
     const isBounded = isBoundedBy(options);
@@ -133,19 +138,23 @@ export function createEndpoint(
         const bounding = isBounded ? ctx : null;
         const withoutCap = withoutBound(bounding, isBounded ? withoutQuoting(ctx, parameters) : parameters);
         if (isBounded) assertNoWishes(withoutCap);
-        const reader = isBounded ? wishes : undefined;
+        const taker = isBounded || modelInPath ? { ctx, reader: wishes, format: presetFormat } : null;
+        const path = modelInPath && { toId: modelInPath, parameters: statedParams(params, exchange) };
         const isInQuery = body === undefined && form === undefined;
-        const parsedQuery = parseOptional(query, isInQuery && reader ? await takeWishes(reader, ctx, withoutCap) : withoutCap);
+        const parsedQuery = parseOptional(
+          query,
+          isInQuery && taker ? await takeWishes({ ...taker, format: undefined }, withoutCap) : withoutCap,
+        );
         const sent =
           form && (!body || isForm(exchange.req.headers["content-type"]))
-            ? await readFormInput(exchange, form, allowance, bounding, reader)
-            : { body: await readBody(exchange, body, allowance, bounding, reader, presetFormat), files: NO_FILES };
+            ? await readFormInput(exchange, form, allowance, bounding, taker)
+            : { body: await readBody(exchange, body, allowance, bounding, taker && { ...taker, path }), files: NO_FILES };
         if (allowance.bytes > TURN_BYTES) {
           ctx.hasLargeInput = true;
           await nextTurn();
         }
         const request = {
-          params: readParams(params, exchange),
+          params: path ? parseOptional(params, path.parameters) : readParams(params, exchange),
           query: parsedQuery,
           body: sent.body,
           files: sent.files,
@@ -178,9 +187,13 @@ export function createEndpoint(
         const parameters = withoutBound(ctx, quoted.query);
         assertNoWishes(parameters);
         const bounded = withoutBound(ctx, quoted.body);
-        const stated = wishes ? await takeWishes(wishes, ctx, bounded, presetFormat) : bounded;
+        const path = modelInPath && { toId: modelInPath, parameters: { ...quoted.params } };
+        const taker = { ctx, reader: wishes, format: presetFormat, path };
+        const isInQuery = body === undefined && form === undefined;
+        const asked = isInQuery ? await takeWishes({ ...taker, format: undefined }, parameters) : parameters;
+        const stated = isInQuery ? bounded : await takeWishes(taker, bounded);
         const sent = form && !body ? readFormValues(form, stated) : { body: parseOptional(body, stated), files: NO_FILES };
-        const parsed = { params: parseOptional(params, quoted.params), query: parseOptional(query, parameters) };
+        const parsed = { params: parseOptional(params, path?.parameters ?? quoted.params), query: parseOptional(query, asked) };
         await handler(ctx, { ...parsed, ...sent, exchange, allowance });
       } finally {
         allowance.release();
@@ -211,11 +224,11 @@ async function readFormInput<Body>(
   form: FormOptions<Body>,
   allowance: BodyAllowance,
   bounding: HttpRequestContext | null,
-  wishes: WishReader | undefined,
+  taker: WishTaker | null,
 ): Promise<BodyInput<Body>> {
   const { fields, files } = await readForm(req, form, allowance);
   const bounded = withoutBound(bounding, fields);
-  const stated = wishes && bounding ? await takeWishes(wishes, bounding, bounded) : bounded;
+  const stated = taker ? await takeWishes({ ...taker, format: undefined }, bounded) : bounded;
   return { body: parseInput(form.fields, stated), files };
 }
 
@@ -224,25 +237,48 @@ async function readBody<Body>(
   body: z.ZodType<Body> | undefined,
   allowance: BodyAllowance,
   bounding: HttpRequestContext | null,
-  wishes: WishReader | undefined,
-  presetFormat: PresetFormat | undefined,
+  taker: WishTaker | null,
 ): Promise<Body> {
   if (body === undefined) return undefined as Body;
   const bounded = withoutBound(bounding, await readJsonBody(exchange.req, allowance));
-  if (!wishes || !bounding) return parseInput(body, bounded);
-  const taken = takeWishes(wishes, bounding, bounded, presetFormat);
+  if (!taker) return parseInput(body, bounded);
+  const taken = takeWishes(taker, bounded);
   return parseInput(body, taken instanceof Promise ? await taken : taken);
 }
 
-/** Moves the wishes from the input to the context. Throws BAD_REQUEST. */
-function takeWishes<Input>(reader: WishReader, ctx: BoundedContext, input: Input, format?: PresetFormat): Input | Promise<Input> {
-  const taken = reader.take(ctx, input, format);
-  if (taken === null) return input;
+interface WishTaker {
+  readonly ctx: BoundedContext;
+  /** Absent: nothing is taken. */
+  readonly reader: WishReader | undefined;
+  readonly format: PresetFormat | undefined;
+  readonly path?: PathModel | undefined;
+}
+
+/** The model of a path. */
+interface PathModel {
+  readonly toId: (name: string) => string;
+  readonly parameters: Record<string, string>;
+}
+
+/** Moves the wishes from the input, and from the model of its path, to the context. Throws BAD_REQUEST. */
+function takeWishes<Input>({ ctx, reader, format, path }: WishTaker, input: Input): Input | Promise<Input> {
+  const taken = reader?.take(ctx, path && isRecord(input) ? { ...input, model: path.toId(path.parameters.model ?? "") } : input, format);
+  if (!taken) return input;
   const move = ({ rest, wishes }: Taken<Input>) => {
     ctx.wishes = wishes;
-    return rest;
+    return path ? withoutPathModel(rest, input, path) : rest;
   };
   return taken instanceof Promise ? taken.then(move) : move(taken);
+}
+
+/** Names the model of the wishes in the path; a model of the body stays there. Throws BAD_REQUEST. */
+function withoutPathModel<Input>(rest: Input, input: Input, { parameters }: PathModel): Input {
+  const { model, ...others } = rest as Readonly<Record<string, unknown>>;
+  if (typeof model !== "string")
+    throw wrongField("model", "the preset states no model. Name a model in the path, and the preset as the field preset");
+  parameters.model = model;
+  const own = ownValue(input as Readonly<Record<string, unknown>>, "model");
+  return (own === undefined ? others : { ...others, model: own }) as Input;
 }
 
 /** Moves `max_cost` from the input to the context; a null context has no bound. Throws BAD_REQUEST. */

@@ -52,7 +52,12 @@ export function withContract(
 /** The path's parameters, which Express has decoded. Without a schema undefined, the default of the type parameter. Throws BAD_REQUEST. */
 export function readParams<Params>(schema: ParamsSchema<Params> | undefined, exchange: Exchange): Params {
   if (schema === undefined) return undefined as Params;
-  return parseInput(schema, Object.fromEntries(Object.keys(schema.shape).map((name) => [name, exchange.parameter(name)])));
+  return parseInput(schema, statedParams(schema, exchange));
+}
+
+/** The path's parameters before they are parsed. */
+export function statedParams(schema: ParamsSchema<unknown> | undefined, exchange: Exchange): Record<string, string> {
+  return Object.fromEntries(Object.keys(schema?.shape ?? {}).map((name) => [name, exchange.parameter(name)]));
 }
 
 /** Hints for clients about unknown paths or methods; may be empty. */

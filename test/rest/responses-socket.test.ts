@@ -4,7 +4,7 @@ import { ResponsesWS } from "openai/resources/responses/ws";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { SOCKETS_PER_KEY_MAX } from "../../src/rest/response-limits.js";
 import { booksWith, CREDIT, createPayer } from "../e2e/money.js";
-import { execute, ok } from "../graphql/client.js";
+import { execute, executeText, ok } from "../graphql/client.js";
 import { SuspendAccountDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { eventually } from "../support/eventually.js";
@@ -120,6 +120,34 @@ describe("responses on one connection", () => {
     expect(rows[1]?.costNanocredits).toBe(rows[0]?.costNanocredits);
     expect(rows[0]?.costNanocredits).toBeGreaterThan(0n);
     expect(response).toMatchObject({ usage: { input_tokens: 1000, output_tokens: 50 }, receipt: { model_used: "acme/chat" } });
+  });
+
+  it("takes the wishes and the preset of each response", async () => {
+    const input = `{ name: "terse", systemPrompt: "Be terse." }`;
+    ok(await executeText(app, { query: `mutation { createPreset(input: ${input}) { preset { name } } }` }));
+    app.upstream.replyNext(sse(chatChunks(["Hi."])));
+    const socket = await connect();
+    const refused = async (fields: Readonly<Record<string, unknown>>) => {
+      socket.send(create(fields));
+      return ((await socket.next("error")).error as { param: string }).param;
+    };
+
+    socket.send(create({ model: "acme/chat:nitro", input: "Hello", preset: "terse", provider: { only: ["acme"] } }));
+    await completed(socket);
+
+    expect(JSON.stringify(lastMessages())).toContain("Be terse.");
+    expect(app.upstream.requests.at(-1)?.json).not.toHaveProperty("provider");
+    expect(await refused({ input: "Hello", provider: { only: ["acmee"] } })).toBe("provider.only.0");
+    expect(await refused({ input: "Hello", models: ["acme/chta"] })).toBe("models.0");
+    expect(await refused({ input: "Hello", preset: "tersse" })).toBe("preset");
+    expect(await refused({ input: "Hello", route: "best" })).toBe("route");
+  });
+
+  it("refuses wishes of the connection, naming the field", async () => {
+    for (const field of ["provider", "models", "preset", "route"]) {
+      const answer = await refuseRealtime(app, `?${field}=x`, { key: app.key, path: PATH });
+      expect(answer.json<{ error: { param: string } }>().error.param).toBe(field);
+    }
   });
 
   it("continues a response by its id, with new items alone, and any response before it", async () => {

@@ -267,6 +267,49 @@ describe("a preset", () => {
     expect(served(await chat("wished/alpha", { preset: "terse" }))).toEqual([200, "alpha"]);
   });
 
+  it("fills Gemini's format, by the path and by the body", async () => {
+    const contents = [{ role: "user", parts: [{ text: "Hi" }] }];
+    const ask = (model: string, more: object = {}) => client.post(`/v1beta/models/${model}:generateContent`, { contents, ...more });
+
+    const answers = [await ask("@preset/terse"), await ask("models/@preset/terse"), await ask("wished/alpha", { preset: "terse" })];
+
+    expect(answers.map(served)).toEqual([
+      [200, "beta"],
+      [200, "beta"],
+      [200, "alpha"],
+    ]);
+    expect(served(await ask("wished/both:floor", { provider: { only: ["beta"] } }))).toEqual([200, "beta"]);
+    expect(served(await ask("wished/named:nitro"))).toEqual([200, "beta"]);
+    const unknown = await ask("wished/nothing:nitro");
+    expect([unknown.status, unknown.json<{ error: { param: string } }>().error.param]).toEqual([404, "model"]);
+  });
+
+  it("counts the tokens of Gemini's format by the same names", async () => {
+    const contents = [{ role: "user", parts: [{ text: "Hi" }] }];
+
+    for (const model of ["wished/both:nitro", "@preset/terse"]) {
+      expect((await client.post(`/v1beta/models/${model}:countTokens`, { contents })).status).toBe(200);
+    }
+  });
+
+  it("is quoted as it is served", async () => {
+    const quoteOf = async (path: string, body: object) =>
+      (await client.post("/v1/quote", { path, body })).json<{ model: string; most: string }>();
+    const contents = [{ role: "user", parts: [{ text: "Hi" }] }];
+
+    expect(await quoteOf("/v1beta/models/@preset/terse:generateContent", { contents })).toMatchObject({ model: "wished/beta" });
+    expect(await quoteOf("/v1beta/models/wished/both:nitro:generateContent", { contents })).toMatchObject({ model: "wished/both" });
+    const asked = `/text/Hi?model=wished/alpha&provider=${encodeURIComponent('{"only":["beta"]}')}`;
+    expect(refused(await client.post("/v1/quote", { path: asked, body: {} })).param).toBe("provider");
+  });
+
+  it("fills plain texts, and refuses a system prompt in completions", async () => {
+    expect(served(await client.post("/text", { messages, preset: "terse" }))).toEqual([200, "beta"]);
+    const error = refused(await client.post("/v1/completions", { prompt: "Hi", preset: "terse" }));
+
+    expect([error.param, error.message.includes("system prompt")]).toEqual(["preset", true]);
+  });
+
   it("fills responses and messages", async () => {
     const answers = await Promise.all([
       client.post("/v1/responses", { input: "Hi", preset: "terse" }),

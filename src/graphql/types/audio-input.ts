@@ -5,6 +5,7 @@ import type { MusicInput as MusicRequest } from "../../services/generation/media
 import type { TIMESTAMP_GRANULARITIES, TRANSCRIPT_FORMATS } from "../../services/generation/media/transcriptions.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { PROVIDER_DESCRIPTION, ProviderInput } from "../wishes.js";
 import { SafetyFeature } from "./models.js";
 
 const AudioFormat = builder.enumType("AudioFormat", {
@@ -50,6 +51,7 @@ export const SpeechInput = builder.inputType("SpeechInput", {
     instructions: t.string({ description: "Instructions for the delivery. Some models ignore it." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -64,6 +66,7 @@ export const MusicInput = builder.inputType("MusicInput", {
     seed: t.int({ description: "The random seed. -1 draws a random one. Some models ignore it." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -90,6 +93,7 @@ export const CreateTranscriptionInput = builder.inputType("CreateTranscriptionIn
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -100,11 +104,12 @@ const RESERVED_FIELDS = ["stream", "stream_format"];
 interface AudioInput extends Readonly<Record<string, unknown>> {
   readonly safe?: readonly SafetyFeatureName[] | null | undefined;
   readonly maxCost?: unknown;
+  readonly provider?: unknown;
 }
 
 /** Converts the fields to their wire names, without those that are null or absent. Throws BAD_REQUEST. */
 export function toWire(input: AudioInput): Record<string, unknown> {
-  const { extra, safe, maxCost: _, ...stated } = input;
+  const { extra, safe, maxCost: _, provider: __, ...stated } = input;
   const named = Object.fromEntries(Object.entries(stated).map(([name, value]) => [toSnakeCase(name), value]));
   return withExtra({ ...named, safe: toSafeText(safe) }, extra, RESERVED_FIELDS);
 }

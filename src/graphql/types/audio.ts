@@ -1,7 +1,5 @@
 /** Speech, music and transcriptions (docs/spec/audio.md) as mutations, and streamed speech as a subscription. */
 
-import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import type { MusicResult } from "../../services/generation/media/music.js";
 import { musicInput, type SpeechResult, speechInput } from "../../services/generation/media/speech.js";
 import type { Pieces, SpokenStream } from "../../services/generation/media/speech-stream.js";
@@ -9,6 +7,7 @@ import { type TranscriptionResult, toTranscriptText, transcriptionInput } from "
 import type { Receipt as ReceiptObject } from "../../services/generation/receipt.js";
 import { builder } from "../builder.js";
 import { cancellable, generationEvents } from "../cancellable.js";
+import { wishedInput } from "../wishes.js";
 import { CreateTranscriptionInput, MusicInput, SpeechInput, toWire } from "./audio-input.js";
 import { Receipt } from "./receipts.js";
 
@@ -37,11 +36,10 @@ builder.mutationField("createSpeech", (t) =>
     nullable: true,
     description: "Generates speech from text. Priced by the character. The charge is committed before the audio is returned.",
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text and the voice." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.speech.create(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, speechInput, () => toWire(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, speechInput, () => toWire(input));
+      return ctx.services.speech.create(wished.ctx, wished.input);
+    },
   }),
 );
 
@@ -73,11 +71,10 @@ builder.mutationField("generateMusic", (t) =>
     nullable: true,
     description: "Generates music. Priced by the second of generated audio. The charge is committed before the music is returned.",
     args: { input: t.arg({ type: MusicInput, required: true, description: "The music to generate." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.music.generate(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, musicInput, () => toWire(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, musicInput, () => toWire(input));
+      return ctx.services.music.generate(wished.ctx, wished.input);
+    },
   }),
 );
 
@@ -140,13 +137,10 @@ builder.mutationField("createTranscription", (t) =>
     nullable: true,
     description: "Transcribes a recording. Priced by the second. The charge is committed before the text is returned.",
     args: { input: t.arg({ type: CreateTranscriptionInput, required: true, description: "The recording and the options." }) },
-    resolve: (_root, { input: { file, isTranslation, ...input } }, ctx) =>
-      ctx.services.transcriptions.create(
-        boundedBy(ctx, input.maxCost),
-        file,
-        parsePermitted(ctx, requireCaller, transcriptionInput, () => toWire(input)),
-        isTranslation ? "translate" : "transcribe",
-      ),
+    resolve: async (_root, { input: { file, isTranslation, ...input } }, ctx) => {
+      const wished = await wishedInput(ctx, input, transcriptionInput, () => toWire(input));
+      return ctx.services.transcriptions.create(wished.ctx, file, wished.input, isTranslation ? "translate" : "transcribe");
+    },
   }),
 );
 
@@ -195,11 +189,9 @@ builder.subscriptionField("speech", (t) =>
       "Generates speech from text and streams the audio. Unsubscribing stops it at once, but the whole text is charged as soon as the model has started.",
     extensions: { endsByItself: true, isForAgents: true },
     args: { input: t.arg({ type: SpeechInput, required: true, description: "The text and the voice." }) },
-    subscribe: (_root, { input }, ctx) => {
-      const body = parsePermitted(ctx, requireCaller, speechInput, () => toWire(input));
-      return cancellable(boundedBy(ctx, input.maxCost), (generation) =>
-        openEvents(ctx.services.speech.stream(generation, body), generation.signal),
-      );
+    subscribe: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, speechInput, () => toWire(input));
+      return cancellable(wished.ctx, (generation) => openEvents(ctx.services.speech.stream(generation, wished.input), generation.signal));
     },
     resolve: (event) => event,
   }),

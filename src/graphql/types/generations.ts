@@ -2,8 +2,6 @@
 
 import type { GraphQLResolveInfo } from "graphql";
 import type { ErrorCode } from "../../errors.js";
-import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import { errorOf, type JOB_STATUSES, type JobError, type JobResult, progressOf, statusOf } from "../../services/generation/jobs/job.js";
 import type { SelectedJob } from "../../services/generation/jobs/rows.js";
 import { type ImageJobInput, imageGenerationInput } from "../../services/generation/media/images-input.js";
@@ -19,6 +17,7 @@ import { rowsBatchedBy } from "../loaders.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, type PageArgs, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
+import { PROVIDER_DESCRIPTION, ProviderInput, wishedInput } from "../wishes.js";
 import { Account } from "./accounts.js";
 import { ApiKey } from "./api-keys.js";
 import { MusicInput, toWire } from "./audio-input.js";
@@ -219,6 +218,7 @@ const StartVideoInput = builder.inputType("StartVideoInput", {
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
   }),
 });
 
@@ -231,13 +231,10 @@ builder.mutationField("startVideo", (t) =>
       "Starts a video generation. It is admitted and its hold is placed before the mutation returns. It is charged when the video is complete.",
     args: { input: t.arg({ type: StartVideoInput, required: true, description: "The video to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
-      const { negativePrompt, images, hasAudio, isEnhanced, safe, maxCost, ...same } = input;
+      const { negativePrompt, images, hasAudio, isEnhanced, safe, maxCost: _, provider: __, ...same } = input;
       const fields = { negative_prompt: negativePrompt, image: images, audio: hasAudio, enhance: isEnhanced, safe: toSafeText(safe) };
-      return toPayload(
-        ctx,
-        info,
-        await ctx.services.videos.start(boundedBy(ctx, maxCost), parsePermitted(ctx, requireCaller, videoInput, { ...same, ...fields })),
-      );
+      const wished = await wishedInput(ctx, input, videoInput, () => ({ ...same, ...fields }));
+      return toPayload(ctx, info, await ctx.services.videos.start(wished.ctx, wished.input));
     },
   }),
 );
@@ -250,8 +247,8 @@ builder.mutationField("startMusic", (t) =>
     description: "Starts a music generation as a job, for pieces that take longer than a connection lasts. Otherwise like `generateMusic`.",
     args: { input: t.arg({ type: MusicInput, required: true, description: "The music to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
-      const parsed = parsePermitted(ctx, requireCaller, musicInput, () => toWire(input));
-      return toPayload(ctx, info, await ctx.services.music.start(boundedBy(ctx, input.maxCost), parsed));
+      const wished = await wishedInput(ctx, input, musicInput, () => toWire(input));
+      return toPayload(ctx, info, await ctx.services.music.start(wished.ctx, wished.input));
     },
   }),
 );
@@ -270,8 +267,8 @@ builder.mutationField("startImage", (t) =>
       "Starts the generation of one image as a job, for models that take longer than a connection lasts. Otherwise like `generateImage`.",
     args: { input: t.arg({ type: StartImageInput, required: true, description: "The image to generate." }) },
     resolve: async (_root, { input }, ctx, info) => {
-      const parsed = parsePermitted(ctx, requireCaller, imageGenerationInput, () => toImageBody(input, ["n", "response_format"]));
-      return toPayload(ctx, info, await ctx.services.images.start(boundedBy(ctx, input.maxCost), parsed as ImageJobInput));
+      const wished = await wishedInput(ctx, input, imageGenerationInput, () => toImageBody(input, ["n", "response_format"]));
+      return toPayload(ctx, info, await ctx.services.images.start(wished.ctx, wished.input as ImageJobInput));
     },
   }),
 );

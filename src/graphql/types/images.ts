@@ -1,7 +1,5 @@
 /** Image mutations (docs/spec/images.md): the same inputs and rules as POST /v1/images/generations, /v1/images/edits and /v1/images/variations. */
 
-import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import type { GeneratedImage as GeneratedImageObject, GeneratedImages } from "../../services/generation/media/images.js";
 import {
   type BODY_IMAGE_QUALITIES,
@@ -14,6 +12,7 @@ import {
 } from "../../services/generation/media/images-input.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { PROVIDER_DESCRIPTION, ProviderInput, wishedInput } from "../wishes.js";
 import { SafetyFeature } from "./models.js";
 import { Receipt } from "./receipts.js";
 
@@ -61,6 +60,7 @@ function commonFields(t: InputFieldsBuilder) {
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     negativePrompt: t.string({ description: "A description of unwanted content. Some models ignore it." }),
     isTransparent: t.boolean({
       defaultValue: false,
@@ -123,6 +123,7 @@ const VaryImageInput = builder.inputType("VaryImageInput", {
     outputFormat: t.field({ type: ImageFormat, description: "The image format. Defaults to the model's own." }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -166,11 +167,10 @@ builder.mutationField("generateImage", (t) =>
     nullable: true,
     description: "Generates images from a prompt. The charge is committed before the images are returned.",
     args: { input: t.arg({ type: GenerateImageInput, required: true, description: "The images to generate." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.images.generate(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, imageGenerationInput, () => toImageBody(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, imageGenerationInput, () => toImageBody(input));
+      return ctx.services.images.generate(wished.ctx, wished.input);
+    },
   }),
 );
 
@@ -181,15 +181,10 @@ builder.mutationField("editImage", (t) =>
     nullable: true,
     description: "Edits images according to a prompt. The charge is committed before the images are returned.",
     args: { input: t.arg({ type: EditImageInput, required: true, description: "The images and the edit." }) },
-    resolve: (_root, { input: { files, mask, ...input } }, ctx) =>
-      ctx.services.images.edit(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, imageEditForm, () => toImageBody(input)),
-        {
-          images: files ?? [],
-          mask: mask ?? null,
-        },
-      ),
+    resolve: async (_root, { input: { files, mask, ...input } }, ctx) => {
+      const wished = await wishedInput(ctx, input, imageEditForm, () => toImageBody(input));
+      return ctx.services.images.edit(wished.ctx, wished.input, { images: files ?? [], mask: mask ?? null });
+    },
   }),
 );
 
@@ -200,15 +195,10 @@ builder.mutationField("varyImage", (t) =>
     nullable: true,
     description: "Makes variations of an image. The charge is committed before the images are returned.",
     args: { input: t.arg({ type: VaryImageInput, required: true, description: "The image and the options." }) },
-    resolve: (_root, { input: { file, image, ...input } }, ctx) =>
-      ctx.services.images.vary(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, imageVariationForm, () => ({
-          ...toImageBody(input),
-          image: image ?? undefined,
-        })),
-        file ?? null,
-      ),
+    resolve: async (_root, { input: { file, image, ...input } }, ctx) => {
+      const wished = await wishedInput(ctx, input, imageVariationForm, () => ({ ...toImageBody(input), image: image ?? undefined }));
+      return ctx.services.images.vary(wished.ctx, wished.input, file ?? null);
+    },
   }),
 );
 
@@ -231,6 +221,7 @@ export function toImageBody(
     hasReasoning,
     safe,
     maxCost: _,
+    provider: __,
     extra,
     ...same
   } = input;

@@ -1,7 +1,5 @@
 /** Moderations as a mutation (docs/spec/moderations.md). */
 import { ownValue } from "../../lib/own-values.js";
-import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import {
   type ModerationObject,
   type ModerationResultObject,
@@ -10,6 +8,7 @@ import {
 } from "../../services/generation/moderations.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { PROVIDER_DESCRIPTION, ProviderInput, wishedInput } from "../wishes.js";
 import { Model, SafetyFeature } from "./models.js";
 import { Receipt } from "./receipts.js";
 
@@ -38,6 +37,7 @@ const CreateModerationInput = builder.inputType("CreateModerationInput", {
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -104,11 +104,10 @@ builder.mutationField("createModeration", (t) =>
     nullable: true,
     description: "Moderates texts and images. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: CreateModerationInput, required: true, description: "The inputs to moderate." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.moderations.create(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, moderationsInput, () => toBody(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, moderationsInput, () => toBody(input));
+      return ctx.services.moderations.create(wished.ctx, wished.input);
+    },
   }),
 );
 

@@ -1,9 +1,8 @@
 /** Reranking of documents as a mutation (docs/spec/embeddings.md#reranking). */
-import { parsePermitted, requireCaller } from "../../services/access/permissions.js";
-import { boundedBy } from "../../services/credits/max-cost.js";
 import { type RerankedDocument, type RerankResult, rerankInput } from "../../services/generation/rerank.js";
 import { builder } from "../builder.js";
 import { EXTRA_DESCRIPTION, MAX_COST_DESCRIPTION, SAFE_DESCRIPTION, toSafeText, withExtra } from "../extra.js";
+import { PROVIDER_DESCRIPTION, ProviderInput, wishedInput } from "../wishes.js";
 import { Model, SafetyFeature } from "./models.js";
 import { Receipt } from "./receipts.js";
 
@@ -19,6 +18,7 @@ const RerankInput = builder.inputType("RerankInput", {
     }),
     safe: t.field({ type: [SafetyFeature], description: SAFE_DESCRIPTION }),
     maxCost: t.field({ type: "Credits", description: MAX_COST_DESCRIPTION }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER_DESCRIPTION }),
     extra: t.field({ type: "JSON", description: EXTRA_DESCRIPTION }),
   }),
 });
@@ -62,11 +62,10 @@ builder.mutationField("rerank", (t) =>
     nullable: true,
     description: "Sorts documents by their relevance to a query. The charge is committed before the answer is returned.",
     args: { input: t.arg({ type: RerankInput, required: true, description: "The query and the documents." }) },
-    resolve: (_root, { input }, ctx) =>
-      ctx.services.rerankings.create(
-        boundedBy(ctx, input.maxCost),
-        parsePermitted(ctx, requireCaller, rerankInput, () => toBody(input)),
-      ),
+    resolve: async (_root, { input }, ctx) => {
+      const wished = await wishedInput(ctx, input, rerankInput, () => toBody(input));
+      return ctx.services.rerankings.create(wished.ctx, wished.input);
+    },
   }),
 );
 

@@ -33,6 +33,7 @@ export function addCompletionRoutes(route: Route, endpoint: Endpoint, { completi
       isForAgents: true,
       isGeneration: true,
       body: completionInput,
+      presetFormat: "completions",
       handler: async (ctx, { body, exchange }) => {
         if (body.stream) return sendCompletionStream(exchange, ctx, completions.stream(ctx, body));
         const { completion: answer, receipt } = await completions.create(ctx, body);

@@ -86,7 +86,7 @@ function addTwice(route: Route, operation: string, handler: RouteHandler): void 
 }
 
 function addOperations(route: Route, endpoint: Endpoint, { generateContent }: GeminiServices): void {
-  const common = { isForAgents: true, toErrorBody: toGeminiErrorBody, params } as const;
+  const common = { isForAgents: true, toErrorBody: toGeminiErrorBody, params, modelInPath: toModelId } as const;
 
   addTwice(
     route,
@@ -102,6 +102,7 @@ function addOperations(route: Route, endpoint: Endpoint, { generateContent }: Ge
       ...common,
       isGeneration: true,
       body: generateContentInput,
+      presetFormat: "gemini",
       handler: async (ctx, { params: { model: name }, body, exchange }) => {
         const { answer: whole, receipt } = await generateContent.create(ctx, name, body);
         exchange.setHeaders(receiptHeaders(receipt));
@@ -124,6 +125,7 @@ function addOperations(route: Route, endpoint: Endpoint, { generateContent }: Ge
       isGeneration: true,
       query: z.object({ alt: z.enum(["sse", "json"]).optional().describe("`sse`: server-sent events. Default: a JSON array.") }),
       body: generateContentInput,
+      presetFormat: "gemini",
       handler: (ctx, { params: { model: name }, query: { alt }, body, exchange }) => {
         const writing = alt === "sse" ? new EventWriting() : new ArrayWriting();
         const stream = generateContent.stream(ctx, name, body, (answers) => writing.write(answers));
@@ -142,6 +144,7 @@ function addOperations(route: Route, endpoint: Endpoint, { generateContent }: Ge
       example: TEXT_EXAMPLE,
       ...common,
       body: countTokensInput,
+      presetFormat: "gemini",
       handler: async (ctx, { params: { model: name }, body }) => ({ totalTokens: await generateContent.countTokens(ctx, name, body) }),
     }),
   );

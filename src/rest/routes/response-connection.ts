@@ -18,6 +18,7 @@ import { JSON_BODY_BYTES_MAX } from "../../limits.js";
 import { smallerCost, takeMaxCost } from "../../services/credits/max-cost.js";
 import type { ResponseThread } from "../../services/generation/chat/response-thread.js";
 import type { ResponseStream } from "../../services/generation/chat/responses.js";
+import type { WishReader } from "../../services/generation/routing/wish-reader.js";
 import type { BodyAllowance, BodyBudget } from "../../services/requests/body-budget.js";
 import { WAITING_BYTES_MAX } from "../response-limits.js";
 import { ArrivingFrames } from "./arriving-frames.js";
@@ -29,6 +30,7 @@ interface ConnectionOptions {
   readonly wire: Pick<Socket, "prependListener">;
   readonly thread: ResponseThread;
   readonly bodies: BodyBudget;
+  readonly wishes: WishReader;
   readonly allow: () => BodyAllowance;
   readonly idleMs: number;
   readonly log: Logger;
@@ -188,7 +190,7 @@ export class ResponseConnection {
 
   /** Never rejects. */
   private async respond(source: Omit<ContextSource, "req">, event: JsonObject, bytes: number, isGenerated: boolean): Promise<void> {
-    const { toContext, thread, bodies } = this.options;
+    const { toContext, thread, bodies, wishes } = this.options;
     let allowance: BodyAllowance | null = null;
     let stream: ResponseStream | null = null;
     let isBegun = false;
@@ -197,7 +199,10 @@ export class ResponseConnection {
       allowance = bodies.allow(ctx.caller, ctx.clientAddress);
       allowance.begin({ declaredBytes: bytes, bytesMax: JSON_BODY_BYTES_MAX, onSlow: ignore });
       allowance.end();
-      const body = withoutBound(ctx, event);
+      const bounded = withoutBound(ctx, event);
+      const wished = await wishes.take(ctx, bounded, "responses");
+      if (wished) ctx.wishes = wished.wishes;
+      const body = wished?.rest ?? bounded;
       ctx.hasLargeInput = bytes > TURN_BYTES;
       if (!isGenerated) return await this.send((await thread.prepare(ctx, body, bytes)).events);
       stream = await thread.stream(ctx, body, bytes);

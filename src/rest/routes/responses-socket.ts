@@ -23,6 +23,7 @@ import { watchKey } from "../../services/access/revocation-watch.js";
 import { assertNoWishes } from "../../services/catalog/request-rates.js";
 import { smallerCost, takeMaxCost } from "../../services/credits/max-cost.js";
 import { ResponseThread } from "../../services/generation/chat/response-thread.js";
+import { WISH_FIELDS } from "../../services/generation/routing/wish-reader.js";
 import type { Services } from "../../services/services.js";
 import { EVENT_BYTES_MAX, SOCKET_IDLE_MS_MAX, SOCKET_MS_MAX, SOCKETS_PER_ADDRESS_MAX, SOCKETS_PER_KEY_MAX } from "../response-limits.js";
 import { ResponseConnection } from "./response-connection.js";
@@ -37,7 +38,7 @@ export interface ResponsesFace {
 }
 
 export interface ResponsesFaceOptions {
-  readonly services: Pick<Services, "access" | "apiKeys" | "responses" | "bodies">;
+  readonly services: Pick<Services, "access" | "apiKeys" | "responses" | "bodies" | "wishes">;
   readonly log: Logger;
   readonly trustProxyHops: number;
   readonly keepAlive: KeepAlive;
@@ -114,6 +115,8 @@ class Face implements ResponsesFace {
     takePlaces(places, "Too many connections for responses at the same time.", undo);
     const bounded = takeMaxCost(query.parameters);
     assertNoWishes(bounded?.rest ?? query.parameters);
+    const wish = WISH_FIELDS.find((field) => Object.hasOwn(query.parameters, field));
+    if (wish !== undefined) throw invalidInput("A connection has no wishes of its own: state them in response.create.", wish);
     if (Object.hasOwn(query.parameters, "quote"))
       throw invalidInput("A connection has no quote: send POST /v1/quote with the path /v1/responses.", "quote");
     return { key, caller, clientAddress, maxCost: bounded?.maxCost };
@@ -128,6 +131,7 @@ class Face implements ResponsesFace {
       wire: req.socket,
       thread: new ResponseThread(services.responses, services.bodies),
       bodies: services.bodies,
+      wishes: services.wishes,
       allow: () => services.bodies.allow(caller, clientAddress),
       idleMs,
       log,

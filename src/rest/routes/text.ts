@@ -27,6 +27,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
       isForAgents: true,
       isGeneration: true,
       body: chatCompletionInput,
+      presetFormat: "chat",
       handler: (ctx, { body, exchange }) => answerText(text, ctx, exchange, body),
     }),
   });

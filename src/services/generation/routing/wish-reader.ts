@@ -8,7 +8,10 @@ import type { Database } from "../../../store/database.js";
 import type { Catalog } from "../../catalog/catalog.js";
 import { fillPreset, type PresetFormat, presetIn } from "../../presets/fill.js";
 import { Presets } from "../../presets/presets.js";
-import { type Taken, takeWishes } from "./wishes.js";
+import { FIELDS, type Taken, takeWishes } from "./wishes.js";
+
+export const WISH_FIELDS = [...FIELDS, "preset"] as const;
+const PRESET_PATHS = "chats: POST /v1/chat/completions, /v1/responses, /v1/messages, /v1/completions, /text and Gemini's generateContent";
 
 export class WishReader {
   constructor(
@@ -24,8 +27,7 @@ export class WishReader {
     if (!isRecord(input)) return null;
     const name = presetNameIn(input);
     if (name === null) return takeWishes(ctx, this.catalog, input);
-    if (format === undefined)
-      throw wrongField(name.param, "presets are for chats: POST /v1/chat/completions, /v1/responses and /v1/messages");
+    if (format === undefined) throw wrongField(name.param, `presets are for ${PRESET_PATHS}`);
     return this.fill(ctx, input, name, format);
   }
 

@@ -54,7 +54,7 @@ const wishesInput = z.object({
   route: z.literal("fallback").nullish(),
 });
 
-const FIELDS = ["provider", "models", "route"] as const;
+export const FIELDS = ["provider", "models", "route"] as const;
 const SORTS = new Map<string, "price" | "throughput">([
   ["nitro", "throughput"],
   ["floor", "price"],
