@@ -177,7 +177,7 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));
-  const router = createRouter({ clock, events, metrics });
+  const router = createRouter({ clock, events, routeStates: infrastructure.routeStates, processId, metrics });
   const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics, router);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
@@ -395,6 +395,18 @@ export function createServices(
     videos,
     webhooks,
   };
-  const work = { cachedAnswers, inspector, running, storedWork, blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure };
+  const work = {
+    router,
+    cachedAnswers,
+    inspector,
+    running,
+    storedWork,
+    blobGc,
+    webhookWork,
+    mcpServers,
+    jobRunner,
+    usageRoller,
+    accountErasure,
+  };
   return { services, approvals, ...work, failureRecorder };
 }

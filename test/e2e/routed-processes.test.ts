@@ -31,6 +31,9 @@ const ROUTES = [
   { upstream: "expired", key: "key-3", input: 1_200_000n, output: 2_500_000n },
   { upstream: "sound", key: "key-4", input: 3_000_000n, output: 7_000_000n },
 ] as const;
+const MINUTE_MODEL = "routed/minute";
+const COUNTED_KEY = "key-5";
+const REQUESTS_A_MINUTE = 40;
 /** The first key serves so many calls, and is limited from then on. */
 const SERVED_BY_LIMITED = Math.floor(CALLS / 10);
 
@@ -111,14 +114,24 @@ describe.skipIf(!isInstalled)(`${CALLS} calls through ${PROCESSES} processes, wi
     response.end("data: [DONE]\n\n");
   }
 
-  async function call(index: number): Promise<Served> {
+  async function callAll(model: string, count: number): Promise<Served[]> {
+    const results: Served[] = [];
+    let next = 0;
+    const callSome = async () => {
+      while (next < count) results.push(await call(model, next++));
+    };
+    await Promise.all(Array.from({ length: CALLS_AT_ONCE }, callSome));
+    return results;
+  }
+
+  async function call(model: string, index: number): Promise<Served> {
     const server = servers[index % PROCESSES] as BuiltServer;
     const isStreamed = index % STREAMED_EVERY === 0;
     const { statusCode, headers, body } = await request(`${server.baseUrl}/v1/chat/completions`, {
       method: "POST",
       dispatcher: connections,
       headers: { authorization: `Bearer ${OWNER_KEY}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: MODEL, stream: isStreamed, messages: [{ role: "user", content: `Hi ${index}` }] }),
+      body: JSON.stringify({ model, stream: isStreamed, messages: [{ role: "user", content: `Hi ${index}` }] }),
     });
     const text = await body.text();
     const receipt = isStreamed ? receiptIn(text) : { upstream: String(headers["x-upstream"]), cost: Number(headers["x-cost"]) };
@@ -133,19 +146,14 @@ describe.skipIf(!isInstalled)(`${CALLS} calls through ${PROCESSES} processes, wi
 
   it("fails none, charges each by its model, and records the operator's cost by the route that served", { timeout: 600_000 }, async () => {
     const startedAt = performance.now();
-    const results: Served[] = [];
-    let next = 0;
-    const callSome = async () => {
-      while (next < CALLS) results.push(await call(next++));
-    };
-    await Promise.all(Array.from({ length: CALLS_AT_ONCE }, callSome));
+    const results = await callAll(MODEL, CALLS);
     const seconds = (performance.now() - startedAt) / 1_000;
 
     expect(results.filter(({ status }) => status !== 200)).toEqual([]);
     const scrapes = await Promise.all(servers.map(scrape));
     const attemptsOf = (name: string, result: string) =>
       scrapes.reduce((sum, each) => sum + each.sum("sluice_upstream_attempts_total", { upstream: name, result }), 0);
-    for (const server of servers) expect(await server.stop()).toMatchObject({ code: 0 });
+    for (const server of servers.splice(0)) expect(await server.stop()).toMatchObject({ code: 0 });
     expect(await findBrokenInvariants(pool, { isIdle: true })).toEqual({});
 
     const { rows } = await pool.query<{ id: string; upstream: string; charge: string; paid: string; route: string }>(
@@ -185,18 +193,53 @@ describe.skipIf(!isInstalled)(`${CALLS} calls through ${PROCESSES} processes, wi
     expect(attemptsOf("expired", "credential_refused")).toBeLessThan(CALLS / 2);
     if (process.env.ROUTED_CALLS !== undefined) console.info([`${CALLS} calls in ${seconds.toFixed(1)} s, 0 failed`, ...lines].join("\n"));
   });
+
+  it("keep a limit of requests a minute together, and a process that starts knows the refused key", { timeout: 600_000 }, async () => {
+    servers.push(...(await Promise.all(Array.from({ length: PROCESSES }, start))));
+    const from = minuteOf(Date.now());
+    const results = await callAll(MINUTE_MODEL, 6 * REQUESTS_A_MINUTE);
+    const minutes = minuteOf(Date.now()) - from + 1;
+
+    expect(results.filter(({ status }) => status !== 200)).toEqual([]);
+    const counted = upstream.requests.get(COUNTED_KEY) ?? 0;
+    expect(counted).toBeGreaterThanOrEqual(REQUESTS_A_MINUTE / PROCESSES);
+    expect(counted).toBeLessThanOrEqual(minutes * REQUESTS_A_MINUTE);
+
+    upstream.answers.set("key-2", { status: 429, headers: { "retry-after": "99999999" } });
+    const asked = () => upstream.requests.get("key-2") ?? 0;
+    const before = asked();
+    for (let index = 0; asked() === before; index += 1) await call(MODEL, index);
+    const known = asked();
+    expect(await servers[0]?.stop()).toMatchObject({ code: 0 });
+    servers[0] = await start();
+    for (let index = 0; index < 5 * PROCESSES; index += PROCESSES) expect((await call(MODEL, index)).status).toBe(200);
+    expect(asked()).toBe(known);
+  });
 });
 
 function catalogOf(baseUrl: string): object {
   return {
-    upstreams: ROUTES.map(({ upstream: id, key }) => ({ id, wireFormat: "openai", baseUrl, apiKey: key })),
+    upstreams: [...ROUTES, { upstream: "counted", key: COUNTED_KEY }].map(({ upstream: id, key }) => ({
+      ...{ id, wireFormat: "openai", baseUrl, apiKey: key },
+    })),
     models: [
       {
         ...{ id: MODEL, title: "Four keys", modality: "text", prices: statedPrices(MODEL_PRICE) },
         routes: ROUTES.map((route) => ({ upstream: route.upstream, upstreamModel: "m", prices: statedPrices(route) })),
       },
+      {
+        ...{ id: MINUTE_MODEL, title: "A limited key", modality: "text", prices: statedPrices(MODEL_PRICE) },
+        routes: [
+          { upstream: "counted", upstreamModel: "m", limits: { rpm: REQUESTS_A_MINUTE } },
+          { upstream: "sound", upstreamModel: "m", priority: 1 },
+        ],
+      },
     ],
   };
+}
+
+function minuteOf(time: number): number {
+  return Math.floor(time / 60_000);
 }
 
 /** Credits a token, from picocredits. */

@@ -27,6 +27,8 @@ import type { Ledger } from "../../store/ledger.js";
 import { migrate } from "../../store/migrations.js";
 import { type OpenedBlobs, openBlobs } from "../../store/open-blobs.js";
 import { sharedConnectionsOf } from "../../store/pool-sizes.js";
+import { openRouteStates } from "../../store/route-states/open.js";
+import type { RouteStates } from "../../store/route-states.js";
 import { adoptSettlements, hasSettlements, openSettlementSpool, type SettlementSpool } from "../../store/settlement-spool.js";
 import { createLedger } from "../../store/sql-ledger.js";
 import type { RateLimitSettings } from "../access/rate-limits.js";
@@ -151,6 +153,8 @@ export interface Infrastructure {
   /** GraphQL documents: the manifest's, and the store of registered ones. */
   readonly trustedDocuments: TrustedDocuments;
   readonly documents: DocumentStore;
+  /** Null without Redis. */
+  readonly routeStates: RouteStates | null;
   /** The same in each process of this deployment. */
   readonly secrets: DeploymentSecrets;
   readonly metrics: Metrics;
@@ -255,6 +259,7 @@ export async function openInfrastructure(
   const isCountedByPrimary = worker !== null && settings.redisUrl === null;
   const counters = isCountedByPrimary ? worker.counters : await openCounters({ redisUrl: settings.redisUrl, clock, log });
   const documents = await openDocuments({ redisUrl: settings.redisUrl, log });
+  const routeStates = await openRouteStates({ redisUrl: settings.redisUrl, log });
   return {
     catalog,
     localModels,
@@ -281,6 +286,7 @@ export async function openInfrastructure(
     counters,
     trustedDocuments,
     documents,
+    routeStates,
     secrets,
     metrics,
     unknownWords,
@@ -300,6 +306,7 @@ export async function openInfrastructure(
       await recovery.stop().catch((error: unknown) => log.warn({ err: error }, "could not say goodbye to the database"));
       counters.close();
       documents.close();
+      routeStates?.close();
       await modelHealth.close();
       await communityModels.close();
       await events.close();

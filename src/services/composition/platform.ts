@@ -49,6 +49,7 @@ export async function openPlatform(
   const created = createServices(infrastructure, settings, clock, log, addresses, loopback);
   const {
     services,
+    router,
     storedWork,
     cachedAnswers,
     inspector,
@@ -67,6 +68,7 @@ export async function openPlatform(
   if (worker) shareMetrics(worker, metrics);
   await usageRoller.open();
   await infrastructure.recover();
+  await router.open(infrastructure.catalog.models);
   await services.jobs.open();
   await storedWork.open();
   await webhookWork.open();
@@ -92,6 +94,7 @@ export async function openPlatform(
       await loopback.close();
       await services.jobs.close();
       await running.close(UNATTENDED_DRAIN_MS);
+      await router.close();
       await storedWork.close();
       await accountErasure.close();
       await services.priceHistory.close();

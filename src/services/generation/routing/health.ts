@@ -1,11 +1,13 @@
 /**
  * The state of routes (docs/spec/routing.md#health), for models with several of them or with limits: keys that cool down, circuits of
- * upstreams, and limits that are kept. Each process keeps its own, and learns cool-downs and open circuits from the others.
+ * upstreams, and limits that are kept. Each process keeps its own, learns cool-downs and open circuits from the others, and has its share of
+ * the limits.
  */
 import { ProviderError } from "../../../formats/upstream-error.js";
 import type { Clock } from "../../../lib/clock.js";
 import type { Route } from "../../catalog/route.js";
 import type { AttemptCode } from "./candidate.js";
+import type { LimitShares } from "./limit-shares.js";
 
 /** Why a route may not be called now. */
 export type WaitCode = Extract<AttemptCode, "credential_refused" | "payment_required" | "rate_limited"> | "circuit_open" | "limit_reached";
@@ -36,6 +38,8 @@ const OPEN_MS = { first: 5_000, longest: 120_000 };
 /** A probe that has not ended by then is given up. */
 const PROBE_MS = 30_000;
 const MINUTE_MS = 60_000;
+/** Until a call under way may have ended. */
+const SHORT_MS = 1_000;
 
 interface Cooldown {
   readonly code: WaitCode;
@@ -60,15 +64,36 @@ interface Use {
   running: number;
 }
 
+export interface HealthOptions {
+  /** `times`: how often in a row it came. */
+  readonly onChange?: (change: HealthChange, times: number) => void;
+  /** A key or an upstream that was left answers again. */
+  readonly onRecovery?: (kind: HealthChange["kind"], id: string) => void;
+  /** Null: the process keeps the limits alone. */
+  readonly shares?: LimitShares | null;
+}
+
 export class RouteHealth {
+  private readonly onChange: NonNullable<HealthOptions["onChange"]>;
+  private readonly onRecovery: NonNullable<HealthOptions["onRecovery"]>;
+  private readonly shares: LimitShares | null;
   private readonly cooldowns = new Map<string, Cooldown>();
   private readonly circuits = new Map<string, Circuit>();
   private readonly uses = new Map<string, Use>();
 
   constructor(
     private readonly clock: Clock,
-    private readonly onChange: (change: HealthChange) => void = () => undefined,
-  ) {}
+    { onChange = () => undefined, onRecovery = () => undefined, shares = null }: HealthOptions = {},
+  ) {
+    this.onChange = onChange;
+    this.onRecovery = onRecovery;
+    this.shares = shares;
+  }
+
+  /** Takes shares of its limits ahead of its first call. */
+  watch(route: Route): void {
+    if (route.limits !== null) this.useOf(route, this.now());
+  }
 
   /** Null: it may be called now. */
   waitOf(route: Route): Wait | null {
@@ -89,6 +114,7 @@ export class RouteHealth {
     const use = this.useOf(route, now);
     use.requests += 1;
     use.running += 1;
+    this.shares?.noteUse(callIdOf(route), use);
     return null;
   }
 
@@ -98,6 +124,7 @@ export class RouteHealth {
     const use = this.useOf(route, this.now());
     use.running = Math.max(0, use.running - 1);
     use.tokens += tokens;
+    this.shares?.noteUse(callIdOf(route), use);
   }
 
   /** A call ended without a result. A probe is due again. */
@@ -108,11 +135,11 @@ export class RouteHealth {
   }
 
   succeeded(route: Route): void {
-    this.cooldowns.delete(route.keyId);
-    this.cooldowns.delete(callIdOf(route));
+    this.forgetCooldown(route.keyId);
+    this.forgetCooldown(callIdOf(route));
     const circuit = this.circuits.get(route.upstreamId);
     if (!circuit) return;
-    if (circuit.openUntil > 0) this.circuits.delete(route.upstreamId);
+    if (circuit.openUntil > 0) this.closeCircuit(route.upstreamId);
     else this.count(circuit).successes += 1;
   }
 
@@ -127,15 +154,26 @@ export class RouteHealth {
     else this.probeAnswered(route);
   }
 
-  /** Of another process. */
-  learn({ kind, id, code, until }: HealthChange): void {
+  /** Of another process. `times`: how often in a row it came. */
+  learn({ kind, id, code, until: stated }: HealthChange, times = 1): void {
+    const until = Math.min(stated, this.now() + REFUSED_MS.longest);
     if (kind === "key") {
       const known = this.cooldowns.get(id);
-      if (!known || known.until < until) this.cooldowns.set(id, { code, until, times: known?.times ?? 1 });
+      if (!known || known.until < until) this.cooldowns.set(id, { code, until, times: Math.max(known?.times ?? 1, times) });
       return;
     }
     const circuit = this.circuits.get(id) ?? this.newCircuit(id);
     circuit.openUntil = Math.max(circuit.openUntil, until);
+    circuit.times = Math.max(circuit.times, times);
+  }
+
+  private forgetCooldown(id: string): void {
+    if (this.cooldowns.delete(id)) this.onRecovery("key", id);
+  }
+
+  private closeCircuit(upstreamId: string): void {
+    this.circuits.delete(upstreamId);
+    this.onRecovery("circuit", upstreamId);
   }
 
   private cooldownOf(id: string, now: number): Wait | null {
@@ -151,12 +189,19 @@ export class RouteHealth {
   }
 
   private limitOf(route: Route, now: number): Wait | null {
-    const { limits } = route;
-    if (limits === null) return null;
-    const { requests, tokens, running } = this.useOf(route, now);
-    if (limits.concurrent !== null && running >= limits.concurrent) return { code: "limit_reached", ms: 1_000 };
-    const isFull = (limits.rpm !== null && requests >= limits.rpm) || (limits.tpm !== null && tokens >= limits.tpm);
-    return isFull ? { code: "limit_reached", ms: MINUTE_MS - (now % MINUTE_MS) } : null;
+    if (route.limits === null) return null;
+    const use = this.useOf(route, now);
+    const { requests, tokens, running } = use;
+    const allowed = this.shares?.allowed(callIdOf(route)) ?? null;
+    const { rpm, tpm, concurrent } = allowed ?? route.limits;
+    const isBusy = concurrent !== null && running >= concurrent;
+    const hasNoRequests = rpm !== null && requests >= rpm;
+    const hasNoTokens = tpm !== null && tokens >= tpm;
+    if (!isBusy && !hasNoRequests && !hasNoTokens) return null;
+    if (isBusy || hasNoRequests) this.shares?.noteUse(callIdOf(route), use);
+    // The next exchange may bring units of the others.
+    const isForMinute = hasNoTokens || (hasNoRequests && (allowed === null || allowed.isUsedUp));
+    return { code: "limit_reached", ms: isForMinute ? MINUTE_MS - (now % MINUTE_MS) : SHORT_MS };
   }
 
   private coolDown(id: string, code: WaitCode, { first, longest }: typeof REFUSED_MS, retryAfterSeconds: number | null): void {
@@ -169,7 +214,7 @@ export class RouteHealth {
     const ms = asked === null ? Math.min(longest, first * 2 ** Math.min(times - 1, 20)) : Math.min(longest, Math.max(1_000, asked));
     const until = Math.max(now + ms, known?.until ?? 0);
     this.cooldowns.set(id, { code, until, times });
-    this.onChange({ kind: "key", id, code, until });
+    this.onChange({ kind: "key", id, code, until }, times);
   }
 
   private countFailure({ upstreamId }: Route): void {
@@ -183,13 +228,13 @@ export class RouteHealth {
     circuit.openUntil = now + Math.min(OPEN_MS.longest, OPEN_MS.first * 2 ** Math.min(circuit.times, 20));
     circuit.times += 1;
     circuit.probingUntil = 0;
-    this.onChange({ kind: "circuit", id: upstreamId, code: "circuit_open", until: circuit.openUntil });
+    this.onChange({ kind: "circuit", id: upstreamId, code: "circuit_open", until: circuit.openUntil }, circuit.times);
   }
 
   /** The upstream answered a probe, if only with a refusal. */
   private probeAnswered({ upstreamId }: Route): void {
     const circuit = this.circuits.get(upstreamId);
-    if (circuit && circuit.openUntil > 0 && circuit.openUntil <= this.now()) this.circuits.delete(upstreamId);
+    if (circuit && circuit.openUntil > 0 && circuit.openUntil <= this.now()) this.closeCircuit(upstreamId);
   }
 
   private newCircuit(upstreamId: string): Circuit {
@@ -215,6 +260,7 @@ export class RouteHealth {
     if (!use) {
       use = { minute, requests: 0, tokens: 0, running: 0 };
       this.uses.set(id, use);
+      if (route.limits !== null) this.shares?.track(id, route.limits, () => this.useOf(route, this.now()));
     }
     if (use.minute !== minute) Object.assign(use, { minute, requests: 0, tokens: 0 });
     return use;

@@ -6,13 +6,16 @@ import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
 import type { Clock } from "../../../lib/clock.js";
 import { systemClock } from "../../../lib/clock.js";
 import type { Events } from "../../../store/events.js";
+import type { RouteStates } from "../../../store/route-states.js";
 import type { Model } from "../../catalog/model.js";
 import { type RequestFields, takesFields } from "../../catalog/request-rates.js";
 import type { Route } from "../../catalog/route.js";
 import type { AttemptCode, Candidate } from "./candidate.js";
 import { Conversations, conversationOf } from "./conversations.js";
 import { RouteHealth, type Wait, type WaitCode } from "./health.js";
+import { LimitShares } from "./limit-shares.js";
 import { NO_WISHES, orderRoutes, type RouteWishes, type RoutingSnapshot, type WaitingRoute } from "./order.js";
+import { Announcer, learnFromOthers, learnStored, type SharedBy } from "./sharing.js";
 import { RouteTimes, type TimesOfRoute } from "./times.js";
 
 export interface Routed {
@@ -31,6 +34,10 @@ export interface RouterOptions {
   readonly random?: () => number;
   /** Tells other processes about cool-downs, circuits and times. */
   readonly events?: Pick<Events, "publish" | "listenToOthers">;
+  /** Where processes keep limits together; null: each keeps them alone. */
+  readonly states?: RouteStates | null;
+  /** Unique to this process. */
+  readonly processId?: string;
   /** Counts the ends of attempts; `result` is `ok` or the code. */
   readonly onAttempt?: (upstream: string, result: AttemptCode | "ok") => void;
 }
@@ -42,14 +49,46 @@ export class Router implements RoutingSnapshot {
   private readonly times: RouteTimes;
   private readonly conversations: Conversations;
 
-  constructor({ clock = systemClock, random = Math.random, events, onAttempt = () => undefined }: RouterOptions = {}) {
+  private readonly shares: LimitShares | null;
+  private readonly sharedBy: SharedBy;
+
+  constructor(options: RouterOptions = {}) {
+    const { clock = systemClock, random = Math.random, events, states = null, processId = "", onAttempt = () => undefined } = options;
     this.random = random;
     this.onAttempt = onAttempt;
-    this.health = new RouteHealth(clock, (change) => events?.publish("route-health-changed", change));
-    this.times = new RouteTimes(clock, (change) => events?.publish("route-times-measured", change));
+    this.sharedBy = { events, states, clock };
+    const announcer = new Announcer(this.sharedBy);
+    this.shares = states && new LimitShares(states, processId, () => clock.now().getTime());
+    this.health = new RouteHealth(clock, {
+      onChange: (change, times) => announcer.healthChanged(change, times),
+      onRecovery: (kind, id) => announcer.recovered(kind, id),
+      shares: this.shares,
+    });
+    this.times = new RouteTimes(clock, (change) => announcer.timesMeasured(change));
     this.conversations = new Conversations(clock);
-    events?.listenToOthers("route-health-changed", (change) => this.health.learn(change));
-    events?.listenToOthers("route-times-measured", (change) => this.times.learn(change));
+    learnFromOthers(this.sharedBy, this.health, this.times);
+  }
+
+  /** Reads the state that other processes have left, takes shares of the limits, and goes on in the background. Waits at most a second. */
+  async open(models: readonly Model[]): Promise<void> {
+    this.watch(models);
+    await Promise.all([learnStored(this.sharedBy, this.health, this.times), this.shares?.start()]);
+  }
+
+  /** Shares of the limits of these models are taken ahead of their first calls. */
+  watch(models: readonly Model[]): void {
+    if (this.shares === null) return;
+    for (const { routes } of models) for (const route of routes) this.health.watch(route);
+  }
+
+  /** Exchanges shares of limits with the other processes now. */
+  async exchange(): Promise<void> {
+    await this.shares?.exchange();
+  }
+
+  /** Gives its shares back. */
+  async close(): Promise<void> {
+    await this.shares?.close();
   }
 
   waitOf(route: Route): Wait | null {
@@ -124,12 +163,14 @@ export class Router implements RoutingSnapshot {
 interface RouterDependencies {
   readonly clock: Clock;
   readonly events: Events;
+  readonly routeStates: RouteStates | null;
+  readonly processId: string;
   readonly metrics: { readonly routes: { attempted(upstream: string, result: AttemptCode | "ok"): void } };
 }
 
 /** The router of a process. */
-export function createRouter({ clock, events, metrics }: RouterDependencies): Router {
-  return new Router({ clock, events, onAttempt: (upstream, result) => metrics.routes.attempted(upstream, result) });
+export function createRouter({ clock, events, routeStates: states, processId, metrics }: RouterDependencies): Router {
+  return new Router({ clock, events, states, processId, onAttempt: (upstream, result) => metrics.routes.attempted(upstream, result) });
 }
 
 /** State is kept of routes beside which there are others, and of those with limits. */

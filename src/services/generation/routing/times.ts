@@ -56,13 +56,12 @@ export class RouteTimes {
     if (tokens > 0) this.note(callIdOf(route), null, ms / tokens);
   }
 
-  /** Of another process: its medians are one sample each. */
-  learn({ id, firstMs, tokenMs }: TimesChange): void {
-    this.note(id, firstMs, tokenMs);
+  /** Of another process: its medians are one sample each. `at`: milliseconds since 1970, default now. */
+  learn({ id, firstMs, tokenMs }: TimesChange, at?: number): void {
+    this.note(id, firstMs, tokenMs, at);
   }
 
-  private note(id: string, firstMs: number | null, tokenMs: number | null): void {
-    const at = this.clock.now().getTime();
+  private note(id: string, firstMs: number | null, tokenMs: number | null, at = this.clock.now().getTime()): void {
     let known = this.measured.get(id);
     if (!known) {
       known = { first: [], token: [], toldAt: at - TOLD_MS };
