@@ -59,7 +59,8 @@ export const ProviderInput = builder.inputType("ProviderInput", {
 });
 
 export const MODELS_DESCRIPTION = "Models to try when the first fails, at most 8, instead of the model's own fallbacks.";
-export const PRESET_DESCRIPTION = "A preset of the account, by name. Its fields stand where this input has none.";
+export const PRESET_DESCRIPTION =
+  "A preset of the account, by name, or by name and version (`support@3`). Its fields stand where this input has none.";
 export const PROVIDER_DESCRIPTION = "Wishes about the upstreams that may serve.";
 
 export interface WishFields {
@@ -86,7 +87,7 @@ export async function wished(
   const { provider, models, preset, maxCost } = fields;
   const stated = {
     ...toBody(),
-    ...(provider && { provider: toWire(provider) }),
+    ...(provider && { provider: toProviderWire(provider) }),
     ...(models && { models }),
     ...(preset && { preset }),
   };
@@ -112,7 +113,13 @@ export async function wishedInput<Input>(
   return { ctx: wishing, input: parseInput(schema, body) };
 }
 
-function toWire({ allowsFallbacks, requiresParameters, maxPrice, dataCollection, ...same }: typeof ProviderInput.$inferInput) {
+export function toProviderWire({
+  allowsFallbacks,
+  requiresParameters,
+  maxPrice,
+  dataCollection,
+  ...same
+}: typeof ProviderInput.$inferInput) {
   return {
     ...same,
     allow_fallbacks: allowsFallbacks,

@@ -70,6 +70,8 @@ interface EndpointInput<Body, Query, Params> {
   readonly isBounded?: boolean;
   /** The format of its body, into which a preset is filled; absent: it takes none. */
   readonly presetFormat?: PresetFormat;
+  /** Its models are priced in the same units, so it takes `models`; implied by `presetFormat`. */
+  readonly takesModels?: true;
   /** For a route whose model is its parameter `model`, which takes suffixes and presets as in a body: makes an ID of a name. */
   readonly modelInPath?: (name: string) => string;
   /** Default: the envelope of docs/spec/errors.md. */

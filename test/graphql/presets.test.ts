@@ -1,6 +1,8 @@
 /** Presets of an account: named sets of model, system prompt and parameters. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
+  PRESET_EARLIER_BYTES_MAX,
+  PRESET_EARLIER_MAX,
   PRESET_NAME_CHARS_MAX,
   PRESET_PARAMETERS_BYTES_MAX,
   PRESET_SYSTEM_PROMPT_CHARS_MAX,
@@ -52,6 +54,46 @@ describe("A preset", () => {
     expect(renamed).toMatchObject({ name: "versioned-2", version: 1, parameters: { temperature: 1 } });
     expect(prompted).toMatchObject({ name: "versioned-2", version: 2, systemPrompt: "Rhyme.", parameters: { temperature: 1 } });
     expect(reset).toMatchObject({ name: "versioned-2", version: 3, modelId: "acme/chat-b", systemPrompt: null, parameters: {} });
+  });
+
+  it("keeps wishes in the form of a request, and its earlier sets", async () => {
+    const provider = { order: ["acme"], allowsFallbacks: false, maxPrice: { prompt: "2" } };
+    const { id, ...preset } = await made({ name: "wishing", model: "acme/chat", models: ["acme/chat-b", "acme/chat-b"], provider });
+    const stated = { order: ["acme"], allow_fallbacks: false, max_price: { prompt: "2" } };
+    expect(preset).toMatchObject({ provider: stated, models: ["acme/chat-b"], earlierVersions: [] });
+
+    const changed = ok(await update({ id, provider: null, models: [] })).updatePreset.preset;
+
+    expect(changed).toMatchObject({ version: 2, provider: null, models: [] });
+    expect(changed.earlierVersions).toEqual([
+      { version: 1, model: "acme/chat", systemPrompt: null, parameters: {}, provider: stated, models: ["acme/chat-b"] },
+    ]);
+  });
+
+  it("keeps a bounded number of earlier sets", async () => {
+    const { id } = await made({ name: "changing" });
+    for (let version = 2; version <= PRESET_EARLIER_MAX + 3; version += 1) ok(await update({ id, systemPrompt: `${version}` }));
+    const long = "x".repeat(PRESET_SYSTEM_PROMPT_CHARS_MAX);
+
+    const earlierOf = async (systemPrompt: string) =>
+      ok(await update({ id, systemPrompt })).updatePreset.preset.earlierVersions.map((each) => (each as { version: number }).version);
+
+    expect(await earlierOf("last")).toEqual(Array.from({ length: PRESET_EARLIER_MAX }, (_, index) => PRESET_EARLIER_MAX + 3 - index));
+    for (let turn = 0; turn < PRESET_EARLIER_MAX; turn += 1) await earlierOf(long);
+    expect((await earlierOf("end")).length).toBe(Math.floor(PRESET_EARLIER_BYTES_MAX / (long.length + 100)));
+  });
+
+  it.each<[Partial<CreatePresetInput>, string]>([
+    [{ models: ["acme/nothing"] }, "model"],
+    [{ models: ["acme/embedding"] }, "model"],
+    [{ models: Array(9).fill("acme/chat") }, "models"],
+    [{ provider: { only: ["acme"], ignore: ["ACME"] } }, "provider.only"],
+    [{ provider: { quantizations: ["int3"] } }, "provider.quantizations.0"],
+  ])("is refused with %j, naming %s", async (more, param) => {
+    const answer = await create({ name: "refused", ...more });
+
+    expect(codes(answer)).toEqual(["BAD_REQUEST"]);
+    expect(answer.errors?.[0]?.extensions?.param).toBe(param);
   });
 
   it("is deleted once", async () => {

@@ -73,11 +73,21 @@ describe("a chat over GraphQL", () => {
     [{ models: ["wished/none"] }, "models.0"],
     [{ preset: "none" }, "preset"],
     [{ provider: { maxPrice: { prompt: "0.000001" } } }, "provider"],
+    [{ provider: { order: ["beta"], only: ["alpha"] } }, "provider.order"],
+    [{ provider: { quantizations: ["int3"] } }, "provider.quantizations.0"],
+    [{ provider: { quantizations: ["fp8"] } }, "provider"],
+    [{ model: "wished/both:nitro", provider: { sort: "LATENCY" } }, "provider.sort"],
+    [{ models: Array(9).fill("wished/beta") }, "models"],
+    [{ preset: "none@2" }, "preset"],
   ])("refuses %j and names %s", async (more, param) => {
     const answer = await chat(more);
 
     expect(codes(answer)).toEqual(["BAD_REQUEST"]);
     expect(answer.errors?.[0]?.extensions.param).toBe(param);
+  });
+
+  it.each(["-1", "1e-12", "0.0000000001", "Infinity", "NaN", "1e30"])("refuses a price of %s", async (prompt) => {
+    expect(codes(await chat({ provider: { maxPrice: { prompt } } }))).toEqual(["BAD_REQUEST"]);
   });
 
   it("is filled by a preset", async () => {

@@ -1,4 +1,5 @@
 /** The caller's wishes on every operation that generates (docs/spec/routing.md#wishes): taken, or refused with the field named. */
+import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CREDIT, closeBooks, createPayer, type Payer } from "../e2e/money.js";
 import type { GenerationOutcome } from "../support/generation-outcome.js";
@@ -89,6 +90,28 @@ const taking = (...which: readonly Wishes[]) =>
 it("are stated for each operation, and for no other", () => {
   expect([...WISHES.keys()].sort()).toEqual([...new Set(OPERATIONS.map(({ contract }) => contract))].sort());
 });
+
+it("are stated in the contract of REST", () => {
+  const { paths } = JSON.parse(readFileSync(new URL("../../schema/openapi.json", import.meta.url), "utf8")) as OpenApi;
+  const stated = [...WISHES].flatMap(([contract]) => {
+    const [method = "", path = ""] = contract.split(" ");
+    const operation = paths[path]?.[method.toLowerCase()];
+    if (operation === undefined || path === "/v1/realtime") return [];
+    const inBody = Object.values(operation.requestBody?.content ?? {}).flatMap(({ schema }) => Object.keys(schema.properties));
+    const names = [...inBody, ...(operation.parameters ?? []).map(({ name }) => name)];
+    return [[contract, names.includes("models") ? "all" : names.includes("provider") ? "provider" : "none"]];
+  });
+
+  expect(stated).toEqual([...WISHES].filter(([contract]) => / \/(?!v1\/realtime)/.test(contract)));
+});
+
+interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OpenApiOperation>>>>;
+}
+interface OpenApiOperation {
+  readonly parameters?: readonly { readonly name: string }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: { readonly properties: object } }>> };
+}
 
 describe("provider", () => {
   it.each(taking("all", "provider"))("chooses the upstream of %s", async (_, operation) => {

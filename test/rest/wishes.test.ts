@@ -123,6 +123,15 @@ describe("provider", () => {
     [{ max_price: { prompt: 1e-12 } }, "provider.max_price.prompt", "9 decimals"],
     [{ sort: "cheapest" }, "provider.sort", "price"],
     [{ onyl: ["alpha"] }, "provider.onyl", "only"],
+    [{ order: Array(65).fill("alpha") }, "provider.order", "64"],
+    [{ max_price: { completion: -0.000000001 } }, "provider.max_price.completion", "0"],
+    [{ max_price: { image: "NaN" } }, "provider.max_price.image", "0"],
+    [{ max_price: { request: 1e30 } }, "provider.max_price.request", "0"],
+    [{ max_price: { prompt: "0.0000000001" } }, "provider.max_price.prompt", "9 decimals"],
+    [{ max_price: 1 }, "provider.max_price", "object"],
+    [{ allow_fallbacks: "yes" }, "provider.allow_fallbacks", "true"],
+    [{ quantizations: ["int3"] }, "provider.quantizations.0", "fp8"],
+    [["alpha"], "provider", "object"],
     ["alpha", "provider", "object"],
   ])("refuses %j, naming the field", async (provider, param, fragment) => {
     const error = refused(await chat("wished/both", { provider }));
@@ -143,6 +152,13 @@ describe("provider", () => {
 
     expect(error.param).toBe("provider");
     expect(error.details.reasons).toContainEqual({ route: expect.any(String), code, retryAfterSeconds: null });
+  });
+
+  it("takes OpenRouter's route, and refuses others naming it", async () => {
+    expect((await chat("wished/both", { route: "fallback" })).status).toBe(200);
+    const error = refused(await chat("wished/both", { route: "best" }));
+
+    expect([error.param, error.message.includes("fallback")]).toEqual(["route", true]);
   });
 
   it("counts as another request for an Idempotency-Key", async () => {
@@ -290,6 +306,45 @@ describe("a preset", () => {
     for (const model of ["wished/both:nitro", "@preset/terse"]) {
       expect((await client.post(`/v1beta/models/${model}:countTokens`, { contents })).status).toBe(200);
     }
+  });
+
+  it("has wishes and versions, and holds a key's allowed models for each", async () => {
+    const mutate = async (text: string) => {
+      const answer = await executeText(app, { query: `mutation { ${text} }` });
+      expect(answer).not.toHaveProperty("errors");
+      return answer.data as { createPreset: { preset: { id: string } } };
+    };
+    const created = await mutate(
+      `createPreset(input: { name: "wishing", model: "wished/both", models: ["wished/beta"], provider: { only: ["beta"] } }) { preset { id } }`,
+    );
+    const { id } = created.createPreset.preset;
+    await mutate(`updatePreset(input: { id: "${id}", provider: { only: ["alpha"] } }) { preset { id } }`);
+    const ask = (more: object) => chat(undefined, more);
+
+    expect(served(await ask({ preset: "wishing" }))).toEqual([200, "alpha"]);
+    expect(served(await ask({ preset: "wishing@2" }))).toEqual([200, "alpha"]);
+    expect(served(await ask({ model: "@preset/wishing@1" }))).toEqual([200, "beta"]);
+    expect(served(await ask({ preset: "wishing", provider: { only: ["beta"] } }))).toEqual([200, "beta"]);
+    const unkept = refused(await ask({ preset: "wishing@3" }));
+    expect([unkept.param, unkept.message]).toEqual(["preset", expect.stringContaining("2, 1")]);
+    for (const preset of ["wishing@0", "wishing@", "wishing@1e3", "@1"]) expect(refused(await ask({ preset })).param).toBe("preset");
+    const { key } = await createKey(app, { allowedModels: ["wished/both"] });
+    const limited = await createClient(app.baseUrl, key).post("/v1/chat/completions", { messages, preset: "wishing" });
+    expect([limited.status, limited.json<{ error: { param: string } }>().error.param]).toEqual([403, "models.0"]);
+  });
+
+  it("is never dearer than its quote", async () => {
+    const body = { messages, max_tokens: 8, preset: "wishing@1" };
+    const { most } = (await client.post("/v1/chat/completions?quote=true", body)).json<{ most: string }>();
+    beta.answers.set("beta-1", { status: 500 });
+    alpha.answers.set("alpha-1", { status: 500 });
+    expect((await client.post("/v1/chat/completions", body)).status).toBe(502);
+    beta.answers.clear();
+
+    const answer = await client.post("/v1/chat/completions", body);
+
+    expect(answer.status).toBe(200);
+    expect(Number(answer.headers.get("x-cost"))).toBeLessThanOrEqual(Number(most));
   });
 
   it("is quoted as it is served", async () => {

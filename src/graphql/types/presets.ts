@@ -1,15 +1,18 @@
 /** Presets of the account. */
 import type { Page, PageRequest } from "../../lib/pagination.js";
 import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
-import { PRESETS_PER_ACCOUNT_MAX } from "../../services/presets/limits.js";
-import { createPresetInput, type SelectedPreset, updatePresetInput } from "../../services/presets/presets.js";
+import { PRESET_EARLIER_MAX, PRESETS_PER_ACCOUNT_MAX } from "../../services/presets/limits.js";
+import { createPresetInput, earlierOf, type SelectedPreset, updatePresetInput } from "../../services/presets/presets.js";
 import { builder } from "../builder.js";
 import { readId } from "../global-ids.js";
 import { byId, Node, nodesReadBy } from "../nodes.js";
 import { createdPosition, pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { connectionSelectionOf, selectionOf } from "../selection.js";
+import { ProviderInput, toProviderWire } from "../wishes.js";
 import { Account } from "./accounts.js";
 
+const PROVIDER = "Wishes about the upstreams that may serve. Null: none.";
+const MODELS = "Models to try when the model fails, at most 8.";
 const NEEDS_KEYS = "Needs a secret key with the permission KEYS.";
 const NAME = "The name: lower-case letters, digits and hyphens, unique in the account.";
 const MODEL = "The model's ID. Null: the default model.";
@@ -18,7 +21,7 @@ const PARAMETERS =
   "Parameters as in the body of a chat completion: `temperature`, `top_p`, `max_tokens`, `seed`, `presence_penalty`, `frequency_penalty`, `reasoning_effort`, `stop`, `tools`, `tool_choice` and `response_format`.";
 
 const Preset = builder.prismaObject("Preset", {
-  description: "A named set of model, system prompt and parameters.",
+  description: "A named set of models, wishes, system prompt and parameters.",
   interfaces: [Node],
   select: { id: true, createdAt: true },
   extensions: nodesReadBy(async (ctx, ids, info) =>
@@ -36,6 +39,20 @@ const Preset = builder.prismaObject("Preset", {
       description: PARAMETERS,
       select: { parameters: true },
       resolve: ({ parameters }) => parameters,
+    }),
+    provider: t.field({
+      type: "JSON",
+      nullable: true,
+      description: `${PROVIDER} In the form of the body of a request.`,
+      select: { provider: true },
+      resolve: ({ provider }) => provider,
+    }),
+    models: t.exposeStringList("models", { description: MODELS }),
+    earlierVersions: t.field({
+      type: ["JSON"],
+      description: `The sets of earlier versions that are kept, newest first, each with its \`version\`: at most ${PRESET_EARLIER_MAX}.`,
+      select: { earlier: true },
+      resolve: (row) => [...earlierOf(row)],
     }),
     createdAt: t.expose("createdAt", { type: "DateTime", description: "When the preset was created." }),
     updatedAt: t.expose("updatedAt", { type: "DateTime", description: "When the preset was last changed." }),
@@ -72,6 +89,8 @@ const CreatePresetInput = builder.inputType("CreatePresetInput", {
     model: t.string({ description: MODEL }),
     systemPrompt: t.string({ description: SYSTEM_PROMPT }),
     parameters: t.field({ type: "JSON", description: `${PARAMETERS} Defaults to none.` }),
+    provider: t.field({ type: ProviderInput, description: PROVIDER }),
+    models: t.stringList({ description: MODELS }),
   }),
 });
 
@@ -89,7 +108,7 @@ builder.mutationField("createPreset", (t) =>
     args: { input: t.arg({ type: CreatePresetInput, required: true, description: "The preset to create." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { presets } = ctx.services;
-      const id = await presets.create(ctx, parsePermitted(ctx, requireKeyManager, createPresetInput, input));
+      const id = await presets.create(ctx, parsePermitted(ctx, requireKeyManager, createPresetInput, toSet(input)));
       return { preset: await presets.get(ctx, id, selectionOf(ctx, info, ["preset"])) };
     },
   }),
@@ -103,6 +122,8 @@ const UpdatePresetInput = builder.inputType("UpdatePresetInput", {
     model: t.string({ description: MODEL }),
     systemPrompt: t.string({ description: SYSTEM_PROMPT }),
     parameters: t.field({ type: "JSON", description: `${PARAMETERS} Replaces all of them.` }),
+    provider: t.field({ type: ProviderInput, description: `${PROVIDER} Replaces all of them.` }),
+    models: t.stringList({ description: `${MODELS} Replaces all of them.` }),
   }),
 });
 
@@ -120,13 +141,18 @@ builder.mutationField("updatePreset", (t) =>
     args: { input: t.arg({ type: UpdatePresetInput, required: true, description: "The preset and its changes." }) },
     resolve: async (_root, { input: { id: given, ...changes } }, ctx, info) => {
       const { presets } = ctx.services;
-      const input = parsePermitted(ctx, requireKeyManager, updatePresetInput, changes);
+      const input = parsePermitted(ctx, requireKeyManager, updatePresetInput, toSet(changes));
       const id = readId(given, "Preset", "id");
       await presets.update(ctx, id, input);
       return { preset: await presets.get(ctx, id, selectionOf(ctx, info, ["preset"])) };
     },
   }),
 );
+
+/** With the wishes in the form of REST. */
+function toSet<Stated extends { readonly provider?: typeof ProviderInput.$inferInput | null | undefined }>(stated: Stated) {
+  return stated.provider ? { ...stated, provider: toProviderWire(stated.provider) } : stated;
+}
 
 const DeletePresetPayload = builder.objectRef<{ readonly id: string }>("DeletePresetPayload").implement({
   description: "The result of `deletePreset`.",

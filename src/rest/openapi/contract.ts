@@ -79,6 +79,10 @@ export interface Input {
   readonly takesIdempotencyKey?: true;
   /** Accepts `max_cost`. Implied by `isGeneration`. */
   readonly isBounded?: boolean;
+  /** Takes presets, and `models`. */
+  readonly presetFormat?: string;
+  /** Takes `models`, the caller's own fallbacks. */
+  readonly takesModels?: true;
   readonly params?: ParamsSchema<unknown>;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;

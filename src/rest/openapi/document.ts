@@ -7,11 +7,24 @@ import { unitOf } from "../../lib/issue-words.js";
 import { isRecord } from "../../lib/json.js";
 import { ownValue, setOwnValue } from "../../lib/own-values.js";
 import { REQUEST_ID_PATTERN } from "../../limits.js";
+import { providerFields } from "../../services/catalog/wish-fields.js";
 import { MAX_COST_FIELD } from "../../services/credits/max-cost.js";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../services/requests/limits.js";
 import { toTemplate } from "../route.js";
 import { type Answer, EVENT_STREAM, type NamedSchema } from "./answer.js";
-import { COMPONENTS, MAX_COST, MAX_COST_NAME, MAX_COST_PROPERTY, MAX_COST_QUERY, MAX_COST_SCHEMA, QUOTE_QUERY } from "./bounds.js";
+import {
+  COMPONENTS,
+  MAX_COST,
+  MAX_COST_NAME,
+  MAX_COST_PROPERTY,
+  MAX_COST_QUERY,
+  MAX_COST_SCHEMA,
+  PROVIDER_NAME,
+  QUOTE_QUERY,
+  WISH_FORM_PROPERTIES,
+  wishProperties,
+  wishQuery,
+} from "./bounds.js";
 import { type Contract, type Example, isBounded, type Operation, TAGS } from "./contract.js";
 import type { RecordedRoute } from "./record.js";
 import { error, oauthError } from "./schemas.js";
@@ -104,7 +117,13 @@ function withNamedParts(document: OpenApiDocument): OpenApiDocument {
     return Object.fromEntries(moved);
   };
   const { components, ...moved } = move(document) as OpenApiDocument;
-  return { ...moved, components: { ...components, schemas: { ...components.schemas, [MAX_COST_NAME]: MAX_COST_SCHEMA, ...parts } } };
+  return {
+    ...moved,
+    components: {
+      ...components,
+      schemas: { ...components.schemas, [MAX_COST_NAME]: MAX_COST_SCHEMA, [PROVIDER_NAME]: toSchema(providerFields, "input"), ...parts },
+    },
+  };
 }
 
 function toComponent(reference: unknown): unknown {
@@ -184,8 +203,10 @@ const REQUEST_ID = {
 };
 
 /** The body schema with the field that the endpoint itself reads. */
-function withMaxCost<Schema extends ObjectSchema>(endpoint: Contract, schema: Schema): Schema {
-  return isBounded(endpoint) ? { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY } } : schema;
+/** Adds the fields of every generation to its own. */
+function withBounds<Schema extends ObjectSchema>(endpoint: Contract, schema: Schema, wishes: Readonly<Record<string, object>>): Schema {
+  if (!isBounded(endpoint)) return schema;
+  return { ...schema, properties: { ...schema.properties, [MAX_COST_FIELD]: MAX_COST_PROPERTY, ...wishes } };
 }
 
 const ERROR = { $ref: "#/components/responses/Error" };
@@ -222,7 +243,7 @@ function toSuccess({ json, types, status, redirect }: Answer, isGenerated: boole
 function queryParameters(contract: Contract): Json[] {
   const own = contract.query ? toParameters("query", contract.query) : [];
   if (!isBounded(contract)) return own;
-  return contract.query ? [...own, MAX_COST_QUERY, QUOTE_QUERY] : [QUOTE_QUERY];
+  return contract.query ? [...own, MAX_COST_QUERY, QUOTE_QUERY, ...wishQuery(contract)] : [QUOTE_QUERY];
 }
 
 function toParameters(place: "path" | "query", schema: z.ZodType): Json[] {
@@ -254,7 +275,7 @@ function requestBody(endpoint: Contract, example: Example): Json | null {
   if (!body && !form) return null;
   const content: Record<string, Json> = {};
   const sent = example.body !== undefined && { example: example.body };
-  if (body) content["application/json"] = { schema: withMaxCost(endpoint, toSchema(body, "input")), ...sent };
+  if (body) content["application/json"] = { schema: withBounds(endpoint, toSchema(body, "input"), wishProperties(endpoint)), ...sent };
   if (body && isOAuth && !isJsonOnly) content["application/x-www-form-urlencoded"] = { schema: ofTexts(toSchema(body, "input")), ...sent };
   if (form) content["multipart/form-data"] = { schema: toFormSchema(endpoint, form, example.form ?? {}), example: example.form ?? {} };
   if (reads?.isFile) content["application/octet-stream"] = { schema: { type: "string", format: "binary", minLength: 1 } };
@@ -262,7 +283,7 @@ function requestBody(endpoint: Contract, example: Example): Json | null {
 }
 
 function toFormSchema(endpoint: Contract, form: NonNullable<Contract["form"]>, example: Json): Json {
-  const schema = ofTexts(withMaxCost(endpoint, toSchema(form.fields, "input")));
+  const schema = ofTexts(withBounds(endpoint, toSchema(form.fields, "input"), WISH_FORM_PROPERTIES));
   const file = { type: "string", format: "binary" };
   const files = Object.entries(form.files).map(([name, rule]): [string, Json] => [
     name,

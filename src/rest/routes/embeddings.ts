@@ -34,6 +34,7 @@ export function addEmbeddingRoutes(route: Route, endpoint: Endpoint, { embedding
       example: { body: { model: "sandbox/embedding", input: MILL } },
       isForAgents: true,
       isGeneration: true,
+      takesModels: true,
       body: embeddingsInput,
       handler: async (ctx, { body, exchange }) => {
         const { bytes, receipt } = await embeddings.create(ctx, body);

@@ -160,6 +160,7 @@ function addOperations(route: Route, endpoint: Endpoint, { generateContent }: Ge
       ...common,
       isGeneration: true,
       body: embedContentRequest,
+      takesModels: true,
       handler: async (ctx, { params: { model: name }, body, exchange }) => {
         const { values, tokens, cost, receipt } = await generateContent.embed(ctx, name, [body]);
         exchange.setHeaders(receiptHeaders(receipt));
@@ -179,6 +180,7 @@ function addOperations(route: Route, endpoint: Endpoint, { generateContent }: Ge
       ...common,
       isGeneration: true,
       body: batchEmbedRequest,
+      takesModels: true,
       handler: async (ctx, { params: { model: name }, body, exchange }) => {
         const { values, tokens, cost, receipt } = await generateContent.embed(ctx, name, body.requests, body);
         exchange.setHeaders(receiptHeaders(receipt));

@@ -105,6 +105,7 @@ export function addResponseRoutes(route: Route, endpoint: Endpoint, { responses 
       answer: compactedResponse,
       example: { body: { model: "sandbox/text", input: "Hello!" } },
       isForAgents: true,
+      takesModels: true,
       isGeneration: true,
       body: responseInput,
       handler: async (ctx, { body, exchange }) => {

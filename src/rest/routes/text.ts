@@ -39,6 +39,7 @@ export function addTextRoutes(route: Route, endpoint: Endpoint, { text }: Pick<S
       answer: plainText,
       example: { parameters: { prompt: "Hello!", model: "sandbox/text" } },
       isForAgents: true,
+      takesModels: true,
       isBounded: true,
       params: byPrompt,
       query: textQuery,

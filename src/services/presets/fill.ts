@@ -14,6 +14,10 @@ export interface FilledPreset {
   readonly systemPrompt: string | null;
   /** Fields of a chat-completions request. */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** In the form of a request. Null: no wishes. */
+  readonly provider: unknown;
+  /** Tried after the model. */
+  readonly models: readonly string[];
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -60,6 +64,8 @@ export function fillPreset(body: Fields, preset: FilledPreset, format: PresetFor
   const filled = new Map(Object.entries(stated));
   if (presetIn(stated.model) !== null) filled.delete("model");
   if (preset.model !== null && filled.get("model") == null) filled.set("model", preset.model);
+  if (preset.provider !== null && filled.get("provider") == null) filled.set("provider", preset.provider);
+  if (preset.models.length > 0 && filled.get("models") == null) filled.set("models", preset.models);
   if (format === "gemini") fillConfig(filled, preset);
   else fillParameters(filled, stated, preset, format);
   if (preset.systemPrompt !== null) fillSystemPrompt(filled, preset.systemPrompt, preset, format);

@@ -10,8 +10,8 @@ import type { Model } from "../../catalog/model.js";
 import { type BilledKind, dearestOf, type RateCard } from "../../catalog/pricing.js";
 import { type RequestFields, takesFields, withRequestRates } from "../../catalog/request-rates.js";
 import type { Route } from "../../catalog/route.js";
+import { namesOf } from "../../catalog/wish-fields.js";
 import type { RouteWishes } from "./order.js";
-import { namesOf } from "./wishes.js";
 
 export interface WishedChain {
   /** The first model with a route. */

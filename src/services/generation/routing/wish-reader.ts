@@ -26,9 +26,15 @@ export class WishReader {
   take<Input>(ctx: RequestContext, input: Input, format?: PresetFormat): Taken<Input> | null | Promise<Taken<Input>> {
     if (!isRecord(input)) return null;
     const name = presetNameIn(input);
-    if (name === null) return takeWishes(ctx, this.catalog, input);
+    if (name === null) return this.takeOnly(ctx, input);
     if (format === undefined) throw wrongField(name.param, `presets are for ${PRESET_PATHS}`);
     return this.fill(ctx, input, name, format);
+  }
+
+  private takeOnly<Input>(ctx: RequestContext, input: Input & Readonly<Record<string, unknown>>): Taken<Input> | null {
+    if (!Object.hasOwn(input, "preset")) return takeWishes<Input>(ctx, this.catalog, input);
+    const { preset: _, ...rest } = input;
+    return takeWishes(ctx, this.catalog, rest as Input) ?? { rest: rest as Input, wishes: undefined };
   }
 
   private async fill<Input>(ctx: RequestContext, input: Input, { name, param }: NamedPreset, format: PresetFormat): Promise<Taken<Input>> {
