@@ -40,6 +40,8 @@ import "./types/responses.js";
 import "./types/stored-responses.js";
 import "./types/sessions.js";
 import "./types/margins.js";
+import "./types/routes.js";
+import "./types/route-mutations.js";
 import "./types/spend.js";
 import "./types/token-counts.js";
 import "./types/usage.js";

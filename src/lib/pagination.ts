@@ -131,3 +131,30 @@ export function toPage<Item>(rows: readonly Item[], page: PageRequest<unknown>, 
     ? { items: items.reverse(), hasPreviousPage: goesOn, hasNextPage: before !== undefined, count }
     : { items, hasPreviousPage: after !== undefined, hasNextPage: goesOn, count };
 }
+
+/** A page of a list in memory, sorted by these positions. */
+export function pageOfRanked<Item>(
+  items: readonly Item[],
+  positionOf: (item: Item) => RankedPosition,
+  direction: "asc" | "desc",
+  { first, after, before, isFromEnd = false }: PageRequest<RankedPosition>,
+): Page<Item> {
+  const sign = direction === "asc" ? 1 : -1;
+  const compare = (one: RankedPosition, other: RankedPosition) => sign * compareRanked(one, other);
+  const all = items.map((item) => ({ item, position: positionOf(item) }));
+  all.sort((one, other) => compare(one.position, other.position));
+  const between = all.filter(({ position }) => (!after || compare(position, after) > 0) && (!before || compare(position, before) < 0));
+  const goesOn = between.length > first;
+  return {
+    items: (isFromEnd ? between.slice(-first) : between.slice(0, first)).map(({ item }) => item),
+    hasPreviousPage: isFromEnd ? goesOn : after !== undefined,
+    hasNextPage: isFromEnd ? before !== undefined : goesOn,
+    count: async () => Math.min(all.length, COUNT_TAKE),
+  };
+}
+
+function compareRanked(one: RankedPosition, other: RankedPosition): number {
+  if (one.rank !== other.rank) return one.rank < other.rank ? -1 : 1;
+  if (one.id === other.id) return 0;
+  return one.id < other.id ? -1 : 1;
+}

@@ -35,6 +35,7 @@ import { addMcpRoutes } from "./routes/mcp.js";
 import { addMediaRoutes } from "./routes/media.js";
 import { addMessageRoutes } from "./routes/messages.js";
 import { addMetricsRoutes } from "./routes/metrics.js";
+import { addModelRoutesRoutes } from "./routes/model-routes.js";
 import { addModelRoutes } from "./routes/models.js";
 import { addModerationRoutes } from "./routes/moderations.js";
 import { addMetadataRoutes, addProtectedResourceRoutes } from "./routes/oauth.js";
@@ -199,6 +200,7 @@ function createRouter(
   addUsageRoutes(accountRoute, endpoint, services);
   addRequestRoutes(accountRoute, endpoint, services);
   addOperatorRoutes(accountRoute, endpoint, services);
+  addModelRoutesRoutes(accountRoute, endpoint, services);
   addAppUsageRoutes(accountRoute, endpoint, services);
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);

@@ -301,7 +301,7 @@ export function createServices(
   const access = new Access(keyCache, sessions, sessionCookie, limits);
   const services = {
     access,
-    ...createOperatorServices({ infrastructure, settings, clock, accounts, passwords, authUrl: () => addresses().authUrl }),
+    ...createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl: () => addresses().authUrl }),
     accountDeletions: new AccountDeletions({ database, events, clock, leases, signIn, cookie: sessionCookie, erasure: accountErasure }),
     accountExports: new AccountExports(database, storedExports),
     accounts,

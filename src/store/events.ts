@@ -45,6 +45,8 @@ export interface EventChannels {
     readonly code: "credential_refused" | "payment_required" | "rate_limited" | "circuit_open" | "limit_reached";
     readonly until: number;
   };
+  /** An operator changed the routes of a model: each process rereads the changes. */
+  "routes-changed": { readonly modelId: string };
   /** Median times of a route, in milliseconds. */
   "route-times-measured": { readonly id: string; readonly firstMs: number | null; readonly tokenMs: number | null };
   /** A generation job progressed or ended. */

@@ -21,6 +21,9 @@ interface Try {
   readonly isInTransaction?: false;
 }
 
+const ROUTE = { modelId: "acme/chat" };
+const ADDED = { upstream: "acme", upstreamModel: "added" };
+
 const TRIES: Readonly<Record<string, Try>> = {
   createAccount: { act: "CREATE_ACCOUNT", input: () => ({ email: `${randomUUID()}@example.com` }) },
   grantCredits: { act: "GRANT_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1", note: "invoice 17" }) },
@@ -33,6 +36,11 @@ const TRIES: Readonly<Record<string, Try>> = {
   endSessions: { act: "END_SESSIONS", input: ({ accountId }) => ({ accountId }) },
   createPasswordLink: { act: "CREATE_PASSWORD_LINK", input: ({ accountId }) => ({ accountId }) },
   withdrawCredits: { act: "WITHDRAW_CREDITS", input: ({ accountId }) => ({ accountId, bucket: "PACK", credits: "1" }) },
+  updateRoute: { act: "UPDATE_ROUTE", input: () => ({ ...ROUTE, upstream: "acme", weight: 2 }) },
+  addRoute: { act: "ADD_ROUTE", input: () => ({ ...ROUTE, ...ADDED }) },
+  removeRoute: { act: "REMOVE_ROUTE", input: () => ({ ...ROUTE, ...ADDED }) },
+  resetRoutes: { act: "RESET_ROUTES", input: () => ROUTE },
+  setRouting: { act: "SET_ROUTING", input: () => ({ ...ROUTE, routing: "PRICE" }) },
   retryRefusedSettlements: { act: "RETRY_SETTLEMENTS", input: () => ({}), isInTransaction: false },
 };
 
@@ -46,8 +54,14 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Restoring an account that is not suspended is no act. */
+/** Restoring an account that is not suspended is no act. A route is added once, and only an added one is removed. */
 async function prepare(name: string, { accountId }: Payer): Promise<void> {
+  const { routeOverrides } = databaseOf(app).prisma;
+  if (name === "addRoute") await routeOverrides.deleteMany();
+  if (name === "removeRoute") {
+    const changes = { routing: null, routes: [{ ...ADDED, key: null, isAdded: true }] };
+    await routeOverrides.upsert({ where: ROUTE, create: { ...ROUTE, changes }, update: { changes } });
+  }
   if (name !== "restoreAccount") return;
   await databaseOf(app).prisma.account.update({
     where: { id: accountId },
@@ -75,6 +89,7 @@ async function stateOf({ accountId }: Payer) {
     sessions: await prisma.session.count({ where }),
     links: await prisma.passwordLink.findMany({ where }),
     ledger: await prisma.ledgerEntry.count({ where }),
+    routes: await prisma.routeOverrides.findMany({ omit: { updatedAt: true } }),
   };
 }
 

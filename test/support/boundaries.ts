@@ -54,6 +54,7 @@ export const DOMAINS: readonly string[] = [
   "metrics",
   "request-log",
   "community-models",
+  "routes",
   "mcp",
   "agents",
   "webhooks",

@@ -26,6 +26,11 @@ const AuditAct = builder.enumType("AuditAct", {
     RETRY_SETTLEMENTS: { value: "retry_settlements", description: "Retried charges that the database had refused." },
     RESEAL_SECRETS: { value: "reseal_secrets", description: "Sealed stored credentials again after a rotation of ENCRYPTION_KEY." },
     FORGET_SECRETS: { value: "forget_secrets", description: "Ended everything that a lost ENCRYPTION_KEY protected." },
+    UPDATE_ROUTE: { value: "update_route", description: "Changed a route of a model." },
+    ADD_ROUTE: { value: "add_route", description: "Added a route to a model." },
+    REMOVE_ROUTE: { value: "remove_route", description: "Removed an added route of a model." },
+    RESET_ROUTES: { value: "reset_routes", description: "Reset routes of a model to the configured ones." },
+    SET_ROUTING: { value: "set_routing", description: "Set how the routes of a model are ordered." },
     CREATE_OWNER_KEY: { value: "create_owner_key", description: "Made a key of the owner's account, on the command line." },
   } as const,
 });

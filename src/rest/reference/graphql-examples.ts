@@ -238,6 +238,14 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   }
 }`,
   ],
+  [
+    "listModelRoutes",
+    "{\n  modelRoutes(first: 20) {\n    nodes { modelId routing routes { upstream key weight priority isEnabled circuit coolingDownUntil } }\n  }\n}",
+  ],
+  ["addRoute", mutation("addRoute", 'modelId: "MODEL", upstream: "UPSTREAM", upstreamModel: "NAME"', "warnings")],
+  ["updateRoute", mutation("updateRoute", 'modelId: "MODEL", upstream: "UPSTREAM", weight: 2, isEnabled: true', "warnings")],
+  ["resetRoutes", mutation("resetRoutes", 'modelId: "MODEL"', "warnings")],
+  ["setRouting", mutation("setRouting", 'modelId: "MODEL", routing: LATENCY', "warnings")],
   ["listAuditLog", "{ auditLog(first: 20) { nodes { createdAt act accountId reason } pageInfo { endCursor } } }"],
 ]);
 

@@ -30,6 +30,11 @@ export const AUDIT_ACTS = [
   "create_owner_key",
   "reseal_secrets",
   "forget_secrets",
+  "update_route",
+  "add_route",
+  "remove_route",
+  "reset_routes",
+  "set_routing",
 ] as const;
 export type AuditAct = (typeof AUDIT_ACTS)[number];
 

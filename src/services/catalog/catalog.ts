@@ -6,11 +6,12 @@ import { closest } from "../../lib/issue-words.js";
 import type { Page, PageRequest, RankedPosition } from "../../lib/pagination.js";
 import { findSandboxPackages, type SandboxPackages } from "../../providers/sandbox/media/installed.js";
 import { parseInput } from "../requests/input.js";
+import { assemble, type RoutedModel, upstreamsOf } from "./assemble.js";
 import { loadBundledSource, type VendorsSettings } from "./bundled.js";
 import { type CommunityCatalog, isCommunityId, type ModelHealth, NO_COMMUNITY } from "./community.js";
 import { toLocalSource } from "./local.js";
 import { MODALITIES, MODALITY_TRAITS, type Modality } from "./modality.js";
-import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type ModelDefinition, toModel, type Upstream } from "./model.js";
+import { CAPABILITIES, type CatalogSource, type DormantModel, type Model, type Upstream } from "./model.js";
 import {
   type CatalogFilter,
   compareListed,
@@ -23,6 +24,7 @@ import {
   toTest,
 } from "./model-list.js";
 import { type CatalogWarnings, ModelsFileError, type ReadEnv, readModelsFile, reportOddities } from "./models-file.js";
+import { NO_OVERRIDES, type RouteOverrides } from "./route-overrides.js";
 import { sandboxSource } from "./sandbox.js";
 
 // Errors for models that cannot be called: available ones of the kind (docs/spec/models.md#unknown-models), and for operators the variable
@@ -54,10 +56,11 @@ function refuseMissing(missing: Missing): AppError {
   const known = dormant.find(({ id, aliases }) => id === name || aliases.includes(name));
   if (!known) return invalidInput(`There is no model ${quote(name)}. ${hintOf(missing)}`, param);
   if (!served.includes(known.modality)) return refuseModality(known);
-  const { id, variables } = known;
-  const why = missing.seesSetup
-    ? `is in the catalog of this gateway, but its vendor has no key here: set ${variables.join(" or ")}.`
-    : "is not offered by this gateway.";
+  const { id, variables, isDisabled } = known;
+  const setup = isDisabled
+    ? "cannot be called: an operator has disabled all of its routes. Enable one with updateRoute."
+    : `is in the catalog of this gateway, but its vendor has no key here: set ${variables.join(" or ")}.`;
+  const why = missing.seesSetup ? setup : "is not offered by this gateway.";
   return invalidInput(`The model ${id} ${why} ${hintOf(missing)}`, param);
 }
 
@@ -125,6 +128,7 @@ interface Listing {
   readonly defaults: ReadonlyMap<Modality, Model>;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   readonly dormant: readonly DormantModel[];
+  readonly routed: readonly RoutedModel[];
   /** Canonical ids by allow list, as in a key's caller. */
   readonly allowedIds: WeakMap<readonly string[], ReadonlySet<string>>;
 }
@@ -132,13 +136,14 @@ interface Listing {
 export class Catalog {
   private listing: Listing;
   private community: CommunityCatalog = NO_COMMUNITY;
+  private overrides: RouteOverrides = NO_OVERRIDES;
 
   /** `sources` are in order of precedence: operator, bundled, local, sandbox; one of each. */
   constructor(
     private sources: readonly CatalogSource[],
     private readonly isSetupShownToAll = false,
   ) {
-    this.listing = toListing(sources);
+    this.listing = toListing(sources, this.overrides);
   }
 
   /** Sets the directory of registered models. */
@@ -149,8 +154,23 @@ export class Catalog {
   /** Replaces the source of the same origin at once. Generations under way keep their model. */
   replaceSource(changed: CatalogSource): void {
     const sources = this.sources.map((source) => (source.origin === changed.origin ? changed : source));
-    this.listing = toListing(sources);
+    this.listing = toListing(sources, this.overrides);
     this.sources = sources;
+  }
+
+  /** Applies these changes of routes at once, instead of the former ones. Generations under way keep their model. */
+  override(overrides: RouteOverrides): void {
+    this.listing = toListing(this.sources, overrides);
+    this.overrides = overrides;
+  }
+
+  /** The operator's models and their routes, those without an enabled one too. */
+  get routed(): readonly RoutedModel[] {
+    return this.listing.routed;
+  }
+
+  get upstreams(): ReadonlyMap<string, Upstream> {
+    return this.listing.upstreams;
   }
 
   /**
@@ -299,97 +319,26 @@ export class Catalog {
   }
 }
 
-function toListing(sources: readonly CatalogSource[]): Listing {
-  const models = [...assemble(sources).models].sort(compareListed);
+function toListing(sources: readonly CatalogSource[], overrides: RouteOverrides): Listing {
+  const assembled = assemble(sources, overrides);
+  const models = [...assembled.models].sort(compareListed);
+  const disabled = assembled.routed.filter(({ isOffered }) => !isOffered);
   return {
     models,
     modelByName: new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model]))),
     defaults: new Map(models.filter((model) => model.isDefault).map((model) => [model.modality, model])),
     upstreams: upstreamsOf(sources),
-    dormant: sources.flatMap(({ dormant = [] }) => dormant),
+    dormant: [
+      ...disabled.map(({ id, aliases, stated: { modality } }) => ({ id, aliases, modality, variables: [], isDisabled: true })),
+      ...sources.flatMap(({ dormant = [] }) => dormant),
+    ],
+    routed: assembled.routed,
     allowedIds: new WeakMap(),
   };
-}
-
-/** By id; of duplicates the one of the first source. */
-function upstreamsOf(sources: readonly CatalogSource[]): ReadonlyMap<string, Upstream> {
-  // The last one set is kept.
-  return new Map([...sources].reverse().flatMap((source) => source.upstreams.map((upstream) => [upstream.id, upstream])));
 }
 
 /** The variable is no secret, but only operators can set it. Publishable keys are public, so they do not count. */
 function isOperatorHimself(caller: Caller): boolean {
   if (caller.kind === "anonymous" || caller.run !== undefined) return false;
   return caller.isOperator && !(caller.kind === "key" && caller.apiKeyType === "publishable");
-}
-
-// Merges the catalog's sources: decides contested names, and each modality's default.
-
-interface Assembled {
-  /** In order of preference. */
-  readonly models: readonly Model[];
-  /** Faults of fallbacks: `models.<index in its source>.fallbacks.<position>: <fault>`. */
-  readonly problems: readonly string[];
-}
-
-interface Kept {
-  readonly definition: ModelDefinition;
-  /** Its index in its source. */
-  readonly index: number;
-  readonly aliases: readonly string[];
-}
-
-/**
- * `sources` are in order of precedence. A name belongs to the first source that has it: a later model with that id is dropped, a later
- * alias too.
- */
-function assemble(sources: readonly CatalogSource[]): Assembled {
-  const idByName = new Map<string, string>();
-  const kept = sources.flatMap((source) => claimNames(source, idByName));
-  const definitionById = new Map(kept.map(({ definition }) => [definition.id, definition]));
-  const defaults = chooseDefaults(kept);
-  const problems: string[] = [];
-  const upstreams = upstreamsOf(sources);
-  const models = kept.map(({ definition, index, aliases }) => {
-    const fallbacks = (definition.fallbacks ?? []).flatMap((name, position) => {
-      const fallback = definitionById.get(idByName.get(name) ?? "");
-      const problem = fallbackProblem(definition, name, fallback);
-      if (problem !== null) problems.push(`models.${index}.fallbacks.${position}: ${problem}`);
-      return fallback ? [fallback.id] : [];
-    });
-    const isDefault = defaults.get(definition.modality) === definition.id;
-    return toModel(definition, { aliases, fallbacks: [...new Set(fallbacks)], isDefault }, (id) => upstreams.get(id));
-  });
-  return { models, problems };
-}
-
-/** Ids before aliases, so that within a source an alias never takes another model's id. */
-function claimNames(source: CatalogSource, idByName: Map<string, string>): Kept[] {
-  const kept = source.models.map((definition, index) => ({ definition, index })).filter(({ definition }) => !idByName.has(definition.id));
-  for (const { definition } of kept) idByName.set(definition.id, definition.id);
-  return kept.map(({ definition, index }) => {
-    const aliases = definition.aliases.filter((alias) => !idByName.has(alias));
-    for (const alias of aliases) idByName.set(alias, definition.id);
-    return { definition, index, aliases };
-  });
-}
-
-/** The one marked by its source; else the first stable one, else the first. */
-function chooseDefaults(kept: readonly Kept[]): ReadonlyMap<Modality, string> {
-  const ranked = kept.map(({ definition }) => definition).sort((one, other) => defaultRank(one) - defaultRank(other));
-  const defaults = new Map<Modality, string>();
-  for (const { modality, id } of ranked) if (!defaults.has(modality)) defaults.set(modality, id);
-  return defaults;
-}
-
-function defaultRank(definition: ModelDefinition): number {
-  if (definition.isDefault) return 0;
-  return definition.isAlpha ? 2 : 1;
-}
-
-function fallbackProblem(definition: ModelDefinition, name: string, fallback: ModelDefinition | undefined): string | null {
-  if (!fallback) return `there is no model ${name}`;
-  if (fallback.id === definition.id) return "a model cannot be its own fallback";
-  if (fallback.modality !== definition.modality) return `${name} is a model of ${fallback.modality}, not of ${definition.modality}`;
-  return null;
 }

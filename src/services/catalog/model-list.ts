@@ -1,6 +1,6 @@
 /** Lists of the catalog: filter, order and pages. */
 import * as z from "zod";
-import { COUNT_TAKE, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
+import { type Page, type PageRequest, pageOfRanked, type RankedPosition } from "../../lib/pagination.js";
 import { CATALOG_SEARCH_CHARS_MAX, MODEL_REFERENCE_CHARS_MAX } from "../../limits.js";
 import { HEALTH_STATUSES, type ModelHealth } from "./community.js";
 import { MODALITIES, type Modality } from "./modality.js";
@@ -116,24 +116,5 @@ export function modelPosition(model: Model, { field }: ModelOrder): RankedPositi
 
 /** Cursors are positions, so pages continue even if their model is gone. */
 export function pageOf(models: readonly Model[], order: ModelOrder, page: PageRequest<RankedPosition>): Page<Model> {
-  const sign = order.direction === "asc" ? 1 : -1;
-  const compare = (one: RankedPosition, other: RankedPosition) => sign * compareRanked(one, other);
-  const { first, after, before, isFromEnd = false } = page;
-  const all = models.map((model) => ({ model, position: modelPosition(model, order) }));
-  all.sort((one, other) => compare(one.position, other.position));
-  const between = all.filter(({ position }) => (!after || compare(position, after) > 0) && (!before || compare(position, before) < 0));
-  const items = (isFromEnd ? between.slice(-first) : between.slice(0, first)).map(({ model }) => model);
-  const goesOn = between.length > first;
-  return {
-    items,
-    hasPreviousPage: isFromEnd ? goesOn : after !== undefined,
-    hasNextPage: isFromEnd ? before !== undefined : goesOn,
-    count: async () => Math.min(all.length, COUNT_TAKE),
-  };
-}
-
-function compareRanked(one: RankedPosition, other: RankedPosition): number {
-  if (one.rank !== other.rank) return one.rank < other.rank ? -1 : 1;
-  if (one.id === other.id) return 0;
-  return one.id < other.id ? -1 : 1;
+  return pageOfRanked(models, (model) => modelPosition(model, order), order.direction, page);
 }

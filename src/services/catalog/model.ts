@@ -176,10 +176,12 @@ export interface CatalogSource {
   readonly dormant?: readonly DormantModel[];
 }
 
-/** A known model that cannot be called, because none of its vendors is configured. */
+/** A known model that cannot be called, because none of its vendors is configured, or its routes are disabled. */
 export interface DormantModel extends Pick<ModelDefinition, "id" | "aliases" | "modality"> {
   /** Environment variables, any of which makes it callable. */
   readonly variables: readonly string[];
+  /** An operator has disabled all of its routes. */
+  readonly isDisabled?: boolean | undefined;
 }
 
 /** Unspecified: the date of entries without one: the first edition of this catalog. */

@@ -24,15 +24,18 @@ import {
   pricedFields,
   priceObjectsOf,
   statedPrices,
+  unusedPriceProblems,
 } from "./priced-fields-entry.js";
-import { CATALOG_PRICE_FIELDS, type CatalogPriceField, usedPriceFields } from "./pricing.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField } from "./pricing.js";
 import {
   checkRoutes,
   dialectsIn,
+  priceAboveOf,
   ROUTES_MAX,
   routeEntry,
   routePricesOf,
   routingEntry,
+  servesVariations,
   toRouteDefinitions,
   toRouting,
 } from "./route-entry.js";
@@ -190,10 +193,8 @@ export function reportOddities(source: CatalogSource, { highPrice, dearRoute }: 
 function dearRoutesIn({ models }: CatalogSource): readonly DearRoute[] {
   return models.flatMap(({ id, prices, routes }) =>
     routes.flatMap((route) => {
-      if (route.prices === undefined || route.prices === "model") return [];
-      const own = route.prices;
-      const price = CATALOG_PRICE_FIELDS.find((field) => (own[field] ?? 0n) > (prices[field] ?? 0n));
-      return price === undefined ? [] : [{ model: id, route: route.upstreamId, price }];
+      const price = priceAboveOf(route.prices, prices);
+      return price === null ? [] : [{ model: id, route: route.upstreamId, price }];
     }),
   );
 }
@@ -276,9 +277,8 @@ function checkDialects(file: ModelsFile, problems: string[]): void {
   }
 }
 
-/** Only OpenAI's format has a route for variations. */
 function checkVariations(file: ModelsFile, problems: string[]): void {
-  const able = new Set([SANDBOX_UPSTREAM.id, ...file.upstreams.filter(({ wireFormat }) => wireFormat === "openai").map(({ id }) => id)]);
+  const able = new Set([SANDBOX_UPSTREAM, ...file.upstreams].filter(servesVariations).map(({ id }) => id));
   for (const [index, { upstream = "", routes, modality, variations }] of file.models.entries()) {
     if (!variations) continue;
     const upstreams = routes ? routes.map((route) => route.upstream) : [upstream];
@@ -322,15 +322,10 @@ function checkDefaults(file: ModelsFile, problems: string[]): void {
   }
 }
 
-const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
-
 /** Only price fields of the modality may be above 0 (docs/spec/credits.md#prices). */
 function checkPrices(model: ModelEntry, index: number, problems: string[]): void {
-  const basis = { modality: model.modality, imagePricing: model.imagePricing ?? "request" };
-  const used: readonly CatalogPriceField[] = [...usedPriceFields(basis), ...(model.modality === "text" ? [HOUR_CACHE_PRICE] : [])];
   for (const { path, prices } of [...priceObjectsOf(model), ...routePricesOf(model)]) {
-    const unused = CATALOG_PRICE_FIELDS.filter((field) => (prices[field] ?? 0n) > 0n && !used.includes(field));
-    for (const field of unused) problems.push(`models.${index}.${path}.${field}: ${notUsed(model, used)}`);
+    for (const [field, problem] of unusedPriceProblems(model, prices)) problems.push(`models.${index}.${path}.${field}: ${problem}`);
   }
   if (model.longContext !== undefined && model.modality !== "text") {
     problems.push(`models.${index}.longContext: is of text models, whose prompts are counted in tokens`);
@@ -340,11 +335,6 @@ function checkPrices(model: ModelEntry, index: number, problems: string[]): void
   if (model.flags?.paid !== undefined && model.flags.paid !== isPaid) {
     problems.push(`models.${index}.flags.paid: is worked out from the prices, and they say ${isPaid}`);
   }
-}
-
-function notUsed(model: ModelEntry, used: readonly CatalogPriceField[]): string {
-  const what = model.modality === "image" ? `image with imagePricing ${model.imagePricing ?? "request"}` : model.modality;
-  return `is not a price of ${what}, which has ${used.join(", ")}`;
 }
 
 function unique<Item extends z.ZodType<string>>(item: Item) {

@@ -3,8 +3,15 @@ import * as z from "zod";
 import { parsePicocredits, toPlainDecimal } from "../../lib/money.js";
 import { PRICE_CREDITS_MAX } from "../../limits.js";
 import { BILLED_FIELDS, NESTED_FIELDS, OWN_FIELDS, PRICEABLE_FIELDS } from "./billed-fields.js";
-import type { Modality } from "./modality.js";
-import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type FieldPrice, MULTIPLIER_ONE, type PricedFields } from "./pricing.js";
+import type { ImagePricing, Modality } from "./modality.js";
+import {
+  CATALOG_PRICE_FIELDS,
+  type CatalogPriceField,
+  type FieldPrice,
+  MULTIPLIER_ONE,
+  type PricedFields,
+  usedPriceFields,
+} from "./pricing.js";
 
 /** A multiplier has millionths. */
 const PICO_OF_MILLIONTH = 1_000_000n;
@@ -75,6 +82,23 @@ export function priceObjectsOf(entry: PricedEntry): readonly { readonly path: st
   );
   const ofTiers = (entry.longContext ?? []).map(({ prices }, index) => ({ path: `longContext.${index}.prices`, prices }));
   return [{ path: "prices", prices: entry.prices }, ...ofTiers, ...ofFields];
+}
+
+const HOUR_CACHE_PRICE: CatalogPriceField = "promptCacheWriteHourPrice";
+
+/** Prices above 0 of fields that the modality does not use, with the fault (docs/spec/credits.md#prices). */
+export function unusedPriceProblems(
+  { modality, imagePricing = "request" }: { readonly modality: Modality; readonly imagePricing?: ImagePricing | undefined },
+  prices: PricedEntry["prices"],
+): readonly (readonly [CatalogPriceField, string])[] {
+  const used: readonly CatalogPriceField[] = [
+    ...usedPriceFields({ modality, imagePricing }),
+    ...(modality === "text" ? [HOUR_CACHE_PRICE] : []),
+  ];
+  const kind = modality === "image" ? `image with imagePricing ${imagePricing}` : modality;
+  return CATALOG_PRICE_FIELDS.filter((field) => (prices[field] ?? 0n) > 0n && !used.includes(field)).map(
+    (field) => [field, `is not a price of ${kind}, which has ${used.join(", ")}`] as const,
+  );
 }
 
 /** Faults of the names: `pricedFields.<name>: <fault>`. */

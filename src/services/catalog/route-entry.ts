@@ -3,9 +3,9 @@ import * as z from "zod";
 import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
 import { dialectEntry } from "./dialect-entry.js";
 import type { Modality } from "./modality.js";
-import type { ModelDefinition } from "./model.js";
+import type { ModelDefinition, Upstream } from "./model.js";
 import { longContext, statedPrices } from "./priced-fields-entry.js";
-import type { StatedPrices } from "./pricing.js";
+import { CATALOG_PRICE_FIELDS, type CatalogPriceField, type StatedPrices } from "./pricing.js";
 import { DATA_POLICIES, QUANTIZATIONS, ROUTINGS, type RouteDefinition } from "./route.js";
 
 /** Unspecified: routes of one model, its numbers, and regions of a route. */
@@ -89,18 +89,39 @@ export function checkRoutes(models: readonly RoutedEntry[], known: ReadonlySet<s
       }
       for (const [place, route] of routes.entries()) {
         if (!known.has(route.upstream)) problems.push(`${path}.routes.${place}.upstream: ${noSuch(route.upstream)}`);
-        const isTwice = routes.some(
-          (other, at) => at < place && other.upstream === route.upstream && other.upstreamModel === route.upstreamModel,
-        );
-        if (isTwice) problems.push(`${path}.routes.${place}: ${route.upstream} and ${route.upstreamModel} are there twice`);
-        if (route.longContext && !route.prices) problems.push(`${path}.routes.${place}.longContext: is of routes with prices`);
       }
-      if (routes.every(({ weight }) => weight === 0)) problems.push(`${path}.routes: a route needs a weight above 0`);
+      for (const { at, problem } of routeProblems(routes)) problems.push(`${path}.${at}: ${problem}`);
     } else if (upstream === undefined || upstreamModel === undefined) {
       const missing = upstream === undefined ? "upstream" : "upstreamModel";
       problems.push(`${path}.${missing}: is required, unless there are routes`);
     } else if (!known.has(upstream)) problems.push(`${path}.upstream: ${noSuch(upstream)}`);
   }
+}
+
+/** The parts of a route that its model's other routes restrict. */
+export interface ComparedRoute extends Pick<RouteEntry, "upstream" | "upstreamModel" | "weight" | "longContext"> {
+  readonly prices?: unknown;
+}
+
+/** Faults of the routes of one model: of the file, or with an operator's changes. */
+export function routeProblems(routes: readonly ComparedRoute[]): readonly { readonly at: string; readonly problem: string }[] {
+  const found = routes.flatMap((route, place) => {
+    const isTwice = routes.some(
+      (other, at) => at < place && other.upstream === route.upstream && other.upstreamModel === route.upstreamModel,
+    );
+    return [
+      ...(isTwice ? [{ at: `routes.${place}`, problem: `${route.upstream} and ${route.upstreamModel} are there twice` }] : []),
+      ...(route.longContext && !route.prices ? [{ at: `routes.${place}.longContext`, problem: "is of routes with prices" }] : []),
+    ];
+  });
+  if (routes.every(({ weight }) => weight === 0)) found.push({ at: "routes", problem: "a route needs a weight above 0" });
+  if (routes.length > ROUTES_MAX) found.push({ at: "routes", problem: `must hold at most ${ROUTES_MAX} routes` });
+  return found;
+}
+
+/** Only OpenAI's format has a route for variations. */
+export function servesVariations({ wireFormat }: Pick<Upstream, "wireFormat">): boolean {
+  return wireFormat === "openai" || wireFormat === "sandbox";
 }
 
 interface PlacedDialect {
@@ -120,9 +141,19 @@ export function dialectsIn({ upstream, dialect, routes }: RoutedEntry): readonly
 }
 
 /** All price objects of the entry's routes, by path. */
-export function routePricesOf({ routes = [] }: RoutedEntry): readonly { readonly path: string; readonly prices: StatedPrices }[] {
+export function routePricesOf({
+  routes = [],
+}: {
+  readonly routes?: readonly Pick<RouteEntry, "prices" | "longContext">[] | undefined;
+}): readonly { readonly path: string; readonly prices: StatedPrices }[] {
   return routes.flatMap(({ prices, longContext: tiers = [] }, place) => [
     ...(prices ? [{ path: `routes.${place}.prices`, prices }] : []),
     ...tiers.map((tier, index) => ({ path: `routes.${place}.longContext.${index}.prices`, prices: tier.prices })),
   ]);
+}
+
+/** The first price of a route that is above its model's; null: none is. */
+export function priceAboveOf(own: StatedPrices | "model" | undefined, prices: StatedPrices): CatalogPriceField | null {
+  if (own === undefined || own === "model") return null;
+  return CATALOG_PRICE_FIELDS.find((field) => (own[field] ?? 0n) > (prices[field] ?? 0n)) ?? null;
 }

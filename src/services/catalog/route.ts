@@ -86,6 +86,15 @@ export interface RouteDefinition {
   readonly dataPolicy?: DataPolicy | undefined;
   readonly quantization?: Quantization | undefined;
   readonly firstTokenMs?: number | undefined;
+  /** Default: true. */
+  readonly isEnabled?: boolean | undefined;
+  /** Of single keys, by their place from 0. */
+  readonly ofKeys?: ReadonlyMap<number, RouteChange> | undefined;
+}
+
+/** The parts of a route that operators change while the gateway runs; absent: unchanged. */
+export interface RouteChange extends Pick<RouteDefinition, "isEnabled" | "priority" | "weight" | "limits"> {
+  readonly prices?: StatedPrices | undefined;
 }
 
 /** The parts of an upstream on which its routes depend. */
@@ -96,11 +105,27 @@ export interface RoutedUpstream {
 
 export type FindUpstream = (id: string) => RoutedUpstream | undefined;
 
-/** One route for each key of each stated upstream, in the stated order. Throws when none is stated. */
+export interface PlacedRoute {
+  readonly route: Route;
+  /** False: an operator has disabled it, so the model does not have it. */
+  readonly isEnabled: boolean;
+  readonly definition: RouteDefinition;
+}
+
+/** The enabled ones. Throws when there is none. */
 export function toRoutes(stated: readonly RouteDefinition[], basis: PricingBasis, find: FindUpstream): Routes {
-  const [first, ...others] = stated.flatMap((each) => toRoutesOfKeys(each, stated, basis, find(each.upstreamId)));
+  const [first, ...others] = toPlacedRoutes(stated, basis, find).flatMap(({ route, isEnabled }) => (isEnabled ? [route] : []));
   if (!first) throw new Error("A model of the catalog has no route.");
   return Object.freeze([first, ...others]);
+}
+
+/** One route for each key of each stated upstream, in the stated order. */
+export function toPlacedRoutes(stated: readonly RouteDefinition[], basis: PricingBasis, find: FindUpstream): readonly PlacedRoute[] {
+  return stated.flatMap((each) => toRoutesOfKeys(each, stated, basis, find(each.upstreamId)));
+}
+
+export function keyCountOf(upstream: RoutedUpstream | undefined): number {
+  return 1 + (upstream?.furtherApiKeys?.length ?? 0);
 }
 
 function toRoutesOfKeys(
@@ -108,14 +133,18 @@ function toRoutesOfKeys(
   stated: readonly RouteDefinition[],
   basis: PricingBasis,
   upstream: RoutedUpstream | undefined,
-): Route[] {
-  const { upstreamId, upstreamModel, upstreamName = upstreamId, prices, longContext } = definition;
-  const keys = 1 + (upstream?.furtherApiKeys?.length ?? 0);
+): PlacedRoute[] {
+  const { upstreamId, upstreamModel, upstreamName = upstreamId, ofKeys } = definition;
+  const keys = keyCountOf(upstream);
   const isNamedTwice = stated.filter((other) => other.upstreamId === upstreamId).length > 1;
   const name = isNamedTwice ? `${upstreamId}/${upstreamModel}` : upstreamId;
-  const isPriced = prices !== undefined && prices !== "model";
-  return Array.from({ length: keys }, (_, keyIndex) =>
-    Object.freeze({
+  const changed = Array.from({ length: keys }, (_, keyIndex) => withChange(definition, ofKeys?.get(keyIndex) ?? {}));
+  // Disabled keys leave their share to the others.
+  const sharing = changed.filter(({ isEnabled = true }, keyIndex) => isEnabled && ofKeys?.get(keyIndex)?.weight === undefined).length;
+  return changed.map((own, keyIndex) => {
+    const { prices, longContext, weight = 1, isEnabled = true } = own;
+    const isPriced = prices !== undefined && prices !== "model";
+    const route = Object.freeze({
       id: keys === 1 ? name : `${name}#${keyIndex + 1}`,
       upstreamId,
       upstreamName,
@@ -124,18 +153,32 @@ function toRoutesOfKeys(
       keyId: keyIdOf(upstreamId, keyIndex),
       vendor: upstream?.vendor ?? null,
       dialect: definition.dialect ?? null,
-      priority: definition.priority ?? 0,
-      weight: (definition.weight ?? 1) / keys,
+      priority: own.priority ?? 0,
+      weight: ofKeys?.get(keyIndex)?.weight ?? weight / Math.max(1, sharing),
       prices: isPriced ? prices : null,
       rates: isPriced ? toRateCard(prices, basis, longContext) : null,
       isAtModelPrice: prices === "model",
-      limits: definition.limits ?? null,
+      limits: own.limits ?? null,
       regions: definition.regions ?? [],
       dataPolicy: definition.dataPolicy ?? null,
       quantization: definition.quantization ?? null,
       firstTokenMs: definition.firstTokenMs ?? null,
-    }),
-  );
+    });
+    return { route, isEnabled, definition };
+  });
+}
+
+/** Changed prices hold for long prompts too. */
+export function withChange(definition: RouteDefinition, change: RouteChange): RouteDefinition {
+  const { isEnabled, priority, weight, limits, prices } = change;
+  return {
+    ...definition,
+    ...(isEnabled !== undefined && { isEnabled }),
+    ...(priority !== undefined && { priority }),
+    ...(weight !== undefined && { weight }),
+    ...(limits !== undefined && { limits }),
+    ...(prices !== undefined && { prices, longContext: undefined }),
+  };
 }
 
 /** `openai` for the first key, `openai#2` for the second. */

@@ -52,6 +52,7 @@ import type { IntegrationsSettings } from "../integrations/http-broker.js";
 import type { McpServerId } from "../mcp/mcp-tools.js";
 import type { Metrics, MetricsSettings } from "../metrics/metrics.js";
 import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocuments } from "../requests/persisted-documents.js";
+import { RouteDirectory } from "../routes/directory.js";
 import { type DeploymentSecrets, followKeyRing, type OpenedSecrets, openSecrets } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
 import type { WorkerLink } from "./worker-link.js";
@@ -140,6 +141,8 @@ export interface Infrastructure {
   /** Joins the catalog once it is loaded. */
   readonly communityModels: CommunityDirectory;
   readonly modelHealth: ModelHealthRecords;
+  /** Applies operators' changes of routes to the catalog. */
+  readonly routeDirectory: RouteDirectory;
   readonly outbound: OutboundGuard;
   readonly upstreams: Upstreams;
   readonly blobs: BlobStore;
@@ -245,6 +248,7 @@ export async function openInfrastructure(
   const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
   catalog.include(communityModels);
+  const routeDirectory = new RouteDirectory({ database, events, catalog, log });
   const outbound = new OutboundGuard({ allowHosts: settings.upstreamAllowHosts });
   const unknownWords = new UnknownWords(log, (kind) => metrics.unknownWord(kind));
   const learnedFields = new LearnedFields(clock, ({ id, isRegistered }, upstreamModel, field) => {
@@ -277,6 +281,7 @@ export async function openInfrastructure(
     keyCache,
     communityModels,
     modelHealth,
+    routeDirectory,
     outbound,
     upstreams,
     blobs: opened.blobs,
@@ -296,6 +301,7 @@ export async function openInfrastructure(
       await settler.replaySpool();
       await Promise.all([communityModels.load(), modelHealth.load()]);
       await localModelsListed;
+      await routeDirectory.load();
       await recovery.start();
     },
     close: async () => {
@@ -309,6 +315,7 @@ export async function openInfrastructure(
       routeStates?.close();
       await modelHealth.close();
       await communityModels.close();
+      await routeDirectory.close();
       await events.close();
       opened.close();
       await database.close();

@@ -12,6 +12,8 @@ import { Withdrawals } from "../accounts/withdrawals.js";
 import { KeyAdministration } from "../api-keys/key-administration.js";
 import { AuditLog } from "../audit/audit-log.js";
 import { GatewayTraffic } from "../metrics/gateway-traffic.js";
+import { OperatorRoutes } from "../routes/operator-routes.js";
+import type { RouteStates } from "../routes/view.js";
 import { PasswordLinks } from "../sessions/password-links.js";
 import type { Passwords } from "../sessions/passwords.js";
 import { SessionAdministration } from "../sessions/session-administration.js";
@@ -25,18 +27,25 @@ export interface OperatorServiceParts {
   readonly clock: Clock;
   readonly accounts: Accounts;
   readonly passwords: Passwords;
+  readonly router: RouteStates;
   /** The sign-in address. */
   readonly authUrl: () => string;
 }
 
-export function createOperatorServices({ infrastructure, settings, clock, accounts, passwords, authUrl }: OperatorServiceParts) {
+export function createOperatorServices({ infrastructure, settings, clock, accounts, passwords, router, authUrl }: OperatorServiceParts) {
   const { database, events, leases, refills, settler, tiers } = infrastructure;
   const ledger: Ledger = infrastructure.ledger;
+  infrastructure.routeDirectory.onApplied((models) => router.watch(models));
   return {
     accountAdministration: new AccountAdministration(database, ledger, events, tiers, refills, leases),
     accountSuspensions: new AccountSuspensions(database, events, clock),
     auditLog: new AuditLog(database),
     gatewayTraffic: new GatewayTraffic(database, clock),
+    operatorRoutes: new OperatorRoutes({
+      ...{ database, events, clock, catalog: infrastructure.catalog },
+      directory: infrastructure.routeDirectory,
+      states: router,
+    }),
     margins: new Margins(database, clock),
     spendReports: new SpendReports(database, clock),
     creditGrants: new CreditGrants(database, accounts, tiers, settings.topUp),

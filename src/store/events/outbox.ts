@@ -168,6 +168,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
     code: z.enum(["credential_refused", "payment_required", "rate_limited", "circuit_open", "limit_reached"]),
     until: z.number(),
   }),
+  "routes-changed": z.object({ modelId: z.string() }),
   "route-times-measured": z.object({ id: z.string(), firstMs: z.number().nullable(), tokenMs: z.number().nullable() }),
   "generation-changed": z.object({ accountId: z.string(), generationId: z.string(), status: z.string() }),
 };

@@ -555,6 +555,56 @@ export const OPERATIONS: readonly Operation[] = [
   },
   {
     needs: "operator",
+    rest: { method: "GET", path: "/operator/routes?model=acme/chat" },
+    graphql: { field: "Query.modelRoutes", document: "{ modelRoutes(first: 1) { nodes { modelId } } }" },
+  },
+  {
+    needs: "operator",
+    refusal: "BAD_REQUEST",
+    rest: { method: "PATCH", path: "/operator/routes", body: { model: "acme/none", upstream: "acme", weight: 1 } },
+    graphql: {
+      field: "Mutation.updateRoute",
+      document: mutation("updateRoute", "warnings"),
+      input: { modelId: "acme/none", upstream: "acme", weight: 1 },
+    },
+  },
+  {
+    needs: "operator",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/operator/routes", body: { model: "acme/none", upstream: "acme", upstream_model: "m" } },
+    graphql: {
+      field: "Mutation.addRoute",
+      document: mutation("addRoute", "warnings"),
+      input: { modelId: "acme/none", upstream: "acme", upstreamModel: "m" },
+    },
+  },
+  {
+    needs: "operator",
+    refusal: "BAD_REQUEST",
+    graphql: {
+      field: "Mutation.removeRoute",
+      document: mutation("removeRoute", "warnings"),
+      input: { modelId: "acme/none", upstream: "acme" },
+    },
+  },
+  {
+    needs: "operator",
+    refusal: "BAD_REQUEST",
+    rest: { method: "DELETE", path: "/operator/routes?model=acme/none" },
+    graphql: { field: "Mutation.resetRoutes", document: mutation("resetRoutes", "warnings"), input: { modelId: "acme/none" } },
+  },
+  {
+    needs: "operator",
+    refusal: "BAD_REQUEST",
+    rest: { method: "PATCH", path: "/operator/routing", body: { model: "acme/none", routing: "price" } },
+    graphql: {
+      field: "Mutation.setRouting",
+      document: mutation("setRouting", "warnings"),
+      input: { modelId: "acme/none", routing: "PRICE" },
+    },
+  },
+  {
+    needs: "operator",
     graphql: { field: "Query.gateway", document: "{ gateway { asOf holds { count } leases { count } processes { processId } } }" },
   },
   { needs: "operator", graphql: { field: "Query.refusedSettlements", document: "{ refusedSettlements { count } }" } },

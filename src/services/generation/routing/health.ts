@@ -73,6 +73,18 @@ export interface HealthOptions {
   readonly shares?: LimitShares | null;
 }
 
+/** The state of a route in this process, for operators. Times are milliseconds since 1970. */
+export interface RouteStatus {
+  /** `half_open`: one call at a time probes the upstream. */
+  readonly circuit: "closed" | "open" | "half_open";
+  /** Null: the circuit is not open. */
+  readonly openUntil: number | null;
+  /** Why the key, or its model, is not called; null: it does not cool down. */
+  readonly coolingDown: { readonly code: WaitCode; readonly until: number } | null;
+  /** Calls under way, and requests and tokens of this minute; null: not counted, as the route has no limits. */
+  readonly use: { readonly running: number; readonly requests: number; readonly tokens: number } | null;
+}
+
 export class RouteHealth {
   private readonly onChange: NonNullable<HealthOptions["onChange"]>;
   private readonly onRecovery: NonNullable<HealthOptions["onRecovery"]>;
@@ -90,9 +102,11 @@ export class RouteHealth {
     this.shares = shares;
   }
 
-  /** Takes shares of its limits ahead of its first call. */
+  /** Takes shares of its limits ahead of its first call, or of its changed ones. */
   watch(route: Route): void {
-    if (route.limits !== null) this.useOf(route, this.now());
+    if (route.limits === null) return;
+    this.useOf(route, this.now());
+    this.shares?.relimit(callIdOf(route), route.limits);
   }
 
   /** Null: it may be called now. */
@@ -101,6 +115,24 @@ export class RouteHealth {
     return (
       this.cooldownOf(route.keyId, now) ?? this.cooldownOf(callIdOf(route), now) ?? this.circuitOf(route, now) ?? this.limitOf(route, now)
     );
+  }
+
+  /** Changes nothing. */
+  statusOf(route: Route): RouteStatus {
+    const now = this.now();
+    const circuit = this.circuits.get(route.upstreamId);
+    const isOpened = circuit !== undefined && circuit.openUntil > 0;
+    const isOpen = isOpened && circuit.openUntil > now;
+    const coolingDown = [this.cooldowns.get(route.keyId), this.cooldowns.get(callIdOf(route))].find((one) => one && one.until > now);
+    const known = this.uses.get(callIdOf(route));
+    const isOfMinute = known?.minute === Math.floor(now / MINUTE_MS);
+    const minute = isOfMinute ? { requests: known.requests, tokens: known.tokens } : { requests: 0, tokens: 0 };
+    return {
+      circuit: isOpen ? "open" : isOpened ? "half_open" : "closed",
+      openUntil: isOpen ? circuit.openUntil : null,
+      coolingDown: coolingDown === undefined ? null : { code: coolingDown.code, until: coolingDown.until },
+      use: route.limits === null ? null : { running: known?.running ?? 0, ...minute },
+    };
   }
 
   /** Counts a call that begins; or the wait without which it may not. `ended` must follow. */

@@ -53,6 +53,14 @@ class Lease {
 
   constructor(private readonly limit: number) {}
 
+  /** Of a changed limit, with the units that are kept. */
+  static relimited(former: Lease | null, limit: number | null): Lease | null {
+    if (limit === null) return null;
+    const lease = new Lease(limit);
+    lease.kept = Math.min(former?.kept ?? 0, limit);
+    return lease;
+  }
+
   /** Gives up units that others want. `isRegistering`: asks for none, as the others may not have stated theirs yet. */
   ask(used: number, isRegistering: boolean): Pick<ShareRequest, "limit" | "kept" | "wanted"> {
     const { limit, isNew, isShort } = this;
@@ -89,14 +97,14 @@ class Lease {
 
 interface Tracked {
   readonly id: string;
-  readonly limits: RouteLimits;
+  limits: RouteLimits;
   /** Now. */
   readonly useOf: () => CountedUse;
   minute: number;
   requests: Lease | null;
   /** Of the next minute. */
   nextRequests: Lease | null;
-  readonly running: Lease | null;
+  running: Lease | null;
   /** Tokens of the minute in the other processes. */
   otherTokens: number;
   isUsed: boolean;
@@ -164,6 +172,22 @@ export class LimitShares {
       otherTokens: 0,
       isUsed: true,
     });
+    this.hurry();
+  }
+
+  /** An operator changed the limits. */
+  relimit(id: string, limits: RouteLimits): void {
+    const tracked = this.tracked.get(id);
+    if (!tracked) return;
+    const { rpm, tpm, concurrent } = tracked.limits;
+    if (limits.rpm === rpm && limits.tpm === tpm && limits.concurrent === concurrent) return;
+    tracked.limits = limits;
+    if (limits.rpm !== rpm) {
+      tracked.requests = Lease.relimited(this.turn(tracked), limits.rpm);
+      tracked.nextRequests = null;
+    }
+    if (limits.concurrent !== concurrent) tracked.running = Lease.relimited(tracked.running, limits.concurrent);
+    tracked.isUsed = true;
     this.hurry();
   }
 

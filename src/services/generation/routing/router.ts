@@ -12,7 +12,7 @@ import { type RequestFields, takesFields } from "../../catalog/request-rates.js"
 import type { Route } from "../../catalog/route.js";
 import type { AttemptCode, Candidate } from "./candidate.js";
 import { Conversations, conversationOf } from "./conversations.js";
-import { RouteHealth, type Wait, type WaitCode } from "./health.js";
+import { RouteHealth, type RouteStatus, type Wait, type WaitCode } from "./health.js";
 import { LimitShares } from "./limit-shares.js";
 import { NO_WISHES, orderRoutes, type RouteWishes, type RoutingSnapshot, type WaitingRoute } from "./order.js";
 import { Announcer, learnFromOthers, learnStored, type SharedBy } from "./sharing.js";
@@ -93,6 +93,10 @@ export class Router implements RoutingSnapshot {
 
   waitOf(route: Route): Wait | null {
     return this.health.waitOf(route);
+  }
+
+  statusOf(route: Route): RouteStatus {
+    return this.health.statusOf(route);
   }
 
   timesOf(route: Route): TimesOfRoute {
