@@ -123,7 +123,7 @@ describe("an operator's change of a route", () => {
   it("is shown, for all keys of the upstream or for one", async () => {
     await changed("updateRoute", { modelId: "routed/two", upstream: "alpha", weight: 6 });
 
-    const { model } = await changed("updateRoute", { modelId: "routed/two", upstream: "alpha", key: 2, isEnabled: false });
+    const { model } = await changed("updateRoute", { modelId: "routed/two", upstream: "alpha", keyNumber: 2, isEnabled: false });
 
     expect(model).toEqual(await shown({ modelId: "routed/two" }));
     expect(routesOf(model)).toMatchObject([
@@ -237,7 +237,7 @@ describe("a wrong change of a route is refused, and changes nothing:", () => {
     ["an unknown upstream", "updateRoute", { ...route, upstream: "alhpa", weight: 1 }, "upstream", /closest are: .*alpha/],
     ["an upstream without a route", "updateRoute", { ...route, upstream: "claude", weight: 1 }, "upstream", /Add one with addRoute/],
     ["another name of the model", "updateRoute", { ...route, upstreamModel: "z", weight: 1 }, "upstreamModel", /but a$/],
-    ["a key that is not there", "updateRoute", { ...route, key: 3, weight: 1 }, "key", /has 2 of them/],
+    ["a key that is not there", "updateRoute", { ...route, keyNumber: 3, weight: 1 }, "keyNumber", /has 2 of them/],
     ["no setting", "updateRoute", route, "weight", /state a setting/],
     ["a weight below 0", "updateRoute", { ...route, weight: -1 }, "weight", /0/],
     ["an endless weight", "updateRoute", { ...route, weight: 1e7 }, "weight", /1,?000,?000/],
@@ -259,7 +259,7 @@ describe("a wrong change of a route is refused, and changes nothing:", () => {
       "upstream",
       /variations/,
     ],
-    ["a reset of a part without its upstream", "resetRoutes", { modelId: "routed/two", key: 1 }, "upstream", /is required/],
+    ["a reset of a part without its upstream", "resetRoutes", { modelId: "routed/two", keyNumber: 1 }, "upstream", /is required/],
   ])("%s (%s)", async (_name, mutation, input, param, message) => {
     expect(await errorOf(mutation, input)).toEqual({ code: "BAD_REQUEST", param, message: expect.stringMatching(message) });
     expect(await app.database.prisma.routeOverrides.count()).toBe(0);

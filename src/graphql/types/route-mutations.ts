@@ -36,11 +36,11 @@ const UpdateRouteInput = builder.inputType("UpdateRouteInput", {
     modelId: t.id({ required: true, description: MODEL, ...WIRE_MODEL }),
     upstream: t.string({ required: true, description: UPSTREAM }),
     upstreamModel: t.string({ description: UPSTREAM_MODEL }),
-    key: t.int({ description: "The number of the key, from 1. Omitted: all keys of the upstream." }),
+    keyNumber: t.int({ description: "The number of the key, from 1. Omitted: all keys of the upstream." }),
     isEnabled: t.boolean({ description: `Whether the route is called. ${NULL_RESETS}`, extensions: { wireName: "enabled" } }),
     priority: t.int({ description: `Routes with a lower number are tried first, 0 to 1000000. ${NULL_RESETS}` }),
     weight: t.float({
-      description: `The share of calls within the priority, 0 to 1000000. 0: only after all others. All keys share it, unless \`key\` names one. ${NULL_RESETS}`,
+      description: `The share of calls within the priority, 0 to 1000000. 0: only after all others. All keys share it, unless \`keyNumber\` names one. ${NULL_RESETS}`,
     }),
     limits: t.field({ type: LimitsInput, description: `Limits of each key. ${NULL_RESETS}` }),
     prices: t.field({ type: PricesInput, description: `What the operator pays. ${NULL_RESETS}` }),
@@ -78,7 +78,7 @@ const ResetRoutesInput = builder.inputType("ResetRoutesInput", {
     modelId: t.id({ required: true, description: MODEL, ...WIRE_MODEL }),
     upstream: t.string({ description: "The ID of the upstream. Omitted: all changes of the model, its order and added routes too." }),
     upstreamModel: t.string({ description: "The upstream's own name of the model. Omitted: all routes to the upstream." }),
-    key: t.int({ description: "The number of the key, from 1. Omitted: all changes of the route." }),
+    keyNumber: t.int({ description: "The number of the key, from 1. Omitted: all changes of the route." }),
     allowsNone: t.boolean({ description: ALLOWS_NONE, extensions: { wireName: "allow_none" } }),
   }),
 });
@@ -127,10 +127,10 @@ builder.mutationField("updateRoute", (t) =>
       "Changes a route of a model: whether it is called, priority, weight, limits, and what the operator pays. The change holds for the next request, on every process within a second, and after a restart. Operators only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: UpdateRouteInput, required: true, description: "The route and its settings." }) },
-    resolve: (_root, { input: { modelId, upstreamModel, allowsNone, ...input } }, ctx) => {
+    resolve: (_root, { input: { modelId, upstreamModel, keyNumber, allowsNone, ...input } }, ctx) => {
       const read = () => ({
         ...settingsIn(input),
-        ...{ model: modelIn(modelId, "modelId"), upstream_model: upstreamModel, allow_none: allowsNone },
+        ...{ model: modelIn(modelId, "modelId"), upstream_model: upstreamModel, key_number: keyNumber, allow_none: allowsNone },
       });
       return ctx.services.operatorRoutes.update(ctx, parsePermitted(ctx, requireOperator, updateRouteInput, read));
     },
@@ -173,8 +173,9 @@ builder.mutationField("resetRoutes", (t) =>
       "Resets a route, or all routes of a model, to the configured settings. Removes added routes, and changes that have no effect. Operators only.",
     extensions: { isOnePerOperation: true },
     args: { input: t.arg({ type: ResetRoutesInput, required: true, description: "The routes." }) },
-    resolve: (_root, { input: { modelId, upstreamModel, allowsNone, ...input } }, ctx) => {
-      const read = () => ({ ...input, model: modelIn(modelId, "modelId"), upstream_model: upstreamModel, allow_none: allowsNone });
+    resolve: (_root, { input: { modelId, upstream, upstreamModel, keyNumber, allowsNone } }, ctx) => {
+      const place = { upstream, upstream_model: upstreamModel, key_number: keyNumber };
+      const read = () => ({ ...place, model: modelIn(modelId, "modelId"), allow_none: allowsNone });
       return ctx.services.operatorRoutes.reset(ctx, parsePermitted(ctx, requireOperator, resetRoutesInput, read));
     },
   }),

@@ -117,7 +117,10 @@ const ModelRoute = builder.objectRef<ShownRoute>("ModelRoute").implement({
     id: t.id({ description: "The ID of the route within its model, as in receipts.", resolve: ({ route }) => route.id }),
     upstream: t.string({ description: "The ID of the upstream.", resolve: ({ route }) => route.upstreamId }),
     upstreamModel: t.string({ description: "The upstream's own name of the model.", resolve: ({ route }) => route.upstreamModel }),
-    key: t.int({ description: "The number of the key among those of the upstream, from 1.", resolve: ({ route }) => route.keyIndex + 1 }),
+    keyNumber: t.int({
+      description: "The number of the key among those of the upstream, from 1.",
+      resolve: ({ route }) => route.keyIndex + 1,
+    }),
     keyCount: t.exposeInt("keyCount", { description: "The number of the upstream's keys." }),
     keyId: t.id({ description: "Names upstream and key. Never the key itself.", resolve: ({ route }) => route.keyId }),
     isEnabled: t.exposeBoolean("isEnabled", { description: "Whether the route is called." }),
@@ -222,7 +225,7 @@ const IgnoredRouteChange = builder.objectRef<IgnoredChange>("IgnoredRouteChange"
   fields: (t) => ({
     upstream: t.exposeString("upstream", { description: "The ID of the upstream." }),
     upstreamModel: t.exposeString("upstreamModel", { description: "The upstream's own name of the model." }),
-    key: t.exposeInt("key", { nullable: true, description: "The number of the key. Null: all keys." }),
+    keyNumber: t.exposeInt("key", { nullable: true, description: "The number of the key. Null: all keys." }),
     isAdded: t.exposeBoolean("isAdded", { description: "Whether an operator added the route to the model." }),
     changed: t.field({ type: [SettingEnum], description: "The changed settings.", resolve: ({ changed }) => [...changed] }),
     reason: t.expose("reason", { type: IgnoredReasonEnum, description: "Why the change has no effect." }),

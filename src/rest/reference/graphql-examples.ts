@@ -240,7 +240,7 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ],
   [
     "listModelRoutes",
-    "{\n  modelRoutes(first: 20) {\n    nodes { modelId routing routes { upstream key weight priority isEnabled circuit coolingDownUntil } }\n  }\n}",
+    "{\n  modelRoutes(first: 20) {\n    nodes { modelId routing routes { upstream keyNumber weight priority isEnabled circuit coolingDownUntil } }\n  }\n}",
   ],
   ["addRoute", mutation("addRoute", 'modelId: "MODEL", upstream: "UPSTREAM", upstreamModel: "NAME"', "warnings")],
   ["updateRoute", mutation("updateRoute", 'modelId: "MODEL", upstream: "UPSTREAM", weight: 2, isEnabled: true', "warnings")],

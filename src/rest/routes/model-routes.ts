@@ -28,7 +28,7 @@ const shownRoute = z.object({
   id: z.string().describe("The ID of the route within its model, as in receipts."),
   upstream: z.string(),
   upstream_model: z.string().describe("The upstream's own name of the model."),
-  key: z.int().describe("The number of the key among those of the upstream, from 1."),
+  key_number: z.int().describe("The number of the key among those of the upstream, from 1."),
   key_count: z.int(),
   key_id: z.string().describe("Names upstream and key. Never the key itself."),
   enabled: z.boolean(),
@@ -72,7 +72,7 @@ const modelRoutes = z.object({
       z.object({
         upstream: z.string(),
         upstream_model: z.string(),
-        key: z.int().nullable(),
+        key_number: z.int().nullable(),
         added: z.boolean(),
         changed: z.array(z.enum(ROUTE_SETTINGS)),
         reason: z.enum(["no_model", "no_route", "no_upstream", "no_key"]),
@@ -115,7 +115,7 @@ const resetQuery = z.object({
   model: text.describe("The model, by its ID or an alias."),
   upstream: text.optional().describe("The upstream. Omitted: all changes of the model, its order and added routes too."),
   upstream_model: text.optional().describe("The upstream's own name of the model. Omitted: all routes to the upstream."),
-  key: queryInteger(z.int().min(1).max(64)).optional().describe("The number of the key. Omitted: all changes of the route."),
+  key_number: queryInteger(z.int().min(1).max(64)).optional().describe("The number of the key. Omitted: all changes of the route."),
   allow_none: queryFlag.optional().describe("Whether the model may be left without an enabled route."),
 });
 
@@ -189,7 +189,7 @@ function toModel({ id, modality, isOffered, routing, configuredRouting, routes, 
     ...{ model: id, modality, offered: isOffered, routing, configured_routing: configuredRouting },
     routes: routes.map(toRoute),
     ignored: ignored.map(({ upstream, upstreamModel, key, isAdded, changed, reason }) => {
-      return { upstream, upstream_model: upstreamModel, key, added: isAdded, changed: [...changed], reason };
+      return { upstream, upstream_model: upstreamModel, key_number: key, added: isAdded, changed: [...changed], reason };
     }),
   };
 }
@@ -199,7 +199,7 @@ const dateOf = (ms: number | null | undefined) => (ms == null ? null : new Date(
 function toRoute({ route, keyCount, isEnabled, isAdded, changed, status, times }: ShownRoute) {
   const { id, upstreamId, upstreamModel, keyIndex, keyId, priority, weight, prices, limits } = route;
   return {
-    ...{ id, upstream: upstreamId, upstream_model: upstreamModel, key: keyIndex + 1, key_count: keyCount, key_id: keyId },
+    ...{ id, upstream: upstreamId, upstream_model: upstreamModel, key_number: keyIndex + 1, key_count: keyCount, key_id: keyId },
     ...{ enabled: isEnabled, added: isAdded, changed: [...changed], priority, weight },
     prices: prices && { ...priceTexts(prices) },
     at_model_price: route.isAtModelPrice,

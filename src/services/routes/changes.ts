@@ -25,14 +25,14 @@ const place = { model: name, upstream: name, upstream_model: name.nullish() };
 /** The change may leave the model without an enabled route, so that it can no longer be called. */
 const allowNone = z.boolean().nullish();
 
-export const updateRouteInput = z.strictObject({ ...place, key: key.nullish(), ...settings, allow_none: allowNone });
+export const updateRouteInput = z.strictObject({ ...place, key_number: key.nullish(), ...settings, allow_none: allowNone });
 export const addRouteInput = z.strictObject({ ...place, upstream_model: name, ...settings });
 export const removeRouteInput = z.strictObject({ ...place, allow_none: allowNone });
 export const resetRoutesInput = z.strictObject({
   model: name,
   upstream: name.nullish(),
   upstream_model: name.nullish(),
-  key: key.nullish(),
+  key_number: key.nullish(),
   allow_none: allowNone,
 });
 export const setRoutingInput = z.strictObject({ model: name, routing: z.enum(ROUTINGS).nullable() });

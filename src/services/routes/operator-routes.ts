@@ -91,8 +91,8 @@ export class OperatorRoutes {
     if (statesNothing(input)) throw wrongField("weight", "state a setting to change: enabled, priority, weight, limits or prices");
     const model = this.known(input.model);
     const route = this.routeOf(model, input.upstream, input.upstream_model);
-    const key = input.key ?? null;
-    if (key !== null && key > route.keys) throw wrongField("key", `the upstream ${input.upstream} has ${route.keys} of them`);
+    const key = input.key_number ?? null;
+    if (key !== null && key > route.keys) throw wrongField("key_number", `the upstream ${input.upstream} has ${route.keys} of them`);
     const edit = ({ routing, routes }: ModelOverrides) => {
       const isIt = (each: RouteOverride) => isOfRoute(each, route.upstream, route.upstreamModel) && each.key === key;
       const former = routes.find(isIt) ?? { upstream: route.upstream, upstreamModel: route.upstreamModel, key, isAdded: false };
@@ -144,7 +144,7 @@ export class OperatorRoutes {
    */
   async reset(ctx: RequestContext, input: ResetRoutesInput): Promise<ChangedRoutes> {
     requireOperator(ctx);
-    const { upstream, upstream_model: upstreamModel, key } = input;
+    const { upstream, upstream_model: upstreamModel, key_number: key } = input;
     if (upstream == null && (upstreamModel != null || key != null)) throw wrongField("upstream", "is required to name one of the routes");
     const modelId = this.idOf(input.model);
     const edit = (overrides: ModelOverrides) => {
