@@ -153,7 +153,7 @@ export function addModelRoutesRoutes(route: Route, endpoint: Endpoint, { operato
       summary: "Changes a route of a model, of all keys or of one, for the next request (operators).",
       description: "Omitted settings do not change; null resets one to the configured value. Prices are what the operator pays.",
       answer: changedRoutes,
-      example: { body: { ...EXAMPLE, weight: 2 } },
+      example: { body: { ...EXAMPLE, upstream_model: "text", weight: 2 } },
       body: updateRouteInput,
       handler: async (ctx, { body }) => toChanged(await operatorRoutes.update(ctx, body)),
     }),

@@ -1,4 +1,4 @@
-/** What an act changed, for the audit log: flat, without secrets. */
+/** Changes of routes for the audit log: flat texts without secrets. */
 import type { ModelOverrides, RouteOverride } from "../catalog/route-overrides.js";
 import { priceTexts } from "./changes.js";
 

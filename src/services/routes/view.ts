@@ -1,4 +1,4 @@
-/** The routes of a model as operators see them: what is configured, what was changed, and the state in this process. */
+/** The routes of a model as operators see them: their settings, changes, and state in this process. */
 import type { RankedPosition } from "../../lib/pagination.js";
 import type { RoutedModel } from "../catalog/assemble.js";
 import type { Model } from "../catalog/model.js";
