@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.js";
 import type { Addresses } from "../lib/urls.js";
 import { Access } from "./access/access.js";
-import { ProtectedResources } from "./access/protected-resources.js";
 import { RateLimits } from "./access/rate-limits.js";
 import { AccountDeletions } from "./account-data/deletion.js";
 import { AccountErasure } from "./account-data/erasure.js";
@@ -26,15 +25,6 @@ import { RunLimits } from "./agents/run-limits.js";
 import { RunTokens } from "./agents/run-tokens.js";
 import { SandboxRunner } from "./agents/sandbox/sandbox-runner.js";
 import { ApiKeys } from "./api-keys/api-keys.js";
-import { Apps } from "./authorizations/apps.js";
-import { AuthorizationCodes } from "./authorizations/authorization-codes.js";
-import { Authorizations } from "./authorizations/authorizations.js";
-import { ClientDocuments } from "./authorizations/client-documents.js";
-import { ClientRegistrations } from "./authorizations/client-registrations.js";
-import { Clients } from "./authorizations/clients.js";
-import { DeviceAuthorizations } from "./authorizations/device-authorizations.js";
-import { DeviceCodes, UserCodeGuesses } from "./authorizations/device-codes.js";
-import { Redemption } from "./authorizations/device-redemption.js";
 import { usageModalityOf } from "./catalog/modality.js";
 import { PriceHistory } from "./catalog/price-history.js";
 import { CommunityModels } from "./community-models/community-models.js";
@@ -42,6 +32,7 @@ import { LiveModelHealth } from "./community-models/live-health.js";
 import { CommunityModelProbe } from "./community-models/probe.js";
 import { CommunityModelRepository } from "./community-models/repository.js";
 import { UpstreamUrls } from "./community-models/upstream-url.js";
+import { createAuthorizationServices } from "./composition/authorization-services.js";
 import type { Infrastructure, PlatformSettings } from "./composition/infrastructure.js";
 import { createOperatorServices } from "./composition/operator-services.js";
 import { payerOf } from "./credits/charge-request.js";
@@ -245,21 +236,11 @@ export function createServices(
   const videos = new Videos({ catalog, inspector, generations, upstreams, contentCache, references, chat, jobs });
   const speech = new Speech({ generations, upstreams, totalMs });
   const music = new Music({ generations, upstreams, jobs, inspector });
-  const apps = new Apps(database, keyCache, clock);
-  const resources = new ProtectedResources(
-    () => addresses().baseUrl,
-    () => addresses().authUrl,
-  );
-  const clientRegistrations = new ClientRegistrations(secrets.hashing("client registrations"), counters, clock);
-  const clientDocuments = new ClientDocuments(outbound, counters, clock, settings.readsClientDocuments);
-  const authorizationCodes = new AuthorizationCodes(database, secrets.hashing("authorization codes"), apiKeys, apps, resources, clock);
-  const deviceAuthorizations = new DeviceAuthorizations({
-    ...{ database, accounts, apps, resources, catalog, events, clock },
-    codes: new DeviceCodes(database, secrets.hashing("device codes"), clock),
-    guesses: new UserCodeGuesses(counters),
-    redemption: new Redemption(database, apiKeys, clock),
-    verificationUri: () => `${addresses().authUrl}/device`,
+  const authorizing = createAuthorizationServices({
+    ...{ database, keyCache, catalog, events, counters, secrets, outbound, accounts, apiKeys, clock, addresses },
+    readsClientDocuments: settings.readsClientDocuments,
   });
+  const { deviceAuthorizations, protectedResources } = authorizing;
   const integrationPage = (page: string) => () => `${addresses().authUrl}/integrations/${page}`;
   const developmentBroker = new DevelopmentBroker({
     ...{ database, clock, pageUrl: integrationPage("connect") },
@@ -308,18 +289,9 @@ export function createServices(
     agents: new Agents({ database, modelRepository, catalog, repositories, upToDate, clock, mcpServers: mcpServers.available() }),
     agentSync: new AgentSync({ database, repositories, events, clock }),
     apiKeys,
-    apps,
+    ...authorizing,
     appUsage: new AppUsages(database, clock),
     audio: new AudioGeneration({ catalog, contentCache, speech, music }),
-    authorizations: new Authorizations({
-      ...{ database, accounts, apiKeys, apps, resources, catalog, clock },
-      clients: new Clients(apps, clientRegistrations, clientDocuments),
-      codes: authorizationCodes,
-      issuer: () => addresses().authUrl,
-    }),
-    authorizationCodes,
-    clientDocuments,
-    clientRegistrations,
     bodies,
     blobTransfers: new BlobTransfers(blobs, infrastructure.blobUrls, mediaQuotas),
     catalog,
@@ -328,7 +300,6 @@ export function createServices(
     communityModels: new CommunityModels({ database, modelRepository, box, events, upToDate, clock, urls }),
     communityModelProbe: new CommunityModelProbe({ modelRepository, catalog, urls, outbound, counters }),
     developmentBroker,
-    deviceAuthorizations,
     gatewayStatus: new GatewayStatus({
       learnedFields: infrastructure.learnedFields,
       ...{ platform: infrastructure, work: { running, jobRunner }, metrics, catalog, tiers, clock },
@@ -347,10 +318,9 @@ export function createServices(
     mcp: new McpGateway({
       tools: createTools({ catalog, generations, text, images, speech, videos, mediaLinks }),
       calls: new ToolCalls(events),
-      resources,
+      resources: protectedResources,
       ownUrls: () => [addresses().baseUrl, addresses().authUrl],
     }),
-    protectedResources: resources,
     media,
     mediaLinks,
     mediaObjects,
