@@ -1,6 +1,7 @@
 /** The caller's wishes (docs/spec/routing.md#wishes): which upstreams and models may serve, in which order, and at which price. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { executeText } from "../graphql/client.js";
+import { execute, executeText, ok } from "../graphql/client.js";
+import { CreatePresetDocument, UpdatePresetDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type KeyedUpstream, startKeyedUpstream } from "../support/keyed-upstream.js";
 import { type Client, createClient, createKey } from "./client.js";
@@ -213,6 +214,23 @@ describe("models", () => {
     expect(await quote("wished/alpha", { models: ["wished/beta"] })).toBe(await quote("wished/beta"));
   });
 
+  it("quotes the least of the cheapest", async () => {
+    const long = { messages: [{ role: "user", content: "word ".repeat(2_000) }], max_tokens: 8 };
+    const body = { model: "wished/beta", models: ["wished/alpha"], ...long };
+    const { least, most } = (await client.post("/v1/quote", { path: "/v1/chat/completions", body })).json<{
+      least: string;
+      most: string;
+    }>();
+    const [own, cheap] = await Promise.all(
+      ["wished/beta", "wished/alpha"].map(async (model) =>
+        (await client.post("/v1/chat/completions?quote=true", { model, ...long })).json<{ least: string; most: string }>(),
+      ),
+    );
+
+    expect([least, most]).toEqual([cheap?.least, own?.most]);
+    expect(Number(least)).toBeLessThan(Number(own?.least));
+  });
+
   it("leaves out a model that the wishes exclude", async () => {
     const answer = await chat("wished/alpha", { models: ["wished/beta"], provider: { only: ["beta"] } });
 
@@ -309,16 +327,11 @@ describe("a preset", () => {
   });
 
   it("has wishes and versions, and holds a key's allowed models for each", async () => {
-    const mutate = async (text: string) => {
-      const answer = await executeText(app, { query: `mutation { ${text} }` });
-      expect(answer).not.toHaveProperty("errors");
-      return answer.data as { createPreset: { preset: { id: string } } };
-    };
-    const created = await mutate(
-      `createPreset(input: { name: "wishing", model: "wished/both", models: ["wished/beta"], provider: { only: ["beta"] } }) { preset { id } }`,
-    );
-    const { id } = created.createPreset.preset;
-    await mutate(`updatePreset(input: { id: "${id}", provider: { only: ["alpha"] } }) { preset { id } }`);
+    const created = await execute(app, CreatePresetDocument, {
+      input: { name: "wishing", model: "wished/both", models: ["wished/beta"], provider: { only: ["beta"] } },
+    });
+    const { id } = ok(created).createPreset.preset;
+    ok(await execute(app, UpdatePresetDocument, { input: { id, provider: { only: ["alpha"] } } }));
     const ask = (more: object) => chat(undefined, more);
 
     expect(served(await ask({ preset: "wishing" }))).toEqual([200, "alpha"]);

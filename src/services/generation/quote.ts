@@ -15,7 +15,7 @@ export interface PlannedCosts extends CostRange {
   readonly notes: readonly string[];
 }
 
-interface QuotedPlan extends Pick<GenerationTask, "request" | "model" | "candidates" | "isFree"> {
+interface QuotedPlan extends Pick<GenerationTask, "request" | "model" | "candidates" | "isFree" | "isChargedAsServed"> {
   readonly hold: Pick<ChargeRequest, "estimate" | "least">;
   costs(plan: QuotedPlan): PlannedCosts;
 }
@@ -62,12 +62,15 @@ const CACHED = "The answer is in the content cache, and costs nothing while it i
 
 /** Without the request's limit. */
 function quoteOf(plan: QuotedPlan): Quote {
-  const { least, expected, most, notes } = plan.costs(plan);
+  const { least: own, expected, most, notes } = plan.costs(plan);
+  // The caller's own fallbacks have prices of their own, below those of the hold.
+  const served = plan.isChargedAsServed ? plan.candidates.map(({ model }) => plan.costs({ ...plan, model }).least) : [];
+  const least = served.reduce(smaller, own);
   const costs = { least: smaller(least, expected), expected, most: larger(most, expected) };
   return toQuote(plan, costs, notes);
 }
 
-/** Every route is charged at the price of the requested model. */
+/** Every route is charged at the price of the requested model, or within the range of those that the caller named. */
 function toQuote({ model, candidates }: QuotedPlan, costs: CostRange, notes: readonly string[]): Quote {
   const upstreams = new Set(candidates.map(({ route }) => route.upstreamName));
   return { ...costs, model: model.id, routes: [...upstreams].map((upstream) => ({ upstream, ...costs })), notes };
