@@ -27,6 +27,8 @@ export interface RoutingSnapshot {
   /** Null: the route may be called now. */
   waitOf(route: Route): Wait | null;
   timesOf(route: Route): TimesOfRoute;
+  /** Milliseconds since 1970 of its last measurement; 0: none. */
+  measuredAtOf(route: Route): number;
 }
 
 export interface OrderedRoutes {
@@ -41,7 +43,7 @@ export interface WaitingRoute {
   readonly wait: Wait;
 }
 
-/** Unspecified: the share of requests whose order is random, so that a slow route that has become fast is noticed. */
+/** Unspecified: the share of requests that go to the route measured longest ago, so that a slow route that has become fast is noticed. */
 const EXPLORED = 0.05;
 const NONE_WAITING: readonly WaitingRoute[] = [];
 
@@ -94,7 +96,8 @@ type Rank = (route: Route) => number;
 
 function rankerOf(model: Model, routing: Routing, snapshot: RoutingSnapshot): Rank {
   if (routing === "price") return (route) => costRank(model, route);
-  if (routing === "weight" || snapshot.random() < EXPLORED) return () => 0;
+  if (routing === "weight") return () => 0;
+  if (snapshot.random() < EXPLORED) return (route) => snapshot.measuredAtOf(route);
   // A route that was not measured yet is tried.
   if (routing === "latency") return (route) => snapshot.timesOf(route).firstMs ?? 0;
   return (route) => snapshot.timesOf(route).tokenMs ?? 0;

@@ -103,6 +103,10 @@ export class Router implements RoutingSnapshot {
     return this.times.of(route);
   }
 
+  measuredAtOf(route: Route): number {
+    return this.times.measuredAtOf(route);
+  }
+
   /**
    * In the order of attempts; empty when no route may get all of the fields. Throws UPSTREAM_ERROR with `details.reasons` when routes could
    * serve, and none may be called now.

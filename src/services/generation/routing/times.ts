@@ -1,4 +1,4 @@
-/** Measured times of routes: medians of the last samples, with the medians of other processes among them. */
+/** Measured times of routes: decayed medians of the last samples, with the medians of other processes among them. */
 import type { Clock } from "../../../lib/clock.js";
 import type { Route } from "../../catalog/route.js";
 import { callIdOf } from "./health.js";
@@ -7,6 +7,8 @@ import { callIdOf } from "./health.js";
 const SAMPLES_MAX = 31;
 const AGE_MS_MAX = 600_000;
 const TOLD_MS = 2_000;
+/** Unspecified: the weight of a sample, as a part of that of the next one. */
+const DECAY = 0.85;
 
 /** Milliseconds; null: not measured. */
 export interface TimesOfRoute {
@@ -44,6 +46,12 @@ export class RouteTimes {
     if (!known) return { firstMs: null, tokenMs: null };
     const now = this.clock.now().getTime();
     return { firstMs: medianOf(known.first, now), tokenMs: medianOf(known.token, now) };
+  }
+
+  /** Milliseconds since 1970 of its last sample; 0: none. */
+  measuredAtOf(route: Route): number {
+    const known = this.measured.get(callIdOf(route));
+    return Math.max(known?.first.at(-1)?.at ?? 0, known?.token.at(-1)?.at ?? 0);
   }
 
   noteFirst(route: Route, ms: number): void {
@@ -85,9 +93,15 @@ function add(samples: Sample[], sample: Sample): void {
   if (samples.length > SAMPLES_MAX) samples.shift();
 }
 
+/** The median by weight, where the newest sample weighs most: five samples of another size move it. */
 function medianOf(samples: readonly Sample[], now: number): number | null {
-  const recent = samples.filter(({ at }) => now - at < AGE_MS_MAX).map(({ ms }) => ms);
-  if (recent.length === 0) return null;
-  recent.sort((one, other) => one - other);
-  return recent[recent.length >> 1] ?? null;
+  const recent = samples.filter(({ at }) => now - at < AGE_MS_MAX);
+  const weighed = recent.map(({ ms }, index) => ({ ms, weight: DECAY ** (recent.length - 1 - index) }));
+  weighed.sort((one, other) => one.ms - other.ms);
+  let rest = weighed.reduce((sum, { weight }) => sum + weight, 0) / 2;
+  for (const { ms, weight } of weighed) {
+    rest -= weight;
+    if (rest < 0) return ms;
+  }
+  return weighed.at(-1)?.ms ?? null;
 }
