@@ -205,7 +205,7 @@ describe.skipIf(!isInstalled)(`${CALLS} calls through ${PROCESSES} processes, wi
     expect(counted).toBeGreaterThanOrEqual(REQUESTS_A_MINUTE / PROCESSES);
     expect(counted).toBeLessThanOrEqual(minutes * REQUESTS_A_MINUTE);
 
-    upstream.answers.set("key-2", { status: 429, headers: { "retry-after": "99999999" } });
+    upstream.answers.set("key-2", { status: 429, headers: { "retry-after": "300" } });
     const asked = () => upstream.requests.get("key-2") ?? 0;
     const before = asked();
     for (let index = 0; asked() === before; index += 1) await call(MODEL, index);
