@@ -18,6 +18,7 @@ const PAGES: readonly { readonly paths: readonly string[]; readonly load: () => 
     paths: [
       ...["/dashboard/operator", "/dashboard/operator/accounts", "/dashboard/operator/accounts/:id"],
       ...["/dashboard/operator/audit", "/dashboard/operator/audit/:id", "/dashboard/operator/spend"],
+      "/dashboard/operator/routes",
     ],
     load: () => import("./pages/operator/page.js"),
   },

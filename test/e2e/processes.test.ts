@@ -126,6 +126,23 @@ describe.each(ways)("two processes that hear each other through $title", ({ isIn
     expect(await statusOf(a, key)).toBe(401);
   });
 
+  it.skipIf(!isInstalled)("both call the routes that an operator has changed in one of them", async () => {
+    const off = { model: "acme/free", upstream: "acme", enabled: false, allow_none: true };
+    const statuses = async () => [
+      (await chat(a, OWNER_KEY, { model: "acme/free" })).status,
+      (await chat(b, OWNER_KEY, { model: "acme/free" })).status,
+    ];
+    expect(await statuses()).toEqual([200, 200]);
+
+    const changed = await request(a, OWNER_KEY, "/account/operator/routes", { method: "PATCH", body: JSON.stringify(off) });
+
+    expect(changed.status).toBe(200);
+    expect((await chat(a, OWNER_KEY, { model: "acme/free" })).status).toBe(400);
+    await expect.poll(async () => (await chat(b, OWNER_KEY, { model: "acme/free" })).status, { interval: 20 }).toBe(400);
+    await request(b, OWNER_KEY, "/account/operator/routes?model=acme/free", { method: "DELETE" });
+    await expect.poll(statuses, { interval: 20 }).toEqual([200, 200]);
+  });
+
   it.skipIf(!isInstalled)("both refuse the child keys of a key that one of them has revoked", async () => {
     const root = await createKey(a);
     await databaseOf(a).prisma.apiKey.update({ where: { id: root.id }, data: { permissions: ["keys"] } });

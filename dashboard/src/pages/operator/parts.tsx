@@ -7,6 +7,7 @@ import { Empty } from "../../ui/states.js";
 
 export const OPERATOR = addressOf("operator");
 export const ACCOUNTS = `${OPERATOR}/accounts`;
+export const ROUTES = `${OPERATOR}/routes`;
 export const SPEND = `${OPERATOR}/spend`;
 export const AUDIT = `${OPERATOR}/audit`;
 export const LOGS = `${OPERATOR}/logs`;
@@ -16,6 +17,7 @@ const SECTIONS = [
   { to: OPERATOR, label: "Gateway" },
   { to: ACCOUNTS, label: "Accounts" },
   { to: LOGS, label: "Logs" },
+  { to: ROUTES, label: "Routes" },
   { to: SPEND, label: "Spend" },
   { to: AUDIT, label: "Audit log" },
 ];
