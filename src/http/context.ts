@@ -37,6 +37,8 @@ export class HttpRequestContext implements RequestContext {
   readonly note: RequestNote;
   maxCost: MaxCost | undefined;
   wishes: RequestWishes | undefined;
+  /** The body before its preset was filled in; undefined: it has none. */
+  unfilled: unknown;
   quoting: Quoting | undefined;
   reservedId: RequestContext["reservedId"];
   hasLargeInput = false;

@@ -171,7 +171,9 @@ export function createEndpoint(
         const key = isGeneration ? exchange.req.headers["idempotency-key"] : undefined;
         if (key === undefined || !idempotency) sendAnswer(exchange, await handler(ctx, request));
         else {
-          const input = ctx.wishes === undefined ? toInput(request) : { ...toInput(request), wishes: ctx.wishes };
+          // A preset may have changed before the request is repeated.
+          const stated = ctx.unfilled === undefined ? toInput(request) : { ...toInput(request), body: ctx.unfilled };
+          const input = ctx.wishes === undefined || ctx.unfilled !== undefined ? stated : { ...stated, wishes: ctx.wishes };
           const once = { ctx, exchange, key: String(key), input, toErrorBody };
           await answerOnce(idempotency, once, async () => sendAnswer(exchange, await handler(ctx, request)));
         }
@@ -266,8 +268,9 @@ interface PathModel {
 function takeWishes<Input>({ ctx, reader, format, path }: WishTaker, input: Input): Input | Promise<Input> {
   const taken = reader?.take(ctx, path && isRecord(input) ? { ...input, model: path.toId(path.parameters.model ?? "") } : input, format);
   if (!taken) return input;
-  const move = ({ rest, wishes }: Taken<Input>) => {
+  const move = ({ rest, wishes, isFilled }: Taken<Input>) => {
     ctx.wishes = wishes;
+    if (isFilled) ctx.unfilled = input;
     return path ? withoutPathModel(rest, input, path) : rest;
   };
   return taken instanceof Promise ? taken.then(move) : move(taken);

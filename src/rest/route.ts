@@ -24,6 +24,7 @@ export interface RouteHandler {
 export type BoundedContext = Omit<RequestContext, "maxCost" | "wishes"> & {
   maxCost?: MaxCost | undefined;
   wishes?: RequestWishes | undefined;
+  unfilled?: unknown;
 };
 
 /** A request as data, for its quote. */

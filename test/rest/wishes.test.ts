@@ -4,6 +4,7 @@ import { execute, executeText, ok } from "../graphql/client.js";
 import { CreatePresetDocument, UpdatePresetDocument } from "../operations/generated/graphql.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { type KeyedUpstream, startKeyedUpstream } from "../support/keyed-upstream.js";
+import { chatCompletion, wireUsage } from "../support/openai-bodies.js";
 import { type Client, createClient, createKey } from "./client.js";
 
 let app: TestApp;
@@ -231,6 +232,40 @@ describe("models", () => {
     expect(Number(least)).toBeLessThan(Number(own?.least));
   });
 
+  it("charges within the quote, whichever model serves", async () => {
+    let seed = 7;
+    const draw = (count: number) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+      return Math.floor((seed / 2_147_483_648) * count);
+    };
+    for (let turn = 0; turn < 40; turn += 1) {
+      const words = 1 + draw(600);
+      const [first = "", second = ""] = draw(2) === 0 ? ["wished/alpha", "wished/beta"] : ["wished/beta", "wished/alpha"];
+      for (const [upstream, key] of [
+        [alpha, "alpha-1"],
+        [beta, "beta-1"],
+      ] as const)
+        upstream.answers.set(key, (response) => {
+          response.writeHead(200, { "content-type": "application/json" });
+          response.end(JSON.stringify(chatCompletion({ usage: wireUsage(words + 7, draw(20)) })));
+        });
+      if (draw(2) === 0)
+        (first === "wished/alpha" ? alpha : beta).answers.set(first === "wished/alpha" ? "alpha-1" : "beta-1", { status: 500 });
+      const more = { models: [second], messages: [{ role: "user", content: "word ".repeat(words) }], max_tokens: 20 };
+      const quote = (await client.post("/v1/quote", { path: "/v1/chat/completions", body: { model: first, ...more } })).json<{
+        least: string;
+        most: string;
+      }>();
+
+      const answer = await chat(first, more);
+
+      const cost = Number(answer.headers.get("x-cost"));
+      expect(answer.status).toBe(200);
+      expect([cost >= Number(quote.least), cost <= Number(quote.most)], `${turn}: ${JSON.stringify(quote)}, ${cost}`).toEqual([true, true]);
+      for (const upstream of [alpha, beta]) upstream.answers.clear();
+    }
+  });
+
   it("leaves out a model that the wishes exclude", async () => {
     const answer = await chat("wished/alpha", { models: ["wished/beta"], provider: { only: ["beta"] } });
 
@@ -344,6 +379,22 @@ describe("a preset", () => {
     const { key } = await createKey(app, { allowedModels: ["wished/both"] });
     const limited = await createClient(app.baseUrl, key).post("/v1/chat/completions", { messages, preset: "wishing" });
     expect([limited.status, limited.json<{ error: { param: string } }>().error.param]).toEqual([403, "models.0"]);
+  });
+
+  it("answers a repeated request as the first, also when it has changed", async () => {
+    const created = await execute(app, CreatePresetDocument, { input: { name: "changing", model: "wished/beta" } });
+    const send = (headers = { "Idempotency-Key": "preset-1" }) =>
+      client.post("/v1/chat/completions", { messages, preset: "changing", provider: { sort: "price" } }, { headers });
+    const first = await send();
+    ok(await execute(app, UpdatePresetDocument, { input: { id: ok(created).createPreset.preset.id, model: "wished/alpha" } }));
+
+    const again = await send();
+
+    expect([again.status, again.headers.get("x-idempotent-replay"), again.text]).toEqual([200, "true", first.text]);
+    expect(served(await send({ "Idempotency-Key": "preset-2" }))).toEqual([200, "alpha"]);
+    const other = { messages, preset: "changing", provider: { sort: "latency" } };
+    const headers = { "Idempotency-Key": "preset-1" };
+    expect((await client.post("/v1/chat/completions", other, { headers })).status).toBe(409);
   });
 
   it("is never dearer than its quote", async () => {

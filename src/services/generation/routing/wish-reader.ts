@@ -40,7 +40,7 @@ export class WishReader {
   private async fill<Input>(ctx: RequestContext, input: Input, { name, param }: NamedPreset, format: PresetFormat): Promise<Taken<Input>> {
     const preset = await this.presets.find(ctx, name, param);
     const filled = fillPreset(input as Readonly<Record<string, unknown>>, preset, format) as Input;
-    return takeWishes(ctx, this.catalog, filled) ?? { rest: filled, wishes: undefined };
+    return { ...(takeWishes(ctx, this.catalog, filled) ?? { rest: filled, wishes: undefined }), isFilled: true };
   }
 }
 

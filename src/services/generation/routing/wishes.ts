@@ -27,6 +27,8 @@ const SORTS = new Map<string, "price" | "throughput">([
 export interface Taken<Input> {
   readonly rest: Input;
   readonly wishes: RequestWishes | undefined;
+  /** A preset was filled in. */
+  readonly isFilled?: true;
 }
 
 /** Splits the wishes from an input; null: it has none. Throws BAD_REQUEST naming the field. */
