@@ -22,6 +22,25 @@ export interface AnonymousCaller {
   readonly kind: "anonymous";
 }
 
+/** When a vendor key is used: before the operator's keys, after them, or instead of them. */
+export type VendorKeyUse = "before" | "after" | "only";
+
+/** A vendor key that the caller's requests use (docs/spec/vendor-keys.md). */
+export interface UsableVendorKey {
+  readonly id: string;
+  /** The id of the operator's upstream that gets it. */
+  readonly vendor: string;
+  /** Counts its secrets. */
+  readonly version: number;
+  readonly use: VendorKeyUse;
+  /** Canonical ids; empty: every model of the vendor. */
+  readonly models: readonly string[];
+  /** The vendor has refused it, and has not accepted it since. */
+  readonly isRefused: boolean;
+  /** Null: it cannot be opened. A function, so that no log or copy of the caller has it. */
+  readonly secret: () => string | null;
+}
+
 /** A request authenticated by an API key. Budgets are only in the database. */
 export interface KeyCaller {
   readonly kind: "key";
@@ -40,6 +59,8 @@ export interface KeyCaller {
   readonly resource?: string | null;
   /** The runs that the key is of, the innermost first. Absent: none. */
   readonly runIds?: readonly string[] | undefined;
+  /** In the order of their creation. Absent: none. */
+  readonly vendorKeys?: readonly UsableVendorKey[] | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
@@ -50,6 +71,8 @@ export interface SessionCaller {
   readonly accountId: string;
   readonly isOperator: boolean;
   readonly sessionId: string;
+  /** As of a key. */
+  readonly vendorKeys?: readonly UsableVendorKey[] | undefined;
   /** Absent: not an agent run. */
   readonly run?: AgentRun | undefined;
 }
@@ -143,7 +166,7 @@ export interface CostRange {
 export interface Quote extends CostRange {
   /** The canonical id. */
   readonly model: string;
-  readonly routes: readonly (CostRange & { readonly upstream: string })[];
+  readonly routes: readonly (CostRange & { readonly upstream: string; readonly vendorKeyId?: string })[];
   /** The uncertainties, one sentence each. */
   readonly notes: readonly string[];
 }

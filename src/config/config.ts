@@ -39,7 +39,7 @@ import {
   WORKERS_MAX,
 } from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
-import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, share, url, wholeNumber, workerCount } from "./values.js";
+import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -136,6 +136,8 @@ export interface Config {
   readonly tiers: readonly Tier[];
   /** Nanocredits that all tier buckets together may spend in a day (UTC); null: no cap. */
   readonly freeSpendPerDay: bigint | null;
+  /** The fee for calls by vendor keys, in millionths of the model's price. */
+  readonly vendorKeyFee: bigint;
   /** Null: the operator does not say how to get credits. */
   readonly topUp: TopUp | null;
   readonly rateLimits: {
@@ -232,6 +234,7 @@ const environment = z.object({
   INTEGRATIONS_BROKER_KEY: text.optional(),
   TIERS: json(tiers()).prefault(DEFAULT_TIERS),
   FREE_SPEND_PER_DAY: credits().optional(),
+  VENDOR_KEY_FEE_PERCENT: percent().default(0n),
   CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
   CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
@@ -317,6 +320,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     integrations: toIntegrations(values),
     tiers: values.TIERS,
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
+    vendorKeyFee: values.VENDOR_KEY_FEE_PERCENT,
     topUp: toTopUp(values),
     rateLimits: {
       anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,

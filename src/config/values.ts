@@ -50,6 +50,17 @@ export function share() {
   });
 }
 
+/** From 0 to 100 with at most 4 decimals, to millionths: `2.5` to 25000n. */
+export function percent() {
+  return z.string().transform((value, ctx) => {
+    const [, whole = "", decimals = ""] = /^(\d{1,3})(?:\.(\d{1,4}))?$/.exec(value) ?? [];
+    const millionths = whole === "" ? null : BigInt(whole) * 10_000n + BigInt(decimals.padEnd(4, "0"));
+    if (millionths !== null && millionths <= 1_000_000n) return millionths;
+    ctx.addIssue("must be a number from 0 to 100 with at most 4 decimals");
+    return z.NEVER;
+  });
+}
+
 /** Credits as a decimal string, to nanocredits. */
 export function credits() {
   return z.string().transform((value, ctx) => {

@@ -47,6 +47,7 @@ import "./types/token-counts.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
 import "./types/model-activity.js";
+import "./types/vendor-keys.js";
 import "./types/webhooks.js";
 
 /** Shared by all servers of a process. State of one server is in the context of its requests. */

@@ -63,6 +63,7 @@ export function generationHeaders(generation: Opened, generationId: string, isHi
   headers["X-Model-Used"] = generation.modelUsed;
   if (generation.modelUsed !== generation.model) headers["X-Fallback"] = generation.modelUsed;
   if (generation.upstream) headers["X-Upstream"] = generation.upstream;
+  if (generation.vendorKeyId) headers["X-Vendor-Key"] = generation.vendorKeyId;
   if (generation.cancelPolicy) headers["X-Cancel-Policy"] = generation.cancelPolicy;
   if (generation.safety) {
     headers["X-Safety-Applied"] = generation.safety.applied.join(",");

@@ -50,6 +50,7 @@ import { addSessionRoutes } from "./routes/sessions.js";
 import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
 import { addAppUsageRoutes, addUsageRoutes } from "./routes/usage.js";
+import { addVendorKeyRoutes } from "./routes/vendor-keys.js";
 import { addOpenAiVideoRoutes, addVideoRoutes } from "./routes/videos.js";
 import { addWebhookRoutes } from "./routes/webhooks.js";
 import { UnknownRoutes } from "./unknown-routes.js";
@@ -205,6 +206,7 @@ function createRouter(
   addAccountRoutes(accountRoute, endpoint, services);
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addLedgerRoutes(accountRoute, endpoint, services);
+  addVendorKeyRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

@@ -111,6 +111,7 @@ import { ModelActivities } from "./usage/model-activity.js";
 import { AppUsages, UsageRecords } from "./usage/usage.js";
 import { UsageRoller } from "./usage/usage-roller.js";
 import { UsageSummaries } from "./usage/usage-summaries.js";
+import { createVendorKeys } from "./vendor-keys/create-vendor-keys.js";
 import { createWebhooks } from "./webhooks/create-webhooks.js";
 
 /** The services that faces may call. */
@@ -127,9 +128,8 @@ export function createServices(
   addresses: () => Addresses,
   loopback: LoopbackClient,
 ) {
-  const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams, blobs, counters } =
-    infrastructure;
-  const { leases, communityModels, modelHealth, metrics, secrets, unknownWords } = infrastructure;
+  const { catalog, database, events, processId, settler, known, tiers, refills, keyCache, outbound, upstreams } = infrastructure;
+  const { blobs, counters, leases, communityModels, modelHealth, metrics, secrets, unknownWords, usableVendorKeys } = infrastructure;
   const usageRoller = new UsageRoller(database, clock, log);
   const { failureRecorder, failures, logs } = createRequestLog(infrastructure, settings, clock, log);
   const refusedCredentials = new RefusedCredentials(log, clock);
@@ -142,7 +142,7 @@ export function createServices(
       usageRoller.noteFailure({ accountId, apiKeyId, model, modality: usageModalityOf(modality) });
     },
     upstreamFailed: (candidate, error) => {
-      metrics.upstreamFailed(candidate.model, error);
+      if (!candidate.route.vendorKey) metrics.upstreamFailed(candidate.model, error);
       refusedCredentials.note(candidate, error);
     },
     usageBounded: (candidate, report) => boundedUsage.note(candidate, report),
@@ -168,8 +168,8 @@ export function createServices(
   const estimates = new OutputEstimates();
   const limits = new RateLimits(counters, settings.rateLimits);
   const safety = new Safety(new Moderation(() => moderatorsOf(catalog, upstreams, settings.moderationModel)));
-  const router = createRouter({ clock, events, routeStates: infrastructure.routeStates, processId, metrics });
-  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics, router);
+  const router = createRouter(infrastructure, clock);
+  const admission = new Admission(catalog, limits, safety, new NamedAddresses(outbound, media), metrics, router, settings.vendorKeyFee);
   if (settings.moderationModel !== null && catalog.find(settings.moderationModel)?.modality !== "moderation") {
     log.warn({ model: settings.moderationModel }, "MODERATION_MODEL names no moderation model: the checks that need one answer 503");
   }
@@ -187,7 +187,7 @@ export function createServices(
     const { baseUrl, authUrl } = addresses();
     return settings.sessionHost === null ? [baseUrl, authUrl] : [authUrl];
   }, settings.sessionHost);
-  const sessionDirectory = new SessionDirectory(database, secrets.hashing("session tokens"), clock, events);
+  const sessionDirectory = new SessionDirectory(database, secrets.hashing("session tokens"), clock, events, usableVendorKeys);
   const sessions = new Sessions(database, sessionDirectory, sessionCookie, events, clock);
   const passwords = new Passwords(settings.passwordCost);
   const signInLimits = new SignInLimits(counters, settings.signInAttemptsPerMinute, settings.signInPace);
@@ -357,26 +357,16 @@ export function createServices(
     ...{ runs, liveRuns, usage },
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
-    speech,
-    text,
+    ...{ speech, text },
     transcriptions: new Transcriptions({ generations, upstreams, inspector }),
     usageSummaries: new UsageSummaries(database, clock),
     userInfo: new UserInfo(database),
-    videos,
-    webhooks,
+    vendorKeys: createVendorKeys(infrastructure, box, clock, settings.vendorKeyFee),
+    ...{ videos, webhooks },
   };
   const work = {
-    router,
-    cachedAnswers,
-    inspector,
-    running,
-    storedWork,
-    blobGc,
-    webhookWork,
-    mcpServers,
-    jobRunner,
-    usageRoller,
-    accountErasure,
+    ...{ router, cachedAnswers, inspector, running, storedWork },
+    ...{ blobGc, webhookWork, mcpServers, jobRunner, usageRoller, accountErasure },
   };
   return { services, approvals, ...work, failureRecorder };
 }

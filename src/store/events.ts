@@ -13,6 +13,8 @@ export interface EventChannels {
   "session-changed": { readonly accountId: string; readonly sessionId: string };
   /** An account was suspended or restored: each process ends its generations, or takes new ones. */
   "account-suspension-changed": { readonly accountId: string; readonly isSuspended: boolean };
+  /** A vendor key was created, changed, deleted, refused or accepted again: callers of the account are reread. */
+  "vendor-keys-changed": { readonly accountId: string };
   /** A run was created, a call of it asks for more credits, or no call asks any more, or more was approved. */
   "run-changed": { readonly accountId: string; readonly runId: string; readonly change: string };
   /** A usage row was written. */

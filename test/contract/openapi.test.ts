@@ -10,6 +10,7 @@ import { recordRoutes } from "../../src/rest/router.js";
 import { createClient } from "../rest/client.js";
 import { createTestApp, type TestApp } from "../support/app.js";
 import { createExampleClient } from "../support/openapi-examples.js";
+import { startVendor, type Vendor } from "../support/vendor.js";
 
 const routes = recordRoutes();
 const document: OpenApiDocument = createOpenApiDocument(routes);
@@ -86,12 +87,21 @@ describe("The OpenAPI document", () => {
 describe("The served answers", () => {
   let app: TestApp;
   let ask: ReturnType<typeof createExampleClient>;
+  let vendor: Vendor;
   beforeAll(async () => {
     // Addresses of the examples are not looked up here.
-    app = await createTestApp({ config: { upstreamAllowHosts: ["example.com", "127.0.0.1"], storedResponsesDays: 1 } });
+    vendor = await startVendor(["sk-..."]);
+    app = await createTestApp({
+      config: { upstreamAllowHosts: ["example.com", "127.0.0.1"], storedResponsesDays: 1 },
+      upstreams: [{ id: "openai", wireFormat: "openai", baseUrl: vendor.baseUrl, apiKey: "operators-own-key-0001" }],
+      models: [{ id: "openai/small", title: "Small", modality: "text", upstream: "openai", upstreamModel: "small" }],
+    });
     ask = createExampleClient(app, document);
   });
-  afterAll(() => app.close());
+  afterAll(async () => {
+    await app.close();
+    await vendor.close();
+  });
 
   const hello = [{ role: "user", content: "Hello" }];
   it.each<[string, string, object?]>([

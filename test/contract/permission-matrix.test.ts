@@ -107,6 +107,9 @@ async function createTarget(target: Target | undefined): Promise<string> {
     case "preset":
       await prisma.preset.create({ data: { ...own, name: id, parameters: {} } });
       break;
+    case "vendorKey":
+      await prisma.vendorKey.create({ data: { ...own, vendor: "acme", name: id, secret: hash, ending: "" } });
+      break;
     default:
       // The outbound guard refuses deliveries to it.
       await prisma.webhookEndpoint.create({ data: { ...own, url: "https://127.0.0.1", secret: sealedSecret(id), events: [] } });

@@ -55,6 +55,7 @@ export const DOMAINS: readonly string[] = [
   "request-log",
   "community-models",
   "routes",
+  "vendor-keys",
   "mcp",
   "agents",
   "webhooks",

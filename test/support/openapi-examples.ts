@@ -76,6 +76,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
   /** What the parameters of a path stand for, where an example cannot know it. */
   const makers: Readonly<Record<string, (path: string, method: string) => Promise<string>>> = {
     webhook: async () => (await make("/account/webhooks", { url: NOBODY })).id ?? "",
+    vendorKey: async () => (await make("/account/vendor-keys", named())).id ?? "",
     communityModel: async () => (await make("/account/my-models", named())).id ?? "",
     agent: async () => (await make("/account/agents", named())).id ?? "",
     integration: async () => (await make("/account/integrations")).id ?? "",

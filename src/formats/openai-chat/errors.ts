@@ -57,10 +57,11 @@ export interface ErrorHeaders {
 }
 
 /** An answer with an error status. `body` is the part that was read. */
-export function toStatusError(status: number, headers: ErrorHeaders, body: string, secrets: Secrets): ProviderError {
+export function toStatusError(answered: number, headers: ErrorHeaders, body: string, secrets: Secrets): ProviderError {
   const contentType = headers["content-type"]?.trim().toLowerCase() ?? "";
   const retryAfterSeconds = parseRetryAfter(headers["retry-after"]);
   const parsed = parseBody(contentType, body);
+  const status = answered === 400 && refusesKey(parsed) ? 401 : answered;
   const description = describe(parsed, status, secrets);
   const { upstreamMessage, upstreamParam } = description;
   return new ProviderError("status", `The upstream answered ${status}.`, {
@@ -159,6 +160,14 @@ function parseBody(contentType: string, body: string): unknown {
   } catch {
     return contentType.startsWith("text/plain") && !body.trimStart().startsWith("<") ? body : undefined;
   }
+}
+
+/** Google answers 400 to a wrong key, with this reason. */
+function refusesKey(body: unknown): boolean {
+  const first = Array.isArray(body) ? body[0] : body;
+  const error = isRecord(first) ? first.error : undefined;
+  const details = isRecord(error) ? error.details : undefined;
+  return Array.isArray(details) && details.some((detail) => isRecord(detail) && detail.reason === "API_KEY_INVALID");
 }
 
 /**

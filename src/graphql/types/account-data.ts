@@ -32,6 +32,7 @@ const SECTIONS: Readonly<Record<ExportSection, string>> = {
   stored_responses: "Stored responses with their input, at most 5 a page.",
   conversations: "Conversations with their items, at most 5 a page.",
   presets: "Presets of the playground.",
+  vendor_keys: "Vendor keys, without their secrets.",
   models: "Models and agents registered by the account, without credentials.",
 };
 

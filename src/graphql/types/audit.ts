@@ -31,6 +31,9 @@ const AuditAct = builder.enumType("AuditAct", {
     REMOVE_ROUTE: { value: "remove_route", description: "Removed an added route of a model." },
     RESET_ROUTES: { value: "reset_routes", description: "Reset routes of a model to the configured ones." },
     SET_ROUTING: { value: "set_routing", description: "Set how the routes of a model are ordered." },
+    CREATE_VENDOR_KEY: { value: "create_vendor_key", description: "Added a vendor key to the account." },
+    UPDATE_VENDOR_KEY: { value: "update_vendor_key", description: "Changed a vendor key of the account." },
+    DELETE_VENDOR_KEY: { value: "delete_vendor_key", description: "Deleted a vendor key of the account." },
     CREATE_OWNER_KEY: { value: "create_owner_key", description: "Made a key of the owner's account, on the command line." },
   } as const,
 });

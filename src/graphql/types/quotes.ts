@@ -11,6 +11,11 @@ const QuoteRoute = builder.objectRef<RouteObject>("QuoteRoute").implement({
   description: "The price of a generation at one upstream.",
   fields: (t) => ({
     upstream: t.exposeString("upstream", { description: "The name of the upstream." }),
+    vendorKeyId: t.id({
+      nullable: true,
+      description: "The REST ID of the account's vendor key by which it is called. Null: a key of the operator.",
+      resolve: ({ vendorKeyId }) => vendorKeyId ?? null,
+    }),
     least: t.expose("least", { type: "Credits", description: "The least that a successful generation is charged." }),
     expected: t.expose("expected", { type: "Credits", description: "The estimate." }),
     most: t.expose("most", { type: "Credits", description: "The most that the generation can be charged." }),

@@ -4,7 +4,7 @@ import type { Receipt as ReceiptObject } from "../../services/generation/receipt
 import { builder } from "../builder.js";
 import { Model, SafetyFeature } from "./models.js";
 import { CancelPolicyEnum, CutReasonEnum } from "./receipt-values.js";
-import { ATTEMPTS, shownCost, UPSTREAM, UPSTREAM_COST, UsageAttempt } from "./served-routes.js";
+import { ATTEMPTS, shownCost, UPSTREAM, UPSTREAM_COST, UsageAttempt, VENDOR_KEY } from "./served-routes.js";
 import { MeterSourceEnum, UsageAmounts, UsageSourceEnum, UsageStatusEnum } from "./usage.js";
 
 export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
@@ -77,6 +77,7 @@ export const Receipt = builder.objectRef<ReceiptObject>("Receipt").implement({
     }),
     warnings: t.exposeStringList("warnings", { description: "Request parameters that had no effect, as one sentence each." }),
     upstream: t.exposeString("upstream", { nullable: true, description: UPSTREAM }),
+    vendorKeyId: t.exposeID("vendorKeyId", { nullable: true, description: VENDOR_KEY }),
     attempts: t.field({ type: [UsageAttempt], description: ATTEMPTS, resolve: ({ attempts }) => attempts }),
     upstreamCost: t.field({
       type: "Credits",

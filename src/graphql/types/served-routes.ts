@@ -10,12 +10,15 @@ const AttemptCodeEnum = builder.enumType("AttemptCode", {
   values: describedValues<AttemptCode>(ATTEMPT_CODE_TEXTS),
 });
 
+export const VENDOR_KEY = "The REST ID of the account's vendor key that was called. Null: a key of the operator.";
+
 export const UsageAttempt = builder.objectRef<Attempt>("UsageAttempt").implement({
   description: "A route that failed before the one that served.",
   fields: (t) => ({
     upstream: t.exposeString("upstream", { description: "The upstream of the route." }),
     code: t.expose("code", { type: AttemptCodeEnum, description: "Why the route was left." }),
     ms: t.exposeInt("ms", { description: "Milliseconds that the attempt took." }),
+    vendorKeyId: t.id({ nullable: true, description: VENDOR_KEY, resolve: ({ vendorKeyId }) => vendorKeyId ?? null }),
     route: t.string({
       nullable: true,
       description: "The ID of the route. For operators; null for other callers.",

@@ -6,6 +6,7 @@ import type { UsageQuantities } from "../../lib/usage.js";
 import { USAGE_DAILY_DAYS_DEFAULT, USAGE_DAYS_MAX } from "../../limits.js";
 import { isOperatorReading } from "../../services/access/permissions.js";
 import type { SelectedApiKey } from "../../services/api-keys/api-keys.js";
+import { vendorKeyIdOf } from "../../services/catalog/route.js";
 import type { MeterSource, UsageSource, UsageStatus } from "../../services/generation/receipt.js";
 import { attemptsIn } from "../../services/generation/routing/candidate.js";
 import type { UsageDailyRow } from "../../services/usage/usage.js";
@@ -17,7 +18,7 @@ import { selectionOf } from "../selection.js";
 import { Account } from "./accounts.js";
 import { ApiKey, ApiKeyType } from "./api-keys.js";
 import { Modality, Model } from "./models.js";
-import { ATTEMPTS, shownCost, UPSTREAM, UPSTREAM_COST, UsageAttempt } from "./served-routes.js";
+import { ATTEMPTS, shownCost, UPSTREAM, UPSTREAM_COST, UsageAttempt, VENDOR_KEY } from "./served-routes.js";
 
 const MILLISECONDS_PER_SECOND = 1000;
 const MICROSECONDS_PER_MILLISECOND = 1000;
@@ -200,6 +201,12 @@ export const UsageRecord = builder.prismaObject("UsageRecord", {
       description: "The REST ID of the agent's generation that made this one.",
     }),
     upstream: t.exposeString("upstream", { nullable: true, description: UPSTREAM }),
+    vendorKeyId: t.id({
+      nullable: true,
+      description: VENDOR_KEY,
+      select: { route: true },
+      resolve: ({ route }) => vendorKeyIdOf(route),
+    }),
     attempts: t.field({
       type: [UsageAttempt],
       description: ATTEMPTS,

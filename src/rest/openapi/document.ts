@@ -381,6 +381,7 @@ const GENERATION_HEADERS = {
   ),
   "X-Fallback": text("The ID of the model that answered, when it was a fallback of the requested model."),
   "X-Upstream": text("The upstream that served: its ID, or `community` for a registered model. Absent where `X-Model-Used` is."),
+  "X-Vendor-Key": text("The ID of the account's vendor key that served. Absent where a key of the operator did."),
   "X-Cost": text("The charge in credits. For a stream, `usage.cost` of the last chunk."),
   "X-Cut": text("`max_cost` when the answer was cut there. For a stream, `cut` of the `receipt`."),
   "X-Cache": text(

@@ -44,6 +44,7 @@ const AGENT_FIELDS = "restId modelId title visibility";
 const ENDPOINT = "webhookEndpoint { restId url events isEnabled }";
 const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNextPage endCursor }";
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
+const VENDOR_KEY_FIELDS = "restId vendor name ending use modelIds refusal";
 const RUN_FIELDS = "restId label status maxCost spent left asked";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
@@ -134,6 +135,11 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["createKey", mutation("createApiKey", 'name: "My key", creditBudget: "5"', `key apiKey { ${KEY_FIELDS} }`)],
   ["updateKey", mutation("updateApiKey", 'id: "ID", name: "New name"', `apiKey { ${KEY_FIELDS} }`)],
   ["revokeKey", mutation("revokeApiKey", 'id: "ID"', "apiKey { restId }")],
+  ["listVendorKeys", me(`vendorKeys(first: 20) { nodes { ${VENDOR_KEY_FIELDS} } } vendorKeyTerms { vendors feePercent }`)],
+  ["createVendorKey", mutation("createVendorKey", 'vendor: "openai", secret: "sk-..."', `vendorKey { ${VENDOR_KEY_FIELDS} }`)],
+  ["getVendorKey", `{\n  node(id: "ID") {\n    ... on VendorKey { ${VENDOR_KEY_FIELDS} }\n  }\n}`],
+  ["updateVendorKey", mutation("updateVendorKey", 'id: "ID", use: ONLY', `vendorKey { ${VENDOR_KEY_FIELDS} }`)],
+  ["deleteVendorKey", mutation("deleteVendorKey", 'id: "ID"', "deletedId")],
   // Usage and logs
   ["listUsage", me(`usage(first: 20) { ${USAGE} }`)],
   ["listKeyUsage", me(`currentApiKey { usage(first: 20) { ${USAGE} } }`)],

@@ -10,13 +10,19 @@ import type { Route } from "../route.js";
 
 const credits = z.string().describe("A decimal number of credits.");
 const costs = { least: credits, expected: credits, most: credits };
+const quotedRoute = z.object({
+  upstream: z.string(),
+  vendorKeyId: z.string().optional().describe("The vendor key of the account by which it is called. Absent: a key of the operator."),
+  ...costs,
+});
+
 const quote = json(
   "Quote",
   z.object({
     ...costs,
     currency: z.literal("credits"),
     model: calledModel,
-    routes: z.array(z.object({ upstream: z.string(), ...costs })).describe("The upstreams that may serve it, in their order."),
+    routes: z.array(quotedRoute).describe("The upstreams that may serve it, in their order."),
     notes: z.array(z.string()).describe("The uncertainties, one sentence each."),
   }),
 );

@@ -97,6 +97,7 @@ const usageRow = z.looseObject({
   request_id: z.string(),
   parent_request_id: nullableText,
   upstream: nullableText.describe("The upstream that served. Null when unknown."),
+  vendor_key_id: nullableText.describe("The vendor key of the account that served. Null: a key of the operator."),
   upstream_cost_usd: credits.nullable().optional().describe("What the operator pays. For operators alone. Null when unknown."),
 });
 

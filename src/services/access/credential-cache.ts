@@ -63,6 +63,12 @@ export class CredentialCache<Entry extends object | symbol> {
     this.entries.delete(cacheKey);
   }
 
+  /** Drops the entries that match, in a time that grows with all entries. */
+  dropWhere(matches: (entry: Entry) => boolean): void {
+    this.forgetPending();
+    for (const [cacheKey, entry] of this.entries.entries()) if (matches(entry)) this.entries.delete(cacheKey);
+  }
+
   /** Drops all entries, because a change may have been missed. */
   dropAll(): void {
     this.forgetPending();

@@ -11,6 +11,7 @@ import { newestFirst, type PagePosition, type PageRequest, RANKED } from "../../
 import type { Database } from "../../store/database.js";
 import { requireSession } from "../access/permissions.js";
 import { PRICE_FIELDS } from "../catalog/pricing.js";
+import { vendorKeyIdOf } from "../catalog/route.js";
 import { isMediaFileId } from "../files/media-links.js";
 import { USAGE_ROW } from "../usage/usage.js";
 import { EXPORT_CONTENT_PAGE_MAX, EXPORT_PAGE_MAX } from "./limits.js";
@@ -28,6 +29,7 @@ export type ExportSection =
   | "uploads"
   | "webhook_endpoints"
   | "presets"
+  | "vendor_keys"
   | "stored_responses"
   | "conversations"
   | "models";
@@ -155,12 +157,16 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
       select: { transactionId: true, book: true, amountNanocredits: true },
     });
     const charges = groupBy(entries, ({ transactionId }) => transactionId);
-    return rows.map(({ costNanocredits, ...row }) => {
+    return rows.map(({ costNanocredits, route, ...row }) => {
       const charge = (charges.get(row.id) ?? []).map(({ book, amountNanocredits }) => ({
         book,
         amount: formatNanocredits(amountNanocredits),
       }));
-      return { item: { ...row, cost: formatNanocredits(costNanocredits), charge }, timestamp: row.timestamp, id: row.id };
+      return {
+        item: { ...row, vendorKeyId: vendorKeyIdOf(route), cost: formatNanocredits(costNanocredits), charge },
+        timestamp: row.timestamp,
+        id: row.id,
+      };
     });
   },
   failed_requests: async ({ prisma }, accountId, page) => {
@@ -188,6 +194,11 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
   presets: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);
     return (await prisma.preset.findMany({ where: { accountId, ...where }, omit: { accountId: true }, ...query })).map(created);
+  },
+  vendor_keys: async ({ prisma }, accountId, page) => {
+    const { where, ...query } = newestFirst(page);
+    const omit = { secret: true, accountId: true } as const;
+    return (await prisma.vendorKey.findMany({ where: { accountId, ...where }, omit, ...query })).map(created);
   },
   models: async ({ prisma }, accountId, page) => {
     const { where, ...query } = newestFirst(page);

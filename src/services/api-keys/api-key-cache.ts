@@ -12,6 +12,7 @@ import { API_KEY_CACHE_ENTRIES_MAX, API_KEY_CACHE_MS, API_KEY_UNKNOWN_CACHE_MS }
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { CredentialCache } from "../access/credential-cache.js";
+import { NO_VENDOR_KEYS, type VendorKeyFinder } from "../access/vendor-key-finder.js";
 import type { TierStanding } from "../credits/tiers.js";
 import { hashApiKey } from "../secrets/deployment-secrets.js";
 import { ancestorsOf, runIdsOf, worthOf } from "./api-key-tree.js";
@@ -69,8 +70,12 @@ export class ApiKeyCache {
     private readonly assertAvailable: () => void,
     /** Receives the account of each key that is looked up, so that its next refill is known without a query. */
     private readonly learnTier: (account: TierStanding) => void,
+    private readonly vendorKeys: VendorKeyFinder = NO_VENDOR_KEYS,
   ) {
     events.listen("api-key-changed", ({ apiKeyId }) => this.cache.drop(apiKeyId));
+    events.listen("vendor-keys-changed", ({ accountId }) =>
+      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.kind === "good" && entry.caller.accountId === accountId),
+    );
     events.onDoubt(() => this.cache.dropAll());
   }
 
@@ -150,6 +155,10 @@ export class ApiKeyCache {
       expiresAt: worth.expiresAt,
       resource: row.resource,
       runIds: runIdsOf(row, ancestors.get(row.id) ?? []),
+      vendorKeys: await this.vendorKeys.usableBy(row.accountId, {
+        apiKeyIds: [row.id, ...row.ancestorIds],
+        isPublic: row.type === "publishable",
+      }),
     };
     return { kind: "good", apiKeyId: row.id, caller, expiry: worth.expiresAt === null ? "" : describeExpiry(row, worth.expiresAt) };
   }

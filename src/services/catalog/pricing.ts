@@ -73,6 +73,8 @@ export interface RateCard extends Rates {
   readonly perRequest?: bigint;
   /** Rates of longer prompts, the longest first. */
   readonly longContext?: readonly { readonly abovePromptTokens: number; readonly rates: Rates }[];
+  /** Millionths of the rates that are charged: the fee of a vendor key. Absent: all of them. */
+  readonly share?: bigint;
   /** The request asks for a cache of an hour: cache writes count as that, unless the upstream separates them. */
   readonly isHourCacheRequested?: boolean;
 }
@@ -156,6 +158,8 @@ const ALL_FREE: Rates = Object.freeze({
   inputAudioMilliseconds: 0n,
 });
 
+const FREE_CARD: RateCard = Object.freeze({ ...ALL_FREE, isFree: true });
+
 export const BILLED_KINDS = Object.keys(ALL_FREE) as readonly BilledKind[];
 
 /** Amounts in milliseconds with prices per second; other kinds are counted in their unit. */
@@ -199,13 +203,18 @@ export function withFieldPrices(
   return toCard(multiplied(card, fields), { perRequest, ...(tiers && { longContext: tiers }) });
 }
 
+/** The rates of calls by a vendor key, of which that many millionths are charged. Applied again, it changes nothing. */
+export function withShare(card: RateCard, millionths: bigint): RateCard {
+  return millionths === 0n ? FREE_CARD : { ...card, share: millionths };
+}
+
 function toCard(rates: Rates, more: Pick<RateCard, "perRequest" | "longContext"> = {}): RateCard {
   const all = [rates, ...(more.longContext ?? []).map((tier) => tier.rates)];
   const isFree = !more.perRequest && all.every((each) => BILLED_KINDS.every((kind) => each[kind] === 0n));
   return Object.freeze({ ...rates, ...more, isFree });
 }
 
-/** The highest rate of each kind, longer prompts included: no usage costs more by one of the cards. */
+/** The highest rate of each kind, longer prompts included: no usage costs more by one of the cards. Shares of rates are left out. */
 export function dearestOf(cards: readonly RateCard[]): RateCard {
   const rates: Record<BilledKind, bigint> = { ...ALL_FREE };
   let perRequest = 0n;
@@ -281,7 +290,7 @@ export function holdFor(usage: BillableQuantities, card: RateCard): bigint {
 function costAt(
   usage: BillableQuantities,
   rates: Rates,
-  { perRequest = 0n, isHourCacheRequested }: RateCard,
+  { perRequest = 0n, isHourCacheRequested, share = MULTIPLIER_ONE }: RateCard,
   morePicocredits = 0n,
 ): bigint {
   let picocredits = perRequest + morePicocredits;
@@ -296,8 +305,8 @@ function costAt(
     const amount = usage[kind];
     if (amount) thousandths += BigInt(amount) * rates[kind];
   }
-  if (thousandths === 0n) return roundToNanocredits(picocredits);
-  return roundToNanocredits(floorPicocredits(picocredits * MILLISECONDS_PER_SECOND + thousandths));
+  if (thousandths === 0n && share === MULTIPLIER_ONE) return roundToNanocredits(picocredits);
+  return roundToNanocredits(floorPicocredits((picocredits * MILLISECONDS_PER_SECOND + thousandths) * share) / MULTIPLIER_ONE);
 }
 
 /** Prices of long prompts apply to the whole request. */
@@ -315,7 +324,7 @@ function promptTokensOf(usage: BillableQuantities): number {
 export function cutToCost(quantities: BillableQuantities, card: RateCard, nanocredits: bigint): BillableQuantities {
   const cost = costOf(quantities, card);
   if (cost <= nanocredits) return quantities;
-  const perRequest = roundToNanocredits(card.perRequest ?? 0n);
+  const perRequest = roundToNanocredits(((card.perRequest ?? 0n) * (card.share ?? MULTIPLIER_ONE)) / MULTIPLIER_ONE);
   const left = nanocredits > perRequest ? nanocredits - perRequest : 0n;
   const cut: { -readonly [Kind in keyof BillableQuantities]: BillableQuantities[Kind] } = { ...quantities };
   // Rounded down, so that the parts never exceed the total.

@@ -2,6 +2,7 @@
  * The ways from a model to an upstream (docs/spec/routing.md): which upstream, under which name and key, at which price. Immutable, as
  * their model.
  */
+import type { UsableVendorKey } from "../../context.js";
 import type { StatedDialect } from "../../formats/openai-chat/dialect.js";
 import type { BundledVendor } from "./bundled-vendors.js";
 import { type LongContextPrices, type PricingBasis, type RateCard, type StatedPrices, toRateCard } from "./pricing.js";
@@ -63,6 +64,29 @@ export interface Route {
   readonly quantization: Quantization | null;
   /** The longest wait for a stream's first piece, in milliseconds, while another route is left; null: that of every upstream. */
   readonly firstTokenMs: number | null;
+  /** Calls use this key of the account instead of the operator's; absent: the operator's. */
+  readonly vendorKey?: RouteVendorKey | undefined;
+}
+
+export interface RouteVendorKey {
+  readonly key: UsableVendorKey;
+  /** The operator's upstream, whose address is called. */
+  readonly upstreamId: string;
+  /** Millionths of the model's price that a call is charged. */
+  readonly feeShare: bigint;
+}
+
+/** The id of the operator's upstream that a route calls, by whichever key. */
+export function calledUpstreamOf({ vendorKey, upstreamId }: Pick<Route, "vendorKey" | "upstreamId">): string {
+  return vendorKey?.upstreamId ?? upstreamId;
+}
+
+/** Begins the ids of routes by vendor keys. No upstream has a colon in its id. */
+export const VENDOR_KEY_PREFIX = "vendor-key:";
+
+/** The vendor key of a route's id, as in usage rows; null: none. */
+export function vendorKeyIdOf(routeId: string | null): string | null {
+  return routeId?.startsWith(VENDOR_KEY_PREFIX) ? (routeId.slice(VENDOR_KEY_PREFIX.length).split("/", 1)[0] ?? null) : null;
 }
 
 /** At least one. */

@@ -55,6 +55,7 @@ import { type PersistedDocumentSettings, readTrustedDocuments, type TrustedDocum
 import { RouteDirectory } from "../routes/directory.js";
 import { type DeploymentSecrets, followKeyRing, type OpenedSecrets, openSecrets } from "../secrets/deployment-secrets.js";
 import { SecretBox } from "../secrets/secret-box.js";
+import { UsableVendorKeys } from "../vendor-keys/usable-keys.js";
 import type { WorkerLink } from "./worker-link.js";
 
 export interface PlatformSettings extends CatalogSettings {
@@ -90,6 +91,8 @@ export interface PlatformSettings extends CatalogSettings {
   readonly tiers: readonly Tier[];
   /** Of all tier buckets together, in nanocredits; null: no cap. */
   readonly freeSpendPerDay: bigint | null;
+  /** The fee for calls by vendor keys, in millionths of the model's price. */
+  readonly vendorKeyFee: bigint;
   /** How people get credits; null: not stated. */
   readonly topUp: TopUp | null;
   readonly mediaQuota: MediaQuotaSettings;
@@ -138,6 +141,7 @@ export interface Infrastructure {
   readonly refills: TierRefills;
   readonly recovery: HoldRecovery;
   readonly keyCache: ApiKeyCache;
+  readonly usableVendorKeys: UsableVendorKeys;
   /** Joins the catalog once it is loaded. */
   readonly communityModels: CommunityDirectory;
   readonly modelHealth: ModelHealthRecords;
@@ -236,6 +240,8 @@ export async function openInfrastructure(
   );
   const tiers = new Tiers(settings.tiers);
   const refills = new TierRefills({ tiers, ledger, leases, database, known, events, clock, log });
+  const box = new SecretBox(secrets.sealing("columns"));
+  const usableVendorKeys = new UsableVendorKeys({ database, box, events, clock, log });
   const keyCache = new ApiKeyCache(
     database,
     secrets.pepper,
@@ -243,8 +249,8 @@ export async function openInfrastructure(
     events,
     () => settler.assertAvailable(),
     (account) => refills.learn(account),
+    usableVendorKeys,
   );
-  const box = new SecretBox(secrets.sealing("columns"));
   const modelHealth = new ModelHealthRecords({ database, events, clock, log, ownerOf: (model) => communityModels.ownerOf(model) });
   const communityModels = new CommunityDirectory({ database, events, box, health: modelHealth, clock, log });
   catalog.include(communityModels);
@@ -279,6 +285,7 @@ export async function openInfrastructure(
     refills,
     recovery,
     keyCache,
+    usableVendorKeys,
     communityModels,
     modelHealth,
     routeDirectory,

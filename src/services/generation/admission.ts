@@ -28,6 +28,7 @@ import { resolveRequested } from "./requested-model.js";
 import type { Candidate } from "./routing/candidate.js";
 import { dearestModel, wishedChain } from "./routing/chain.js";
 import type { RouteWishes } from "./routing/order.js";
+import { holdRates, withVendorKeys } from "./routing/own-routes.js";
 import { Router } from "./routing/router.js";
 
 export interface GenerationTask {
@@ -127,6 +128,8 @@ export class Admission {
     readonly addresses: NamedAddresses,
     private readonly metrics: GenerationCounter,
     readonly router: Router = new Router(),
+    /** The fee for calls by vendor keys, in millionths of the model's price. */
+    private readonly vendorKeyFee = 0n,
   ) {}
 
   /**
@@ -168,13 +171,13 @@ export class Admission {
     { modality, modelName, fields, notes, wishes, generationId = takeGenerationId(ctx) }: AdmissionRequest,
   ): GenerationTask {
     const startedAt = performance.now();
-    const { catalog } = this;
     const caller = requireCaller(ctx);
+    const catalog = withVendorKeys(this.catalog, caller, this.vendorKeyFee);
     const model = withRequestRates(resolveRequested(ctx, catalog, modelName, modality), fields);
     ctx.note?.began(generationId, model.id);
     const chain = ctx.wishes === undefined ? null : wishedChain({ ctx, catalog, model, modality, fields }, ctx.wishes, wishes);
     const stated = chain?.fallbacks ?? catalog.fallbacksOf(model);
-    const fallbacks = stated.length === 0 ? stated : stated.filter((fallback) => catalog.isAllowed(caller, fallback));
+    const fallbacks = stated.length === 0 ? stated : stated.filter((fallback) => this.catalog.isAllowed(caller, fallback));
     const first = chain?.model ?? model;
     const candidates = this.router.candidatesOf({
       accountId: caller.accountId,
@@ -184,7 +187,7 @@ export class Admission {
       wishes: chain?.wishes ?? wishes,
     });
     if (candidates.length === 0) throw refuseForAllRoutes(model, fields);
-    const priced = chain?.isChargedAsServed ? dearestModel(first, fallbacks) : first;
+    const priced = heldModel(chain?.isChargedAsServed ? dearestModel(first, fallbacks) : first, candidates);
     return {
       generationId,
       request: ctx,
@@ -248,6 +251,12 @@ export class Admission {
     this.metrics.generationOver(model, receipt);
     request.note?.finished(receipt);
   }
+}
+
+/** Calls by vendor keys alone are held at their fee, of which the operator pays nothing: any bucket may pay it. */
+function heldModel(model: Model, candidates: readonly Candidate[]): Model {
+  const rates = holdRates(candidates, model.rates);
+  return rates === model.rates ? model : { ...model, rates, paidOnly: false };
 }
 
 /** An id that was stored before the request began (see `Idempotency`), for the request's first generation; further ones get their own. */

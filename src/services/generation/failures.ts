@@ -9,7 +9,7 @@ import { LogLimit } from "../../lib/log-limit.js";
 import { REFUSED_CREDENTIAL_LOG_MS } from "../../limits.js";
 import type { CallEnd } from "../../providers/provider.js";
 import type { Model } from "../catalog/model.js";
-import type { Route } from "../catalog/route.js";
+import type { Route, RouteVendorKey } from "../catalog/route.js";
 import type { AttemptCode, Candidate } from "./routing/candidate.js";
 import type { BoundedReport } from "./usage-reports.js";
 
@@ -102,10 +102,17 @@ function toStatusError(error: ProviderError, served: Served): AppError {
   }
   const options = { cause: error, details, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
   if (TIMEOUT_STATUSES.has(status)) return upstreamTimedOut("The upstream ran out of time.", options);
+  const { vendorKey } = served.route;
+  if (vendorKey && isCredentialRefused(error)) return upstreamFailed(refusedVendorKey(vendorKey, status), options);
   return upstreamFailed(
     isCredentialRefused(error) ? `${REFUSED_CREDENTIAL} (status ${status}).` : `The upstream failed with status ${status}.`,
     options,
   );
+}
+
+function refusedVendorKey({ key: { id, vendor } }: RouteVendorKey, status: number): string {
+  const instead = `Give the vendor key ${id} a new secret: PATCH /account/vendor-keys/${id}, or the mutation updateVendorKey.`;
+  return `The vendor ${vendor} refused the vendor key of your account (status ${status}). ${instead}`;
 }
 
 /** Details of an upstream's refusal for callers: numbers, and a code from our own list. */
@@ -164,7 +171,7 @@ export function mayFallBack(error: unknown): boolean {
 
 export interface Served {
   readonly model: Pick<Model, "id" | "isCommunity">;
-  readonly route: Pick<Route, "upstreamModel">;
+  readonly route: Pick<Route, "upstreamModel" | "vendorKey">;
 }
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
@@ -210,7 +217,8 @@ function toComparable(text: string): string {
 
 /**
  * Logs refusals of the gateway's own credential for the operator: the first one, then at most one per interval for each upstream and
- * status, without the upstream's text and without the key. Owners of community models see theirs in calls and probes.
+ * status, without the upstream's text and without the key. Owners of community models see theirs in calls and probes, and accounts those of their
+ * vendor keys.
  */
 export class RefusedCredentials {
   private readonly limit: LogLimit;
@@ -222,8 +230,8 @@ export class RefusedCredentials {
     this.limit = new LogLimit(clock, REFUSED_CREDENTIAL_LOG_MS);
   }
 
-  note({ model: { id, isCommunity }, route: { upstreamId, keyId } }: Candidate, error: unknown): void {
-    if (isCommunity || !isCredentialRefused(error)) return;
+  note({ model: { id, isCommunity }, route: { upstreamId, keyId, vendorKey } }: Candidate, error: unknown): void {
+    if (isCommunity || vendorKey || !isCredentialRefused(error)) return;
     const suppressed = this.limit.admit(`${keyId} ${error.status}`);
     if (suppressed === null) return;
     const line = { event: "upstream-credential-refused", upstream: upstreamId, key: keyId, status: error.status, model: id };

@@ -3,13 +3,14 @@ import { deriveContext, type MaxCost, runIdsOf } from "../../context.js";
 import { AppError } from "../../errors.js";
 import { createId } from "../../lib/ids.js";
 import type { LedgerRecord } from "../../store/ledger.js";
-import type { Model } from "../catalog/model.js";
 import type { RateCard } from "../catalog/pricing.js";
 import { type ChargeRequest, type Payer, payerOf } from "../credits/charge-request.js";
 import type { Credits } from "../credits/credits.js";
 import type { OpenCharge } from "../credits/open-charge.js";
 import type { Admission, GenerationTask } from "./admission.js";
 import type { PlannedCosts } from "./quote.js";
+import type { Candidate } from "./routing/candidate.js";
+import { ratesOf } from "./routing/own-routes.js";
 import { toLedgerRecord, underWay } from "./usage-row.js";
 
 export interface GenerationPlan extends GenerationTask {
@@ -46,9 +47,15 @@ export function openCharge({ credits, admission }: ChargeDependencies, plan: Gen
   return credits.open(new PlannedCharge(plan, isLasting, admission.hourlyCreditsMax(plan)));
 }
 
-/** The rates of the requested model, unless the caller named several: then those of the model that serves. */
-export function chargedRates({ model, isChargedAsServed }: GenerationPlan, serving: Model): RateCard {
-  return isChargedAsServed ? serving.rates : model.rates;
+/**
+ * The rates of the requested model, unless the caller named several: then those of the model that serves. Of these the fee, where a vendor
+ * key serves.
+ */
+export function chargedRates(
+  { model, isChargedAsServed }: Pick<GenerationPlan, "model" | "isChargedAsServed">,
+  serving: Candidate,
+): RateCard {
+  return ratesOf(serving.route, isChargedAsServed ? serving.model.rates : model.rates);
 }
 
 /** A class for its getter: see docs/decisions/garbage.md. */

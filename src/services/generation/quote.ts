@@ -7,8 +7,10 @@ import { deriveContext } from "../../context.js";
 import { AppError, invalidInput } from "../../errors.js";
 import { formatNanocredits, larger, smaller } from "../../lib/money.js";
 import type { Model } from "../catalog/model.js";
+import { MULTIPLIER_ONE } from "../catalog/pricing.js";
 import type { ChargeRequest } from "../credits/charge-request.js";
 import type { GenerationTask } from "./admission.js";
+import { isByVendorKey } from "./routing/own-routes.js";
 
 /** Before a limit of the request. */
 export interface PlannedCosts extends CostRange {
@@ -70,10 +72,27 @@ function quoteOf(plan: QuotedPlan): Quote {
   return toQuote(plan, costs, notes);
 }
 
-/** Every route is charged at the price of the requested model, or within the range of those that the caller named. */
+/**
+ * Every route is charged at the price of the requested model, or within the range of those that the caller named; one by a vendor key at
+ * its fee of that. The costs are those of the hold, at which calls by vendor keys alone are held already.
+ */
 function toQuote({ model, candidates }: QuotedPlan, costs: CostRange, notes: readonly string[]): Quote {
-  const upstreams = new Set(candidates.map(({ route }) => route.upstreamName));
-  return { ...costs, model: model.id, routes: [...upstreams].map((upstream) => ({ upstream, ...costs })), notes };
+  const isFeeHeld = candidates.every(isByVendorKey);
+  const routes = new Map<string, Quote["routes"][number]>();
+  for (const { route } of candidates) {
+    const { upstreamName: upstream, vendorKey } = route;
+    const named = { upstream, ...(vendorKey && { vendorKeyId: vendorKey.key.id }) };
+    routes.set(JSON.stringify(named), { ...named, ...(vendorKey && !isFeeHeld ? feeOf(costs, vendorKey.feeShare) : costs) });
+  }
+  const [first = { expected: costs.expected }, ...others] = [...routes.values()];
+  const least = others.reduce((lowest, each) => smaller(lowest, each.least), "least" in first ? first.least : costs.least);
+  return { least, expected: first.expected, most: costs.most, model: model.id, routes: [...routes.values()], notes };
+}
+
+/** Rounded outwards: a charge is rounded once, from the amounts themselves. */
+function feeOf({ least, expected, most }: CostRange, share: bigint): CostRange {
+  const up = (cost: bigint) => (cost * share + MULTIPLIER_ONE - 1n) / MULTIPLIER_ONE;
+  return { least: (least * share) / MULTIPLIER_ONE, expected: up(expected), most: up(most) };
 }
 
 function boundedQuote(plan: QuotedPlan): Quote {
@@ -87,12 +106,13 @@ function boundedQuote(plan: QuotedPlan): Quote {
     return { ...quote, notes: [...quote.notes, refused] };
   }
   if (quote.most <= nanocredits) return quote;
-  const [low, middle, high] = [quote.least, quote.expected, quote.most].map((cost) => smaller(cost, nanocredits)) as [
-    bigint,
-    bigint,
-    bigint,
-  ];
-  return toQuote(plan, { least: low, expected: middle, most: high }, [...quote.notes, ...cutNote(plan)]);
+  const capped = <Costs extends CostRange>(costs: Costs): Costs => ({
+    ...costs,
+    least: smaller(costs.least, nanocredits),
+    expected: smaller(costs.expected, nanocredits),
+    most: smaller(costs.most, nanocredits),
+  });
+  return { ...capped(quote), routes: quote.routes.map(capped), notes: [...quote.notes, ...cutNote(plan)] };
 }
 
 function cutNote({ model }: QuotedPlan): readonly string[] {
@@ -113,6 +133,10 @@ function withQuote(error: unknown, plan: QuotedPlan): unknown {
   return new AppError(code, message, { ...(param !== undefined && { param }), details: { ...details, most: quote.most, quote } });
 }
 
+export interface QuotedRoute extends Record<"upstream" | keyof CostRange, string> {
+  readonly vendorKeyId?: string;
+}
+
 /** The form of both faces; amounts are decimal strings of credits. */
 export interface QuoteObject {
   readonly least: string;
@@ -120,12 +144,16 @@ export interface QuoteObject {
   readonly most: string;
   readonly currency: "credits";
   readonly model: string;
-  readonly routes: readonly { readonly upstream: string; readonly least: string; readonly expected: string; readonly most: string }[];
+  readonly routes: readonly QuotedRoute[];
   readonly notes: readonly string[];
 }
 
 export function toQuoteObject({ model, routes, notes, ...costs }: Quote): QuoteObject {
-  const named = routes.map(({ upstream, ...range }) => ({ upstream, ...toDecimals(range) }));
+  const named = routes.map(({ upstream, vendorKeyId, ...range }) => ({
+    upstream,
+    ...(vendorKeyId !== undefined && { vendorKeyId }),
+    ...toDecimals(range),
+  }));
   return { ...toDecimals(costs), currency: "credits", model, routes: named, notes };
 }
 

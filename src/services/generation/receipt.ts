@@ -25,6 +25,8 @@ export interface Receipt {
   readonly upstream: string | null;
   /** The id of its route within the model, for operators; null as there. */
   readonly route: string | null;
+  /** The account's vendor key that served; null: a key of the operator. */
+  readonly vendorKeyId: string | null;
   /** What the operator pays; null: unknown. For operators. */
   readonly upstreamCostNanocredits: bigint | null;
   /** Candidates that were left before, in order. */
@@ -59,12 +61,14 @@ export interface Receipt {
  * Named as in usage rows.
  */
 export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unknown>> {
-  const { generationId, model, modelUsed, upstream, attempts, gatewayMs, upstreamMs, responseMs, firstTokenMs, warnings, cut } = receipt;
+  const { generationId, model, modelUsed, upstream, vendorKeyId, attempts, gatewayMs, upstreamMs, responseMs } = receipt;
+  const { firstTokenMs, warnings, cut } = receipt;
   return {
     generation_id: generationId,
     model_used: modelUsed,
     fallback: modelUsed === model ? null : modelUsed,
     upstream,
+    ...(vendorKeyId !== null && { vendor_key_id: vendorKeyId }),
     ...(attempts.length > 0 && { attempts: attempts.map(toShownAttempt) }),
     gateway_ms: toMicroseconds(gatewayMs),
     upstream_ms: toMicroseconds(upstreamMs),
@@ -76,8 +80,8 @@ export function toStreamReceipt(receipt: Receipt): Readonly<Record<string, unkno
 }
 
 /** Routes name the operator's keys, so callers get the upstream alone. */
-export function toShownAttempt({ upstream, code, ms }: Attempt): Omit<Attempt, "route"> {
-  return { upstream, code, ms };
+export function toShownAttempt({ upstream, code, ms, vendorKeyId }: Attempt): Readonly<Record<string, unknown>> {
+  return { upstream, code, ms, ...(vendorKeyId !== undefined && { vendor_key_id: vendorKeyId }) };
 }
 
 /** The precision of `Server-Timing`. */
@@ -102,8 +106,8 @@ export function toStoredReceipt({ childCostNanocredits: _, upstreamCostNanocredi
 /** `stored` is a result of `toStoredReceipt` read from the database. */
 export function fromStoredReceipt(stored: unknown): Receipt {
   const receipt = stored as StoredReceipt;
-  const { upstream = null, attempts = NO_ATTEMPTS } = receipt as Partial<StoredReceipt>;
-  const serving = { upstream, attempts, route: null, upstreamCostNanocredits: null };
+  const { upstream = null, vendorKeyId = null, attempts = NO_ATTEMPTS } = receipt as Partial<StoredReceipt>;
+  const serving = { upstream, vendorKeyId, attempts, route: null, upstreamCostNanocredits: null };
   return { ...receipt, ...serving, costNanocredits: BigInt(receipt.costNanocredits), heldNanocredits: BigInt(receipt.heldNanocredits) };
 }
 

@@ -244,7 +244,7 @@ export class GenerationRun {
   async settle(outcome: Outcome): Promise<Receipt> {
     const { plan, deps, firstByteMs } = this;
     const { model, status, warnings, isCut = false, cut, cancelPolicy } = outcome;
-    const rates = chargedRates(plan, outcome.model);
+    const rates = chargedRates(plan, outcome);
     const charge = this.openCharge;
     const isOfRun = runIdsOf(plan.caller) !== undefined;
     if (isOfRun) await this.cover(outcome);
@@ -267,6 +267,7 @@ export class GenerationRun {
       modelUsed: model.id,
       upstream: route.upstream,
       route: route.route,
+      vendorKeyId: outcome.route.vendorKey?.key.id ?? null,
       upstreamCostNanocredits,
       attempts: this.attempts.failed,
       usage: record.usage,
@@ -293,9 +294,10 @@ export class GenerationRun {
   }
 
   /** A run is never charged beyond its limit, so the hold is extended to the cost first. */
-  private async cover({ model, quantities }: Outcome): Promise<void> {
+  private async cover(outcome: Outcome): Promise<void> {
+    const { model, quantities } = outcome;
     const record = this.recordOf(underWay(model.id, quantities, this.firstByteMs));
-    await this.openCharge.cover(costOf(quantities, chargedRates(this.plan, model)), record);
+    await this.openCharge.cover(costOf(quantities, chargedRates(this.plan, outcome)), record);
   }
 
   /** For the limits and measured times of the route. */
@@ -315,8 +317,8 @@ export class GenerationRun {
   }
 
   /** The rates of the requested model include those of the request's fields. */
-  private ratesOf({ model }: Candidate): RateCard {
-    return model.id === this.plan.model.id ? chargedRates(this.plan, model) : model.rates;
+  private ratesOf(served: Candidate): RateCard {
+    return served.model.id === this.plan.model.id ? chargedRates(this.plan, served) : served.model.rates;
   }
 
   /** With hedged calls that lost; null: unknown. */

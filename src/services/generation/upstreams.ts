@@ -4,6 +4,7 @@ import type { RequestContext } from "../../context.js";
 import { invalidInput } from "../../errors.js";
 import { type ChatDialect, withStated } from "../../formats/openai-chat/dialect.js";
 import { dialectOf } from "../../formats/openai-chat/known-dialects.js";
+import { ProviderError } from "../../formats/upstream-error.js";
 import type { OutboundGuard } from "../../lib/outbound-guard.js";
 import type { OnUnknownWord, UnknownWords } from "../../lib/unknown-words.js";
 import { HOPS_HEADER } from "../../limits.js";
@@ -20,7 +21,7 @@ import type { ChatProvider, Provider, UpstreamTimeouts } from "../../providers/p
 import { createSandboxProvider } from "../../providers/sandbox/sandbox.js";
 import type { Catalog } from "../catalog/catalog.js";
 import { isGeminiFormat, isMessagesFormat, type Model, type SafetyFeature, type Upstream } from "../catalog/model.js";
-import type { Route } from "../catalog/route.js";
+import type { Route, RouteVendorKey } from "../catalog/route.js";
 import type { GenerationTask } from "./admission.js";
 import type { Candidate } from "./routing/candidate.js";
 
@@ -29,6 +30,8 @@ export const HOPS_MAX = 3;
 
 /** Unspecified: connected upstreams of community models; the least recently used is evicted. */
 export const COMMUNITY_UPSTREAMS_MAX = 200;
+/** Unspecified: connected upstreams of vendor keys; the least recently used is evicted. */
+const VENDOR_KEY_UPSTREAMS_MAX = 500;
 /** Unspecified: connections to each, and requests waiting for one. */
 const COMMUNITY_CONNECTIONS_MAX = 64;
 export const COMMUNITY_WAITING_MAX = 256;
@@ -64,8 +67,13 @@ export function hopsOf({ hops = 0 }: Pick<RequestContext, "hops">): number {
   );
 }
 
+export interface ConnectedAs extends Upstream {
+  /** Fields that it refuses are remembered under this name, for the account of a vendor key; absent: under the upstream's id. */
+  readonly learnsAs?: string;
+}
+
 export function connectUpstream(
-  upstream: Upstream,
+  upstream: ConnectedAs,
   timeouts: UpstreamTimeouts,
   outbound: OutboundGuard,
   unknownWords?: UnknownWords,
@@ -79,7 +87,8 @@ export function connectUpstream(
   const vendor = findVendor(isGemini ? "google" : wireFormat.replace(/^ai-sdk:/, ""));
   if (vendor && !isGemini)
     return alike(createAiSdkProvider({ vendor, baseUrl, apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord }));
-  const learned = learnedFields.at({ id, isRegistered: endpoint !== undefined });
+  const { learnsAs } = upstream;
+  const learned = learnedFields.at({ id: learnsAs ?? id, isRegistered: endpoint !== undefined || learnsAs !== undefined });
   if (endpoint) {
     const reach = { apiKey, timeouts, fetchFile: fetchPublicFile, onUnknownWord, learned };
     return connectEndpoint({ url: baseUrl, ...endpoint }, reach, outbound);
@@ -201,6 +210,11 @@ export class Upstreams {
     max: COMMUNITY_UPSTREAMS_MAX,
     dispose: (upstream) => this.letGo(upstream),
   });
+  /** Of vendor keys, by key and version. Bounded as those above. */
+  private readonly ofVendorKeys = new LRUCache<string, ConnectedUpstream>({
+    max: VENDOR_KEY_UPSTREAMS_MAX,
+    dispose: (upstream) => this.letGo(upstream),
+  });
   private readonly closing = new Set<Promise<void>>();
   private agents: AgentProviders | null = null;
 
@@ -248,16 +262,30 @@ export class Upstreams {
     for (const upstream of this.own.values()) this.letGo(upstream);
     this.own.clear();
     this.registered.clear();
+    this.ofVendorKeys.clear();
     await Promise.all(this.closing);
   }
 
-  private upstream({ keyId, keyIndex, upstreamId }: Route): ConnectedUpstream {
+  private upstream({ keyId, keyIndex, upstreamId, vendorKey }: Route): ConnectedUpstream {
+    if (vendorKey) return this.byVendorKey(keyId, vendorKey);
     const known = this.own.get(keyId) ?? this.registered.get(keyId);
     if (known) return known;
     const upstream = withKey(this.catalog.upstream(upstreamId), keyIndex);
     const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords, this.learnedFields);
     if (upstream.endpoint) this.registered.set(keyId, connected);
     else this.own.set(keyId, connected);
+    return connected;
+  }
+
+  /** At the address of the operator's upstream. Throws as a vendor that refuses the key when it cannot be opened. */
+  private byVendorKey(keyId: string, { key, upstreamId }: RouteVendorKey): ConnectedUpstream {
+    const known = this.ofVendorKeys.get(keyId);
+    if (known) return known;
+    const apiKey = key.secret();
+    if (apiKey === null) throw new ProviderError("status", "The vendor key cannot be opened.", { status: 401 });
+    const upstream = { ...this.catalog.upstream(upstreamId), apiKey, furtherApiKeys: undefined, learnsAs: keyId };
+    const connected = connectUpstream(upstream, this.timeouts, this.outbound, this.unknownWords, this.learnedFields);
+    this.ofVendorKeys.set(keyId, connected);
     return connected;
   }
 

@@ -53,6 +53,7 @@ class SealedColumn {
 
 const SEALED_COLUMNS: readonly SealedColumn[] = [
   new SealedColumn("community_model", "bearer_token"),
+  new SealedColumn("vendor_key", "secret"),
   new SealedColumn("webhook_endpoint", "secret"),
   new SealedColumn("webhook_endpoint", "previous_secret"),
   new SealedColumn("stored_response", "input"),

@@ -9,6 +9,7 @@ import type { Clock } from "../../lib/clock.js";
 import type { Database } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { CredentialCache } from "../access/credential-cache.js";
+import { NO_VENDOR_KEYS, type VendorKeyFinder } from "../access/vendor-key-finder.js";
 import { SESSION_CACHE_ENTRIES_MAX, SESSION_CACHE_MS, SESSION_RENEWAL_SECONDS, SESSION_SECONDS } from "./limits.js";
 
 const UNKNOWN = Symbol("unknown session");
@@ -27,8 +28,12 @@ export class SessionDirectory {
     private readonly secret: Buffer,
     private readonly clock: Clock,
     events: Events,
+    private readonly vendorKeys: VendorKeyFinder = NO_VENDOR_KEYS,
   ) {
     events.listen("session-changed", ({ sessionId }) => this.cache.drop(sessionId));
+    events.listen("vendor-keys-changed", ({ accountId }) =>
+      this.cache.dropWhere((entry) => entry !== UNKNOWN && entry.caller.accountId === accountId),
+    );
     events.onDoubt(() => this.cache.dropAll());
   }
 
@@ -66,6 +71,7 @@ export class SessionDirectory {
       accountId: row.accountId,
       isOperator: row.account.isOperator,
       sessionId: row.id,
+      vendorKeys: await this.vendorKeys.usableBy(row.accountId, { apiKeyIds: [], isPublic: false }),
     };
     if (row.account.suspendedAt !== null) return { caller, expiresAt: row.expiresAt, isSuspended: true };
     return { caller, expiresAt: await this.renew(row, now), isSuspended: false };

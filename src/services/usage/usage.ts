@@ -12,6 +12,7 @@ import type { Database } from "../../store/database.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { AppUsageDailyModel, UsageRecordModel } from "../../store/generated/prisma/models.js";
 import { isKeyCaller, readableAccountOf, requireAccount, requirePermission } from "../access/permissions.js";
+import { vendorKeyIdOf } from "../catalog/route.js";
 import { scopeOf, type UsageFilter, type UsageScope } from "./usage-filter.js";
 import { IDENTITY, readPage, readPagesOfKeys, type SelectedUsage, type UsageOrder } from "./usage-lists.js";
 
@@ -46,6 +47,7 @@ export const USAGE_ROW = {
   usageSource: true,
   parentRequestId: true,
   upstream: true,
+  route: true,
 } as const;
 
 export type UsageRow = Pick<UsageRecordModel, keyof typeof USAGE_ROW>;
@@ -249,7 +251,7 @@ function toAppUsage(rows: readonly AppUsageDailyModel[], asOf: Date): AppUsage {
 export type Cell = string | number | bigint | null;
 export type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
-export const USAGE_COLUMNS = {
+const KNOWN_COLUMNS = {
   id: (row: UsageRow) => row.id,
   timestamp: (row: UsageRow) => row.timestamp.toISOString(),
   type: (row: UsageRow) => `generate.${row.modality}`,
@@ -279,9 +281,17 @@ export const USAGE_COLUMNS = {
   upstream: (row: UsageRow) => row.upstream,
 } as const satisfies Columns<UsageRow>;
 
+/** New columns follow those that clients know. */
+const LATER_COLUMNS = {
+  vendor_key_id: (row: UsageRow) => vendorKeyIdOf(row.route),
+} as const satisfies Columns<UsageRow>;
+
+export const USAGE_COLUMNS = { ...KNOWN_COLUMNS, ...LATER_COLUMNS } as const satisfies Columns<UsageRow>;
+
 export const OPERATOR_USAGE_COLUMNS = {
-  ...USAGE_COLUMNS,
+  ...KNOWN_COLUMNS,
   upstream_cost_usd: (row: OperatorUsageRow) => row.upstreamCostNanocredits,
+  ...LATER_COLUMNS,
 } as const satisfies Columns<OperatorUsageRow>;
 
 /** Amounts are credits, as JSON numbers. */

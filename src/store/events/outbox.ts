@@ -158,6 +158,7 @@ const payloadSchemas: { readonly [C in EventChannel]: z.ZodType<EventChannels[C]
   "balance-low": z.object({ accountId: z.string(), balance: z.string(), threshold: z.string(), since: z.string() }),
   "webhooks-changed": z.object({ accountId: z.string() }),
   "account-renamed": z.object({ accountId: z.string() }),
+  "vendor-keys-changed": z.object({ accountId: z.string() }),
   "community-model-changed": z.object({ accountId: z.string(), modelId: z.string(), change: z.string() }),
   "model-health-changed": z.object({ accountId: z.string(), modelId: z.string() }),
   "tool-call-cancelled": z.object({ accountId: z.string(), call: z.string() }),

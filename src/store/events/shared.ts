@@ -14,6 +14,7 @@ const MUST_ARRIVE: ReadonlySet<EventChannel> = new Set<EventChannel>([
   "session-changed",
   "community-model-changed",
   "account-renamed",
+  "vendor-keys-changed",
 ]);
 /** Greatest age of the proof of a connection: a responsive server gives several in this time. */
 const PROOF_MS = 500;

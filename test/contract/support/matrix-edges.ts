@@ -64,6 +64,7 @@ const TYPES = {
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
   Preset: { needs: "manager", edges: {} },
+  VendorKey: { needs: "manager", edges: {} },
   StoredResponse: { needs: "kept", edges: { response: "shown" } },
   ProxyModel: { needs: "manager", edges: { ...MODEL_EDGES, advertised: "shown", fallbacks: "shown", fallbackCandidates: "manager" } },
   EndpointAgentModel: { needs: "manager", edges: MODEL_EDGES },
@@ -119,8 +120,11 @@ export async function createThings(
 ): Promise<(caller: MatrixCaller) => Thing[]> {
   const { prisma } = databaseOf(app);
   const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
-  const [appKey, endpoint, delivery, failed, preset] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const [appKey, endpoint, delivery, failed, preset, vendorKey] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];
   await prisma.preset.create({ data: { id: preset, accountId, name: preset, parameters: {} } });
+  await prisma.vendorKey.create({
+    data: { id: vendorKey, accountId, vendor: "none", name: vendorKey, secret: bytesOf(vendorKey), ending: "" },
+  });
   const key = { accountId, name: "of an app", start: "pk_target0", type: "publishable" as const };
   await prisma.apiKey.create({ data: { ...key, id: appKey, appKeyId: appKey, hash: bytesOf(appKey) } });
   await prisma.webhookEndpoint.create({
@@ -171,6 +175,7 @@ export async function createThings(
     toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
     toThing("a preset", "Preset", preset),
+    toThing("a vendor key", "VendorKey", vendorKey),
     toThing("a stored response", "StoredResponse", await createStoredResponse(app, accountId)),
     toThing("its delivery", "WebhookDelivery", delivery),
     toThing("a model", "ProxyModel", proxy.id),

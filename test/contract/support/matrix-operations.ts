@@ -32,7 +32,7 @@ export interface Operation {
 }
 
 /** What a target is made of. */
-export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset";
+export type Target = "agent" | "model" | "connection" | "key" | "app" | "session" | "webhook" | "delivery" | "preset" | "vendorKey";
 
 export const NOBODY = "00000000-0000-4000-8000-000000000000";
 
@@ -251,6 +251,36 @@ export const OPERATIONS: readonly Operation[] = [
     needs: "manager",
     target: "preset",
     graphql: { field: "Mutation.deletePreset", document: mutation("deletePreset", "deletedId"), input: { id: "$id" } },
+  },
+  { needs: "manager", rest: { method: "GET", path: "/vendor-keys" } },
+  { needs: "manager", graphql: { field: "Account.vendorKeys", document: me("vendorKeys(first: 1) { nodes { id name } }") } },
+  { needs: "manager", graphql: { field: "Account.vendorKeyTerms", document: me("vendorKeyTerms { vendors feePercent }") } },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/vendor-keys", body: { vendor: "none", secret: "sk-x" } },
+    graphql: {
+      field: "Mutation.createVendorKey",
+      document: mutation("createVendorKey", "vendorKey { id }"),
+      input: { vendor: "none", secret: "sk-x" },
+    },
+  },
+  { needs: "manager", target: "vendorKey", rest: { method: "GET", path: "/vendor-keys/:id" } },
+  {
+    needs: "manager",
+    target: "vendorKey",
+    rest: { method: "PATCH", path: "/vendor-keys/:id", body: { enabled: false } },
+    graphql: {
+      field: "Mutation.updateVendorKey",
+      document: mutation("updateVendorKey", "vendorKey { id }"),
+      input: { id: "$id", enabled: false },
+    },
+  },
+  {
+    needs: "manager",
+    target: "vendorKey",
+    rest: { method: "DELETE", path: "/vendor-keys/:id" },
+    graphql: { field: "Mutation.deleteVendorKey", document: mutation("deleteVendorKey", "deletedId"), input: { id: "$id" } },
   },
   // The host is refused after the caller has been let in.
   {

@@ -17,6 +17,15 @@ describe("an error status", () => {
     expect(error).toMatchObject({ kind: "status", status: 422, upstreamMessage: "Bad.", upstreamParam: "messages.0.content" });
   });
 
+  it("is 401 where Google refuses a key with 400", () => {
+    const detail = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID", domain: "googleapis.com" };
+    const error = { code: 400, message: "API key not valid.", status: "INVALID_ARGUMENT", details: [detail] };
+    const statusOf = (body: unknown) => toStatusError(400, { "content-type": "application/json" }, JSON.stringify(body), null).status;
+
+    expect([statusOf({ error }), statusOf([{ error }])]).toEqual([401, 401]);
+    expect(statusOf({ error: { ...error, details: [{ reason: "FIELD_INVALID" }] } })).toBe(400);
+  });
+
   it.each([
     ["a text as error", { error: "Bad." }],
     ["a message", { message: "Bad." }],

@@ -15,6 +15,7 @@ import {
   toRateCard,
   usedPriceFields,
   withFieldPrices,
+  withShare,
 } from "../../../src/services/catalog/pricing.js";
 
 const TEXT = { modality: "text", imagePricing: "request" } as const;
@@ -352,5 +353,28 @@ describe("cutToCost", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("a share of the rates", () => {
+  const card = toRateCard({ promptTextPrice: 7n, completionTextPrice: 333n }, TEXT);
+  const usage = { ...NO_USAGE, inputTextTokens: 1_000_001, outputTextTokens: 333 };
+
+  it("is rounded once, from the exact price", () => {
+    // 7,000,007 and 110,889 picocredits: 2.5% are 177,772.4.
+    expect(costOf(usage, withShare(card, 25_000n))).toBe(178n);
+    expect(costOf(usage, card)).toBe(7_111n);
+  });
+
+  it("is never above the price, and never further from it than its rounding", () => {
+    for (const share of [1n, 9_999n, 500_000n, 999_999n, 1_000_000n]) {
+      const exact = (7_110_896n * share) / 1_000_000n;
+      expect(costOf(usage, withShare(card, share))).toBe((exact + 500n) / 1_000n);
+    }
+  });
+
+  it("of nothing is free", () => {
+    expect(withShare(card, 0n).isFree).toBe(true);
+    expect(costOf(usage, withShare(withShare(card, 0n), 0n))).toBe(0n);
   });
 });

@@ -10,6 +10,7 @@ const SECTIONS: readonly AccountExportSection[] = [
   "API_KEYS",
   "WEBHOOK_ENDPOINTS",
   "PRESETS",
+  "VENDOR_KEYS",
   "MODELS",
   "FILES",
   "UPLOADS",

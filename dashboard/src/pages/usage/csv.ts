@@ -44,6 +44,7 @@ const COLUMNS: readonly Column[] = [
   ["request_id", ({ restId }) => restId],
   ["parent_request_id", ({ parentRequestId }) => parentRequestId],
   ["upstream", ({ upstream }) => upstream],
+  ["vendor_key_id", ({ vendorKeyId }) => vendorKeyId],
   ["model_used", ({ modelUsedId }) => modelUsedId],
 ];
 

@@ -12,6 +12,7 @@ import type { Passages } from "../../safety/passages.js";
 import { type AdmissionRequest, type AdmittedTask, type Content, takeGenerationId } from "../admission.js";
 import { allInCallersWords } from "../failures.js";
 import { addressesIn, type NamedAddress } from "../named-addresses.js";
+import { chargedRates } from "../planned-charge.js";
 import { type CutReason, NO_WARNINGS, type Receipt } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
 import type { RouteWishes } from "../routing/order.js";
@@ -85,7 +86,7 @@ export class ChatCompletions {
           }
           return toWhole(passed ?? answer, served, metered, tokens ?? bound ?? null, cut);
         };
-        const isCovered = !model.isCommunity && costOf(metered.usage, plan.model.rates) <= run.heldNanocredits;
+        const isCovered = !model.isCommunity && costOf(metered.usage, chargedRates(plan, served)) <= run.heldNanocredits;
         return isCovered || plan.isFree ? pass(null) : holdDelivered(plan, run, served, answer, metered).then(pass);
       },
     };

@@ -29,6 +29,7 @@ import type { Catalog } from "../../catalog/catalog.js";
 import type { Modality } from "../../catalog/modality.js";
 import { isGeminiFormat, type Model } from "../../catalog/model.js";
 import { concernsMoney } from "../../catalog/request-rates.js";
+import { calledUpstreamOf } from "../../catalog/route.js";
 import { parseInput } from "../../requests/input.js";
 import { safeInput } from "../../safety/features.js";
 import { type Embeddings, embeddingsInput, toNumbers } from "../embeddings.js";
@@ -149,7 +150,7 @@ export class GenerateContent {
 
   /** Routes whose upstreams take the fields of this format. */
   private readonly ofOwnFormat: RouteWishes = {
-    accepts: (_model, { upstreamId }) => isGeminiFormat(this.catalog.upstream(upstreamId)),
+    accepts: (_model, route) => isGeminiFormat(this.catalog.upstream(calledUpstreamOf(route))),
   };
 
   /** Throws NOT_FOUND for an unknown name, as the name is part of the path. */

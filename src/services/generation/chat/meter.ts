@@ -7,6 +7,7 @@ import { NO_USAGE, type ReportedUsage, type UsageQuantities } from "../../../lib
 import type { ChatAnswer } from "../../../providers/provider.js";
 import type { Model } from "../../catalog/model.js";
 import { costOf, type RateCard } from "../../catalog/pricing.js";
+import { chargedRates } from "../planned-charge.js";
 import { boundInput, boundOutput, inputTokensOf, outputTokensOf, promptTokensMost } from "../plausible.js";
 import type { UsageSource } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
@@ -283,7 +284,7 @@ export async function holdDelivered(
   metered: MeteredUsage,
 ): Promise<number | null> {
   if (plan.isFree) return null;
-  const { rates } = plan.model;
+  const rates = chargedRates(plan, served);
   const { model } = served;
   const delivered = () => deliveredBy(plan, answer);
   const cost = costOf(model.isCommunity ? delivered() : metered.usage, rates);

@@ -12,9 +12,10 @@ import type { ChatChunkBatch } from "../../../formats/openai-chat/stream.js";
 import { NO_USAGE } from "../../../lib/usage.js";
 import { EXTEND_AT_PERCENT, STREAM_REST_MS } from "../../../limits.js";
 import type { CallEnd, ChatProvider } from "../../../providers/provider.js";
-import { costOf } from "../../catalog/pricing.js";
+import { costOf, type RateCard } from "../../catalog/pricing.js";
 import type { Answered, Hedge } from "../attempt.js";
 import { allInCallersWords } from "../failures.js";
+import { chargedRates } from "../planned-charge.js";
 import { outputTokensOf } from "../plausible.js";
 import { type CancelPolicy, type CutReason, joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
@@ -51,7 +52,8 @@ export interface ChatCompletionStream {
   readonly isHit?: boolean;
 }
 
-type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> & Partial<Pick<Receipt, "safety" | "warnings" | "upstream">>;
+type OpenedChat = Pick<Receipt, "model" | "modelUsed" | "cancelPolicy"> &
+  Partial<Pick<Receipt, "safety" | "warnings" | "upstream" | "vendorKeyId">>;
 
 interface StreamedChat {
   readonly run: GenerationRun;
@@ -104,6 +106,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
       model: plan.model.id,
       modelUsed: model.id,
       upstream: route.upstreamName,
+      vendorKeyId: route.vendorKey?.key.id ?? null,
       safety: plan.safety,
       cancelPolicy: this.cancelPolicy,
       warnings: joinWarnings(plan.notes, allInCallersWords(warningsOf(this.first), this.begun)),
@@ -207,6 +210,10 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     return this.answered;
   }
 
+  private get rates(): RateCard {
+    return chargedRates(this.chat.plan, this.begun);
+  }
+
   private get cancelPolicy(): CancelPolicy {
     return this.isReadToItsEnd ? "read-to-usage" : "stop";
   }
@@ -248,20 +255,20 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
 
   /** The hold is used up and no extension granted: the answer is cut to the paid part. */
   private async stopShort(passed: ChatStreamBatch | null, isAtMaxCost: boolean): Promise<ChatStreamBatch> {
-    const { run, plan } = this.chat;
+    const { run } = this.chat;
     this.cut = isAtMaxCost ? "max_cost" : undefined;
     this.isStopped = isAtMaxCost;
     const { begun } = this;
     await begun.answer.rest.return?.();
-    const unpaidTokens = tokensBeyond(this.meter.soFar(), run.heldNanocredits, plan.model.rates);
+    const unpaidTokens = tokensBeyond(this.meter.soFar(), run.heldNanocredits, this.rates);
     const metered = { ...toMetered(this.meter.partial(this.plausible)), isCappedToHold: true };
     return this.tail.cutAtLength(passed, unpaidTokens, await this.settle(begun, metered, "cancelled"), metered.report);
   }
 
   private async readRest(): Promise<void> {
-    const { run, plan } = this.chat;
+    const { run } = this.chat;
     try {
-      while (costOf(this.meter.soFar(), plan.model.rates) < run.heldNanocredits) {
+      while (costOf(this.meter.soFar(), this.rates) < run.heldNanocredits) {
         const { done, value: batch } = await this.readUpstream();
         if (done) return;
         for (const chunk of batch) this.meter.read(chunk);
@@ -285,7 +292,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
   private get isBeyondStatedCap(): boolean {
     const { plan, run } = this.chat;
     if (!this.begun.model.isCommunity || !plan.isCapped) return false;
-    return isFarBeyond(costOf(this.meter.soFar(), plan.model.rates), run.heldNanocredits);
+    return isFarBeyond(costOf(this.meter.soFar(), this.rates), run.heldNanocredits);
   }
 
   private get isCheckDue(): boolean {
@@ -298,7 +305,7 @@ class ChatReader implements StreamReader<OpenedChat, ChatStreamBatch> {
     const { plan, run } = this.chat;
     const { model } = this.begun;
     const soFar = this.meter.soFar();
-    const cost = costOf(soFar, plan.model.rates);
+    const cost = costOf(soFar, this.rates);
     const tokens = outputTokensOf(soFar);
     // Reasoning may cost more than estimated. Community models are not paid beyond the request's limit.
     const isBeyondCap = tokens > plan.hold.outputTokens;

@@ -2,6 +2,7 @@ import type { ErrorCode } from "../../../errors.js";
 import { closedTypeOf, type GeneratedType } from "../../../lib/content-types.js";
 import type { LateFailure } from "../../../lib/request-note.js";
 import type { GenerationJobModel, UsageRecordModel } from "../../../store/generated/prisma/models.js";
+import { vendorKeyIdOf } from "../../catalog/route.js";
 import { fromStoredReceipt, type Receipt } from "../receipt.js";
 import { attemptsIn } from "../routing/candidate.js";
 import type { LateError } from "./late-work.js";
@@ -111,6 +112,7 @@ export function receiptOfRecord(record: UsageRecordModel): Receipt {
     modelUsed,
     upstream,
     route: record.route,
+    vendorKeyId: vendorKeyIdOf(record.route),
     upstreamCostNanocredits: record.upstreamCostNanocredits,
     attempts: attemptsIn(record.attempts),
     usage: {

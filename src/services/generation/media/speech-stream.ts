@@ -15,6 +15,7 @@ import { costOf } from "../../catalog/pricing.js";
 import type { Answered } from "../attempt.js";
 import { allInCallersWords } from "../failures.js";
 import type { GenerationWork, PricedPlan } from "../generations.js";
+import { chargedRates } from "../planned-charge.js";
 import { joinWarnings, type Receipt, type UsageStatus } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
 import type { GenerationRun } from "../run.js";
@@ -171,12 +172,13 @@ export class SpeechReader implements StreamReader<OpenedSpeech, Pieces> {
       modelUsed: model.id,
       upstream: this.begun.route.upstreamName,
       route: this.begun.route.id,
+      vendorKeyId: this.begun.route.vendorKey?.key.id ?? null,
       upstreamCostNanocredits: null,
       attempts: run.attempts.failed,
       usage: NO_USAGE,
       usageSource: "estimated",
       status: "ok",
-      costNanocredits: costOf(plan.expected, plan.model.rates),
+      costNanocredits: costOf(plan.expected, chargedRates(plan, this.begun)),
       heldNanocredits: run.heldNanocredits,
       ...run.timing(),
       responseMs: performance.now() - plan.startedAt,

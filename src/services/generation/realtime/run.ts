@@ -22,6 +22,7 @@ import { CallerGone } from "../cancellation.js";
 import { toCallerError } from "../failures.js";
 import type { Generations } from "../generations.js";
 import { addressesIn } from "../named-addresses.js";
+import { chargedRates } from "../planned-charge.js";
 import { isJudged } from "../plausible.js";
 import type { Receipt } from "../receipt.js";
 import type { Candidate } from "../routing/candidate.js";
@@ -278,8 +279,8 @@ export class RealtimeRun implements RealtimeSession {
 
   /** Delivered and requested work may exceed the hold. */
   private get exceedsHold(): boolean {
-    const { run } = this.opened;
-    const cost = costOf(this.meter.atRiskMax(), run.plan.model.rates);
+    const { run, served } = this.opened;
+    const cost = costOf(this.meter.atRiskMax(), chargedRates(run.plan, served));
     return (cost > 0n && cost >= run.heldNanocredits) || this.transcription.exceedsHold;
   }
 
@@ -309,7 +310,7 @@ export class RealtimeRun implements RealtimeSession {
     const isCapped = this.isLeft;
     const { quantities } = this.meter.soFar();
     const [refusal, other] = await Promise.all([
-      run.meter(served, costOf(this.meter.atRisk(), run.plan.model.rates), isCapped, () => quantities),
+      run.meter(served, costOf(this.meter.atRisk(), chargedRates(run.plan, served)), isCapped, () => quantities),
       this.transcription.check(isCapped),
     ]);
     if (refusal ?? other) return this.close(refusal ?? other ?? undefined);

@@ -72,6 +72,7 @@ export class Attempts {
 
   /** The failure of all candidates, with the reasons of each for a model with several routes. `failure` is undefined when none was called. */
   refusal(failure: unknown, { routes }: Candidate["model"]): unknown {
-    return failure !== undefined && routes.length === 1 ? failure : withReasons(failure, this.reasons);
+    const isPlain = routes.length === 1 && routes[0].vendorKey === undefined;
+    return failure !== undefined && isPlain ? failure : withReasons(failure, this.reasons);
   }
 }

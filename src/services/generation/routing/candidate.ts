@@ -18,12 +18,14 @@ export interface Attempt {
   readonly route: string;
   readonly code: AttemptCode;
   readonly ms: number;
+  /** The attempt was by this vendor key of the account; absent: by a key of the operator. */
+  readonly vendorKeyId?: string | undefined;
 }
 
 /** Why a candidate was left for the next one. */
 export const ATTEMPT_CODE_TEXTS = {
-  credential_refused: "The upstream refused the operator's credential.",
-  payment_required: "The operator's account at the upstream has no funds left.",
+  credential_refused: "The upstream refused the key: the operator's, or the account's vendor key.",
+  payment_required: "The account of the key at the upstream has no funds left.",
   rate_limited: "The upstream limits its requests.",
   not_found: "The upstream does not have the model.",
   timeout: "The upstream took too long.",
@@ -37,8 +39,8 @@ export type AttemptCode = keyof typeof ATTEMPT_CODE_TEXTS;
 
 export const NO_ATTEMPTS: readonly Attempt[] = [];
 
-export function attemptOf({ upstreamName: upstream, id: route }: Route, code: AttemptCode, ms: number): Attempt {
-  return { upstream, route, code, ms: Math.round(ms) };
+export function attemptOf({ upstreamName: upstream, id: route, vendorKey }: Route, code: AttemptCode, ms: number): Attempt {
+  return { upstream, route, code, ms: Math.round(ms), ...(vendorKey && { vendorKeyId: vendorKey.key.id }) };
 }
 
 /** The attempts of a usage row's column. */
@@ -48,6 +50,7 @@ export function attemptsIn(column: unknown): readonly Attempt[] {
 
 /** What the operator pays for these quantities, in nanocredits; null: unknown. `rates` are the model's for this request. */
 export function operatorCostOf({ route }: Candidate, quantities: BillableQuantities, rates: RateCard): bigint | null {
+  if (route.vendorKey) return 0n;
   if (route.isAtModelPrice) return costOf(quantities, rates);
   return route.rates === null ? null : costOf(quantities, route.rates);
 }

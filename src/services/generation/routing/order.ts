@@ -3,6 +3,7 @@ import type { Model } from "../../catalog/model.js";
 import { BILLED_KINDS } from "../../catalog/pricing.js";
 import type { Route, Routing } from "../../catalog/route.js";
 import type { Wait } from "./health.js";
+import { inAccountsOrder } from "./own-routes.js";
 import type { TimesOfRoute } from "./times.js";
 
 /** What a request asks of the routes that may serve it. */
@@ -115,7 +116,7 @@ function costRank({ rates: own }: Model, { rates, isAtModelPrice }: Route): numb
 /** Applied last: the caller's order outranks the operator's. */
 function inWishedOrder(ready: readonly Route[], { routing, preferred, order, isOrderOnly }: RouteWishes): readonly Route[] {
   const sticky = preferred == null || routing !== undefined ? undefined : ready.find(({ id }) => id === preferred);
-  const routes = sticky === undefined ? ready : [sticky, ...ready.filter((route) => route !== sticky)];
+  const routes = inAccountsOrder(sticky === undefined ? ready : [sticky, ...ready.filter((route) => route !== sticky)]);
   if (order === undefined) return isOrderOnly ? routes.slice(0, 1) : routes;
   const rankOf = ({ upstreamName }: Route) => {
     const rank = order.indexOf(upstreamName.toLowerCase());

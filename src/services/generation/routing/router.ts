@@ -2,7 +2,9 @@
  * Chooses the candidates of a request: the routes of its model, then those of the fallbacks (docs/spec/routing.md). Keeps the state of
  * routes, for models that have several or limits of them: the one route of another model costs nothing here.
  */
+import type { UsableVendorKey } from "../../../context.js";
 import { AppError, type ErrorCode, upstreamFailed } from "../../../errors.js";
+import { ProviderError } from "../../../formats/upstream-error.js";
 import type { Clock } from "../../../lib/clock.js";
 import { systemClock } from "../../../lib/clock.js";
 import type { Events } from "../../../store/events.js";
@@ -28,6 +30,9 @@ export interface Routed {
   readonly wishes?: RouteWishes | undefined;
 }
 
+/** How a vendor took a key: refusals that concern the key itself, and answers. */
+export type VendorKeyResult = "ok" | Extract<AttemptCode, "credential_refused" | "payment_required">;
+
 export interface RouterOptions {
   readonly clock?: Clock;
   /** At least 0 and less than 1. */
@@ -40,11 +45,14 @@ export interface RouterOptions {
   readonly processId?: string;
   /** Counts the ends of attempts; `result` is `ok` or the code. */
   readonly onAttempt?: (upstream: string, result: AttemptCode | "ok") => void;
+  /** A call by a vendor key of the account has ended. */
+  readonly onVendorKeyUsed?: ((key: UsableVendorKey, result: VendorKeyResult) => void) | undefined;
 }
 
 export class Router implements RoutingSnapshot {
   readonly random: () => number;
   readonly onAttempt: NonNullable<RouterOptions["onAttempt"]>;
+  private readonly onVendorKeyUsed: RouterOptions["onVendorKeyUsed"];
   private readonly health: RouteHealth;
   private readonly times: RouteTimes;
   private readonly conversations: Conversations;
@@ -54,6 +62,7 @@ export class Router implements RoutingSnapshot {
 
   constructor(options: RouterOptions = {}) {
     const { clock = systemClock, random = Math.random, events, states = null, processId = "", onAttempt = () => undefined } = options;
+    this.onVendorKeyUsed = options.onVendorKeyUsed;
     this.random = random;
     this.onAttempt = onAttempt;
     this.sharedBy = { events, states, clock };
@@ -137,7 +146,9 @@ export class Router implements RoutingSnapshot {
   /** An upstream has begun to answer, or has answered, after that many milliseconds. */
   answered(candidate: Candidate, ms: number): void {
     const { route, conversation } = candidate;
-    this.onAttempt(route.upstreamName, "ok");
+    // Attempts by vendor keys are no concern of the operator, whose metrics are by upstream.
+    if (route.vendorKey) this.onVendorKeyUsed?.(route.vendorKey.key, "ok");
+    else this.onAttempt(route.upstreamName, "ok");
     if (!isWatched(candidate)) return;
     this.health.succeeded(route);
     this.times.noteFirst(route, ms);
@@ -145,7 +156,13 @@ export class Router implements RoutingSnapshot {
   }
 
   failed(candidate: Candidate, error: unknown, code: AttemptCode): void {
-    this.onAttempt(candidate.route.upstreamName, code);
+    const { vendorKey } = candidate.route;
+    const status = error instanceof ProviderError ? error.status : undefined;
+    // A 403 may be about the model or the region.
+    if (vendorKey && (status === 401 || status === 402)) {
+      this.onVendorKeyUsed?.(vendorKey.key, status === 401 ? "credential_refused" : "payment_required");
+    }
+    if (!vendorKey) this.onAttempt(candidate.route.upstreamName, code);
     if (isWatched(candidate)) this.health.failed(candidate.route, error);
   }
 
@@ -169,16 +186,21 @@ export class Router implements RoutingSnapshot {
 }
 
 interface RouterDependencies {
-  readonly clock: Clock;
   readonly events: Events;
   readonly routeStates: RouteStates | null;
   readonly processId: string;
   readonly metrics: { readonly routes: { attempted(upstream: string, result: AttemptCode | "ok"): void } };
+  readonly usableVendorKeys: { noteUse(key: UsableVendorKey, result: VendorKeyResult): void };
 }
 
 /** The router of a process. */
-export function createRouter({ clock, events, routeStates: states, processId, metrics }: RouterDependencies): Router {
-  return new Router({ clock, events, states, processId, onAttempt: (upstream, result) => metrics.routes.attempted(upstream, result) });
+export function createRouter(dependencies: RouterDependencies, clock: Clock): Router {
+  const { events, routeStates: states, processId, metrics, usableVendorKeys } = dependencies;
+  return new Router({
+    ...{ clock, events, states, processId },
+    onAttempt: (upstream, result) => metrics.routes.attempted(upstream, result),
+    onVendorKeyUsed: (key, result) => usableVendorKeys.noteUse(key, result),
+  });
 }
 
 /** State is kept of routes beside which there are others, and of those with limits. */
@@ -197,6 +219,8 @@ export interface RouteReason {
   readonly route: string;
   readonly code: AttemptCode | WaitCode;
   readonly retryAfterSeconds: number | null;
+  /** The vendor key of the account that was refused or may not be called; absent: a key of the operator. */
+  readonly vendorKeyId?: string;
 }
 
 function refuseWaiting({ id }: Model, waiting: readonly WaitingRoute[]): AppError {
@@ -227,15 +251,16 @@ export function withReasons(failure: unknown, reasons: readonly RouteReason[]): 
   });
 }
 
-export function toReason({ upstreamName }: Route, code: RouteReason["code"], ms: number | null): RouteReason {
-  return { route: upstreamName, code, retryAfterSeconds: ms === null ? null : Math.max(1, Math.ceil(ms / 1_000)) };
+export function toReason({ upstreamName, vendorKey }: Route, code: RouteReason["code"], ms: number | null): RouteReason {
+  const retryAfterSeconds = ms === null ? null : Math.max(1, Math.ceil(ms / 1_000));
+  return { route: upstreamName, code, retryAfterSeconds, ...(vendorKey && { vendorKeyId: vendorKey.key.id }) };
 }
 
 /** Once for each upstream and code, with the soonest time. */
 export function joinReasons(reasons: readonly RouteReason[]): readonly RouteReason[] {
   const joined = new Map<string, RouteReason>();
   for (const reason of reasons) {
-    const key = `${reason.route} ${reason.code}`;
+    const key = `${reason.route} ${reason.code} ${reason.vendorKeyId ?? ""}`;
     const known = joined.get(key);
     if (!known || (reason.retryAfterSeconds ?? Number.MAX_VALUE) < (known.retryAfterSeconds ?? Number.MAX_VALUE)) joined.set(key, reason);
   }

@@ -71,6 +71,7 @@ const receipt: Receipt = {
   modelUsed: "acme/image",
   upstream: "acme",
   route: "acme",
+  vendorKeyId: null,
   upstreamCostNanocredits: null,
   attempts: [],
   usage: { ...NO_USAGE, outputImageTokens: 5 },
