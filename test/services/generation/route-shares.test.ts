@@ -107,6 +107,25 @@ describe.skipIf(!isRedisInstalled)(`${PROCESSES} processes`, () => {
     expect(rest).toBeLessThanOrEqual(3);
   });
 
+  it.each([
+    ["lower", 60, 20],
+    ["higher", 20, 60],
+  ])("share a limit that an operator has made %s", async (_change, before, after) => {
+    const model = routed({ rpm: before });
+    const all = await start(model);
+    const [route, ...others] = model.routes;
+    const changed = { ...model, routes: [{ ...route, limits: { rpm: after, tpm: null, concurrent: null } }, ...others] } as Model;
+    for (const { router } of all) router.watch([changed]);
+    await exchange(all, 2);
+
+    const calls = all.map((each) => callAll(each, limitedOf(changed)));
+    expect(Math.min(...calls)).toBeGreaterThan(0);
+    await exchange(all, 40);
+    const more = all.map((each) => callAll(each, limitedOf(changed)));
+    expect([...calls, ...more].reduce((sum, each) => sum + each)).toBeLessThanOrEqual(after);
+    expect(calls.reduce((sum, each) => sum + each)).toBeGreaterThanOrEqual(Math.min(before, after));
+  });
+
   it("leave a part to one that starts later", async () => {
     const model = routed({ rpm: 60 });
     const [early] = (await start(model, 1)) as [Process];

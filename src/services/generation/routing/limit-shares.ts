@@ -53,11 +53,12 @@ class Lease {
 
   constructor(private readonly limit: number) {}
 
-  /** Of a changed limit, with the units that are kept. */
+  /** Of a changed limit, with the units that the former one leaves. */
   static relimited(former: Lease | null, limit: number | null): Lease | null {
     if (limit === null) return null;
     const lease = new Lease(limit);
-    lease.kept = Math.min(former?.kept ?? 0, limit);
+    // Of a lower limit, each process keeps that part of its units.
+    if (former) lease.kept = limit < former.limit ? Math.floor((former.kept * limit) / former.limit) : former.kept;
     return lease;
   }
 
