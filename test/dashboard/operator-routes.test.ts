@@ -78,7 +78,10 @@ describe.skipIf(NO_BROWSER)("the operator page of routes", () => {
     await page.getByRole("button", { name: "Cancel" }).click();
 
     await open("operator/routes?model=acme/fee");
-    await page.getByText(/closest are: .*acme\/free/).waitFor();
+    const failure = page.getByText(/closest are: .*acme\/free/);
+    await failure.waitFor();
+    expect(await failure.count()).toBe(1);
+    expect(await app.database.prisma.routeOverrides.count()).toBe(0);
     await context.close();
   });
 });
