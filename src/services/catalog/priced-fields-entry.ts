@@ -19,7 +19,9 @@ const MULTIPLIER_MAX = 1_000n;
 /** Any option may be priced, as vendors add new ones. */
 const VENDOR_OPTION = /^provider_options\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?$/;
 
-const decimal = z.union([z.string(), z.number()]).transform((value) => {
+/** Longer than any decimal of a price. A bound also keeps the two apart for generators of clients, which take one type. */
+const DECIMAL_CHARS_MAX = 64;
+const decimal = z.union([z.string().max(DECIMAL_CHARS_MAX), z.number()]).transform((value) => {
   const text = typeof value === "number" ? toPlainDecimal(value) : value;
   return text === null ? null : parsePicocredits(text);
 });
