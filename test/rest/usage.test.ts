@@ -35,6 +35,7 @@ const COLUMNS = [
   "upstream",
   // The keys here are an operator's.
   "upstream_cost_usd",
+  "vendor_key_id",
 ];
 
 let app: TestApp;
