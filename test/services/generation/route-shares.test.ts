@@ -159,6 +159,17 @@ describe.skipIf(!isRedisInstalled)(`${PROCESSES} processes`, () => {
     expect(all.map((each) => callAll(each, limitedOf(model)))).toEqual([15, 15, 15, 15]);
   });
 
+  it("keep a limit that an operator has changed", async () => {
+    const model = routed({ rpm: 60 });
+    const all = await start(model);
+    const [first, ...others] = model.routes;
+    const stated = { ...model, routes: [{ ...first, limits: { rpm: 20, tpm: null, concurrent: null } }, ...others] } as Model;
+    for (const { router } of all) router.watch([stated]);
+    await exchange(all, 2);
+
+    expect(all.map((each) => callAll(each, limitedOf(stated)))).toEqual([5, 5, 5, 5]);
+  });
+
   it("share calls at once, and get back those of a process that has ended", async () => {
     const model = routed({ concurrent: 4 });
     const all = await start(model);
@@ -208,6 +219,8 @@ describe.skipIf(!isRedisInstalled)(`${PROCESSES} processes`, () => {
         return all.map(({ states }) => states.isConnected);
       })
       .toEqual(Array(PROCESSES).fill(true));
+    now += 5_000;
+    await exchange(all, 8);
     expect(all.map((each) => callAll(each, limitedOf(model)))).toEqual([0, 0, 0, 0]);
   });
 

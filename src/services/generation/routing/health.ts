@@ -225,7 +225,9 @@ export class RouteHealth {
     const use = this.useOf(route, now);
     const { requests, tokens, running } = use;
     const allowed = this.shares?.allowed(callIdOf(route)) ?? null;
-    const { rpm, tpm, concurrent } = allowed ?? route.limits;
+    const rpm = leastOf(allowed?.rpm, route.limits.rpm);
+    const tpm = leastOf(allowed?.tpm, route.limits.tpm);
+    const concurrent = leastOf(allowed?.concurrent, route.limits.concurrent);
     const isBusy = concurrent !== null && running >= concurrent;
     const hasNoRequests = rpm !== null && requests >= rpm;
     const hasNoTokens = tpm !== null && tokens >= tpm;
@@ -301,6 +303,11 @@ export class RouteHealth {
   private now(): number {
     return this.clock.now().getTime();
   }
+}
+
+/** Null: no limit. */
+function leastOf(share: number | null | undefined, limit: number | null): number | null {
+  return share == null || limit === null ? (share ?? limit) : Math.min(share, limit);
 }
 
 /** A key's model at the upstream: vendors limit requests by both. */

@@ -19,8 +19,8 @@ const SHARE_TTL_MS = 150_000;
 const PARTS = 8;
 /** After so many exchanges without a unit, a limit is taken to be used up. */
 const EMPTY_EXCHANGES = 4;
-/** After an outage of the store, exchanges until every process has stated its units. */
-const REGISTERING_EXCHANGES = 4;
+/** After an outage of the store, until every process is connected again and has stated its units. */
+const REGISTERING_MS = 4_000;
 
 /** The counts of a key's model in this process: requests and tokens of the minute, and calls under way. */
 export interface CountedUse {
@@ -127,8 +127,8 @@ export class LimitShares {
   private exchanging: Promise<void> | null = null;
   private exchanges = 0;
   private hasBeenAnswered = false;
-  /** So many exchanges only state the kept units: the store may have forgotten them. */
-  private registering = 0;
+  /** Until then exchanges only state the kept units: the store may have forgotten them. */
+  private registeringUntil = 0;
   private timer: NodeJS.Timeout | undefined;
   private hurryTimer: NodeJS.Timeout | undefined;
 
@@ -244,7 +244,7 @@ export class LimitShares {
   private ask(tracked: Tracked, asked: Asked): void {
     const { id, minute, limits, requests, running, useOf } = tracked;
     const use = useOf();
-    const isRegistering = this.registering > 0 || (this.isAlone && this.hasBeenAnswered);
+    const isRegistering = this.now() < this.registeringUntil || (this.isAlone && this.hasBeenAnswered);
     tracked.isUsed = false;
     const askFor = (name: string, lease: Lease, used: number, isFreedAtEnd: boolean) => {
       asked.shares.push(shareOf(name, isFreedAtEnd, lease.ask(used, isRegistering)));
@@ -268,8 +268,7 @@ export class LimitShares {
     this.isAlone = answer === null;
     if (answer === null) return;
     // The first answer of all is that of the start.
-    if (wasAlone && this.hasBeenAnswered) this.registering = REGISTERING_EXCHANGES;
-    else this.registering = Math.max(0, this.registering - 1);
+    if (wasAlone && this.hasBeenAnswered) this.registeringUntil = this.now() + REGISTERING_MS;
     this.hasBeenAnswered = true;
     this.processes = answer.processes;
     for (const [index, receive] of receivers.entries()) receive(answer.shares[index] ?? NOTHING, answer.processes);
