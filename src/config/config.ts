@@ -7,9 +7,8 @@ import * as z from "zod";
 import { faultOfSecretKey } from "../lib/api-key-format.js";
 import { findingsOf } from "../lib/issue-findings.js";
 import { sayIssue } from "../lib/issue-words.js";
-import { toPlainDecimal } from "../lib/money.js";
 import { ownValue } from "../lib/own-values.js";
-import type { GitHubSettings, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
+import type { GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../lib/settings.js";
 import { StartError } from "../lib/start-error.js";
 import { type Addresses, isLoopbackHostname } from "../lib/urls.js";
 import {
@@ -39,6 +38,7 @@ import {
   WORKERS_MAX,
 } from "../limits.js";
 import { isMediaUrlAmbiguous, isMediaUrlWhereSessionsAre } from "./hosts.js";
+import { DEFAULT_TIERS, tiers } from "./tiers.js";
 import { boolean, byteCount, credits, hosts, httpUrl, json, linkUrl, percent, share, url, wholeNumber, workerCount } from "./values.js";
 import { toVendors, type VendorConfig, type VendorId, vendorEnvironment } from "./vendors.js";
 
@@ -140,6 +140,7 @@ export interface Config {
   readonly vendorKeyFee: bigint;
   /** Null: the operator does not say how to get credits. */
   readonly topUp: TopUp | null;
+  readonly payments: PaymentsSetting;
   readonly rateLimits: {
     readonly anonymousRequestsPer10Seconds: number;
     readonly publishableRequestsPerMinute: number;
@@ -173,9 +174,6 @@ export class ConfigError extends StartError {
     super(`The configuration is not valid:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
   }
 }
-
-const DEFAULT_TIERS =
-  '[{"name":"free","credits":1,"period":"day"},{"name":"plus","credits":5,"period":"day"},{"name":"pro","credits":20,"period":"day"}]';
 
 const GITHUB_URLS = { webUrl: "https://github.com", apiUrl: "https://api.github.com" };
 
@@ -237,6 +235,7 @@ const environment = z.object({
   VENDOR_KEY_FEE_PERCENT: percent().default(0n),
   CREDITS_TEXT: text.max(TOP_UP_TEXT_CHARS_MAX, `must have at most ${TOP_UP_TEXT_CHARS_MAX} characters`).optional(),
   CREDITS_URL: linkUrl(TOP_UP_URL_CHARS_MAX).optional(),
+  PAYMENTS: z.enum(["off", "development"]).optional(),
   ANONYMOUS_REQUESTS_PER_10_SECONDS: wholeNumber(1, 1_000_000).default(100),
   PUBLISHABLE_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(60),
   PUBLISHABLE_CREDITS_PER_HOUR: credits().default(10n ** 9n),
@@ -322,6 +321,7 @@ function toConfig(values: Values, readEnv: Config["readEnv"]): Config {
     freeSpendPerDay: values.FREE_SPEND_PER_DAY ?? null,
     vendorKeyFee: values.VENDOR_KEY_FEE_PERCENT,
     topUp: toTopUp(values),
+    payments: values.PAYMENTS ?? (isLocal ? "development" : "off"),
     rateLimits: {
       anonymousRequestsPer10Seconds: values.ANONYMOUS_REQUESTS_PER_10_SECONDS,
       publishableRequestsPerMinute: values.PUBLISHABLE_REQUESTS_PER_MINUTE,
@@ -361,6 +361,9 @@ function missingPartners(values: Values): string[] {
   for (const id of Object.keys(values.MCP_SERVER_KEYS)) {
     if (!Object.hasOwn(values.MCP_SERVERS, id)) problems.push(`MCP_SERVERS: must say where ${id} is, for which MCP_SERVER_KEYS has a key`);
   }
+  if (values.PAYMENTS === "development" && !isForThisMachineOnly(values)) {
+    problems.push("PAYMENTS: development gives credits without money, and is for a gateway that only this machine can reach");
+  }
   if (isMediaUrlAmbiguous(values.MEDIA_URL, values.BASE_URL)) problems.push("MEDIA_URL: must have a path, or another host than BASE_URL");
   const urls = { mediaUrl: values.MEDIA_URL, authUrl: values.AUTH_URL, baseUrl: values.BASE_URL };
   if (isMediaUrlWhereSessionsAre(urls)) problems.push("MEDIA_URL: must have another host than AUTH_URL, where people are signed in");
@@ -383,16 +386,4 @@ function toIntegrations(values: Values): IntegrationsConfig {
   if (url === undefined) return { kind: "development" };
   if (url === "off") return { kind: "off" };
   return { kind: "http", url, key: values.INTEGRATIONS_BROKER_KEY ?? null };
-}
-
-function tiers() {
-  const tier = z.strictObject({
-    name: z.string().min(1),
-    credits: z.union([z.string(), z.number().transform((number) => toPlainDecimal(number) ?? "")]).pipe(credits()),
-    period: z.enum(["hour", "day", "week", "month"]).nullable().default(null),
-  });
-  return z
-    .array(tier.transform(({ name, credits: nanocredits, period }) => ({ name, nanocredits, period })))
-    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, "must not name a tier twice")
-    .refine((all) => all.some(({ name }) => name === "free"), "must have a tier named free, which new accounts are given");
 }

@@ -44,6 +44,7 @@ import "./types/routes.js";
 import "./types/route-mutations.js";
 import "./types/spend.js";
 import "./types/token-counts.js";
+import "./types/top-ups.js";
 import "./types/usage.js";
 import "./types/usage-lists.js";
 import "./types/model-activity.js";

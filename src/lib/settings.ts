@@ -9,6 +9,9 @@ export interface Tier {
   readonly period: "hour" | "day" | "week" | "month" | null;
 }
 
+/** The payment processor at which people buy credits. Unspecified: `development` gives credits without money, where only this machine can connect. */
+export type PaymentsSetting = "off" | "development";
+
 /** How people get credits on this gateway, in the operator's words. At least one of the two. */
 export interface TopUp {
   readonly text: string | null;

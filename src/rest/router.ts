@@ -49,6 +49,7 @@ import { addRunRoutes } from "./routes/runs.js";
 import { addSessionRoutes } from "./routes/sessions.js";
 import { addStoredResponseRoutes } from "./routes/stored-responses.js";
 import { addTextRoutes } from "./routes/text.js";
+import { addTopUpRoutes } from "./routes/top-ups.js";
 import { addAppUsageRoutes, addUsageRoutes } from "./routes/usage.js";
 import { addVendorKeyRoutes } from "./routes/vendor-keys.js";
 import { addOpenAiVideoRoutes, addVideoRoutes } from "./routes/videos.js";
@@ -207,6 +208,7 @@ function createRouter(
   addLowBalanceRoutes(accountRoute, endpoint, services);
   addLedgerRoutes(accountRoute, endpoint, services);
   addVendorKeyRoutes(accountRoute, endpoint, services);
+  addTopUpRoutes(accountRoute, endpoint, services);
   addWebhookRoutes(accountRoute, endpoint, services);
   // Before the ids, as it is a fixed word.
   addCommunityModelTestRoutes(accountRoute, endpoint, services);

@@ -92,6 +92,7 @@ import { ToolCalls } from "./mcp/tool-calls.js";
 import { createTools } from "./mcp/tools/tools.js";
 import { GatewayStatus } from "./metrics/gateway-status.js";
 import { MetricsReport } from "./metrics/metrics.js";
+import { createPayments } from "./payments/create-payments.js";
 import { createRequestLog } from "./request-log/create-request-log.js";
 import { BodyBudget } from "./requests/body-budget.js";
 import { PersistedDocuments } from "./requests/persisted-documents.js";
@@ -355,6 +356,7 @@ export function createServices(
     ),
     ...createPresets(database, catalog, clock),
     ...{ runs, liveRuns, usage },
+    ...createPayments(infrastructure, settings.payments, clock, () => `${addresses().authUrl}/checkout`),
     priceHistory: new PriceHistory({ database, catalog, community: communityModels, events, clock, log }),
     profiles: new Profiles(database, events),
     ...{ speech, text },

@@ -244,6 +244,10 @@ export interface Ledger {
   grant(grant: Grant, within?: TransactionQueries): Promise<boolean>;
   /** Returns the amount that was taken, at most the available credits; the first amount for a repeated id. */
   withdraw(withdrawal: Grant, within: TransactionQueries): Promise<bigint>;
+  /** Books credits that were paid for. True when it was booked now, false when it existed. */
+  purchase(purchase: Grant, within: TransactionQueries): Promise<boolean>;
+  /** Books credits whose money was paid back. Returns the part that the bucket still had; the rest is written off. */
+  refund(refund: Grant, within: TransactionQueries): Promise<bigint>;
   /** Sets the tier bucket when its boundary has passed; once per boundary across processes. */
   refill(refill: TierRefill): Promise<TierOutcome>;
   /** Fills the bucket up to the new tier's amount at once; more than that stays until the next boundary. */

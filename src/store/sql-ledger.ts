@@ -115,6 +115,16 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       const [row] = await query<{ taken: bigint }>(text, [id, accountId, bucket, amount.toString(), note], within);
       return BigInt(row?.taken ?? 0n);
     },
+    async purchase({ id, accountId, bucket, amount, note }, within) {
+      const text = `SELECT credit_purchase($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS booked`;
+      const [row] = await query<{ booked: boolean }>(text, [id, accountId, bucket, amount.toString(), note], within);
+      return row?.booked ?? false;
+    },
+    async refund({ id, accountId, bucket, amount, note }, within) {
+      const text = `SELECT credit_refund($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS taken`;
+      const [row] = await query<{ taken: bigint }>(text, [id, accountId, bucket, amount.toString(), note], within);
+      return BigInt(row?.taken ?? 0n);
+    },
     refill({ id, accountId, tier, amount, asOf, nextReset }) {
       return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
     },

@@ -213,6 +213,7 @@ describe("parseConfig", () => {
     ["VENDOR_KEY_FEE_PERCENT", "0.00001"],
     ["VENDOR_KEY_FEE_PERCENT", "1e1"],
     ["CREDITS_TEXT", "a".repeat(301)],
+    ["PAYMENTS", "on"],
     ["CREDITS_URL", "javascript:alert(1)"],
     ["CREDITS_URL", "https://user:password@pay.example"],
     ["CREDITS_URL", `https://pay.example/${"a".repeat(981)}`],
@@ -269,6 +270,15 @@ describe("parseConfig", () => {
     ["MCP_SERVERS", "[]", "MCP_SERVERS: expected an object"],
   ])("names the fault of %s %s", (name, value, problem) => {
     expect(errorOf({ [name]: value })).toContain(problem);
+  });
+
+  it("gives credits without money where only this machine can connect, and does not start with it elsewhere", () => {
+    expect(parseConfig({ HOST: "127.0.0.1" }).payments).toBe("development");
+    expect(parseConfig({ HOST: "127.0.0.1", PAYMENTS: "off" }).payments).toBe("off");
+    for (const reachable of [{ HOST: "0.0.0.0" }, { HOST: "127.0.0.1", TRUST_PROXY: "1" }, { BASE_URL: "https://gateway.example" }]) {
+      expect(parseConfig(reachable).payments).toBe("off");
+      expect(errorOf({ ...reachable, PAYMENTS: "development" })).toContain("PAYMENTS: development gives credits without money");
+    }
   });
 
   it("switches connected apps off", () => {

@@ -41,6 +41,8 @@ const TRIES: Readonly<Record<string, Try>> = {
   removeRoute: { act: "REMOVE_ROUTE", input: () => ({ ...ROUTE, ...ADDED }) },
   resetRoutes: { act: "RESET_ROUTES", input: () => ROUTE },
   setRouting: { act: "SET_ROUTING", input: () => ({ ...ROUTE, routing: "PRICE" }) },
+  // Its top-up has the id of the account.
+  refundTopUp: { act: "REFUND_TOP_UP", input: ({ accountId }) => ({ topUpId: accountId }) },
   retryRefusedSettlements: { act: "RETRY_SETTLEMENTS", input: () => ({}), isInTransaction: false },
 };
 
@@ -56,6 +58,7 @@ afterAll(() => app.close());
 
 /** Restoring an account that is not suspended is no act. A route is added once, and only an added one is removed. */
 async function prepare(name: string, { accountId }: Payer): Promise<void> {
+  if (name === "refundTopUp") await payTopUp(accountId);
   const { routeOverrides } = databaseOf(app).prisma;
   if (name === "addRoute") await routeOverrides.deleteMany();
   if (name === "removeRoute") {
@@ -67,6 +70,13 @@ async function prepare(name: string, { accountId }: Payer): Promise<void> {
     where: { id: accountId },
     data: { suspendedAt: new Date(), suspensionReason: "A leaver." },
   });
+}
+
+async function payTopUp(accountId: string): Promise<void> {
+  const price = { currency: "usd", amountCents: 100n, nanocredits: 10n ** 9n };
+  const checkout = { processor: "development", reference: accountId, expiresAt: new Date() };
+  await databaseOf(app).prisma.topUp.create({ data: { id: accountId, accountId, ...price, ...checkout } });
+  await app.services.topUps.bookPayment("development", { topUpId: accountId, cents: 100n, currency: "usd" });
 }
 
 async function run(name: string, payer: Payer) {
@@ -89,6 +99,7 @@ async function stateOf({ accountId }: Payer) {
     sessions: await prisma.session.count({ where }),
     links: await prisma.passwordLink.findMany({ where }),
     ledger: await prisma.ledgerEntry.count({ where }),
+    topUps: await prisma.topUp.findMany({ where }),
     routes: await prisma.routeOverrides.findMany({ omit: { updatedAt: true } }),
   };
 }

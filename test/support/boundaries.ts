@@ -49,6 +49,7 @@ export const DOMAINS: readonly string[] = [
   "sessions",
   "authorizations",
   "integrations",
+  "payments",
   "generation",
   "idempotency",
   "metrics",

@@ -110,6 +110,14 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
       OR EXISTS (SELECT FROM webhook_endpoint w WHERE w.account_id = a.id) OR EXISTS (SELECT FROM community_model c WHERE c.account_id = a.id)
       OR d.finished_at IS NOT NULL AND (a.tier_nanocredits + a.crypto_nanocredits + a.pack_nanocredits <> 0
         OR EXISTS (SELECT FROM usage_record u WHERE u.account_id = a.id AND u.api_key_name IS NOT NULL))`,
+  "I20 a paid top-up has its purchase, and the sum that is paid back its refunds": `
+    SELECT t.id FROM top_up t
+    LEFT JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'purchase' AND book = 'cash' GROUP BY 1) p ON p.transaction_id = t.id
+    WHERE coalesce(-p.amount, 0) <> CASE t.status WHEN 'paid' THEN t.nanocredits ELSE 0 END
+    UNION ALL
+    SELECT coalesce(t.account_id, l.account_id) FROM (SELECT account_id, sum(nanocredits * refunded_cents / amount_cents) AS amount FROM top_up WHERE refunded_cents > 0 GROUP BY 1) t
+    FULL JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.account_id = t.account_id
+    WHERE t.amount IS DISTINCT FROM l.amount`,
   "I19 what is forfeited goes from the buckets back to where credits are issued": `
     SELECT transaction_id FROM ledger_entry WHERE kind = 'forfeit' GROUP BY 1
     HAVING count(*) FILTER (WHERE book = 'issued' AND amount_nanocredits > 0) <> 1 OR bool_or(book <> 'issued' AND amount_nanocredits >= 0)`,

@@ -92,6 +92,7 @@ export function createExampleClient(app: TestApp, document: OpenApiDocument) {
     },
     id: async (path) => {
       if (path.includes("/requests/")) return chatted();
+      if (path.includes("/top-ups/")) return ((await make("/account/top-ups")) as { top_up?: { id?: string } }).top_up?.id ?? "";
       if (path.includes("/runs/")) return (await make("/v1/runs")).id ?? "";
       if (path.includes("/apps/")) return (await make("/account/keys", { type: "publishable" })).id ?? "";
       return (await make("/account/keys")).id ?? "";

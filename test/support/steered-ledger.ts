@@ -34,6 +34,8 @@ export function steer(real: Ledger): SteeredLedger {
     concurrencyMax: () => concurrencyMax,
     grant: (grant, within) => real.grant(grant, within),
     withdraw: (withdrawal, within) => real.withdraw(withdrawal, within),
+    purchase: (purchase, within) => real.purchase(purchase, within),
+    refund: (refund, within) => real.refund(refund, within),
     refill: (refill) => real.refill(refill),
     setTier: (change, within) => real.setTier(change, within),
     leases: {

@@ -13,6 +13,7 @@ const AuditAct = builder.enumType("AuditAct", {
   values: {
     CREATE_ACCOUNT: { value: "create_account", description: "Created an account." },
     GRANT_CREDITS: { value: "grant_credits", description: "Granted credits. The object is the grant." },
+    REFUND_TOP_UP: { value: "refund_top_up", description: "Paid a top-up back. The object is the top-up." },
     WITHDRAW_CREDITS: { value: "withdraw_credits", description: "Took credits back. The object is the ledger's transaction." },
     SET_TIER: { value: "set_tier", description: "Set the tier." },
     SET_PUBLISHER: { value: "set_publisher", description: "Allowed or forbade publishing." },

@@ -47,10 +47,12 @@ builder.prismaObjectField(Account, "creditGrants", (t) =>
 const LedgerLineKind = builder.enumType("LedgerLineKind", {
   description: "The kind of a ledger line.",
   values: {
-    GRANT: { value: "grant", description: "Credits that were bought, paid in or given by an operator." },
+    GRANT: { value: "grant", description: "Credits that an operator gave or was paid for." },
     REFILL: { value: "refill", description: "The refill of the tier's credits, or their lapse." },
     CHARGE: { value: "charge", description: "All charges of a day (UTC)." },
     WITHDRAWAL: { value: "withdrawal", description: "Credits that an operator took back." },
+    PURCHASE: { value: "purchase", description: "Credits that were bought." },
+    REFUND: { value: "refund", description: "Credits whose money was paid back." },
     FORFEIT: { value: "forfeit", description: "The credits that a deleted account had left." },
   } as const satisfies Record<string, { readonly value: Line["kind"]; readonly description: string }>,
 });

@@ -46,6 +46,7 @@ const USAGE = "nodes { restId timestamp cost model { restId } } pageInfo { hasNe
 const KEY_FIELDS = "restId name type permissions creditBudget expiresAt";
 const VENDOR_KEY_FIELDS = "restId vendor name ending use modelIds refusal";
 const RUN_FIELDS = "restId label status maxCost spent left asked";
+const TOP_UP_FIELDS = "restId state credits amount currency createdAt paidAt";
 const EMBED = mutation("createEmbeddings", 'input: [{ text: "Hello" }]', "embeddings { index vector } receipt { cost }");
 const UPDATE_MODEL = mutation("updateCommunityModel", 'id: "ID", title: "New title"', `communityModel { ${MODEL_FIELDS} }`);
 
@@ -121,6 +122,9 @@ export const GRAPHQL_EXAMPLES: ReadonlyMap<string, string> = new Map([
   ["getLowBalanceThreshold", me("lowBalance { threshold since }")],
   ["setLowBalanceThreshold", mutation("setLowBalanceThreshold", 'threshold: "5"', "lowBalance { threshold since }")],
   ["listLedger", me("ledger(first: 20) { nodes { kind bookedAt credits balanceAfter } pageInfo { endCursor } }")],
+  ["listTopUps", me(`topUps(first: 20) { nodes { ${TOP_UP_FIELDS} } pageInfo { endCursor } }`)],
+  ["createCheckout", mutation("createCheckout", 'credits: "25"', `url topUp { ${TOP_UP_FIELDS} }`)],
+  ["getTopUp", `{\n  node(id: "ID") {\n    ... on CreditTopUp { ${TOP_UP_FIELDS} }\n  }\n}`],
   ["listSessions", me("sessions(first: 20) { nodes { restId createdAt userAgent isCurrent } }")],
   ["revokeSession", mutation("revokeSession", 'id: "ID"', "session { restId }")],
   ["revokeOtherSessions", "mutation { revokeOtherSessions(input: {}) { ended } }"],

@@ -2,6 +2,7 @@
 import type { Services } from "../../services/services.js";
 import type { Endpoint } from "../endpoint.js";
 import type { OAuthEndpoint } from "../oauth-endpoint.js";
+import { addCheckoutPage } from "../pages/checkout.js";
 import { addAuthorizeRoutes } from "../pages/consent.js";
 import { addDevicePages } from "../pages/device.js";
 import { addIntegrationPages } from "../pages/integrations.js";
@@ -27,4 +28,5 @@ export function addAuthRoutes(route: Route, endpoints: AuthEndpoints, services: 
   addDeviceRoutes(route, endpoints, services);
   addDevicePages(route, endpoints.page, services);
   addIntegrationPages(route, endpoints.page, services);
+  addCheckoutPage(route, endpoints.page, services);
 }

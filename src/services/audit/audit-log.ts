@@ -17,6 +17,7 @@ export const AUDIT_ACTS = [
   "create_account",
   "grant_credits",
   "withdraw_credits",
+  "refund_top_up",
   "set_tier",
   "set_publisher",
   "set_operator",

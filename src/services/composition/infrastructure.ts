@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { createId } from "../../lib/ids.js";
 import { OutboundGuard } from "../../lib/outbound-guard.js";
-import type { GitHubSettings, S3Settings, SignInPace, Tier, TopUp } from "../../lib/settings.js";
+import type { GitHubSettings, PaymentsSetting, S3Settings, SignInPace, Tier, TopUp } from "../../lib/settings.js";
 import { UnknownWords } from "../../lib/unknown-words.js";
 import type { Addresses } from "../../lib/urls.js";
 import { FLUSH_TIMEOUT_MS, HOLD_SECONDS } from "../../limits.js";
@@ -95,6 +95,7 @@ export interface PlatformSettings extends CatalogSettings {
   readonly vendorKeyFee: bigint;
   /** How people get credits; null: not stated. */
   readonly topUp: TopUp | null;
+  readonly payments: PaymentsSetting;
   readonly mediaQuota: MediaQuotaSettings;
   readonly requestBodiesBytes: number;
   readonly persistedDocuments: PersistedDocumentSettings;

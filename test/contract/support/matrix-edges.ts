@@ -63,6 +63,7 @@ const TYPES = {
   Integration: { needs: "manager", edges: {} },
   WebhookEndpoint: { needs: "manager", edges: { deliveries: "manager" } },
   WebhookDelivery: { needs: "manager", edges: { endpoint: "manager" } },
+  CreditTopUp: { needs: "balance", edges: {} },
   Preset: { needs: "manager", edges: {} },
   VendorKey: { needs: "manager", edges: {} },
   StoredResponse: { needs: "kept", edges: { response: "shown" } },
@@ -120,7 +121,12 @@ export async function createThings(
 ): Promise<(caller: MatrixCaller) => Thing[]> {
   const { prisma } = databaseOf(app);
   const { handle } = await prisma.account.findUniqueOrThrow({ where: { id: accountId } });
-  const [appKey, endpoint, delivery, failed, preset, vendorKey] = [uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7(), uuidv7()];
+  const [appKey, endpoint, delivery, failed, preset, vendorKey, topUp] = Array.from({ length: 7 }, () => uuidv7()) as [
+    ...[string, string, string, string, string, string, string],
+  ];
+  await prisma.topUp.create({
+    data: { id: topUp, accountId, processor: "development", nanocredits: 1n, currency: "usd", amountCents: 1n, expiresAt: new Date() },
+  });
   await prisma.preset.create({ data: { id: preset, accountId, name: preset, parameters: {} } });
   await prisma.vendorKey.create({
     data: { id: vendorKey, accountId, vendor: "none", name: vendorKey, secret: bytesOf(vendorKey), ending: "" },
@@ -174,6 +180,7 @@ export async function createThings(
     toThing("a device", "DeviceAuthorization", userCode),
     toThing("a connection", "Integration", integration),
     toThing("a webhook", "WebhookEndpoint", endpoint),
+    toThing("a top-up", "CreditTopUp", topUp),
     toThing("a preset", "Preset", preset),
     toThing("a vendor key", "VendorKey", vendorKey),
     toThing("a stored response", "StoredResponse", await createStoredResponse(app, accountId)),

@@ -125,6 +125,19 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "GET", path: "/ledger" },
     graphql: { field: "Account.ledger", document: me("ledger { totalCount }") },
   },
+  {
+    needs: "balance",
+    rest: { method: "GET", path: "/top-ups" },
+    graphql: { field: "Account.topUps", document: me("topUps { totalCount }") },
+  },
+  { needs: "balance", refusal: "NOT_FOUND", rest: { method: "GET", path: "/top-ups/:id" } },
+  {
+    needs: "manager",
+    refusal: "BAD_REQUEST",
+    rest: { method: "POST", path: "/top-ups", body: { credits: 0 } },
+    graphql: { field: "Mutation.createCheckout", document: mutation("createCheckout", "url"), input: { credits: "0" } },
+  },
+  { needs: "everyone", graphql: { field: "Query.areCreditsSold", document: "{ areCreditsSold }" } },
   { needs: "profile", graphql: { field: "Account.tierRefill", document: me("tierRefill { credits period }") } },
   { needs: "everyone", graphql: { field: "Query.topUp", document: "{ topUp { text url } }" } },
   {
@@ -558,6 +571,14 @@ export const OPERATIONS: readonly Operation[] = [
   {
     needs: "operator",
     graphql: { field: "Mutation.createPasswordLink", document: mutation("createPasswordLink", "url"), input: { accountId: NOBODY } },
+  },
+  {
+    needs: "operator",
+    graphql: {
+      field: "Mutation.refundTopUp",
+      document: mutation("refundTopUp", "topUp { id }"),
+      input: { topUpId: NOBODY },
+    },
   },
   {
     needs: "operator",

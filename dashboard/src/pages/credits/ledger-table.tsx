@@ -16,6 +16,8 @@ const KINDS: Readonly<Record<LedgerLineKind, string>> = {
   CHARGE: "Usage",
   WITHDRAWAL: "Taken back",
   FORFEIT: "Forfeited",
+  PURCHASE: "Purchase",
+  REFUND: "Refund",
 };
 const BUCKETS: Readonly<Record<MeterSource, string>> = { TIER: "free", CRYPTO: "purchased with crypto", PACK: "purchased" };
 const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });

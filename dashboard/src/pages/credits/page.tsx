@@ -11,6 +11,7 @@ import { addressOf } from "../../shell/pages.js";
 import { formatCredits } from "../../ui/credits.js";
 import { Card, Page } from "../../ui/page.js";
 import { Loading, QueryView } from "../../ui/states.js";
+import { BuyCredits } from "./buy-credits.js";
 import { Ledger } from "./ledger-table.js";
 
 export function start(): void {
@@ -23,6 +24,7 @@ export function Component() {
   return (
     <Page title="Credits" description="Your balance, and where credits came from and went.">
       <Balances />
+      <BuyCredits />
       <Card title="Get credits">
         <Text size="sm">
           <Refill />

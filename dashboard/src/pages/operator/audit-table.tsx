@@ -10,6 +10,7 @@ export const ACTS: Readonly<Record<AuditAct, string>> = {
   CREATE_ACCOUNT: "Created account",
   GRANT_CREDITS: "Granted credits",
   WITHDRAW_CREDITS: "Took back credits",
+  REFUND_TOP_UP: "Paid a top-up back",
   SET_TIER: "Changed tier",
   SET_PUBLISHER: "Changed publishing",
   SET_OPERATOR: "Changed operator role",

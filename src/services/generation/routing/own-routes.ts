@@ -39,9 +39,7 @@ export function withVendorKeys(catalog: Catalog, caller: Caller, feeShare: bigin
   if (keys === undefined) return catalog;
   const routed = (model: Model) => withOwnRoutes(model, keys, feeShare, (id) => takesVendorKeys(catalog.upstream(id)));
   return {
-    get models() {
-      return catalog.models;
-    },
+    models: catalog.models,
     resolve: (...request) => routed(catalog.resolve(...request)),
     fallbacksOf: (model) => {
       const fallbacks = catalog.fallbacksOf(model).map(routed);
