@@ -11,6 +11,7 @@ import { routesFilter } from "../../services/routes/operator-routes.js";
 import { type IgnoredChange, type ModelRoutes as ModelRoutesView, modelPosition, type ShownRoute } from "../../services/routes/view.js";
 import { builder, describedValues } from "../builder.js";
 import { readId } from "../global-ids.js";
+import { byId, Node, nodesReadBy } from "../nodes.js";
 import { pageArgs, pageCost, toConnection, toPageRequest } from "../pages.js";
 import { PRICES as TEN_PRICES } from "./community-models.js";
 import { Modality } from "./models.js";
@@ -233,7 +234,9 @@ const IgnoredRouteChange = builder.objectRef<IgnoredChange>("IgnoredRouteChange"
 });
 
 export const ModelRoutes = builder.objectRef<ModelRoutesView>("ModelRoutes").implement({
-  description: "The routes of a model.",
+  description: "The routes of a model. The `restId` is the ID of the model.",
+  interfaces: [Node],
+  extensions: nodesReadBy(async (ctx, ids) => byId(ctx.services.operatorRoutes.getMany(ctx, ids))),
   fields: (t) => ({
     modelId: t.exposeID("id", { description: "The canonical ID of the model." }),
     modality: t.expose("modality", { type: Modality, nullable: true, description: "The task of the model. Null: it is not configured." }),

@@ -78,6 +78,7 @@ builder.prismaObjectField(Account, "topUps", (t) =>
 
 builder.queryField("areCreditsSold", (t) =>
   t.boolean({
+    nullable: true,
     description: "Whether `createCheckout` sells credits on this gateway.",
     resolve: (_root, _args, ctx) => ctx.services.topUps.isOffered,
   }),

@@ -85,6 +85,14 @@ export class OperatorRoutes {
     return pageOfRanked(ids.map((id) => this.shown(id)).filter(isThere), modelPosition, "asc", page);
   }
 
+  /** Returns the routes of models by canonical id, without those that are neither configured nor changed. */
+  getMany(ctx: RequestContext, ids: readonly string[]): ModelRoutes[] {
+    requireOperator(ctx);
+    const { catalog, directory } = this.deps;
+    const there = new Set([...catalog.routed.map(({ id }) => id), ...directory.stored.keys()]);
+    return ids.filter((id) => there.has(id)).map((id) => this.shown(id));
+  }
+
   /** Changes settings of a route, of all keys of its upstream or of one. */
   async update(ctx: RequestContext, input: UpdateRouteInput): Promise<ChangedRoutes> {
     requireOperator(ctx);

@@ -51,6 +51,7 @@ const TYPES = {
   CreditGrant: { needs: "balance", edges: {} },
   LedgerLine: { needs: "balance", edges: {} },
   LoggedRequest: { needs: "usage", edges: { model: "shown", apiKey: "manager", usageRecord: "none" } },
+  ModelRoutes: { needs: "operator", edges: { routes: "shown", ignored: "shown" } },
   AuditEntry: { needs: "operator", edges: { actor: "shown", account: "shown" } },
   GenerationJob: {
     needs: "started",
@@ -167,6 +168,7 @@ export async function createThings(
   const { id: act } = await prisma.auditEntry.findFirstOrThrow({ where: { accountId } });
   const shared = [
     toThing("an act of an operator", "AuditEntry", act),
+    toThing("the routes of a model", "ModelRoutes", "acme/chat"),
     toThing("an app's key", "ApiKey", appKey, { edges: { app: "shown", appUsage: "usage" } }),
     toThing("its record", "UsageRecord", paying.get(appKey) as string),
     toThing("a grant", "CreditGrant", grant),
