@@ -5,7 +5,7 @@ import { ProviderError } from "../../../src/formats/upstream-error.js";
 import type { Model } from "../../../src/services/catalog/model.js";
 import { type Route, type RouteDefinition, type Routing, toRoutes } from "../../../src/services/catalog/route.js";
 import type { Candidate } from "../../../src/services/generation/routing/candidate.js";
-import { type HealthChange, RouteHealth } from "../../../src/services/generation/routing/health.js";
+import { type HealthChange, ROUTE_STATES_MAX, RouteHealth } from "../../../src/services/generation/routing/health.js";
 import { Router, type RouterOptions } from "../../../src/services/generation/routing/router.js";
 
 const START = Date.parse("2026-11-27T12:00:00Z");
@@ -198,6 +198,19 @@ describe("a key", () => {
     expect(catching(choose)).toBeInstanceOf(AppError);
     pass(60_000);
     expect(choose().length).toBe(1);
+  });
+});
+
+describe("cool-downs", () => {
+  it("are remembered for a bounded number of keys, the latest ones", () => {
+    const { routeOf, clock } = setup([to("a")]);
+    const health = new RouteHealth(clock);
+    const byKey = (number: number): Route => ({ ...routeOf("a"), keyId: `key ${number}` });
+    for (let number = 0; number <= ROUTE_STATES_MAX; number += 1) health.failed(byKey(number), status(401));
+
+    expect(health.waitOf(byKey(0))).toBeNull();
+    expect(health.waitOf(byKey(1))).toMatchObject({ code: "credential_refused" });
+    expect(health.waitOf(byKey(ROUTE_STATES_MAX))).toMatchObject({ code: "credential_refused" });
   });
 });
 

@@ -3,7 +3,9 @@
  * upstreams, and limits that are kept. Each process keeps its own, learns cool-downs and open circuits from the others, and has its share of
  * the limits.
  */
+import { LRUCache } from "lru-cache";
 import { ProviderError } from "../../../formats/upstream-error.js";
+import { entriesMax } from "../../../lib/bounded.js";
 import type { Clock } from "../../../lib/clock.js";
 import type { Route } from "../../catalog/route.js";
 import type { AttemptCode } from "./candidate.js";
@@ -37,6 +39,8 @@ const HALF_LIFE_MS = 10_000;
 const OPEN_MS = { first: 5_000, longest: 120_000 };
 /** A probe that has not ended by then is given up. */
 const PROBE_MS = 30_000;
+/** Unspecified: keys, circuits or measured routes that a process remembers; accounts add vendor keys, and change them. */
+export const ROUTE_STATES_MAX = 10_000;
 const MINUTE_MS = 60_000;
 /** Until a call under way may have ended. */
 const SHORT_MS = 1_000;
@@ -89,8 +93,8 @@ export class RouteHealth {
   private readonly onChange: NonNullable<HealthOptions["onChange"]>;
   private readonly onRecovery: NonNullable<HealthOptions["onRecovery"]>;
   private readonly shares: LimitShares | null;
-  private readonly cooldowns = new Map<string, Cooldown>();
-  private readonly circuits = new Map<string, Circuit>();
+  private readonly cooldowns = new LRUCache<string, Cooldown>(entriesMax(ROUTE_STATES_MAX));
+  private readonly circuits = new LRUCache<string, Circuit>(entriesMax(ROUTE_STATES_MAX));
   private readonly uses = new Map<string, Use>();
 
   constructor(

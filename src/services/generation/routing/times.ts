@@ -1,7 +1,9 @@
 /** Measured times of routes: decayed medians of the last samples, with the medians of other processes among them. */
+import { LRUCache } from "lru-cache";
+import { entriesMax } from "../../../lib/bounded.js";
 import type { Clock } from "../../../lib/clock.js";
 import type { Route } from "../../catalog/route.js";
-import { callIdOf } from "./health.js";
+import { callIdOf, ROUTE_STATES_MAX } from "./health.js";
 
 /** Unspecified: samples of a route, their age, and the least time between two announcements of its medians. */
 const SAMPLES_MAX = 31;
@@ -34,7 +36,7 @@ interface Measured {
 }
 
 export class RouteTimes {
-  private readonly measured = new Map<string, Measured>();
+  private readonly measured = new LRUCache<string, Measured>(entriesMax(ROUTE_STATES_MAX));
 
   constructor(
     private readonly clock: Clock,
