@@ -22,10 +22,10 @@ export const GRAPHQL_MERGED_FIELDS_MAX = 50_000;
 /** Unspecified: the cost of fields, each list's multiplied by its page size. A full page of usage with every field is below it. */
 export const GRAPHQL_COST_MAX = 5_000;
 /**
- * Unspecified: characters of the schema that introspection may return for a cost of 1. The whole schema costs about half of the
+ * Unspecified: characters of the schema that introspection may return for a cost of 1. The whole schema costs about two thirds of the
  * maximum.
  */
-export const GRAPHQL_INTROSPECTION_CHARS_PER_COST = 250;
+export const GRAPHQL_INTROSPECTION_CHARS_PER_COST = 320;
 /** Unspecified: argument values that may be passed again to a repeated field for a cost of 1. */
 export const GRAPHQL_REPEATED_VALUES_PER_COST = 10;
 /** Unspecified: parts of a deferred or streamed answer: two full pages, item by item. */

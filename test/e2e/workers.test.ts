@@ -262,8 +262,11 @@ describe.skipIf(!isPostgresInstalled)("a gateway of several workers", () => {
     const pidOf = (requestId: string) => log.find((line) => line.requestId === requestId)?.pid;
 
     const told: string[] = [];
-    do told.push(ok(await live.next()).requestLogged.requestId ?? "");
-    while (new Set(told.map(pidOf).filter(Boolean)).size < WORKERS);
+    do {
+      const { requestId } = ok(await live.next()).requestLogged;
+      // An answer of an earlier test arrives late, without one.
+      if (requestId !== null) told.push(requestId);
+    } while (new Set(told.map(pidOf).filter(Boolean)).size < WORKERS);
 
     isOver = true;
     live.leave();

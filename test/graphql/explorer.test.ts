@@ -13,8 +13,8 @@ import { sse } from "../support/upstream-replies.js";
 
 const EXAMPLES = fileURLToPath(new URL("../../src/graphql/explorer/examples/", import.meta.url));
 const SDL = fileURLToPath(new URL("../../schema/schema.graphql", import.meta.url));
-/** All that a first visit loads, as it is sent, headers included. It was 9.1 MB. */
-const FIRST_VISIT_BYTES_MAX = 420_000;
+/** All that a first visit loads, as it is sent, headers and the whole schema included. It was 9.1 MB. */
+const FIRST_VISIT_BYTES_MAX = 460_000;
 const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
 let app: TestApp;

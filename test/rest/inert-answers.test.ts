@@ -177,6 +177,7 @@ async function ownerContext() {
 const OWN_PAGES = [
   "/api/auth/callback/github",
   "/authorize",
+  "/checkout",
   "/docs",
   "/integrations/callback",
   "/integrations/connect",
