@@ -197,6 +197,12 @@ describe.skipIf(!isInstalled)(`${CALLS} calls through ${PROCESSES} processes, wi
   it("keep a limit of requests a minute together, and a process that starts knows the refused key", { timeout: 600_000 }, async () => {
     servers.push(...(await Promise.all(Array.from({ length: PROCESSES }, start))));
     const from = minuteOf(Date.now());
+    // A process that has just started has no units until its first exchange.
+    const first = async () => {
+      await callAll(MINUTE_MODEL, PROCESSES);
+      return upstream.requests.get(COUNTED_KEY) ?? 0;
+    };
+    await expect.poll(first, { timeout: 20_000 }).toBeGreaterThan(0);
     const results = await callAll(MINUTE_MODEL, 6 * REQUESTS_A_MINUTE);
     const minutes = minuteOf(Date.now()) - from + 1;
 
