@@ -261,3 +261,17 @@ function createPool(config: pg.PoolConfig, log: Logger): pg.Pool {
 export async function lockAccountRow(client: Pick<DatabaseClient, "$queryRaw">, id: string): Promise<void> {
   await client.$queryRaw`SELECT 1 FROM account WHERE id = ${id}::uuid FOR NO KEY UPDATE`;
 }
+
+/** Runs `write`, which rejects with `refusal` when another row has its unique value. */
+export async function refusingTaken<Result>(write: () => Promise<Result>, refusal: () => Error): Promise<Result> {
+  try {
+    return await write();
+  } catch (error) {
+    throw isUniqueViolation(error) ? refusal() : error;
+  }
+}
+
+/** Locks a name until the transaction ends, so that others wait that lock the same one. No row need exist, and charges never wait for it. */
+export async function lockName(client: Pick<DatabaseClient, "$queryRaw">, name: string): Promise<void> {
+  await client.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))::text`;
+}

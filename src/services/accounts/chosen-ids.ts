@@ -1,6 +1,6 @@
 /** Ids that an operator chose for entries of the ledger, so that a repeated request books once. */
 import { conflict } from "../../errors.js";
-import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
+import { type Database, type DatabaseClient, refusingTaken } from "../../store/database.js";
 import type { LedgerEntryModel } from "../../store/generated/prisma/models.js";
 import type { BucketName } from "../../store/ledger.js";
 
@@ -35,15 +35,13 @@ export function isTaken(kind: Booking["kind"]): Error {
 }
 
 /** As a transaction; CONFLICT when another one took the id meanwhile. */
-export async function bookOnce<T>(
+export function bookOnce<T>(
   { prisma }: Pick<Database, "prisma">,
   kind: Booking["kind"],
   book: (transaction: Parameters<Parameters<Database["prisma"]["$transaction"]>[0]>[0]) => Promise<T>,
 ): Promise<T> {
-  try {
-    return await prisma.$transaction(book);
-  } catch (error) {
-    if (isUniqueViolation(error)) throw isTaken(kind);
-    throw error;
-  }
+  return refusingTaken(
+    () => prisma.$transaction(book),
+    () => isTaken(kind),
+  );
 }

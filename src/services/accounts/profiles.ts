@@ -4,7 +4,7 @@ import { randomInt } from "node:crypto";
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
 import { AppError } from "../../errors.js";
-import { type Database, isUniqueViolation } from "../../store/database.js";
+import { type Database, refusingTaken } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireAccount, requireSession } from "../access/permissions.js";
 import { shownText } from "../requests/input.js";
@@ -100,12 +100,10 @@ export class Profiles {
     const { accountId } = requireSession(ctx);
     const { name, handle, image } = input;
     const data = { ...(name !== undefined && { name }), ...(handle !== undefined && { handle }), ...(image !== undefined && { image }) };
-    try {
-      await this.database.prisma.account.update({ where: { id: accountId }, data });
-    } catch (error) {
-      if (!isUniqueViolation(error)) throw error;
-      throw new AppError("CONFLICT", `The handle ${handle} is taken.`, { param: "handle" });
-    }
+    await refusingTaken(
+      () => this.database.prisma.account.update({ where: { id: accountId }, data }),
+      () => new AppError("CONFLICT", `The handle ${handle} is taken.`, { param: "handle" }),
+    );
     if (handle !== undefined) this.events.publish("account-renamed", { accountId });
   }
 }

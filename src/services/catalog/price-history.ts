@@ -9,7 +9,7 @@
 import type { Logger } from "pino";
 import type { Clock } from "../../lib/clock.js";
 import { Repeated } from "../../lib/repeated.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Catalog } from "./catalog.js";
 import type { CommunityCatalog } from "./community.js";
@@ -104,7 +104,7 @@ export class PriceHistory {
 
   private async write(changed: string): Promise<void> {
     await this.parts.database.prisma.$transaction(async (transaction) => {
-      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('prices of models', 0))::text`;
+      await lockName(transaction, "prices of models");
       await transaction.$executeRaw`
         INSERT INTO model_price (model, since, community_model_id, pricing)
         SELECT c.model, greatest(c.since, last.since + interval '1 millisecond'), c.community_model_id, c.pricing

@@ -3,6 +3,7 @@
  * public or the owner's own, with no price above this model's, and no circles.
  */
 import { invalidInput } from "../../errors.js";
+import { lockName } from "../../store/database.js";
 import { chargedPrices, PRICE_FIELDS } from "../catalog/pricing.js";
 import { FALLBACK_CANDIDATES_MAX, FALLBACK_CANDIDATES_READ_MAX } from "./limits.js";
 import { applied, type CommunityModelRow, type CommunityModelTerms, communityModelId, pendingAt, termsAt } from "./record.js";
@@ -63,7 +64,7 @@ export interface FallbackCheck {
 /** Rejects with BAD_REQUEST naming `fallbacks.<place>`. Serializes changes that together would close a circle. */
 export async function checkFallbacks(transaction: ModelTransaction, { holder, ids, isKept, now }: FallbackCheck): Promise<void> {
   if (ids.length === 0) return;
-  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community fallbacks', 0))::text`;
+  await lockName(transaction, "community fallbacks");
   const rows = await findByModelIds(transaction, ids);
   const circular = await findCircular(transaction, holder.modelId, ids);
   ids.forEach((id, place) => {

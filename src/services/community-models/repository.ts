@@ -7,7 +7,7 @@ import type { KeyCaller, SessionCaller } from "../../context.js";
 import { type AppError, conflict, invalidInput, notFound, permissionDenied } from "../../errors.js";
 import { isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockName, refusingTaken } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import { COMMUNITY_MODELS_PER_ACCOUNT_MAX } from "./limits.js";
@@ -104,12 +104,11 @@ export class CommunityModelRepository {
     name: string | null,
     work: (transaction: ModelTransaction) => Promise<CommunityModelRow>,
   ): Promise<CommunityModelRow> {
-    try {
-      return await this.database.prisma.$transaction(work);
-    } catch (error) {
-      // Of two concurrent inserts, the database decides which has the name.
-      throw isUniqueViolation(error) ? nameTaken(name) : error;
-    }
+    // Of two concurrent inserts, the database decides which has the name.
+    return refusingTaken(
+      () => this.database.prisma.$transaction(work),
+      () => nameTaken(name),
+    );
   }
 
   private announce({ id, accountId }: Pick<CommunityModelRow, "id" | "accountId">, change: ModelChange): void {
@@ -124,7 +123,7 @@ async function insertRow(
 ): Promise<CommunityModelRow> {
   const { accountId } = data;
   // Two concurrent inserts must not both be the last one allowed.
-  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('community models of ' || ${accountId}, 0))::text`;
+  await lockName(transaction, `community models of ${accountId}`);
   await check?.(transaction);
   if ((await transaction.communityModel.count({ where: { accountId } })) >= COMMUNITY_MODELS_PER_ACCOUNT_MAX) {
     throw conflict(`An account has at most ${COMMUNITY_MODELS_PER_ACCOUNT_MAX} models and agents.`);

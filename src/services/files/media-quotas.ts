@@ -7,7 +7,7 @@
 import type { RequestContext } from "../../context.js";
 import { AppError, serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
-import type { Database, DatabaseClient } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockName } from "../../store/database.js";
 import { requireAccount, requireCaller } from "../access/permissions.js";
 import { DISK_LOOK_BYTES } from "./limits.js";
 
@@ -77,7 +77,7 @@ export class MediaQuotas {
   reserve<Result>(accountId: string, sizeBytes: number, write: (transaction: MediaTransaction) => Promise<Result>): Promise<Result> {
     return this.database.prisma.$transaction(async (transaction) => {
       // Not a lock of the account's row, which charges wait for.
-      await transaction.$queryRaw`SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(${`media-quota ${accountId}`}, 0))`;
+      await lockName(transaction, `media-quota ${accountId}`);
       this.assertFits(await this.usedBy(accountId, transaction), sizeBytes);
       return write(transaction);
     });

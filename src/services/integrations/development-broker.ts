@@ -12,7 +12,7 @@ import type { RequestContext } from "../../context.js";
 import { AppError, conflict, permissionDenied } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockName } from "../../store/database.js";
 import type { DevelopmentConnectionModel } from "../../store/generated/prisma/models.js";
 import {
   type ConnectedApp,
@@ -110,7 +110,7 @@ export class DevelopmentBroker implements IntegrationsBroker {
     const expiresAt = new Date(createdAt.getTime() + DEVELOPMENT_CONNECTION_SECONDS * 1000);
     await this.deps.database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both create the last one allowed.
-      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('connected apps of ' || ${accountId}, 0))::text`;
+      await lockName(transaction, `connected apps of ${accountId}`);
       const there = await transaction.developmentConnection.count({ where: { accountId } });
       if (there >= CONNECTED_APPS_PER_ACCOUNT_MAX) throw tooManyConnections();
       await transaction.developmentConnection.create({ data: { id, accountId, toolkit, createdAt, expiresAt } });

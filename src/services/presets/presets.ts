@@ -7,7 +7,7 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { closest } from "../../lib/issue-words.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { type Database, type DatabaseClient, isUniqueViolation } from "../../store/database.js";
+import { type Database, lockName, refusingTaken } from "../../store/database.js";
 import { Prisma } from "../../store/generated/prisma/client.js";
 import type { PresetModel } from "../../store/generated/prisma/models.js";
 import { requireCaller, requireKeyManager } from "../access/permissions.js";
@@ -139,14 +139,16 @@ export class Presets {
       ...{ model: this.modelOf(ctx, model), systemPrompt: systemPrompt ?? null, parameters: toJson(parameters) },
       ...{ provider: toProvider(provider), models: this.modelsOf(ctx, models) },
     };
-    await refusingTaken(name, () =>
-      this.database.prisma.$transaction(async (transaction) => {
-        // Two concurrent requests must not both create the last one allowed.
-        await lockPresets(transaction, accountId);
-        const there = await transaction.preset.count({ where: { accountId } });
-        if (there >= PRESETS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${PRESETS_PER_ACCOUNT_MAX} presets.`);
-        await transaction.preset.create({ data: { id, accountId, name, ...data, createdAt: now, updatedAt: now } });
-      }),
+    await refusingTaken(
+      () =>
+        this.database.prisma.$transaction(async (transaction) => {
+          // Two concurrent requests must not both create the last one allowed.
+          await lockName(transaction, `presets of ${accountId}`);
+          const there = await transaction.preset.count({ where: { accountId } });
+          if (there >= PRESETS_PER_ACCOUNT_MAX) throw conflict(`An account has at most ${PRESETS_PER_ACCOUNT_MAX} presets.`);
+          await transaction.preset.create({ data: { id, accountId, name, ...data, createdAt: now, updatedAt: now } });
+        }),
+      () => nameTaken(name),
     );
     return id;
   }
@@ -165,18 +167,20 @@ export class Presets {
     };
     const isChanged = Object.keys(changes).length > 0;
     const where = { id, accountId };
-    const count = await refusingTaken(name, () =>
-      this.database.prisma.$transaction(async (transaction) => {
-        await lockPresets(transaction, accountId);
-        const before = await transaction.preset.findFirst({ where, select: { ...SET, version: true, earlier: true } });
-        const data = {
-          ...(name !== undefined && { name }),
-          ...changes,
-          ...(isChanged && before && { version: { increment: 1 }, earlier: toEarlier(before) }),
-          updatedAt: this.clock.now(),
-        };
-        return (await transaction.preset.updateMany({ where, data })).count;
-      }),
+    const count = await refusingTaken(
+      () =>
+        this.database.prisma.$transaction(async (transaction) => {
+          await lockName(transaction, `presets of ${accountId}`);
+          const before = await transaction.preset.findFirst({ where, select: { ...SET, version: true, earlier: true } });
+          const data = {
+            ...(name !== undefined && { name }),
+            ...changes,
+            ...(isChanged && before && { version: { increment: 1 }, earlier: toEarlier(before) }),
+            updatedAt: this.clock.now(),
+          };
+          return (await transaction.preset.updateMany({ where, data })).count;
+        }),
+      () => nameTaken(name),
     );
     if (count === 0) throw notFound("preset");
   }
@@ -204,17 +208,8 @@ export class Presets {
   }
 }
 
-async function refusingTaken<Result>(name: string | undefined, write: () => Promise<Result>): Promise<Result> {
-  try {
-    return await write();
-  } catch (error) {
-    if (!isUniqueViolation(error)) throw error;
-    throw wrongField("name", `is taken: this account has a preset ${JSON.stringify(name)}`);
-  }
-}
-
-async function lockPresets(transaction: Pick<DatabaseClient, "$queryRaw">, accountId: string): Promise<void> {
-  await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('presets of ' || ${accountId}, 0))::text`;
+function nameTaken(name: string | undefined): Error {
+  return wrongField("name", `is taken: this account has a preset ${JSON.stringify(name)}`);
 }
 
 /** The earlier versions of a row, newest first. Empty when they were not selected. */

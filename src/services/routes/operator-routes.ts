@@ -9,7 +9,7 @@ import { conflict, notFound, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
 import { type Page, type PageRequest, pageOfRanked, type RankedPosition } from "../../lib/pagination.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import { requireOperator } from "../access/permissions.js";
 import { type AuditRecord, recordAct } from "../audit/audit-log.js";
@@ -177,7 +177,7 @@ export class OperatorRoutes {
     const model = this.configured(modelId);
     const next = await database.prisma.$transaction(async (transaction) => {
       // Changes of one model follow each other.
-      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('routes of ' || ${modelId}, 0))::text`;
+      await lockName(transaction, `routes of ${modelId}`);
       const row = await transaction.routeOverrides.findUnique({ where: { modelId } });
       const before = (row && fromStored(row.changes)) ?? UNCHANGED;
       const edited = edit(before);

@@ -6,7 +6,7 @@ import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
 import { withoutTrailing } from "../../lib/urls.js";
-import { type Database, isUniqueViolation } from "../../store/database.js";
+import { type Database, lockName, refusingTaken } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { VendorKeyModel } from "../../store/generated/prisma/models.js";
@@ -147,14 +147,16 @@ export class VendorKeys {
     const now = clock.now();
     const named = { vendor, use, models, apiKeyIds };
     const data = { id, accountId, name: stated, ...named, isEnabled: enabled, createdAt: now, updatedAt: now };
-    await refusingTaken(stated, () =>
-      database.prisma.$transaction(async (transaction) => {
-        // Two concurrent requests must not both create the last one allowed.
-        await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('vendor keys of ' || ${accountId}, 0))::text`;
-        assertBelowMax(await transaction.vendorKey.count({ where: { accountId } }));
-        await transaction.vendorKey.create({ data: { ...data, secret: box.seal(secretPlace(id), secret), ending: endingOf(secret) } });
-        await recordAct(transaction, ctx, { act: "create_vendor_key", accountId, objectId: id, after: { ...named, isEnabled: enabled } });
-      }),
+    await refusingTaken(
+      () =>
+        database.prisma.$transaction(async (transaction) => {
+          // Two concurrent requests must not both create the last one allowed.
+          await lockName(transaction, `vendor keys of ${accountId}`);
+          assertBelowMax(await transaction.vendorKey.count({ where: { accountId } }));
+          await transaction.vendorKey.create({ data: { ...data, secret: box.seal(secretPlace(id), secret), ending: endingOf(secret) } });
+          await recordAct(transaction, ctx, { act: "create_vendor_key", accountId, objectId: id, after: { ...named, isEnabled: enabled } });
+        }),
+      () => nameTaken(stated),
     );
     events.publish("vendor-keys-changed", { accountId });
     return id;
@@ -178,14 +180,16 @@ export class VendorKeys {
       ...{ secret: box.seal(secretPlace(id), secret), ending: endingOf(secret), version: { increment: 1 } },
       ...{ refusal: null, refusedAt: null },
     };
-    await refusingTaken(name, () =>
-      database.prisma.$transaction(async (transaction) => {
-        const data = { ...present({ name }), ...changed, ...renewed, updatedAt: clock.now() };
-        const { count } = await transaction.vendorKey.updateMany({ where: { id, accountId }, data });
-        if (count === 0) throw notFound("vendor key");
-        const after = { ...changed, isRenamed: name !== undefined && name !== known.name, hasNewSecret: secret !== undefined };
-        await recordAct(transaction, ctx, { act: "update_vendor_key", accountId, objectId: id, after });
-      }),
+    await refusingTaken(
+      () =>
+        database.prisma.$transaction(async (transaction) => {
+          const data = { ...present({ name }), ...changed, ...renewed, updatedAt: clock.now() };
+          const { count } = await transaction.vendorKey.updateMany({ where: { id, accountId }, data });
+          if (count === 0) throw notFound("vendor key");
+          const after = { ...changed, isRenamed: name !== undefined && name !== known.name, hasNewSecret: secret !== undefined };
+          await recordAct(transaction, ctx, { act: "update_vendor_key", accountId, objectId: id, after });
+        }),
+      () => nameTaken(name ?? known.name),
     );
     events.publish("vendor-keys-changed", { accountId });
   }
@@ -265,14 +269,6 @@ function endingOf(secret: string): string {
 function formatPercent(share: bigint): string {
   const decimals = withoutTrailing((share % 10_000n).toString().padStart(4, "0"), "0");
   return decimals === "" ? `${share / 10_000n}` : `${share / 10_000n}.${decimals}`;
-}
-
-async function refusingTaken<Result>(name: string | undefined, write: () => Promise<Result>): Promise<Result> {
-  try {
-    return await write();
-  } catch (error) {
-    throw isUniqueViolation(error) && name !== undefined ? nameTaken(name) : error;
-  }
 }
 
 function nameTaken(name: string): Error {

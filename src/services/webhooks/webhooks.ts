@@ -9,7 +9,7 @@ import { conflict, notFound, rateLimited } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import type { Database } from "../../store/database.js";
+import { type Database, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { WebhookDeliveryModel, WebhookEndpointModel } from "../../store/generated/prisma/models.js";
@@ -143,7 +143,7 @@ export class Webhooks {
     const now = this.deps.clock.now();
     const row = await this.deps.database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both create the last one allowed.
-      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('webhook endpoints of ' || ${accountId}, 0))::text`;
+      await lockName(transaction, `webhook endpoints of ${accountId}`);
       const there = await transaction.webhookEndpoint.count({ where: { accountId } });
       if (there >= WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX) {
         throw conflict(`An account has at most ${WEBHOOK_ENDPOINTS_PER_ACCOUNT_MAX} webhook endpoints.`);
@@ -209,7 +209,7 @@ export class Webhooks {
     const key = createId();
     await this.deps.database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both send a test.
-      await transaction.$queryRaw`SELECT pg_advisory_xact_lock(hashtextextended('test events of ' || ${id}, 0))::text`;
+      await lockName(transaction, `test events of ${id}`);
       if ((await transaction.webhookDelivery.count({ where: recent })) > 0) {
         throw rateLimited("A test event to this endpoint is already pending.", WEBHOOK_TEST_INTERVAL_MS / 1000);
       }
