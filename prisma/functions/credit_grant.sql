@@ -1,5 +1,6 @@
--- Adds `amount` to a bucket, once for each grant id. Returns false when that grant was made before.
-CREATE OR REPLACE FUNCTION credit_grant(grant_id uuid, to_account uuid, to_bucket "Bucket", amount bigint, grant_note text) RETURNS boolean
+-- Adds `amount` to a bucket, once for each id, against another book: a grant, or a booking of another kind. Returns false when the id was
+-- booked before. The kind is a text, because a migration cannot name a value of an enum that it adds.
+CREATE OR REPLACE FUNCTION credit_grant(booking_id uuid, to_account uuid, to_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'grant', against text DEFAULT 'issued') RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM account a WHERE a.id = to_account FOR NO KEY UPDATE;
@@ -7,11 +8,11 @@ BEGIN
     RAISE EXCEPTION 'no account %', to_account USING ERRCODE = 'no_data_found';
   END IF;
   IF amount <= 0 THEN
-    RAISE EXCEPTION 'a grant is more than 0, not %', amount USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'a % is more than 0, not %', booking_kind, amount USING ERRCODE = 'check_violation';
   END IF;
   INSERT INTO ledger_entry (transaction_id, line, account_id, book, kind, amount_nanocredits, note)
-    VALUES (grant_id, 1, to_account, to_bucket::text::"LedgerBook", 'grant', amount, grant_note),
-           (grant_id, 2, to_account, 'issued', 'grant', -amount, grant_note)
+    VALUES (booking_id, 1, to_account, to_bucket::text::"LedgerBook", booking_kind::"LedgerKind", amount, booking_note),
+           (booking_id, 2, to_account, against::"LedgerBook", booking_kind::"LedgerKind", -amount, booking_note)
     ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     RETURN false;

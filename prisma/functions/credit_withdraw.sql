@@ -1,40 +1,42 @@
--- Takes credits of a bucket back, at most those that no hold and no lease ties up, once for each id. Leases are folded first. Returns the
+-- Takes credits of a bucket against another book, at most those that no hold and no lease ties up, once for each id. Leases are folded first.
+-- The rest of the amount is written off if `writes_off`; else the booking is of the taken part alone, and there is none for 0. Returns the
 -- amount that was taken; the amount of the first time when it was taken before.
-CREATE OR REPLACE FUNCTION credit_withdraw(withdrawal_id uuid, of_account uuid, from_bucket "Bucket", amount bigint, withdrawal_note text) RETURNS bigint
+CREATE OR REPLACE FUNCTION credit_withdraw(booking_id uuid, of_account uuid, from_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'withdrawal', against text DEFAULT 'issued', writes_off boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-  a     account%ROWTYPE;
-  taken bigint;
+  a      account%ROWTYPE;
+  taken  bigint;
+  booked bigint;
 BEGIN
   IF amount <= 0 THEN
-    RAISE EXCEPTION 'a withdrawal is more than 0, not %', amount USING ERRCODE = 'check_violation';
+    RAISE EXCEPTION 'a % is more than 0, not %', booking_kind, amount USING ERRCODE = 'check_violation';
   END IF;
   PERFORM 1 FROM account WHERE account.id = of_account FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'no account %', of_account USING ERRCODE = 'no_data_found';
   END IF;
-  SELECT l.amount_nanocredits INTO taken FROM ledger_entry l WHERE l.transaction_id = withdrawal_id AND l.line = 2;
-  IF FOUND THEN
+  IF EXISTS (SELECT FROM ledger_entry l WHERE l.transaction_id = booking_id) THEN
+    SELECT coalesce(-sum(l.amount_nanocredits), 0) INTO taken FROM ledger_entry l
+      WHERE l.transaction_id = booking_id AND l.book = from_bucket::text::"LedgerBook";
     RETURN taken;
   END IF;
   PERFORM credit_fold(ARRAY[of_account]);
   SELECT * INTO a FROM account WHERE account.id = of_account;
-  taken := least(amount, CASE from_bucket
+  taken := greatest(0, least(amount, CASE from_bucket
     WHEN 'tier' THEN a.tier_nanocredits - a.tier_held_nanocredits
     WHEN 'crypto' THEN a.crypto_nanocredits - a.crypto_held_nanocredits
     WHEN 'pack' THEN a.pack_nanocredits - a.pack_held_nanocredits
-  END);
-  IF taken <= 0 THEN
-    RETURN 0;
-  END IF;
+  END));
+  booked := CASE WHEN writes_off THEN amount ELSE taken END;
   INSERT INTO ledger_entry (transaction_id, line, account_id, book, kind, amount_nanocredits, note)
-    VALUES (withdrawal_id, 1, of_account, from_bucket::text::"LedgerBook", 'withdrawal', -taken, withdrawal_note),
-           (withdrawal_id, 2, of_account, 'issued', 'withdrawal', taken, withdrawal_note);
+    SELECT booking_id, part.line, of_account, part.book, booking_kind::"LedgerKind", part.amount, booking_note
+    FROM (VALUES (1, from_bucket::text::"LedgerBook", -taken), (2, against::"LedgerBook", booked), (3, 'write_off', taken - booked)) part(line, book, amount)
+    WHERE part.amount <> 0;
   UPDATE account SET
       tier_nanocredits = a.tier_nanocredits - CASE from_bucket WHEN 'tier' THEN taken ELSE 0 END,
       crypto_nanocredits = a.crypto_nanocredits - CASE from_bucket WHEN 'crypto' THEN taken ELSE 0 END,
       pack_nanocredits = a.pack_nanocredits - CASE from_bucket WHEN 'pack' THEN taken ELSE 0 END
-    WHERE account.id = of_account;
+    WHERE account.id = of_account AND taken > 0;
   RETURN taken;
 END
 $$;

@@ -5,6 +5,7 @@
 import type pg from "pg";
 import {
   type BucketName,
+  type Grant,
   isSettlement,
   type Ledger,
   type LedgerOperation,
@@ -56,6 +57,19 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     const { outcome, change, tier, resets_at: resetsAt, available } = row;
     return { outcome, change: BigInt(change), tier, resetsAt, available: BigInt(available) };
   };
+  /** Books once for each id. `kind` are the function's further parameters, whose defaults are those of its name. */
+  const book = async <Result extends boolean | bigint | string>(
+    name: "credit_grant" | "credit_withdraw",
+    { id, accountId, bucket, amount, note }: Grant,
+    within: TransactionQueries | undefined,
+    ...kind: readonly (string | boolean)[]
+  ) => {
+    const further = kind.map((value, index) => `, $${index + 6}::${typeof value === "boolean" ? "boolean" : "text"}`).join("");
+    const text = `SELECT ${name}($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text${further}) AS result`;
+    const [row] = await query<{ result: Result }>(text, [id, accountId, bucket, amount.toString(), note, ...kind], within);
+    if (!row) throw new Error("The ledger answered nothing");
+    return row.result;
+  };
   const leases = createLeaseLedger(pool, options);
 
   const flushExact = async (operations: readonly LedgerOperation[]): Promise<LedgerOutcome[]> => {
@@ -104,27 +118,10 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       });
     },
     leases,
-    async grant({ id, accountId, bucket, amount, note }, within) {
-      const text = `SELECT credit_grant($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS granted`;
-      const values = [id, accountId, bucket, amount.toString(), note];
-      const [row] = await query<{ granted: boolean }>(text, values, within);
-      return row?.granted ?? false;
-    },
-    async withdraw({ id, accountId, bucket, amount, note }, within) {
-      const text = `SELECT credit_withdraw($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS taken`;
-      const [row] = await query<{ taken: bigint }>(text, [id, accountId, bucket, amount.toString(), note], within);
-      return BigInt(row?.taken ?? 0n);
-    },
-    async purchase({ id, accountId, bucket, amount, note }, within) {
-      const text = `SELECT credit_purchase($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS booked`;
-      const [row] = await query<{ booked: boolean }>(text, [id, accountId, bucket, amount.toString(), note], within);
-      return row?.booked ?? false;
-    },
-    async refund({ id, accountId, bucket, amount, note }, within) {
-      const text = `SELECT credit_refund($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text) AS taken`;
-      const [row] = await query<{ taken: bigint }>(text, [id, accountId, bucket, amount.toString(), note], within);
-      return BigInt(row?.taken ?? 0n);
-    },
+    grant: (grant, within) => book<boolean>("credit_grant", grant, within),
+    purchase: (purchase, within) => book<boolean>("credit_grant", purchase, within, "purchase", "cash"),
+    withdraw: async (withdrawal, within) => BigInt(await book("credit_withdraw", withdrawal, within)),
+    refund: async (refund, within) => BigInt(await book("credit_withdraw", refund, within, "refund", "cash", true)),
     refill({ id, accountId, tier, amount, asOf, nextReset }) {
       return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
     },
