@@ -16,7 +16,7 @@ import {
   toWait,
   type WindowRule,
 } from "../counters.js";
-import { reconnectDelayMs } from "../events/transport.js";
+import { OutageLog, promptOptions } from "../redis-client.js";
 
 /** Longest wait of a request for a count. */
 const ANSWER_TIMEOUT_MS = 250;
@@ -89,28 +89,23 @@ export class RedisCounters implements Counters {
   private readonly prefix: string;
   private readonly windows = new Map<string, RateLimiterRedis>();
   private pausedUntil = 0;
-  private isAway = false;
-  private isClosed = false;
+  private readonly outage: OutageLog;
 
   constructor(
     redisUrl: string,
     private readonly memory: Counters,
-    private readonly log: Logger,
+    log: Logger,
     answerTimeoutMs = ANSWER_TIMEOUT_MS,
   ) {
-    this.redis = new Redis(redisUrl, {
-      connectionName: "sluice-counters",
-      connectTimeout: 2_000,
-      commandTimeout: answerTimeoutMs,
-      retryStrategy: reconnectDelayMs,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      autoResendUnfulfilledCommands: false,
-    }) as CountersRedis;
+    this.redis = new Redis(redisUrl, promptOptions("sluice-counters", answerTimeoutMs)) as CountersRedis;
     this.prefix = `sluice:${this.redis.options.db ?? 0}:limit`;
     this.redis.defineCommand("sluiceTake", { numberOfKeys: 2, lua: TAKE_SCRIPT });
-    this.redis.on("error", (error) => this.onTrouble(error));
-    this.redis.on("ready", () => this.onAnswer());
+    this.outage = new OutageLog(log, {
+      away: "rate limits are counted by each process alone, because Redis does not answer",
+      back: "rate limits are shared again",
+    });
+    this.redis.on("error", (error) => this.outage.trouble(error));
+    this.redis.on("ready", () => this.outage.answered());
   }
 
   count(rule: WindowRule, name: string): Promise<number> {
@@ -132,7 +127,7 @@ export class RedisCounters implements Counters {
   }
 
   close(): void {
-    this.isClosed = true;
+    this.outage.close();
     this.redis.disconnect();
     this.memory.close();
   }
@@ -146,11 +141,11 @@ export class RedisCounters implements Counters {
     if (!this.isShared) return own();
     try {
       const answer = await shared();
-      this.onAnswer();
+      this.outage.answered();
       return answer;
     } catch (error) {
       this.pausedUntil = Date.now() + PAUSE_MS;
-      this.onTrouble(error);
+      this.outage.trouble(error);
       return own();
     }
   }
@@ -166,18 +161,5 @@ export class RedisCounters implements Counters {
     });
     this.windows.set(rule.name, window);
     return window;
-  }
-
-  /** Logged once per outage. */
-  private onTrouble(error: unknown): void {
-    if (this.isAway || this.isClosed) return;
-    this.isAway = true;
-    this.log.warn({ err: error }, "rate limits are counted by each process alone, because Redis does not answer");
-  }
-
-  private onAnswer(): void {
-    if (!this.isAway) return;
-    this.isAway = false;
-    this.log.info("rate limits are shared again");
   }
 }

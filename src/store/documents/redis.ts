@@ -2,7 +2,7 @@
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
 import { DOCUMENT_SECONDS, type DocumentStore, type MemoryDocuments } from "../documents.js";
-import { reconnectDelayMs } from "../events/transport.js";
+import { OutageLog, promptOptions } from "../redis-client.js";
 
 /** Longest wait of a request for Redis. */
 const ANSWER_TIMEOUT_MS = 250;
@@ -10,34 +10,27 @@ const ANSWER_TIMEOUT_MS = 250;
 const PAUSE_MS = 1_000;
 
 export function openSharedDocuments(redisUrl: string, memory: MemoryDocuments, log: Logger): DocumentStore {
-  const redis = new Redis(redisUrl, {
-    connectionName: "sluice-documents",
-    connectTimeout: 2_000,
-    commandTimeout: ANSWER_TIMEOUT_MS,
-    retryStrategy: reconnectDelayMs,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    autoResendUnfulfilledCommands: false,
-  });
+  const redis = new Redis(redisUrl, promptOptions("sluice-documents", ANSWER_TIMEOUT_MS));
   return new SharedDocuments(memory, redis, log);
 }
 
 class SharedDocuments implements DocumentStore {
   private readonly prefix: string;
   private pausedUntil = 0;
-  private isAway = false;
-  private isClosed = false;
+  private readonly outage: OutageLog;
 
   constructor(
     private readonly memory: MemoryDocuments,
     private readonly redis: Redis,
-    private readonly log: Logger,
+    log: Logger,
   ) {
     this.prefix = `sluice:${redis.options.db ?? 0}:document:`;
-    redis.on("error", (error) => this.onTrouble(error));
-    redis.on("ready", () => {
-      this.isAway = false;
+    this.outage = new OutageLog(log, {
+      away: "registered documents are known to each process alone, because Redis does not answer",
+      back: null,
     });
+    redis.on("error", (error) => this.outage.trouble(error));
+    redis.on("ready", () => this.outage.answered());
   }
 
   async find(digest: string): Promise<string | null> {
@@ -58,7 +51,7 @@ class SharedDocuments implements DocumentStore {
   }
 
   close(): void {
-    this.isClosed = true;
+    this.outage.close();
     this.redis.disconnect();
     this.memory.close();
   }
@@ -69,15 +62,8 @@ class SharedDocuments implements DocumentStore {
       return await command();
     } catch (error) {
       this.pausedUntil = Date.now() + PAUSE_MS;
-      this.onTrouble(error);
+      this.outage.trouble(error);
       return null;
     }
-  }
-
-  /** Logged once per outage. */
-  private onTrouble(error: unknown): void {
-    if (this.isAway || this.isClosed) return;
-    this.isAway = true;
-    this.log.warn({ err: error }, "registered documents are known to each process alone, because Redis does not answer");
   }
 }

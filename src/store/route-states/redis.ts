@@ -1,7 +1,7 @@
 /** The state of routes in Redis. Work in the background asks it, and no request waits for it. */
 import { Redis } from "ioredis";
 import type { Logger } from "pino";
-import { reconnectDelayMs } from "../events/transport.js";
+import { OutageLog, promptOptions } from "../redis-client.js";
 import type { CountRequest, RouteExchange, RouteStateKind, RouteStates, ShareRequest, StoredRouteState } from "../route-states.js";
 
 /** The longest wait for an answer. */
@@ -78,21 +78,16 @@ return string.format('%.0f', others)
 export class RedisRouteStates implements RouteStates {
   private readonly redis: Redis;
   private readonly prefix: string;
-  private isAway = false;
+  private readonly outage: OutageLog;
   private isClosed = false;
 
-  constructor(
-    redisUrl: string,
-    private readonly log: Logger,
-  ) {
+  constructor(redisUrl: string, log: Logger) {
+    this.outage = new OutageLog(log, {
+      away: "limits of routes are counted by each process alone, because Redis does not answer",
+      back: "limits of routes are shared again",
+    });
     this.redis = new Redis(redisUrl, {
-      connectionName: "sluice-routes",
-      connectTimeout: 2_000,
-      commandTimeout: ANSWER_TIMEOUT_MS,
-      retryStrategy: reconnectDelayMs,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      autoResendUnfulfilledCommands: false,
+      ...promptOptions("sluice-routes", ANSWER_TIMEOUT_MS),
       scripts: {
         sluiceAlive: { numberOfKeys: 1, lua: ALIVE_SCRIPT },
         sluiceShare: { numberOfKeys: 3, lua: SHARE_SCRIPT },
@@ -100,8 +95,8 @@ export class RedisRouteStates implements RouteStates {
       },
     });
     this.prefix = `sluice:${this.redis.options.db ?? 0}:routes`;
-    this.redis.on("error", (error) => this.onTrouble(error));
-    this.redis.on("ready", () => this.onAnswer());
+    this.redis.on("error", (error) => this.outage.trouble(error));
+    this.redis.on("ready", () => this.outage.answered());
   }
 
   async exchange(processId: string, shares: readonly ShareRequest[], counts: readonly CountRequest[]): Promise<RouteExchange | null> {
@@ -145,6 +140,7 @@ export class RedisRouteStates implements RouteStates {
 
   close(): void {
     this.isClosed = true;
+    this.outage.close();
     this.redis.disconnect();
   }
 
@@ -161,10 +157,10 @@ export class RedisRouteStates implements RouteStates {
         if (error) throw error;
         return answer;
       });
-      this.onAnswer();
+      this.outage.answered();
       return answers;
     } catch (error) {
-      this.onTrouble(error);
+      this.outage.trouble(error);
       return null;
     }
   }
@@ -177,7 +173,7 @@ export class RedisRouteStates implements RouteStates {
   private async whenConnected(): Promise<boolean> {
     const { redis } = this;
     if (redis.status === "ready") return true;
-    if (this.isAway || this.isClosed || (redis.status !== "connecting" && redis.status !== "connect")) return false;
+    if (this.outage.isAway || this.isClosed || (redis.status !== "connecting" && redis.status !== "connect")) return false;
     return new Promise((resolve) => {
       const settle = () => {
         clearTimeout(timer);
@@ -187,17 +183,5 @@ export class RedisRouteStates implements RouteStates {
       const timer = setTimeout(settle, ANSWER_TIMEOUT_MS);
       redis.once("ready", settle).once("error", settle);
     });
-  }
-
-  private onAnswer(): void {
-    if (this.isAway) this.log.info("limits of routes are shared again");
-    this.isAway = false;
-  }
-
-  /** Logged once per outage. */
-  private onTrouble(error: unknown): void {
-    if (this.isAway || this.isClosed) return;
-    this.isAway = true;
-    this.log.warn({ err: error }, "limits of routes are counted by each process alone, because Redis does not answer");
   }
 }
