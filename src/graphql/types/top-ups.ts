@@ -154,7 +154,7 @@ builder.subscriptionField("topUpCompleted", (t) =>
   t.field({
     type: CreditTopUp,
     description: "Each top-up of the account once it is paid. Permission BALANCE.",
-    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.liveTopUps.completed(live)),
+    subscribe: (_root, _args, ctx) => cancellable(ctx, (live) => ctx.services.topUps.completed(live)),
     resolve: ({ topUpId }, _args, ctx) => ctx.services.topUps.get(ctx, topUpId),
   }),
 );

@@ -8,7 +8,6 @@ import type { Leases } from "../credits/leases.js";
 import { SignedLinks } from "../integrations/signed-links.js";
 import type { DeploymentSecrets } from "../secrets/deployment-secrets.js";
 import { checkoutLink, DevelopmentCheckout } from "./development-checkout.js";
-import { LiveTopUps } from "./live-top-ups.js";
 import { TopUps } from "./top-ups.js";
 
 export interface PaymentsParts {
@@ -29,5 +28,5 @@ export function createPayments(
   const links = new SignedLinks(secrets.signing("development checkouts"), checkoutLink);
   const developmentCheckout = new DevelopmentCheckout({ database, links, clock, pageUrl, isInUse });
   const topUps = new TopUps({ database, ledger, leases, events, clock, processor: isInUse ? developmentCheckout : null });
-  return { topUps, developmentCheckout, liveTopUps: new LiveTopUps(events) };
+  return { topUps, developmentCheckout };
 }

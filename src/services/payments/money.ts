@@ -8,12 +8,17 @@ export interface Money {
 }
 
 /** Unspecified: one credit is worth one US dollar. */
-export const CURRENCY = "usd";
+const CURRENCY = "usd";
 const NANOCREDITS_PER_CENT = 10n ** 7n;
 
-/** Null when the amount is not in whole cents. */
-export function priceOf(nanocredits: bigint): Money | null {
-  return nanocredits % NANOCREDITS_PER_CENT === 0n ? { cents: nanocredits / NANOCREDITS_PER_CENT, currency: CURRENCY } : null;
+/** Whether the credits have a price. */
+export function isInCents(nanocredits: bigint): boolean {
+  return nanocredits % NANOCREDITS_PER_CENT === 0n;
+}
+
+/** Of credits for which `isInCents`. */
+export function priceOf(nanocredits: bigint): Money {
+  return { cents: nanocredits / NANOCREDITS_PER_CENT, currency: CURRENCY };
 }
 
 /** `1250n` to `"12.50"`. */

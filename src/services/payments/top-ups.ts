@@ -1,22 +1,23 @@
 /** Credits that people buy (docs/spec/top-ups.md): a checkout, its payment, and refunds. */
 import * as z from "zod";
 import type { RequestContext } from "../../context.js";
-import { conflict, invalidInput, notFound, serviceUnavailable } from "../../errors.js";
+import { conflict, notFound, serviceUnavailable } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { createId, isUuid } from "../../lib/ids.js";
 import { formatNanocredits } from "../../lib/money.js";
 import { COUNT_TAKE, newestFirst, type Page, type PageRequest, toPage } from "../../lib/pagination.js";
-import { type Database, type DatabaseClient, lockAccountRow } from "../../store/database.js";
+import { type Database, type DatabaseClient, lockAccountRow, lockName } from "../../store/database.js";
 import type { Events } from "../../store/events.js";
 import type { TopUpModel } from "../../store/generated/prisma/models.js";
 import type { Ledger } from "../../store/ledger.js";
 import { isOperator, requireKeyManager, requireOperator, requirePermission } from "../access/permissions.js";
+import { mapEvents, queueOf } from "../accounts/live.js";
 import { recordAct } from "../audit/audit-log.js";
 import { creditsAmount } from "../credits/credits-amount.js";
 import type { Leases } from "../credits/leases.js";
 import { storableText } from "../requests/input.js";
 import { CHECKOUT_SECONDS, OPEN_CHECKOUTS_MAX, REFUND_REASON_CHARS_MAX, TOP_UP_CREDITS_MAX, TOP_UP_CREDITS_MIN } from "./limits.js";
-import { priceOf } from "./money.js";
+import { isInCents, priceOf } from "./money.js";
 import type { PaymentProcessor } from "./processor.js";
 
 const NANO = 10n ** 9n;
@@ -26,7 +27,7 @@ const isBuyable = (nanocredits: bigint) =>
 export const createCheckoutInput = z.strictObject({
   credits: creditsAmount
     .refine(isBuyable, `must be from ${TOP_UP_CREDITS_MIN} to ${TOP_UP_CREDITS_MAX}`)
-    .refine((nanocredits) => priceOf(nanocredits) !== null, "must have at most 2 decimals")
+    .refine(isInCents, "must have at most 2 decimals")
     .meta({
       ...{ anyOf: undefined, type: "number", minimum: TOP_UP_CREDITS_MIN, maximum: TOP_UP_CREDITS_MAX },
       description: "Credits to buy, with at most 2 decimals.",
@@ -75,27 +76,17 @@ export class TopUps {
     const { database, clock, processor } = this.deps;
     if (!processor) throw serviceUnavailable("Credits cannot be bought on this gateway: no payment processor is configured.");
     const price = priceOf(credits);
-    if (!price) throw invalidInput("`credits` must have at most 2 decimals.", "credits");
     const createdAt = clock.now();
     const expiresAt = new Date(createdAt.getTime() + CHECKOUT_SECONDS * 1_000);
     const row = await database.prisma.$transaction(async (transaction) => {
       // Two concurrent requests must not both open the last one allowed.
-      await lockAccountRow(transaction, accountId);
+      await lockName(transaction, `checkouts of ${accountId}`);
       const open = await transaction.topUp.count({ where: { accountId, status: "open", expiresAt: { gt: createdAt } } });
       if (open >= OPEN_CHECKOUTS_MAX)
         throw conflict(`At most ${OPEN_CHECKOUTS_MAX} checkouts are open at once: pay one, or wait until one ends.`);
       const { cents: amountCents, currency } = price;
-      const data = {
-        id: createId(),
-        accountId,
-        processor: processor.name,
-        nanocredits: credits,
-        currency,
-        amountCents,
-        createdAt,
-        expiresAt,
-      };
-      return transaction.topUp.create({ data });
+      const data = { accountId, processor: processor.name, nanocredits: credits, currency, amountCents, createdAt, expiresAt };
+      return transaction.topUp.create({ data: { id: createId(), ...data } });
     });
     const { reference, url } = await processor.openCheckout({ topUpId: row.id, accountId, price, expiresAt });
     const topUp = await database.prisma.topUp.update({ where: { id: row.id }, data: { reference } });
@@ -121,6 +112,12 @@ export class TopUps {
     const [row] = await this.getMany(ctx, [id]);
     if (!row) throw notFound("top-up");
     return row;
+  }
+
+  /** Yields the id of each top-up of the account once it is paid. */
+  completed(ctx: RequestContext): AsyncIterableIterator<{ readonly topUpId: string }> {
+    const { accountId } = requirePermission(ctx, "balance");
+    return mapEvents(queueOf(this.deps.events, ctx, "top-up-completed", accountId), async ({ topUpId }) => ({ topUpId }));
   }
 
   stateOf({ status, expiresAt, amountCents, refundedCents }: TopUpModel): TopUpState {
@@ -189,7 +186,7 @@ export class TopUps {
     topUpId: string,
     cents: bigint,
     note: string | null,
-    record: (transaction: DatabaseClient, credits: string) => Promise<void> = async () => {},
+    record?: (transaction: Pick<DatabaseClient, "auditEntry">, credits: string) => Promise<void>,
   ): Promise<void> {
     const { database, ledger, leases, events } = this.deps;
     const { accountId } = await database.prisma.topUp.findUniqueOrThrow({ where: { id: topUpId } });
@@ -204,7 +201,7 @@ export class TopUps {
       const amount = shareOf(total) - shareOf(refundedCents);
       await transaction.topUp.update({ where: { id: topUpId }, data: { refundedCents: total } });
       await ledger.refund({ id: createId(), accountId, bucket: "pack", amount, note }, transaction);
-      await record(transaction as DatabaseClient, formatNanocredits(amount));
+      await record?.(transaction, formatNanocredits(amount));
     });
     events.publish("balance-changed", { accountId });
   }
