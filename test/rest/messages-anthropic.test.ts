@@ -212,6 +212,51 @@ describe("a Messages request to Anthropic", () => {
     expect((await ask({})).json()).toMatchObject({ stop_reason: reason, stop_sequence: null });
   });
 
+  it("is answered with what the upstream says of its end, whole and streamed", async () => {
+    const details = { type: "refusal", category: "cyber", explanation: null };
+    const container = { id: "container_1", expires_at: "2026-12-01T00:00:00Z" };
+    const edits = { applied_edits: [{ type: "clear_thinking_20251015", cleared_thinking_turns: 1 }] };
+    const usage = { input_tokens: 5, output_tokens: 2, server_tool_use: { web_search_requests: 1 } };
+    const ended = { stop_reason: "refusal", stop_sequence: null, stop_details: details, container };
+    claude.replyNext(json(anthropicMessage({ content: [{ type: "text", text: "No." }], ...ended, context_management: edits, usage })));
+    const whole = (await ask({})).json();
+
+    expect(whole).toMatchObject({ ...ended, context_management: edits, usage });
+
+    const head = anthropicMessage({ content: [], stop_reason: null, usage: { input_tokens: 5, output_tokens: 1 } });
+    claude.replyNext(
+      anthropicSse([
+        { type: "message_start", message: head },
+        { type: "content_block_start", index: 0, content_block: { type: "text", text: "No." } },
+        { type: "content_block_stop", index: 0 },
+        { type: "message_delta", delta: ended, context_management: edits, usage },
+        { type: "message_stop" },
+      ]),
+    );
+    const streamed = eventsIn((await ask({ stream: true })).text);
+
+    expect(streamed.at(-2)).toMatchObject({ type: "message_delta", delta: ended, context_management: edits, usage });
+  });
+
+  it("sends a cache of an hour as one of five minutes to a model without its price", async () => {
+    claude.replyNext(json(anthropicMessage()));
+    const mark = { type: "ephemeral", ttl: "1h" };
+    const result = { type: "tool_result", tool_use_id: "toolu_1", content: [{ type: "text", text: "42", cache_control: mark }] };
+    const answer = await ask({
+      model: "acme/spare",
+      system: [{ type: "text", text: "Be brief.", cache_control: mark }],
+      messages: [
+        { role: "user", content: "Hi" },
+        { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "alpha", input: { cache_control: mark } }] },
+        { role: "user", content: [result] },
+      ],
+    });
+    const text = JSON.stringify(sent().json);
+
+    expect([answer.status, answer.headers.get("x-warnings")]).toEqual([200, expect.stringContaining("1h was sent as 5m")]);
+    expect([text.split('"ttl":"5m"').length - 1, text.split('"ttl":"1h"').length - 1]).toEqual([2, 1]);
+  });
+
   it("refuses tools that Anthropic runs without a price, and passes priced ones and their blocks", async () => {
     const tools = [{ type: "web_search_20250305", name: "web_search", max_uses: 2 }];
     const refused = await ask({ tools });
@@ -336,7 +381,7 @@ function eventsOf({ content, usage, stop_reason: reason, stop_sequence: sequence
 
 /** The message of a stream, as clients put it together. */
 function collect(text: string): Loose {
-  const events = text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Loose] : []));
+  const events = eventsIn(text);
   const content: Loose[] = [];
   let end: Loose = {};
   for (const { type, index, content_block: begun, delta: piece, usage } of events) {
@@ -351,4 +396,8 @@ function collect(text: string): Loose {
     else if (type === "message_delta") end = { ...delta, usage };
   }
   return { content, ...end };
+}
+
+function eventsIn(text: string): Loose[] {
+  return text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6)) as Loose] : []));
 }

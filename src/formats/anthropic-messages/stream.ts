@@ -22,6 +22,7 @@ import {
 import { citedTexts } from "./cited-texts.js";
 import { extraOf, inOrder, isServerBlock } from "./extra.js";
 import { ObjectEnd } from "./object-end.js";
+import { NO_ENDING, readEnding } from "./own-ending.js";
 
 export interface MessageEvent {
   readonly type: string;
@@ -98,6 +99,7 @@ export class MessageEvents {
   private choiceEnd: ChoiceEnd = { finishReason: null, native: null, stopSequence: null };
   /** The order of a whole answer's blocks, where it is not that of a chat. */
   private order: unknown;
+  private own = NO_ENDING;
   /** Of a stream's last chunk. */
   private receipt: unknown;
 
@@ -130,7 +132,8 @@ export class MessageEvents {
       {
         type: "message_delta",
         delta: this.ending(),
-        usage,
+        usage: this.usageOf(usage),
+        ...this.own.message,
         ...(this.receipt !== undefined && { receipt: this.receipt }),
       },
       { type: "message_stop" },
@@ -142,13 +145,17 @@ export class MessageEvents {
   whole(usage: MessageUsage): FinishedMessage {
     this.end(usage);
     const blocks = orderedBlocks(this.blocks, this.order).map(toAnswerBlock);
-    const { stop_reason: reason, stop_sequence: sequence } = this.ending();
-    return { ...this.message(blocks, reason, usage), stop_sequence: sequence };
+    const ending = this.ending();
+    return { ...this.message(blocks, ending.stop_reason, this.usageOf(usage)), ...ending, ...this.own.message };
   }
 
   private ending(): { readonly stop_reason: StopReason; readonly stop_sequence: string | null } {
     const reason = stopReasonOf(this.choiceEnd, this.calls.size > 0);
-    return { stop_reason: reason, stop_sequence: reason === "stop_sequence" ? this.choiceEnd.stopSequence : null };
+    return { stop_reason: reason, stop_sequence: reason === "stop_sequence" ? this.choiceEnd.stopSequence : null, ...this.own.delta };
+  }
+
+  private usageOf(charged: MessageUsage): MessageUsage {
+    return { ...this.own.usage, ...charged };
   }
 
   private readDelta(delta: ChatDelta): MessageEvent[] {
@@ -156,6 +163,7 @@ export class MessageEvents {
     const events: MessageEvent[] = [];
     const extra = extraOf(delta);
     if (extra.order !== undefined) this.order = extra.order;
+    if (extra.ending !== undefined) this.own = readEnding(extra.ending);
     if (extra.begins === "text") this.seal("text");
     const thought = plainText(reasoningIn(delta));
     const details = recordsOf(delta.reasoning_details);

@@ -4,6 +4,7 @@ import { ownValue } from "../../lib/own-values.js";
 import type { ChatCompletion } from "../openai-chat/schema.js";
 import { ProviderError } from "../upstream-error.js";
 import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
+import { endingIn } from "./own-ending.js";
 import { toChatUsage } from "./upstream-usage.js";
 
 type Loose = Readonly<Record<string, unknown>>;
@@ -43,7 +44,7 @@ export function toCompletion(message: Loose): ChatCompletion {
   return {
     ...toHead(message),
     object: "chat.completion",
-    choices: [{ index: 0, message: toMessage(recordsOf(content)), logprobs: null, ...toEnd(message) }],
+    choices: [{ index: 0, message: toMessage(message, recordsOf(content)), logprobs: null, ...toEnd(message) }],
     ...(usage !== null && { usage }),
   };
 }
@@ -57,7 +58,7 @@ export function toHead({ id, model }: Loose): { readonly id: string; readonly cr
   };
 }
 
-function toMessage(blocks: readonly Loose[]) {
+function toMessage(message: Loose, blocks: readonly Loose[]) {
   const texts = blocks.filter(({ type }) => type === "text");
   const thoughts = blocks.filter(isThought);
   const calls = blocks.filter(({ type }) => type === "tool_use");
@@ -67,6 +68,8 @@ function toMessage(blocks: readonly Loose[]) {
   const annotations = citedIn(texts);
   const server = blocks.filter(({ type }) => isServerBlock(type));
   const order = toOrder(blocks.flatMap((block) => kindOf(block) ?? []));
+  const ending = endingIn(message, isRecord(message.usage) ? message.usage : {});
+  const ordered = order !== null && { order, ...textLengths(texts), ...(server.length > 0 && { blocks: server }) };
   return {
     role: "assistant",
     content: text === "" && calls.length > 0 ? null : text,
@@ -75,7 +78,7 @@ function toMessage(blocks: readonly Loose[]) {
     ...(signed.length > 0 && { reasoning_details: signed.map(toDetail) }),
     ...(calls.length > 0 && { tool_calls: calls.map(toCall) }),
     ...(annotations.length > 0 && { annotations }),
-    ...(order !== null && toExtra({ order, ...textLengths(texts), ...(server.length > 0 && { blocks: server }) })),
+    ...((ordered || ending !== null) && toExtra({ ...ordered, ...(ending !== null && { ending }) })),
   };
 }
 

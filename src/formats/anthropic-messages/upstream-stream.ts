@@ -8,6 +8,7 @@ import { warnedChunk } from "../openai-chat/warned-events.js";
 import { ProviderError } from "../upstream-error.js";
 import { parseObject } from "../upstream-json.js";
 import { type BlockKind, isServerBlock, toExtra, toOrder } from "./extra.js";
+import { endingIn } from "./own-ending.js";
 import { isSigned, isThought, kindOf, textOf, toAnnotation, toDetail, toEnd, toHead } from "./upstream-answer.js";
 import { mergeUsage, toChatUsage } from "./upstream-usage.js";
 
@@ -37,6 +38,8 @@ export class MessagesStreamEvents implements StreamFormat {
   private hasBegun = false;
   private usage: Loose = {};
   private ending: Loose | null = null;
+  /** Fields of the message beside its content, the newer in place of the older. */
+  private fields: Loose = {};
   private readonly open = new Map<unknown, OpenBlock>();
   private readonly kinds: BlockKind[] = [];
   private calls = 0;
@@ -88,6 +91,7 @@ export class MessagesStreamEvents implements StreamFormat {
         return false;
       case "message_delta":
         this.usage = mergeUsage(this.usage, event.usage);
+        this.fields = mergeUsage(mergeUsage(this.fields, event), event.delta);
         if (isRecord(event.delta) && event.delta.stop_reason != null) this.ending = toEnd(event.delta);
         return false;
       case "message_stop":
@@ -103,6 +107,7 @@ export class MessagesStreamEvents implements StreamFormat {
 
   private start(message: Loose): void {
     this.head = toHead(message);
+    this.fields = message;
     this.usage = mergeUsage({}, message.usage);
   }
 
@@ -184,7 +189,9 @@ export class MessagesStreamEvents implements StreamFormat {
     const { ending } = this;
     if (ending === null) throw new ProviderError("invalid-response", "The upstream's answer does not say why it ended.");
     const order = toOrder(this.kinds);
-    if (order !== null) this.say(batch, toExtra({ order, ...(this.lengths.length > 1 && { texts: this.lengths }) }));
+    const own = endingIn(this.fields, this.usage);
+    const ordered = order !== null && { order, ...(this.lengths.length > 1 && { texts: this.lengths }) };
+    if (ordered || own !== null) this.say(batch, toExtra({ ...ordered, ...(own !== null && { ending: own }) }));
     this.push(batch, { choices: [{ index: 0, delta: this.deltaOf({}), logprobs: null, ...ending }] });
     const usage = toChatUsage(this.usage);
     if (usage === null) return;

@@ -165,12 +165,11 @@ function simple(parts: readonly Message[]): unknown {
   return parts.every(({ type }) => type === "text") ? parts.map(({ text }) => text).join("\n\n") : parts;
 }
 
-/** The text of a result that holds nothing else, and the JSON of any other. */
+/** The text of a result that holds nothing else, and the JSON of any other. An empty text is the `output` "". */
 function toResultText(response: unknown): string {
   if (!isRecord(response)) return "";
   const names = Object.keys(response);
   const [only] = names;
-  if (only === undefined) return "";
   if (names.length === 1) {
     for (const name of RESULT_TEXTS) if (only === name && typeof response[name] === "string") return response[name];
     if (only === "error" && typeof response.error === "string") return `Error: ${response.error}`;

@@ -159,7 +159,7 @@ class UpstreamWriter {
         // A text after all.
       }
     }
-    return text === "" ? {} : { output: text };
+    return { output: text };
   }
 
   /** Only the first call of a step has a signature. */

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { RequestContext } from "../../../context.js";
 import { AppError } from "../../../errors.js";
 import { type FinishedMessage, messageIdOf, NO_MESSAGE_USAGE, toMessageUsage } from "../../../formats/anthropic-messages/answer.js";
+import { SHORTENED, withShortCaches } from "../../../formats/anthropic-messages/cache-times.js";
 import { type MessageCountRequest, messageCountFields, messageFields } from "../../../formats/anthropic-messages/request.js";
 import { type MessageEvent, MessageEvents, writeMessageEvents } from "../../../formats/anthropic-messages/stream.js";
 import { toChat } from "../../../formats/anthropic-messages/to-chat.js";
@@ -100,7 +101,8 @@ export class Messages {
   private convert(model: Model, input: MessageCountRequest, betas: readonly string[]) {
     // An agent that the gateway runs has no upstream.
     const isNative = !model.isAgent && isMessagesFormat(this.catalog.upstream(model.routes[0].upstreamId));
-    return toChat(input, {
+    const shortened = model.prices.promptCacheWriteHourPrice === undefined ? withShortCaches(input) : null;
+    const { chat, warnings } = toChat(shortened ?? input, {
       hasEffort: model.capabilities.includes("reasoning"),
       withoutThinking: thinkingOff(model),
       concernsMoney,
@@ -108,6 +110,7 @@ export class Messages {
       betas,
       hasLongContext: model.longContext.length > 0,
     });
+    return { chat, warnings: shortened === null ? warnings : [SHORTENED, ...warnings] };
   }
 }
 
