@@ -34,7 +34,9 @@ CREATE OR REPLACE FUNCTION credit_flush(
   upstreams        text[] DEFAULT NULL,
   routes           text[] DEFAULT NULL,
   upstream_costs   bigint[] DEFAULT NULL,
-  attempt_lists    text[] DEFAULT NULL
+  attempt_lists    text[] DEFAULT NULL,
+  -- Who earns of a settlement, as JSON: { app: { accountId, source, percent }, model: ... }, each of which may be absent. Null: nobody.
+  earner_lists     text[] DEFAULT NULL
 ) RETURNS TABLE (
   outcome          text,
   is_contended     boolean,
@@ -42,7 +44,10 @@ CREATE OR REPLACE FUNCTION credit_flush(
   written_off      bigint,
   meter_source     "Bucket",
   available        bigint,
-  key_available    bigint
+  key_available    bigint,
+  -- Nanocredits that the app's and the model's owner earned.
+  app_earned       bigint,
+  model_earned     bigint
 )
 LANGUAGE plpgsql
 -- Every look-up is by primary key. Without statistics the planner would choose other plans.
@@ -67,6 +72,8 @@ DECLARE
   tier_free     bigint;
   crypto_free   bigint;
   pack_free     bigint;
+  crypto_sold   bigint;
+  pack_sold     bigint;
   -- The current key: what remains of its budget, and how much of that is not held. Null: no budget. A key with ancestors has the smallest of
   -- all their budgets. An operation draws on all of these budgets alike.
   key_left      bigint;
@@ -103,6 +110,8 @@ DECLARE
   r_source      "Bucket"[] := array_fill(NULL::"Bucket", ARRAY[n]);
   r_available   bigint[]   := array_fill(0::bigint, ARRAY[n]);
   r_key         bigint[]   := array_fill(NULL::bigint, ARRAY[n]);
+  r_app_earned   bigint[]  := array_fill(0::bigint, ARRAY[n]);
+  r_model_earned bigint[]  := array_fill(0::bigint, ARRAY[n]);
   -- Credits that a settlement paid from each bucket, and the change of what is held of each bucket.
   paid_tier     bigint[]   := array_fill(0::bigint, ARRAY[n]);
   paid_crypto   bigint[]   := array_fill(0::bigint, ARRAY[n]);
@@ -120,8 +129,15 @@ DECLARE
   old_costs     bigint[];
   -- App keys of settlements whose key was granted to an app. Null until there is one.
   apps          uuid[];
+  -- What settlements with earners drew of sold credits. Null until there is one.
+  sold_drawn    bigint[];
 BEGIN
   PERFORM 1 FROM account a WHERE a.id = ANY (ARRAY(SELECT DISTINCT unnest(account_ids))) ORDER BY a.id FOR NO KEY UPDATE;
+
+  -- What leases have paid was spent before: sold credits are what is left after granted ones.
+  IF num_nonnulls(VARIADIC coalesce(earner_lists, '{}')) > 0 THEN
+    PERFORM credit_fold(ARRAY(SELECT DISTINCT e.account_id FROM unnest(account_ids, earner_lists) AS e(account_id, earners) WHERE e.earners IS NOT NULL));
+  END IF;
 
   IF free_spend_cap IS NOT NULL AND n > 0 THEN
     allowance := free_spend_cap
@@ -132,7 +148,7 @@ BEGIN
   FOR op IN
     SELECT o.seq, o.kind, o.id, o.account_id, o.api_key_id, o.amount, o.paid_only,
            a.tier_nanocredits, a.crypto_nanocredits, a.pack_nanocredits,
-           a.tier_held_nanocredits, a.crypto_held_nanocredits, a.pack_held_nanocredits,
+           a.tier_held_nanocredits, a.crypto_held_nanocredits, a.pack_held_nanocredits, a.crypto_sold_nanocredits, a.pack_sold_nanocredits,
            k.budget_nanocredits, k.spent_nanocredits, k.held_nanocredits, k.ancestor_ids, k.app_key_id,
            h.id AS hold_id, h.tier_nanocredits AS hold_tier, h.crypto_nanocredits AS hold_crypto, h.pack_nanocredits AS hold_pack,
            u.id AS usage_id, u.cost_nanocredits AS usage_cost, u.meter_source AS usage_meter_source,
@@ -157,6 +173,7 @@ BEGIN
       tier_free := tier - op.tier_held_nanocredits;
       crypto_free := crypto - op.crypto_held_nanocredits;
       pack_free := pack - op.pack_held_nanocredits;
+      crypto_sold := op.crypto_sold_nanocredits; pack_sold := op.pack_sold_nanocredits;
     END IF;
     IF api_key IS DISTINCT FROM op.api_key_id THEN
       IF lineage IS NOT NULL AND left_before IS NOT NULL THEN
@@ -231,6 +248,9 @@ BEGIN
           from_crypto := -least(unpaid + from_pack - due, was_crypto);
           from_tier := due - unpaid - from_pack - from_crypto;
           affordable := from_tier + from_crypto + from_pack;
+        END IF;
+        IF earner_lists[i] IS NOT NULL THEN
+          sold_drawn[i] := least(crypto_sold, crypto) - least(crypto_sold, crypto - from_crypto) + least(pack_sold, pack) - least(pack_sold, pack - from_pack);
         END IF;
         tier := tier - from_tier; crypto := crypto - from_crypto; pack := pack - from_pack;
         tier_free := tier_free - from_tier; crypto_free := crypto_free - from_crypto; pack_free := pack_free - from_pack;
@@ -459,6 +479,35 @@ BEGIN
     END IF;
   END IF;
 
-  RETURN QUERY SELECT * FROM unnest(r_outcome, r_contended, r_charged, r_written_off, r_source, r_available, r_key);
+  -- After the roll-ups of apps, because all payers of an owner share these rows too. Sorted for the same reason.
+  IF sold_drawn IS NOT NULL THEN
+    FOR op IN
+      SELECT s.i, e.* FROM generate_subscripts(sold_drawn, 1) AS s(i)
+      CROSS JOIN LATERAL credit_shares(account_ids[s.i], sold_drawn[s.i], earner_lists[s.i]) e
+      WHERE sold_drawn[s.i] <> 0 AND e.amount <> 0
+      ORDER BY e.earner, e.kind, e.source
+    LOOP
+      i := op.i;
+      IF op.kind = 'app' THEN r_app_earned[i] := op.amount; ELSE r_model_earned[i] := op.amount; END IF;
+      INSERT INTO earning (generation_id, kind, account_id, payer_id, source, sold_nanocredits, nanocredits, day)
+        VALUES (ids[i], op.kind, op.earner, account_ids[i], op.source, sold_drawn[i], op.amount, (now() AT TIME ZONE 'UTC')::date)
+        -- A correction.
+        ON CONFLICT ON CONSTRAINT earning_pkey DO UPDATE SET
+          sold_nanocredits = earning.sold_nanocredits + excluded.sold_nanocredits,
+          nanocredits = earning.nanocredits + excluded.nanocredits;
+      INSERT INTO earning_daily (account_id, day, kind, source, requests, nanocredits)
+        -- Of today even for a correction, because an earlier day may have matured.
+        VALUES (op.earner, (now() AT TIME ZONE 'UTC')::date, op.kind, op.source, CASE WHEN corrected[i] THEN 0 ELSE 1 END, op.amount)
+        ON CONFLICT ON CONSTRAINT earning_daily_pkey DO UPDATE SET
+          requests = earning_daily.requests + excluded.requests,
+          nanocredits = earning_daily.nanocredits + excluded.nanocredits;
+      INSERT INTO ledger_entry (transaction_id, line, account_id, book, kind, amount_nanocredits, note)
+        SELECT ids[i], line.number + CASE op.kind WHEN 'app' THEN 10 ELSE 12 END + CASE WHEN corrected[i] THEN 10 ELSE 0 END,
+               line.account_id, line.book, 'charge', line.amount, CASE WHEN corrected[i] THEN 'correction' END
+        FROM (VALUES (1, op.earner, 'earnings'::"LedgerBook", op.amount), (2, account_ids[i], 'revenue', -op.amount)) AS line(number, account_id, book, amount);
+    END LOOP;
+  END IF;
+
+  RETURN QUERY SELECT * FROM unnest(r_outcome, r_contended, r_charged, r_written_off, r_source, r_available, r_key, r_app_earned, r_model_earned);
 END
 $$;

@@ -1,6 +1,7 @@
 -- Takes credits of a bucket against another book, at most those that no hold and no lease ties up, once for each id. Leases are folded first.
 -- The rest of the amount is written off if `writes_off`; else the booking is of the taken part alone, and there is none for 0. Returns the
--- amount that was taken; the amount of the first time when it was taken before.
+-- amount that was taken; the amount of the first time when it was taken before. A refund is of sold credits, and takes back what was earned
+-- of those that are spent.
 CREATE OR REPLACE FUNCTION credit_withdraw(booking_id uuid, of_account uuid, from_bucket "Bucket", amount bigint, booking_note text, booking_kind text DEFAULT 'withdrawal', against text DEFAULT 'issued', writes_off boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,7 +21,7 @@ BEGIN
       WHERE l.transaction_id = booking_id AND l.book = from_bucket::text::"LedgerBook";
     RETURN taken;
   END IF;
-  PERFORM credit_fold(ARRAY[of_account]);
+  PERFORM credit_mark(of_account);
   SELECT * INTO a FROM account WHERE account.id = of_account;
   taken := greatest(0, least(amount, CASE from_bucket
     WHEN 'tier' THEN a.tier_nanocredits - a.tier_held_nanocredits
@@ -35,8 +36,15 @@ BEGIN
   UPDATE account SET
       tier_nanocredits = a.tier_nanocredits - CASE from_bucket WHEN 'tier' THEN taken ELSE 0 END,
       crypto_nanocredits = a.crypto_nanocredits - CASE from_bucket WHEN 'crypto' THEN taken ELSE 0 END,
-      pack_nanocredits = a.pack_nanocredits - CASE from_bucket WHEN 'pack' THEN taken ELSE 0 END
+      pack_nanocredits = a.pack_nanocredits - CASE from_bucket WHEN 'pack' THEN taken ELSE 0 END,
+      crypto_marked_nanocredits = a.crypto_marked_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'crypto' THEN least(taken, a.crypto_sold_nanocredits) ELSE 0 END,
+      pack_marked_nanocredits = a.pack_marked_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'pack' THEN least(taken, a.pack_sold_nanocredits) ELSE 0 END,
+      crypto_sold_nanocredits = greatest(0, a.crypto_sold_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'crypto' THEN taken ELSE 0 END),
+      pack_sold_nanocredits = greatest(0, a.pack_sold_nanocredits - CASE WHEN booking_kind = 'refund' AND from_bucket = 'pack' THEN taken ELSE 0 END)
     WHERE account.id = of_account AND taken > 0;
+  IF booking_kind = 'refund' AND booked > taken THEN
+    PERFORM credit_reverse_earnings(md5(booking_id::text || 'clawback')::uuid, of_account, NULL, booked - taken, booking_note);
+  END IF;
   RETURN taken;
 END
 $$;

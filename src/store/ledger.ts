@@ -39,6 +39,24 @@ export interface LedgerRecord {
   readonly course?: RecordedCourse | undefined;
   /** Absent until an upstream answers. */
   readonly route?: RecordedRoute | undefined;
+  /** Who earns of the charge. Absent: nobody. A charge with earners is not paid from a lease. */
+  readonly earners?: Earners | undefined;
+}
+
+/** Shares of what a charge draws of sold credits; the ledger leaves out the payer's own, and those of linked accounts. */
+export interface Earners {
+  /** Its percentage is the app's margin, by which the charge is above the price. */
+  readonly app?: Earner | undefined;
+  /** Its percentage is of the price. */
+  readonly model?: Earner | undefined;
+}
+
+export interface Earner {
+  readonly accountId: string;
+  /** The id of the app key, or the canonical id of the model. */
+  readonly source: string;
+  /** A whole number. */
+  readonly percent: number;
 }
 
 /** The route that served a generation. */
@@ -164,6 +182,8 @@ export interface LedgerOutcome extends Available {
   /** The part that could not be charged; for a correction its change, which may be negative. */
   readonly writtenOff: bigint;
   readonly meterSource: BucketName | null;
+  /** What the owners of app and model earned. Absent: nothing. */
+  readonly earned?: Readonly<Record<"app" | "model", bigint>> | undefined;
   /** Assumed while the database is unavailable; balances are unknown. */
   readonly isUncommitted?: true;
   /** Paid from a lease, or moved from it; balances are not reported. */
@@ -183,6 +203,31 @@ export interface Grant {
   readonly accountId: string;
   readonly bucket: BucketName;
   readonly amount: bigint;
+  readonly note: string | null;
+  /** Absent: it does not expire. */
+  readonly expiry?: GrantExpiry | undefined;
+}
+
+export interface GrantExpiry {
+  readonly expiresAt: Date;
+  /** Grants of smaller numbers are spent first. */
+  readonly priority: number;
+}
+
+export interface EarningsUse {
+  /** Makes it idempotent. */
+  readonly id: string;
+  readonly accountId: string;
+  readonly amount: bigint;
+  readonly note: string | null;
+}
+
+export interface EarningsReversal {
+  /** Makes it idempotent. */
+  readonly id: string;
+  readonly payerId: string;
+  /** Null: of all accounts. */
+  readonly earnerId: string | null;
   readonly note: string | null;
 }
 
@@ -248,6 +293,16 @@ export interface Ledger {
   purchase(purchase: Grant, within: TransactionQueries): Promise<boolean>;
   /** Books credits whose money was paid back. Returns the part that the bucket still had; the rest is written off. */
   refund(refund: Grant, within: TransactionQueries): Promise<bigint>;
+  /** Takes what is left of a due grant, at most what is not held. Returns the amount. */
+  expire(id: string, grantId: string): Promise<bigint>;
+  /** Adds earnings of days before this one (`YYYY-MM-DD`) to the account's earned credits. Returns their sum. */
+  mature(accountId: string, before: string): Promise<bigint>;
+  /** Turns matured earnings into granted credits of the pack bucket. Returns the amount; null: less has matured. */
+  convertEarnings(use: EarningsUse, within: TransactionQueries): Promise<bigint | null>;
+  /** Books that matured earnings were paid out. Returns the amount; null: less has matured. */
+  payOut(use: EarningsUse, within: TransactionQueries): Promise<bigint | null>;
+  /** Takes back all earnings of a payer's charges that have not matured. Returns the amount. */
+  reverseEarnings(reversal: EarningsReversal, within: TransactionQueries): Promise<bigint>;
   /** Sets the tier bucket when its boundary has passed; once per boundary across processes. */
   refill(refill: TierRefill): Promise<TierOutcome>;
   /** Fills the bucket up to the new tier's amount at once; more than that stays until the next boundary. */

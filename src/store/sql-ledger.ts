@@ -5,6 +5,7 @@
 import type pg from "pg";
 import {
   type BucketName,
+  type EarningsUse,
   type Grant,
   isSettlement,
   type Ledger,
@@ -28,13 +29,15 @@ interface OutcomeRow {
   readonly meter_source: BucketName | null;
   readonly available: string;
   readonly key_available: string | null;
+  readonly app_earned: string;
+  readonly model_earned: string;
 }
 
 const PARAMETER_TYPES = [
   ...["uuid", "integer", "text[]", "uuid[]", "uuid[]", "uuid[]", "bigint[]", "boolean[]", "bigint[]", "text[]"],
   ...["timestamptz[]", "text[]", '"ApiKeyType"[]', '"Modality"[]', "text[]", "text[]", "integer[]", "integer[]", "integer[]"],
   ...['"UsageStatus"[]', '"UsageSource"[]', "uuid[]", "bigint", "bigint[]", "bigint[]", "bigint[]"],
-  ...["text[]", "text[]", "bigint[]", "text[]"],
+  ...["text[]", "text[]", "bigint[]", "text[]", "text[]"],
 ];
 const FLUSH_TEXT = `SELECT * FROM credit_flush(${PARAMETER_TYPES.map((type, index) => `$${index + 1}::${type}`).join(", ")})`;
 
@@ -51,6 +54,11 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
   const query = <Row extends object>(text: string, values: readonly unknown[], within?: TransactionQueries): PromiseLike<readonly Row[]> =>
     within ? within.$queryRawUnsafe<Row[]>(text, ...values) : queryWithin<Row>(pool, { text, values: [...values] }, options);
 
+  const ask = async <Result>(call: string, values: readonly unknown[], within?: TransactionQueries): Promise<Result> => {
+    const [row] = await query<{ result: Result }>(`SELECT ${call} AS result`, values, within);
+    if (!row) throw new Error("The ledger answered nothing");
+    return row.result;
+  };
   const changeTier = async (text: string, values: readonly unknown[], within?: TransactionQueries): Promise<TierOutcome> => {
     const [row] = await query<TierRow>(text, values, within);
     if (!row) throw new Error("The ledger answered nothing");
@@ -62,13 +70,20 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
     name: "credit_grant" | "credit_withdraw",
     { id, accountId, bucket, amount, note }: Grant,
     within: TransactionQueries | undefined,
-    ...kind: readonly (string | boolean)[]
+    ...kind: readonly (string | boolean | Date | number)[]
   ) => {
-    const further = kind.map((value, index) => `, $${index + 6}::${typeof value === "boolean" ? "boolean" : "text"}`).join("");
-    const text = `SELECT ${name}($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text${further}) AS result`;
-    const [row] = await query<{ result: Result }>(text, [id, accountId, bucket, amount.toString(), note, ...kind], within);
-    if (!row) throw new Error("The ledger answered nothing");
-    return row.result;
+    const further = kind.map((value, index) => `, $${index + 6}::${sqlTypeOf(value)}`).join("");
+    const text = `${name}($1::uuid, $2::uuid, $3::"Bucket", $4::bigint, $5::text${further})`;
+    return ask<Result>(text, [id, accountId, bucket, amount.toString(), note, ...kind], within);
+  };
+  const useEarnings = async ({ id, accountId, amount, note }: EarningsUse, kind: "conversion" | "payout", within: TransactionQueries) => {
+    const values = [id, accountId, amount.toString(), kind, note];
+    const used = await ask<string | bigint | null>(
+      "credit_use_earnings($1::uuid, $2::uuid, $3::bigint, $4::text, $5::text)",
+      values,
+      within,
+    );
+    return used === null ? null : BigInt(used);
   };
   const leases = createLeaseLedger(pool, options);
 
@@ -118,10 +133,21 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       });
     },
     leases,
-    grant: (grant, within) => book<boolean>("credit_grant", grant, within),
+    grant({ expiry, ...grant }, within) {
+      const kind = expiry === undefined ? [] : ["grant", "issued", expiry.expiresAt, expiry.priority];
+      return book<boolean>("credit_grant", grant, within, ...kind);
+    },
     purchase: (purchase, within) => book<boolean>("credit_grant", purchase, within, "purchase", "cash"),
     withdraw: async (withdrawal, within) => BigInt(await book("credit_withdraw", withdrawal, within)),
     refund: async (refund, within) => BigInt(await book("credit_withdraw", refund, within, "refund", "cash", true)),
+    expire: async (id, grantId) => BigInt(await ask<string>("credit_expire($1::uuid, $2::uuid)", [id, grantId])),
+    mature: async (accountId, before) => BigInt(await ask<string>("credit_mature($1::uuid, $2::date)", [accountId, before])),
+    convertEarnings: (use, within) => useEarnings(use, "conversion", within),
+    payOut: (use, within) => useEarnings(use, "payout", within),
+    async reverseEarnings({ id, payerId, earnerId, note }, within) {
+      const values = [id, payerId, earnerId, note];
+      return BigInt(await ask<string | bigint>("credit_reverse_earnings($1::uuid, $2::uuid, $3::uuid, NULL, $4::text)", values, within));
+    },
     refill({ id, accountId, tier, amount, asOf, nextReset }) {
       return changeTier(REFILL_TEXT, [id, accountId, tier, amount.toString(), asOf.toISOString(), nextReset?.toISOString() ?? null]);
     },
@@ -129,6 +155,11 @@ export function createLedger(pool: pg.Pool, options: LedgerOptions): Ledger {
       return changeTier(SET_TIER_TEXT, [id, accountId, tier, amount.toString(), nextReset?.toISOString() ?? null], within);
     },
   };
+}
+
+function sqlTypeOf(value: string | boolean | Date | number): string {
+  if (value instanceof Date) return "timestamptz";
+  return typeof value === "number" ? "integer" : typeof value === "boolean" ? "boolean" : "text";
 }
 
 /** By column, in the order of the function's parameters. */
@@ -171,6 +202,7 @@ function toParameters(operations: readonly LedgerOperation[], options: LedgerOpt
     settledText(({ route }) => route?.route ?? null),
     settled(({ route }) => route?.costNanocredits ?? null),
     settledText(({ route }) => (route?.attempts ? JSON.stringify(route.attempts) : null)),
+    settledText(({ earners }) => (earners ? JSON.stringify(earners) : null)),
   ];
 }
 
@@ -209,5 +241,8 @@ function fromRow(row: OutcomeRow): LedgerOutcome {
     meterSource: row.meter_source,
     available: BigInt(row.available),
     keyAvailable: row.key_available === null ? null : BigInt(row.key_available),
+    ...((row.app_earned !== "0" || row.model_earned !== "0") && {
+      earned: { app: BigInt(row.app_earned), model: BigInt(row.model_earned) },
+    }),
   };
 }

@@ -13,12 +13,35 @@ import type { Sources } from "../support/imports.js";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Written by the functions alone. */
-const BOOKS = ["hold", "credit_lease", "ledger_entry", "usage_record", "usage_daily", "app_usage_daily", "free_spend_daily"];
+const BOOKS = [
+  "hold",
+  "credit_lease",
+  "ledger_entry",
+  "usage_record",
+  "usage_daily",
+  "app_usage_daily",
+  "free_spend_daily",
+  "earning",
+  "earning_daily",
+  "expiring_grant",
+];
 /** Of these tables, only the columns of money are restricted. */
 const OWNERS = ["account", "api_key"];
-const BUCKETS = ["tier", "crypto", "pack", "tier_held", "crypto_held", "pack_held"];
+const BUCKETS = [
+  "tier",
+  "crypto",
+  "pack",
+  "tier_held",
+  "crypto_held",
+  "pack_held",
+  "crypto_sold",
+  "pack_sold",
+  "crypto_marked",
+  "pack_marked",
+  "earned",
+];
 const MONEY_COLUMN = new RegExp(`\\b(?:${[...BUCKETS, "budget", "spent", "held"].join("|")})_nanocredits\\b`);
-const MONEY_FIELD = /\b(?:(?:tier|crypto|pack)(?:Held)?|budget|spent|held)Nanocredits\b/;
+const MONEY_FIELD = /\b(?:(?:tier|crypto|pack)(?:Held|Sold|Marked)?|earned|budget|spent|held)Nanocredits\b/;
 
 const SQL_WRITE = new RegExp(
   `\\b(?:INSERT\\s+INTO|UPDATE|DELETE\\s+FROM|TRUNCATE(?:\\s+TABLE)?)\\s+"?(${[...BOOKS, ...OWNERS].join("|")})\\b`,

@@ -97,8 +97,9 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     USING (unit, account_id, level, start, api_key_id, model, modality, outcome)
     WHERE (coalesce(r.requests, 0), coalesce(r.cost, 0), coalesce(r.input, 0), coalesce(r.output, 0), coalesce(r.response_times, 0), coalesce(r.first_token_times, 0))
       IS DISTINCT FROM (coalesce(s.requests, 0), coalesce(s.cost, 0), coalesce(s.input, 0), coalesce(s.output, 0), coalesce(s.response_times, 0), coalesce(s.first_token_times, 0))`,
-  "I12 a transaction is of one kind and of one account": `
-    SELECT transaction_id FROM ledger_entry GROUP BY 1 HAVING count(DISTINCT kind) > 1 OR count(DISTINCT account_id) > 1`,
+  "I12 a transaction is of one kind and of one account, but for the shares of owners": `
+    SELECT transaction_id FROM ledger_entry GROUP BY 1
+    HAVING count(DISTINCT kind) > 1 OR count(DISTINCT account_id) FILTER (WHERE book <> 'earnings') > 1`,
   "I13 a refill is what the tier bucket gained or lost, issued for it": `
     SELECT transaction_id FROM ledger_entry WHERE kind = 'refill' GROUP BY 1
     HAVING array_agg(book ORDER BY line) <> ARRAY['tier', 'issued']::"LedgerBook"[] OR bool_or(amount_nanocredits = 0)`,
@@ -118,6 +119,32 @@ export const INVARIANTS: Readonly<Record<string, string>> = {
     SELECT coalesce(t.account_id, l.account_id) FROM (SELECT account_id, sum(nanocredits * refunded_cents / amount_cents) AS amount FROM top_up WHERE refunded_cents > 0 GROUP BY 1) t
     FULL JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE kind = 'refund' AND book = 'cash' GROUP BY 1) l ON l.account_id = t.account_id
     WHERE t.amount IS DISTINCT FROM l.amount`,
+  "I21 what an account is owed is what it earned, neither taken back, converted nor paid out": `
+    SELECT a.id, coalesce(l.amount, 0) AS ledger, a.earned_nanocredits, coalesce(d.amount, 0) AS open FROM account a
+    LEFT JOIN (SELECT account_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE book = 'earnings' GROUP BY 1) l ON l.account_id = a.id
+    LEFT JOIN (SELECT account_id, sum(nanocredits) AS amount FROM earning_daily WHERE matured_at IS NULL GROUP BY 1) d ON d.account_id = a.id
+    WHERE coalesce(l.amount, 0) <> a.earned_nanocredits + coalesce(d.amount, 0)`,
+  "I22 a share is what the ledger of its charge has for it, and the days of an owner are the sum of the shares": `
+    SELECT coalesce(e.generation_id, l.transaction_id)::text AS id FROM (SELECT generation_id, sum(nanocredits) AS amount FROM earning GROUP BY 1) e
+    FULL JOIN (SELECT transaction_id, sum(amount_nanocredits) AS amount FROM ledger_entry WHERE book = 'earnings' AND kind = 'charge' GROUP BY 1) l
+      ON l.transaction_id = e.generation_id WHERE e.amount IS DISTINCT FROM l.amount
+    UNION ALL
+    SELECT coalesce(e.account_id, d.account_id)::text FROM
+      (SELECT account_id, kind, source, sum(nanocredits - reversed_nanocredits) AS amount, sum(reversed_nanocredits) AS reversed, count(*) AS requests FROM earning GROUP BY 1, 2, 3) e
+    FULL JOIN (SELECT account_id, kind, source, sum(nanocredits) AS amount, sum(reversed_nanocredits) AS reversed, sum(requests) AS requests FROM earning_daily GROUP BY 1, 2, 3) d
+      USING (account_id, kind, source) WHERE (e.amount, e.reversed, e.requests) IS DISTINCT FROM (d.amount, d.reversed, d.requests)`,
+  "I23 nobody earns from themselves, nor more than the sold credits of a charge": `
+    SELECT generation_id FROM earning e JOIN usage_record u ON u.id = e.generation_id GROUP BY 1
+    HAVING bool_or(e.account_id = e.payer_id) OR sum(e.nanocredits) > max(e.sold_nanocredits) OR max(e.sold_nanocredits) > max(u.cost_nanocredits)`,
+  "I24 the charges that others earn from drew no more sold credits than were sold": `
+    SELECT e.payer_id FROM (SELECT payer_id, sum(sold) AS sold FROM (SELECT payer_id, generation_id, max(sold_nanocredits) AS sold FROM earning GROUP BY 1, 2) c GROUP BY 1) e
+    LEFT JOIN (SELECT account_id, sum(amount_nanocredits) AS sold FROM ledger_entry WHERE kind = 'purchase' AND book IN ('crypto', 'pack') GROUP BY 1) p ON p.account_id = e.payer_id
+    WHERE e.sold > coalesce(p.sold, 0)`,
+  "I25 no more of a bucket was sold, or is of grants that expire, than there was of it": `
+    SELECT a.id FROM account a
+    LEFT JOIN (SELECT account_id, sum(left_nanocredits) FILTER (WHERE bucket = 'crypto') AS crypto, sum(left_nanocredits) FILTER (WHERE bucket = 'pack') AS pack
+               FROM expiring_grant GROUP BY 1) g ON g.account_id = a.id
+    WHERE a.crypto_sold_nanocredits + coalesce(g.crypto, 0) > a.crypto_marked_nanocredits OR a.pack_sold_nanocredits + coalesce(g.pack, 0) > a.pack_marked_nanocredits`,
   "I19 what is forfeited goes from the buckets back to where credits are issued": `
     SELECT transaction_id FROM ledger_entry WHERE kind = 'forfeit' GROUP BY 1
     HAVING count(*) FILTER (WHERE book = 'issued' AND amount_nanocredits > 0) <> 1 OR bool_or(book <> 'issued' AND amount_nanocredits >= 0)`,

@@ -36,6 +36,11 @@ export function steer(real: Ledger): SteeredLedger {
     withdraw: (withdrawal, within) => real.withdraw(withdrawal, within),
     purchase: (purchase, within) => real.purchase(purchase, within),
     refund: (refund, within) => real.refund(refund, within),
+    expire: (id, grantId) => real.expire(id, grantId),
+    mature: (accountId, before) => real.mature(accountId, before),
+    convertEarnings: (use, within) => real.convertEarnings(use, within),
+    payOut: (use, within) => real.payOut(use, within),
+    reverseEarnings: (reversal, within) => real.reverseEarnings(reversal, within),
     refill: (refill) => real.refill(refill),
     setTier: (change, within) => real.setTier(change, within),
     leases: {

@@ -53,6 +53,8 @@ const LedgerLineKind = builder.enumType("LedgerLineKind", {
     WITHDRAWAL: { value: "withdrawal", description: "Credits that an operator took back." },
     PURCHASE: { value: "purchase", description: "Credits that were bought." },
     REFUND: { value: "refund", description: "Credits whose money was paid back." },
+    EXPIRY: { value: "expiry", description: "Granted credits that were not spent in time." },
+    CONVERSION: { value: "conversion", description: "Earnings that were turned into credits." },
     FORFEIT: { value: "forfeit", description: "The credits that a deleted account had left." },
   } as const satisfies Record<string, { readonly value: Line["kind"]; readonly description: string }>,
 });

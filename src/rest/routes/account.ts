@@ -77,7 +77,7 @@ export function addAccountRoutes(route: Route, endpoint: Endpoint, { accounts, p
 }
 
 const ledgerLine = z.looseObject({
-  kind: z.enum(["grant", "refill", "charge", "withdrawal", "forfeit", "purchase", "refund"]),
+  kind: z.enum(["grant", "refill", "charge", "withdrawal", "forfeit", "purchase", "refund", "expiry", "conversion"]),
   bookedAt: time.describe("When the credits were added or taken. For charges, the start of their day (UTC)."),
   bucket: z.enum(["tier", "crypto", "pack"]).nullable(),
   credits: credits.describe("The number of credits. Below 0 when they were taken."),

@@ -35,6 +35,8 @@ export type ExportSection =
   | "models";
 
 /** Milliseconds of a time that every database can write. */
+/** Of the lines of a charge, those of its payer. Further lines are the shares of owners of models and apps. */
+const CHARGE_LINE_MAX = 10;
 const TIME_PATTERN = /^\d{1,14}$/;
 
 export interface ExportQuery {
@@ -152,7 +154,8 @@ const READERS: Readonly<Record<Exclude<ExportSection, "stored_responses" | "conv
     const { where, ...query } = newestFirst(page, "timestamp");
     const rows = await prisma.usageRecord.findMany({ where: { accountId, ...where }, select: USAGE_ROW, ...query });
     const entries = await prisma.ledgerEntry.findMany({
-      where: { transactionId: { in: rows.map(({ id }) => id) } },
+      // Without the shares of owners of models and apps, whose lines have greater numbers.
+      where: { transactionId: { in: rows.map(({ id }) => id) }, line: { lte: CHARGE_LINE_MAX } },
       orderBy: [{ transactionId: "asc" }, { line: "asc" }],
       select: { transactionId: true, book: true, amountNanocredits: true },
     });

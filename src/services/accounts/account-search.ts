@@ -44,7 +44,7 @@ async function accountsOf({ prisma }: Database, id: string): Promise<string[]> {
     prisma.usageRecord.findUnique({ where: { id }, select }),
     prisma.hold.findUnique({ where: { id }, select }),
     prisma.generationJob.findUnique({ where: { id }, select }),
-    prisma.ledgerEntry.findFirst({ where: { transactionId: id }, select }),
+    prisma.ledgerEntry.findFirst({ where: { transactionId: id, book: { not: "earnings" } }, select }),
     prisma.failedRequest.findFirst({ where: { OR: [{ id }, { generationId: id }] }, select }),
   ]);
   return [id, ...found.flatMap((row) => (row ? [row.accountId] : []))];

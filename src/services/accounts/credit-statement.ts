@@ -11,10 +11,13 @@ import { Prisma } from "../../store/generated/prisma/client.js";
 import type { LedgerKind } from "../../store/generated/prisma/enums.js";
 import type { BucketName } from "../../store/ledger.js";
 
+/** Kinds of transactions that change a bucket. */
+export type StatementKind = Exclude<LedgerKind, "payout" | "clawback" | "payment" | "fee">;
+
 export interface StatementLine {
   /** The transaction; of charges their day, such as 2026-01-31. */
   readonly id: string;
-  readonly kind: LedgerKind;
+  readonly kind: StatementKind;
   /** When it was booked; of charges the start of their day. */
   readonly bookedAt: Date;
   /** Null: more than one. */

@@ -1,0 +1,17 @@
+-- Adds an account's earnings of days before `before` to its earned credits. Returns their sum.
+CREATE OR REPLACE FUNCTION credit_mature(of_account uuid, before date) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+  total bigint;
+BEGIN
+  PERFORM 1 FROM account WHERE account.id = of_account FOR NO KEY UPDATE;
+  PERFORM 1 FROM earning_daily d WHERE d.account_id = of_account AND d.matured_at IS NULL AND d.day < before
+    ORDER BY d.account_id, d.kind, d.source, d.day FOR NO KEY UPDATE;
+  WITH matured AS (
+    UPDATE earning_daily d SET matured_at = now() WHERE d.account_id = of_account AND d.matured_at IS NULL AND d.day < before RETURNING d.nanocredits
+  )
+  SELECT coalesce(sum(m.nanocredits), 0) INTO total FROM matured m;
+  UPDATE account SET earned_nanocredits = earned_nanocredits + total WHERE account.id = of_account AND total <> 0;
+  RETURN total;
+END
+$$;
