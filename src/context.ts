@@ -52,6 +52,8 @@ export interface KeyCaller {
   readonly permissions: ReadonlySet<AccountPermission>;
   /** Canonical model ids and aliases as stored: a model must be in each list, of the key and its ancestors. No list: every model. */
   readonly modelLists: readonly (readonly string[])[];
+  /** It only manages the keys below it. Absent: it does what its permissions say. */
+  readonly isManagement?: boolean | undefined;
   /** The key or an ancestor has a budget. */
   readonly hasBudget: boolean;
   readonly expiresAt: Date | null;
@@ -82,6 +84,11 @@ export type Caller = AnonymousCaller | KeyCaller | SessionCaller;
 /** Whether the request comes from an agent run, which works for its caller. */
 export function isAgentAtWork(caller: Caller): boolean {
   return caller.kind !== "anonymous" && caller.run !== undefined;
+}
+
+/** Whether the caller's key only manages the keys below it. */
+export function isManagementKey(caller: Caller): caller is KeyCaller & { readonly isManagement: true } {
+  return caller.kind === "key" && caller.isManagement === true;
 }
 
 /** The runs that the caller works for, the innermost first; undefined: none. */

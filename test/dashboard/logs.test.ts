@@ -22,7 +22,7 @@ describe.skipIf(NO_BROWSER)("logs page", () => {
     person = await signUp(app, { credits: 10, name: "Ada" });
     const caller = { kind: "session", accountId: person.accountId, sessionId: person.sessionId, isOperator: false } as const;
     const created = await app.services.apiKeys.create({ ...nobody(), caller }, createApiKeyInput.parse({ name: "production" }));
-    key = created.key;
+    key = String(created.key);
     keyId = created.apiKey.id;
   });
   afterAll(async () => {

@@ -31,7 +31,7 @@ describe.skipIf(NO_BROWSER)("usage page", () => {
       caller: { kind: "session", accountId: person.accountId, sessionId: person.sessionId, isOperator: false } as const,
     };
     const created = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: KEY_NAME }));
-    key = created.key;
+    key = String(created.key);
     keyId = created.apiKey.id;
     const other = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: "other" }));
     const newest = new Date(Date.now() - 60_000);

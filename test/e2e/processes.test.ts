@@ -392,7 +392,7 @@ async function createAccount(
     creditBudget,
     accountPermissions: ["balance"],
   });
-  return { accountId, key };
+  return { accountId, key: String(key) };
 }
 
 function sessionOf(accountId: string): SessionCaller {

@@ -53,7 +53,7 @@ const remove = (owner: Owner, input: Partial<DeleteAccountInput> = {}) =>
 
 async function createKeyOf(owner: Owner, name: string): Promise<{ readonly id: string; readonly text: string }> {
   const { createApiKey } = ok(await execute(as(owner), CreateApiKeyDocument, { input: { name } }));
-  return { id: createApiKey.apiKey.restId, text: createApiKey.key };
+  return { id: createApiKey.apiKey.restId, text: String(createApiKey.key) };
 }
 
 /** When the deletion was finished, after another process has come by; null: not yet. */

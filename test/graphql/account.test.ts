@@ -45,7 +45,7 @@ interface NewKey {
 
 async function createKey(input: CreateApiKeyInput): Promise<NewKey> {
   const { key, apiKey } = ok(await execute(app, CreateApiKeyDocument, { input })).createApiKey;
-  return { key, id: apiKey.id };
+  return { key: String(key), id: apiKey.id };
 }
 
 async function chat(): Promise<string> {

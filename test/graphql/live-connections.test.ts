@@ -30,7 +30,7 @@ const addressIn = (network: number, host: number) => ({ "x-forwarded-for": `2001
 
 async function createKey(): Promise<string> {
   const { createApiKey } = ok(await execute(app, CreateApiKeyDocument, { input: { name: "live", accountPermissions: ["USAGE"] } }));
-  return createApiKey.key;
+  return String(createApiKey.key);
 }
 
 async function subscribe(key: string, headers: Record<string, string>): Promise<Response> {

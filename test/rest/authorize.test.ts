@@ -579,7 +579,7 @@ function createManager(): Promise<string> {
     const ctx = { ...(await import("../support/sign-in.js")).nobody(), caller: sessionOf(person) };
     const { createApiKeyInput } = await import("../../src/services/api-keys/api-keys-input.js");
     const { key } = await app.services.apiKeys.create(ctx, createApiKeyInput.parse({ name: "manager", accountPermissions: ["keys"] }));
-    return key;
+    return String(key);
   })();
   return managerKey;
 }

@@ -130,6 +130,8 @@ describe("a key's terms for another", () => {
     allowedModels: [["acme/quarter"], ["acme/chat", "acme/quarter"]],
     creditBudget: [1.5],
     accountPermissions: [["usage"], ["balance", "profile"]],
+    externalId: null,
+    isManagement: [true],
   };
 
   it("is looked at field by field", () => {

@@ -1,7 +1,7 @@
 /** API keys (docs/spec/keys.md). */
 import type { AccountPermission } from "../../context.js";
 import { formatNanocredits } from "../../lib/money.js";
-import { parsePermitted, requireKeyManager } from "../../services/access/permissions.js";
+import { parsePermitted, requireKeyMaker } from "../../services/access/permissions.js";
 import type { ApiKeyOrder as Order } from "../../services/api-keys/api-key-list.js";
 import { type KeyTerms, WORTH_COLUMNS } from "../../services/api-keys/api-key-tree.js";
 import type { SelectedApiKey, ShownWorth } from "../../services/api-keys/api-keys.js";
@@ -54,6 +54,7 @@ export const ApiKeyFilter = builder.inputType("ApiKeyFilter", {
       type: [ApiKeyOrigin],
       description: "Keys of one of these origins. REDIRECT_FLOW and DEVICE_FLOW are the keys of connected apps.",
     }),
+    externalId: t.string({ description: "The key with this external ID." }),
     search: t.string({ description: "Part of the name or of the first characters of the key, in any case; or the REST ID." }),
     types: t.field({ type: [ApiKeyType], description: "Keys of one of these types. PUBLISHABLE keys serve as app keys." }),
   }),
@@ -191,6 +192,13 @@ export const ApiKey = builder.prismaObject("ApiKey", {
     redirectUrls: t.exposeStringList("redirectUrls", {
       description: "For app keys: the URLs that the consent flow may redirect to. Empty: any safe URL.",
     }),
+    isManagement: t.exposeBoolean("isManagement", {
+      description: "Whether the key only creates, changes and revokes keys, and generates nothing.",
+    }),
+    externalId: t.exposeID("externalId", {
+      nullable: true,
+      description: "The name that a provisioning tool gave the key. Null: none.",
+    }),
   }),
 });
 
@@ -209,6 +217,14 @@ const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
       description:
         "The budget in credits. Omitted or null: no budget of its own. A key that another key creates also draws on that key's budget.",
     }),
+    externalId: t.string({
+      description:
+        "A name of your own, unique among the account's keys. When a key has it already, that key is returned without its secret, or CONFLICT when its definition differs.",
+    }),
+    isManagement: t.boolean({
+      description:
+        "True: a key that only creates, changes, lists and revokes keys below it, within its own limits. Only a signed-in person creates one.",
+    }),
     redirectUrls: t.stringList({
       description:
         "For a publishable key used as an app key: the exact URLs that the consent flow may redirect to, at most 10. Omitted or null: any safe URL.",
@@ -222,14 +238,17 @@ const CreateApiKeyInput = builder.inputType("CreateApiKeyInput", {
 
 interface CreatedApiKey {
   readonly apiKey: SelectedApiKey;
-  readonly key: string;
+  readonly key: string | null;
 }
 
 const CreateApiKeyPayload = builder.objectRef<CreatedApiKey>("CreateApiKeyPayload").implement({
   description: "The result of `createApiKey`.",
   fields: (t) => ({
-    apiKey: t.field({ type: ApiKey, description: "The new key without its secret.", resolve: ({ apiKey }) => apiKey }),
-    key: t.exposeString("key", { description: "The key itself. It is shown once and cannot be read again." }),
+    apiKey: t.field({ type: ApiKey, description: "The key without its secret.", resolve: ({ apiKey }) => apiKey }),
+    key: t.exposeString("key", {
+      nullable: true,
+      description: "The key itself. It is shown once and cannot be read again. Null when a key with the `externalId` existed.",
+    }),
   }),
 });
 
@@ -242,7 +261,7 @@ builder.mutationField("createApiKey", (t) =>
     args: { input: t.arg({ type: CreateApiKeyInput, required: true, description: "The key to create." }) },
     resolve: async (_root, { input }, ctx, info) => {
       const { apiKeys } = ctx.services;
-      const { apiKey, key } = await apiKeys.create(ctx, parsePermitted(ctx, requireKeyManager, createApiKeyInput, input));
+      const { apiKey, key } = await apiKeys.create(ctx, parsePermitted(ctx, requireKeyMaker, createApiKeyInput, input));
       return { apiKey: await apiKeys.get(ctx, apiKey.id, selectionOf(ctx, info, ["apiKey"])), key };
     },
   }),
@@ -274,7 +293,7 @@ builder.mutationField("updateApiKey", (t) =>
     args: { input: t.arg({ type: UpdateApiKeyInput, required: true, description: "The key and its changes." }) },
     resolve: async (_root, { input: { id, ...changes } }, ctx, info) => {
       const { apiKeys } = ctx.services;
-      const input = parsePermitted(ctx, requireKeyManager, updateApiKeyInput, changes);
+      const input = parsePermitted(ctx, requireKeyMaker, updateApiKeyInput, changes);
       const apiKey = await apiKeys.update(ctx, readId(id, "ApiKey", "id"), input);
       return { apiKey: await apiKeys.get(ctx, apiKey.id, selectionOf(ctx, info, ["apiKey"])) };
     },

@@ -1,8 +1,8 @@
 /** API keys of the account, and the calling key (docs/spec/keys.md#operations). */
 import * as z from "zod";
 import { toCreditsNumber } from "../../lib/money.js";
-import { API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
-import { requireKeyManager } from "../../services/access/permissions.js";
+import { API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ACCOUNT_MAX } from "../../limits.js";
+import { requireKeyMaker } from "../../services/access/permissions.js";
 import type { ApiKeyRow } from "../../services/api-keys/api-key-rows.js";
 import type { CurrentApiKey } from "../../services/api-keys/api-keys.js";
 import { createApiKeyInput, updateApiKeyInput } from "../../services/api-keys/api-keys-input.js";
@@ -14,6 +14,8 @@ import type { Route } from "../route.js";
 
 const shared = {
   id: z.string(),
+  externalId: nullableText.describe("A provisioning tool's own name of the key. Null: none."),
+  isManagement: z.boolean().describe("Whether the key only creates, changes and revokes keys."),
   name: z.string(),
   type: z.enum(["secret", "publishable"]),
   prefix: z.enum(["sk", "pk"]),
@@ -49,7 +51,10 @@ const apiKey = json(
 
 const createdApiKey = json(
   "CreatedApiKey",
-  z.looseObject({ ...shared, key: z.string().describe("The complete key. It is shown only once.") }),
+  z.looseObject({
+    ...shared,
+    key: z.string().nullable().describe("The complete key. It is shown only once. Null when a key with the `externalId` existed."),
+  }),
 );
 
 const currentApiKey = json(
@@ -75,8 +80,9 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
       tag: "Keys",
       summary: "Lists the account's keys, without their secrets.",
       answer: json("ApiKeyList", z.object({ data: z.array(apiKey.schema) })),
-      handler: async (ctx) => {
-        const page = await apiKeys.list(ctx, { first: API_KEYS_PER_ACCOUNT_MAX });
+      query: z.object({ externalId: z.string().max(API_KEY_NAME_CHARS_MAX).optional().describe("The key with this external ID.") }),
+      handler: async (ctx, { query }) => {
+        const page = await apiKeys.list(ctx, { first: API_KEYS_PER_ACCOUNT_MAX }, query);
         return { data: page.items.map(toApiKey) };
       },
     }),
@@ -86,7 +92,7 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
       summary: "Creates a key. It is shown only once.",
       answer: createdApiKey,
       example: { body: { name: "My app", type: "secret", allowedModels: ["sandbox/text"], creditBudget: 5, expiresIn: 2_592_000 } },
-      requires: requireKeyManager,
+      requires: requireKeyMaker,
       body: createApiKeyInput,
       handler: async (ctx, { body, exchange }) => {
         const created = await apiKeys.create(ctx, body);
@@ -96,6 +102,14 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
     }),
   });
   route("/keys/:id", {
+    GET: endpoint({
+      id: "getKey",
+      tag: "Keys",
+      summary: "Returns a key, without its secret.",
+      answer: apiKey,
+      params: byId,
+      handler: async (ctx, { params }) => toApiKey(await apiKeys.find(ctx, params.id)),
+    }),
     PATCH: endpoint({
       id: "updateKey",
       tag: "Keys",
@@ -103,7 +117,7 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
       answer: apiKey,
       example: { body: { name: "My app", creditBudget: 10 } },
       params: byId,
-      requires: requireKeyManager,
+      requires: requireKeyMaker,
       body: updateApiKeyInput,
       handler: async (ctx, { params, body }) => toApiKey(await apiKeys.update(ctx, params.id, body)),
     }),
@@ -131,18 +145,18 @@ export function addApiKeyRoutes(route: Route, endpoint: Endpoint, { apiKeys }: P
 }
 
 /** The answer of POST /keys, the only one with the key's value (docs/spec/keys.md#operations). */
-function toCreatedApiKey(row: ApiKeyRow, key: string) {
-  const { id, name, type, prefix, start, expiresAt, permissions } = row;
-  return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row) };
+function toCreatedApiKey(row: ApiKeyRow, key: string | null) {
+  const { id, name, type, prefix, start, expiresAt, permissions, externalId, isManagement } = row;
+  return { id, key, name, type, prefix, start, expiresAt, permissions, creditBudget: toCreditBudget(row), externalId, isManagement };
 }
 
 function toApiKey(row: ApiKeyRow) {
   const { id, name, type, prefix, start, expiresAt, permissions, allowedModels, createdAt, lastUsedAt } = row;
-  const { parentId, origin, app, resource, redirectUrls } = row;
+  const { parentId, origin, app, resource, redirectUrls, externalId, isManagement } = row;
   const creditBudget = toCreditBudget(row);
   return {
     ...{ id, name, type, prefix, start, expiresAt, permissions, creditBudget, allowedModels },
-    ...{ createdAt, lastUsedAt, parentId, origin, app, resource, redirectUrls },
+    ...{ createdAt, lastUsedAt, parentId, origin, app, resource, redirectUrls, externalId, isManagement },
   };
 }
 

@@ -4,6 +4,7 @@ import {
   type AccountPermission,
   type Caller,
   isAgentAtWork,
+  isManagementKey,
   type KeyCaller,
   type RequestContext,
   type SessionCaller,
@@ -61,8 +62,16 @@ export function lackOf(permissions: readonly AccountPermission[]): string {
   return `This key was made without ${field}: use one that has it. A key that manages the account can create one (POST /account/keys).`;
 }
 
-/** As `requirePermission(ctx, "keys")`, but never for a publishable key (docs/spec/keys.md#permissions). */
+/** As `requirePermission(ctx, "keys")`, but never for a publishable or a management key (docs/spec/keys.md#permissions). */
 export function requireKeyManager(ctx: RequestContext): KeyCaller | SessionCaller {
+  const caller = requireKeyMaker(ctx);
+  if (isManagementKey(caller))
+    throw permissionDenied("A management key only manages API keys. Use a session or a key with the permission keys.");
+  return caller;
+}
+
+/** For operations on API keys: as `requireKeyManager`, and for management keys (docs/spec/keys.md#management-keys). */
+export function requireKeyMaker(ctx: RequestContext): KeyCaller | SessionCaller {
   const caller = requireAccount(ctx);
   if (caller.kind === "key" && caller.apiKeyType !== "secret") throw permissionDenied("Managing keys requires a secret key.");
   return requirePermission(ctx, "keys");
@@ -114,7 +123,7 @@ export function readableAccountOf(
 /** Whether `requireKeyManager` would pass. */
 export function isKeyManager({ caller }: RequestContext): boolean {
   if (caller.kind === "anonymous" || caller.run) return false;
-  return caller.kind === "session" || (caller.apiKeyType === "secret" && caller.permissions.has("keys"));
+  return caller.kind === "session" || (caller.apiKeyType === "secret" && caller.permissions.has("keys") && !isManagementKey(caller));
 }
 
 /** Whether `requireOperator` would pass. */

@@ -151,6 +151,7 @@ export class ApiKeyCache {
       apiKeyType: row.type,
       permissions: new Set(worth.permissions),
       modelLists: worth.modelLists,
+      ...(row.isManagement && { isManagement: true }),
       hasBudget: worth.creditBudget !== null,
       expiresAt: worth.expiresAt,
       resource: row.resource,

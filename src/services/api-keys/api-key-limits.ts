@@ -2,10 +2,11 @@
  * Limits of a key, given its ancestors and the key that sets them (docs/spec/keys.md#key-tree). A limit that is absent or null is that of
  * the ancestors.
  */
-import type { AccountPermission, ApiKeyType, Caller } from "../../context.js";
+import { type AccountPermission, type ApiKeyType, type Caller, isManagementKey } from "../../context.js";
 import { AppError, invalidInput, permissionDenied } from "../../errors.js";
 import { isKeyCaller, lackOf } from "../access/permissions.js";
 import { type KeyRow, type KeyTerms, type KeyWorth, worthOf } from "./api-key-tree.js";
+import type { CreateApiKeyInput } from "./api-keys-input.js";
 
 /** Limits of a request; null sets none. */
 export interface StatedLimits {
@@ -101,11 +102,29 @@ function refuseToPerson(limit: Limit, why: string): AppError {
   return invalidInput(`The key that has made it ${why}.`, PARAMS[limit]);
 }
 
-/** Drops `keys` unless a session asks; a publishable key never holds it (docs/spec/keys.md#permissions). */
-export function grantablePermissions(requested: readonly AccountPermission[], caller: Caller): AccountPermission[] {
-  const granted = new Set(requested);
+/**
+ * Drops `keys` unless a session asks; a publishable key never holds it (docs/spec/keys.md#permissions). A management key always does. Throws
+ * FORBIDDEN for a management key that a key asks for, and BAD_REQUEST for a publishable one.
+ */
+export function grantablePermissions({ accountPermissions, isManagement, type }: CreateApiKeyInput, caller: Caller): AccountPermission[] {
+  const granted = new Set(accountPermissions ?? []);
+  if (isManagement && caller.kind !== "session") {
+    throw new AppError("FORBIDDEN", "Only a signed-in person creates management keys.", { param: "isManagement" });
+  }
+  if (isManagement && type !== "secret") throw invalidInput("A management key is a secret key.", "isManagement");
+  if (isManagement) granted.add("keys");
   if (caller.kind !== "session") granted.delete("keys");
   return [...granted];
+}
+
+/** Keys that the caller may list and change: those below it for a management key, else all of the account. */
+export function managedBy(caller: Caller): { readonly ancestorIds?: { readonly has: string } } {
+  return isManagementKey(caller) ? { ancestorIds: { has: caller.apiKeyId } } : {};
+}
+
+/** Whether `managedBy` has the key. */
+export function mayManage(caller: Caller, { ancestorIds }: Pick<KeyRow, "ancestorIds">): boolean {
+  return !isManagementKey(caller) || ancestorIds.includes(caller.apiKeyId);
 }
 
 /** Only app keys have redirect URLs. */

@@ -77,11 +77,12 @@ function columnValue(rank: string, column: OrderColumn): Value | undefined {
 
 /** Keys of an account that are not revoked and match every given field. */
 export function keysWhere(accountId: string, filter: ApiKeyFilter | null): Prisma.ApiKeyWhereInput {
-  const { origins, types, search } = parseInput(apiKeyFilter, filter ?? {});
+  const { origins, types, search, externalId } = parseInput(apiKeyFilter, filter ?? {});
   return {
     ...{ accountId, revokedAt: null },
     // Runs make a key each, which would hide the others.
     origin: origins ? { in: origins } : { not: "run" },
+    ...(externalId && { externalId: externalId.trim() }),
     ...(types && { type: { in: types } }),
     ...(search && matching(search.trim())),
   };

@@ -28,6 +28,9 @@ export interface ApiKeyRow {
   readonly resource: string | null;
   /** Of an app key: allowed redirect addresses. Empty: any safe address. */
   readonly redirectUrls: readonly string[];
+  readonly isManagement: boolean;
+  /** A provisioning tool's own name of it; null: none. */
+  readonly externalId: string | null;
 }
 
 /** Changes that are published as events. Expiry is not published: see LiveApiKeys. */
@@ -74,6 +77,8 @@ export class ApiKeyRows {
       app: appKeyId === null ? null : { id: appKeyId, name: appNames.get(appKeyId) ?? row.name },
       resource: row.resource,
       redirectUrls: row.redirectUrls,
+      isManagement: row.isManagement,
+      externalId: row.externalId,
     };
   }
 }

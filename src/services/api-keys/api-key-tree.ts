@@ -47,6 +47,8 @@ export const KEY_ROW = {
   appKeyId: true,
   resource: true,
   redirectUrls: true,
+  isManagement: true,
+  externalId: true,
   parentId: true,
   lastUsedAt: true,
   createdAt: true,

@@ -8,6 +8,11 @@ import { nonBlankText, shownText, storableText } from "../requests/input.js";
 import { redirectUrls } from "./redirect-url.js";
 
 const permissionName = z.enum(["profile", "balance", "usage", "keys"]);
+const externalId = shownText
+  .trim()
+  .min(1)
+  .max(API_KEY_NAME_CHARS_MAX)
+  .meta({ allOf: [{ pattern: "\\S" }] });
 const editableFields = {
   name: shownText
     .trim()
@@ -29,6 +34,9 @@ export const createApiKeyInput = z.strictObject({
   creditBudget: editableFields.creditBudget.optional(),
   accountPermissions: z.array(permissionName).nullable().optional(),
   redirectUrls: editableFields.redirectUrls.optional(),
+  /** Unique in the account: a key of this name is created once (docs/spec/keys.md#external-ids). */
+  externalId: externalId.nullable().optional(),
+  isManagement: z.boolean().nullable().optional(),
 });
 export type CreateApiKeyInput = z.output<typeof createApiKeyInput>;
 
@@ -38,6 +46,7 @@ export type UpdateApiKeyInput = z.output<typeof updateApiKeyInput>;
 /** Selects keys of an account that match every given field. */
 export const apiKeyFilter = z.strictObject({
   origins: z.array(z.enum(ApiKeyOrigin)).min(1).max(Object.keys(ApiKeyOrigin).length).nullish(),
+  externalId: nonBlankText.max(API_KEY_NAME_CHARS_MAX).nullish(),
   search: nonBlankText.max(API_KEY_NAME_CHARS_MAX).nullish(),
   types: z.array(z.enum(ApiKeyType)).min(1).max(Object.keys(ApiKeyType).length).nullish(),
 });

@@ -1,20 +1,28 @@
 /** API keys: created, listed, changed and revoked by their account (docs/spec/keys.md). */
 
-import type { Caller, KeyCaller, RequestContext } from "../../context.js";
+import { type Caller, isManagementKey, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { invalidInput, notFound } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { eachOf } from "../../lib/collections.js";
 import { isUuid } from "../../lib/ids.js";
 import { newestFirst, type Page, type PageRequest, type RankedPosition } from "../../lib/pagination.js";
-import type { Database } from "../../store/database.js";
+import type { Database, DatabaseClient } from "../../store/database.js";
 import { type Events, listenOrDoubt } from "../../store/events.js";
 import type { Prisma } from "../../store/generated/prisma/client.js";
 import type { ApiKeyModel } from "../../store/generated/prisma/models.js";
-import { isKeyCaller, isKeyManager, readableAccountOf, requireAccount, requireKeyManager } from "../access/permissions.js";
+import { isKeyCaller, isKeyManager, readableAccountOf, requireAccount, requireKeyMaker } from "../access/permissions.js";
 import type { Catalog } from "../catalog/catalog.js";
 import type { Leases } from "../credits/leases.js";
 import type { ApiKeyCache } from "./api-key-cache.js";
-import { assertMayChange, assertMayMake, assertMayRevoke, grantablePermissions, registrableUrls } from "./api-key-limits.js";
+import {
+  assertMayChange,
+  assertMayMake,
+  assertMayRevoke,
+  grantablePermissions,
+  managedBy,
+  mayManage,
+  registrableUrls,
+} from "./api-key-limits.js";
 import { type ApiKeyOrder, KEY_IDENTITY, type KeyList, keysInOrder, keysWhere, orderColumn, readKeys } from "./api-key-list.js";
 import { type AnnouncedChange, type ApiKeyRow, ApiKeyRows, showsUse } from "./api-key-rows.js";
 import {
@@ -23,6 +31,7 @@ import {
   findOwned,
   inTreeOf,
   KEY_ROW,
+  type KeyRow,
   type KeyTerms,
   type KeyWorth,
   lockAccount,
@@ -32,6 +41,7 @@ import {
 } from "./api-key-tree.js";
 import type { ApiKeyFilter, CreateApiKeyInput, UpdateApiKeyInput } from "./api-keys-input.js";
 import type { GrantTerms } from "./grant-terms.js";
+import { assertSameDefinition, defineKey, findByExternalId, type KeyDefinition, taken, toJson } from "./key-definition.js";
 import { expiryIn, findMaker, KeyMaker, type KeyWriter, withAncestors } from "./key-maker.js";
 
 export interface CurrentApiKey extends ApiKeyRow {
@@ -97,8 +107,8 @@ export class ApiKeys {
     return listenOrDoubt(this.events, "api-key-changed", (event) => event.apiKeyId === apiKeyId, listener);
   }
 
-  async list(ctx: RequestContext, page: PageRequest): Promise<Page<ApiKeyRow>> {
-    const { items, ...rest } = await this.listSelected(ctx, page, KEY_ROW);
+  async list(ctx: RequestContext, page: PageRequest, filter: ApiKeyFilter | null = null): Promise<Page<ApiKeyRow>> {
+    const { items, ...rest } = await this.listSelected(ctx, page, KEY_ROW, filter);
     return { ...rest, items: await this.rows.all(this.database.prisma, items) };
   }
 
@@ -106,6 +116,7 @@ export class ApiKeys {
     ctx: RequestContext,
     page: PageRequest,
     select: Readonly<Record<Column, true>>,
+    filter?: ApiKeyFilter | null,
   ): Promise<Page<SelectedApiKey & Pick<ApiKeyModel, Column>>>;
   async listSelected(
     ctx: RequestContext,
@@ -137,8 +148,8 @@ export class ApiKeys {
   }
 
   private async page(ctx: RequestContext, page: PageRequest<unknown>, { filter, of, query }: KeyList): Promise<Page<SelectedApiKey>> {
-    const accountId = readableAccountOf(ctx, requireKeyManager, of);
-    const where = keysWhere(accountId, filter);
+    const accountId = readableAccountOf(ctx, requireKeyMaker, of);
+    const where = { AND: [keysWhere(accountId, filter), managedBy(ctx.caller)] };
     if (showsUse(query.select)) await this.leases.fold([accountId]);
     return readKeys(this.database, page, where, query);
   }
@@ -146,10 +157,11 @@ export class ApiKeys {
   /** Returns keys of the account by id, revoked ones too. A key may read itself without permission. */
   async getMany(ctx: RequestContext, ids: readonly string[], select: Prisma.ApiKeySelect): Promise<SelectedApiKey[]> {
     const caller = requireAccount(ctx);
-    if (ids.some((id) => !isKeyCaller(caller) || id !== caller.apiKeyId)) requireKeyManager(ctx);
+    const isOwn = (id: string) => isKeyCaller(caller) && id === caller.apiKeyId;
+    if (!ids.every(isOwn)) requireKeyMaker(ctx);
     if (showsUse(select)) await this.leases.fold([caller.accountId]);
     return this.database.prisma.apiKey.findMany({
-      where: { id: { in: ids.filter(isUuid) }, accountId: caller.accountId },
+      where: { id: { in: ids.filter(isUuid) }, accountId: caller.accountId, ...(!ids.every(isOwn) && orItself(caller)) },
       select: { ...select, ...KEY_IDENTITY },
     });
   }
@@ -161,7 +173,7 @@ export class ApiKeys {
     select: Prisma.ApiKeySelect,
   ): Promise<ReadonlyMap<string, SelectedApiKey | Error>> {
     requireAccount(ctx);
-    if (!isKeyManager(ctx)) return eachOf(ids, (id) => this.get(ctx, id, select));
+    if (!isKeyManager(ctx) && !isManagementKey(ctx.caller)) return eachOf(ids, (id) => this.get(ctx, id, select));
     return new Map((await this.getMany(ctx, ids, select)).map((key) => [key.id, key]));
   }
 
@@ -175,6 +187,13 @@ export class ApiKeys {
     const [key] = await this.getMany(ctx, [id], select);
     if (!key) throw notFound("API key");
     return key;
+  }
+
+  /** As it is shown. Rejects with NOT_FOUND, also for a revoked key. */
+  async find(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
+    const key = (await this.get(ctx, id, { ...KEY_ROW, revokedAt: true })) as KeyRow;
+    if (key.revokedAt !== null) throw notFound("API key");
+    return this.rows.one(this.database.prisma, key);
   }
 
   /** Computes the effective limits of each key, in the order given. */
@@ -198,26 +217,50 @@ export class ApiKeys {
     return end === null ? null : Math.max(0, Math.floor((end.getTime() - this.clock.now().getTime()) / 1000));
   }
 
-  /** Creates a key and returns its text, which is shown only here. A key that a key makes is its child (docs/spec/keys.md#key-tree). */
-  async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const caller = requireKeyManager(ctx);
+  /**
+   * Creates a key and returns its text, which is shown only here. A key that a key makes is its child (docs/spec/keys.md#key-tree). For an
+   * `externalId` that a key of the same definition has, returns that key, whose text is null. Rejects with CONFLICT for another definition.
+   */
+  async create(ctx: RequestContext, input: CreateApiKeyInput): Promise<{ apiKey: ApiKeyRow; key: string | null }> {
+    const caller = requireKeyMaker(ctx);
     const { accountId } = caller;
     const { name, type, allowedModels = null, creditBudget = null, expiresIn = null } = input;
-    const permissions = grantablePermissions(input.accountPermissions ?? [], caller);
+    const externalId = input.externalId ?? null;
+    const isManagement = input.isManagement ?? false;
+    const permissions = grantablePermissions(input, caller);
     const redirectUrls = registrableUrls(type, input.redirectUrls ?? []);
     this.assertModels(caller, allowedModels, []);
     const created = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, accountId);
+      const terms = { name, type, allowedModels, creditBudget, expiresIn, accountPermissions: permissions, redirectUrls, isManagement };
+      const definition = defineKey(null, terms, this.idOf);
+      const found = externalId === null ? null : await this.findDefined(transaction, caller, externalId, definition);
+      if (found) return { apiKey: found, key: null };
       const maker = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
       if (maker) {
         const stated = { allowedModels, creditBudget, expiresAt: this.expiry(expiresIn) };
         assertMayMake(worthOf(maker.key, maker.ancestors), permissions, stated, this.idOf);
       }
       const key = { accountId, name, type, permissions, allowedModels, creditBudget, expiresIn, redirectUrls, parent: maker?.key };
-      return this.maker.insert(key, transaction);
+      const identity = externalId === null ? {} : { externalId, definition };
+      return this.maker.insert({ ...key, ...identity, isManagement }, transaction);
     });
-    this.announce("created", accountId, [created.apiKey.id]);
+    if (created.key !== null) this.announce("created", accountId, [created.apiKey.id]);
     return created;
+  }
+
+  /** Null: the external id is free. */
+  private async findDefined(
+    transaction: Pick<DatabaseClient, "apiKey">,
+    caller: KeyCaller | SessionCaller,
+    externalId: string,
+    definition: KeyDefinition,
+  ): Promise<ApiKeyRow | null> {
+    const found = await findByExternalId(transaction, caller.accountId, externalId);
+    if (found === null) return null;
+    if (!mayManage(caller, found)) throw taken("Another key of this account, which the calling key did not create, has this externalId.");
+    assertSameDefinition(found, definition, this.idOf, this.clock.now());
+    return this.rows.one(transaction, found);
   }
 
   /** Makes the key of a grant. Not exposed by GraphQL or REST: the flows call it once per approval. */
@@ -240,14 +283,15 @@ export class ApiKeys {
   }
 
   async update(ctx: RequestContext, id: string, input: UpdateApiKeyInput): Promise<ApiKeyRow> {
-    const caller = requireKeyManager(ctx);
+    const caller = requireKeyMaker(ctx);
     const { name, allowedModels, creditBudget, expiresIn } = input;
     const expiresAt = expiresIn === undefined ? undefined : this.expiry(expiresIn);
     // A budget is never set below its holds, and leased credits count as held.
     if (creditBudget !== undefined) await this.leases.recall(caller.accountId);
     const { row, changed } = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, caller.accountId);
-      const target = await withAncestors(transaction, await findOwned(transaction, caller.accountId, id));
+      const found = await this.findManaged(transaction, caller, id);
+      const target = await withAncestors(transaction, found);
       const own = isKeyCaller(caller) ? await findMaker(transaction, caller.apiKeyId) : null;
       this.assertModels(caller, allowedModels ?? null, target.key.allowedModels);
       assertMayChange(own, target, { allowedModels, creditBudget, expiresAt }, this.idOf);
@@ -259,6 +303,7 @@ export class ApiKeys {
           ...(allowedModels !== undefined && { restrictsModels: allowedModels !== null, allowedModels: allowedModels ?? [] }),
           ...(expiresAt !== undefined && { expiresAt }),
           ...(registered !== undefined && { redirectUrls: [...registered] }),
+          ...(found.externalId !== null && { definition: toJson(defineKey(found.definition, input, this.idOf)) }),
         },
       });
       if (creditBudget !== undefined) await setBudget(transaction, caller.accountId, id, creditBudget);
@@ -272,10 +317,10 @@ export class ApiKeys {
 
   /** Revokes the key and its descendants in one step. */
   async revoke(ctx: RequestContext, id: string): Promise<ApiKeyRow> {
-    const caller = requireKeyManager(ctx);
+    const caller = requireKeyMaker(ctx);
     const ended = await this.database.prisma.$transaction(async (transaction) => {
       await lockAccount(transaction, caller.accountId);
-      await findOwned(transaction, caller.accountId, id);
+      await this.findManaged(transaction, caller, id);
       const own = isKeyCaller(caller) ? await transaction.apiKey.findUnique({ where: { id: caller.apiKeyId } }) : null;
       assertMayRevoke(caller, own, id);
       return revokeTree(transaction, id, this.clock.now());
@@ -288,6 +333,17 @@ export class ApiKeys {
     const row = ended.find((key) => key.id === id);
     if (!row) throw notFound("API key");
     return this.rows.one(this.database.prisma, row);
+  }
+
+  /** Rejects with NOT_FOUND, also for a key that a management key has not created. The calling key itself is found. */
+  private async findManaged(
+    transaction: Pick<DatabaseClient, "apiKey">,
+    caller: KeyCaller | SessionCaller,
+    id: string,
+  ): Promise<ApiKeyModel> {
+    const key = await findOwned(transaction, caller.accountId, id);
+    if (mayManage(caller, key) || (isKeyCaller(caller) && caller.apiKeyId === id)) return key;
+    throw notFound("API key");
   }
 
   /** Returns the calling key; any type, no permission (docs/spec/keys.md#fields). */
@@ -316,6 +372,11 @@ export class ApiKeys {
   private expiry(expiresIn: number | null): Date | null {
     return expiryIn(expiresIn, this.clock);
   }
+}
+
+/** As `managedBy`, with the calling key itself. */
+function orItself(caller: KeyCaller | SessionCaller): Prisma.ApiKeyWhereInput {
+  return isManagementKey(caller) ? inTreeOf(caller.apiKeyId) : {};
 }
 
 function callingKeyOf(ctx: RequestContext): KeyCaller {

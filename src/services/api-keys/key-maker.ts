@@ -10,6 +10,7 @@ import type { ApiKeyCache } from "./api-key-cache.js";
 import type { KeyInTree } from "./api-key-limits.js";
 import type { ApiKeyRow, ApiKeyRows } from "./api-key-rows.js";
 import { ancestorsOf, type KeyRow, worthOf } from "./api-key-tree.js";
+import { type KeyDefinition, toJson } from "./key-definition.js";
 import { describeRevocation } from "./key-refusals.js";
 
 export type KeyWriter = Pick<DatabaseClient, "apiKey" | "$queryRaw">;
@@ -21,6 +22,10 @@ export interface NewKey extends Pick<ApiKeyRow, "name" | "type" | "permissions" 
   readonly origin?: ApiKeyRow["origin"];
   readonly appKeyId?: string | null;
   readonly resource?: string | null;
+  readonly isManagement?: boolean;
+  readonly externalId?: string | null;
+  /** Of a key with an external id. */
+  readonly definition?: KeyDefinition;
   /** The parent key; absent: made by a session. */
   readonly parent?: KeyRow | undefined;
 }
@@ -34,7 +39,7 @@ export class KeyMaker {
 
   /** Inserts a key in a transaction that has locked the account, so that the bound on keys holds and the parent is not being revoked. */
   async insert(newKey: NewKey, writer: KeyWriter): Promise<{ apiKey: ApiKeyRow; key: string }> {
-    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, ...columns } = newKey;
+    const { allowedModels, creditBudget, expiresIn, permissions, redirectUrls, parent, definition, ...columns } = newKey;
     const text = createApiKeyText(newKey.type === "secret" ? "sk" : "pk");
     // Runs have a bound of their own.
     if (newKey.origin !== "run") await assertRoom(writer, newKey.accountId);
@@ -58,6 +63,7 @@ export class KeyMaker {
         expiresAt: expiryIn(expiresIn, this.clock),
         parentId: parent?.id ?? null,
         ancestorIds,
+        ...(definition && { definition: toJson(definition) }),
       },
     });
     return { apiKey: await this.rows.one(writer, row), key: text };

@@ -1,5 +1,5 @@
 /** The catalog (docs/spec/models.md): models, their names, and who may call them. */
-import { type Caller, isAgentAtWork, type RequestContext } from "../../context.js";
+import { type Caller, isAgentAtWork, isManagementKey, type RequestContext } from "../../context.js";
 import { type AppError, invalidInput, notFound, permissionDenied, upstreamFailed } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { closest } from "../../lib/issue-words.js";
@@ -175,10 +175,11 @@ export class Catalog {
 
   /**
    * The requested model; undefined: the modality's default. Throws BAD_REQUEST for a name that is unknown or of another modality, and for
-   * an agent requested by an agent; FORBIDDEN for one that the key may not use. `served` has the operation's modalities if there are
+   * an agent requested by an agent; FORBIDDEN for one that the key may not use, and to a management key. `served` has the operation's modalities if there are
    * several.
    */
   resolve(caller: Caller, name: string | undefined, modality: Modality, served: readonly Modality[] = [modality]): Model {
+    if (isManagementKey(caller)) throw permissionDenied("A management key cannot generate. Use one of the keys that it has created.");
     const model = name === undefined ? this.listing.defaults.get(modality) : this.findFor(caller, name);
     if (!model) throw this.missingModel(caller, name, served);
     if (model.modality !== modality) throw refuseModality(model);

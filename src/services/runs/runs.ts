@@ -1,6 +1,6 @@
 /** Runs: created, listed, ended, and given more credits by their payer (docs/spec/runs.md). */
 import * as z from "zod";
-import type { KeyCaller, RequestContext, SessionCaller } from "../../context.js";
+import { isManagementKey, type KeyCaller, type RequestContext, type SessionCaller } from "../../context.js";
 import { AppError, conflict, notFound, permissionDenied, wrongField } from "../../errors.js";
 import type { Clock } from "../../lib/clock.js";
 import { isUuid } from "../../lib/ids.js";
@@ -114,6 +114,8 @@ export class Runs {
    */
   async create(ctx: RequestContext, { maxCost, ttl, label, onLimit }: CreateRunInput, params: RunParams): Promise<CreatedRun> {
     const caller = requirePayer(ctx);
+    if (isManagementKey(caller))
+      throw permissionDenied("A management key cannot generate, so it has no runs. Create a key with it instead.");
     const { accountId } = caller;
     const now = this.clock.now();
     const created = await this.database.prisma.$transaction(async (transaction) => {

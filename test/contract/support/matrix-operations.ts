@@ -201,6 +201,7 @@ export const OPERATIONS: readonly Operation[] = [
     rest: { method: "POST", path: "/keys", body: { name: "made" } },
     graphql: { field: "Mutation.createApiKey", document: mutation("createApiKey", "apiKey { id }"), input: { name: "made" } },
   },
+  { needs: "manager", target: "key", rest: { method: "GET", path: "/keys/:id" } },
   {
     needs: "manager",
     target: "key",

@@ -72,7 +72,7 @@ async function createAppKey(expiresIn?: number): Promise<{ id: string; key: stri
     type: "publishable",
     ...(expiresIn && { expiresIn }),
   });
-  return { id: apiKey.id, key, owner: ctx };
+  return { id: apiKey.id, key: String(key), owner: ctx };
 }
 
 async function ask(input: { clientId?: string; scope?: string } = {}, address?: string): Promise<NewDevice> {

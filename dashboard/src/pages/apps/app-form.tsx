@@ -39,7 +39,7 @@ export function NewApp({ isOpen, onClose }: { readonly isOpen: boolean; readonly
             which is 0 by default.
           </Alert>
           <div className="card" data-app-key>
-            <Copyable value={created.key} label="app key" />
+            <Copyable value={created.key ?? ""} label="app key" />
           </div>
           <Group justify="flex-end">
             <Button

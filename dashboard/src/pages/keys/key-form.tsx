@@ -9,6 +9,7 @@ import {
   Radio,
   Select,
   Stack,
+  Switch,
   Tabs,
   Text,
   TextInput,
@@ -119,13 +120,15 @@ export function NewKey({ isOpen, onClose }: { readonly isOpen: boolean; readonly
 
 function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Created) => void; readonly onClose: () => void }) {
   const [, create] = useMutation(KeysCreateDocument);
-  const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type"]);
+  const form = useServerForm(["name", "creditBudget", "expiresIn", "allowedModels", "accountPermissions", "type", "isManagement"]);
   const [name, setName] = useState("");
   const [type, setType] = useState<ApiKeyType>("SECRET");
   const [budget, setBudget] = useState<string | number>("");
   const [expiry, setExpiry] = useState("");
   const [allowed, setAllowed] = useState<Allowed>({ isEveryModel: true, models: [] });
   const [permissions, setPermissions] = useState<string[]>([]);
+  const [isManager, setIsManager] = useState(false);
+  const isManagement = isManager && type === "SECRET";
   const submit = async () => {
     const answer = await create({
       input: {
@@ -134,6 +137,7 @@ function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Crea
         ...(budget !== "" && { creditBudget: String(budget) }),
         ...(expiry !== "" && { expiresIn: Number(expiry) * SECONDS_PER_DAY }),
         ...(!allowed.isEveryModel && { allowedModels: allowed.models }),
+        ...(isManagement && { isManagement }),
         accountPermissions: PERMISSIONS.map(({ value }) => value).filter((value) => permissions.includes(value)),
       },
     });
@@ -155,6 +159,15 @@ function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Crea
           <Radio value="PUBLISHABLE" label="Publishable: for browsers and apps. Anyone who sees it can spend its budget." />
         </Stack>
       </Radio.Group>
+      {type === "SECRET" && (
+        <Switch
+          label="Management key"
+          description="For provisioning tools: it creates, changes and revokes keys within the limits below, and cannot generate."
+          checked={isManager}
+          onChange={({ currentTarget: { checked } }) => setIsManager(checked)}
+          error={form.errorOf("isManagement")}
+        />
+      )}
       <Group grow align="flex-start">
         <NumberInput
           label="Budget in credits"
@@ -177,7 +190,7 @@ function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Crea
       <ModelsChoice {...allowed} set={(changes) => setAllowed((before) => ({ ...before, ...changes }))} form={form} />
       <Checkbox.Group label="Account permissions" value={permissions} onChange={setPermissions} error={form.errorOf("accountPermissions")}>
         <Stack gap={6} mt={4}>
-          {PERMISSIONS.map(({ value, label, description }) => (
+          {PERMISSIONS.filter(({ value }) => !(isManagement && value === "KEYS")).map(({ value, label, description }) => (
             <Checkbox key={value} value={value} label={label} description={description} />
           ))}
         </Stack>
@@ -187,6 +200,7 @@ function NewKeyForm({ onCreated, onClose }: { readonly onCreated: (created: Crea
 }
 
 function CreatedKey({ created: { apiKey, key }, onClose }: { readonly created: Created; readonly onClose: () => void }) {
+  const secret = key ?? "";
   const models = useModels();
   const model =
     models.find(({ restId, modality }) => modality === "TEXT" && (apiKey.allowedModels?.includes(restId) ?? true))?.restId ??
@@ -198,17 +212,17 @@ function CreatedKey({ created: { apiKey, key }, onClose }: { readonly created: C
         The gateway stores only a hash of the key.
       </Alert>
       <div className="card" data-key-value>
-        <Copyable value={key} label="key" />
+        <Copyable value={secret} label="key" />
       </div>
       <Text fw={600}>Try it</Text>
       <Tabs defaultValue="curl">
         <Tabs.List>
           <Tabs.Tab value="curl">curl</Tabs.Tab>
-          <Tabs.Tab value="python">Python</Tabs.Tab>
-          <Tabs.Tab value="node">Node</Tabs.Tab>
+          {!apiKey.isManagement && <Tabs.Tab value="python">Python</Tabs.Tab>}
+          {!apiKey.isManagement && <Tabs.Tab value="node">Node</Tabs.Tab>}
           <Tabs.Tab value="graphql">GraphQL</Tabs.Tab>
         </Tabs.List>
-        {Object.entries(snippets(key, model)).map(([name, code]) => (
+        {Object.entries(apiKey.isManagement ? managementSnippets(secret) : snippets(secret, model)).map(([name, code]) => (
           <Tabs.Panel key={name} value={name} pt="xs">
             <Snippet code={code} label={`Example for ${name}`} />
           </Tabs.Panel>
@@ -219,6 +233,19 @@ function CreatedKey({ created: { apiKey, key }, onClose }: { readonly created: C
       </Group>
     </Stack>
   );
+}
+
+function managementSnippets(key: string) {
+  return {
+    curl: `curl ${GATEWAY_URL}/account/keys \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"name": "My app", "externalId": "my-app", "creditBudget": 5}'`,
+    graphql: `curl ${GATEWAY_URL}/graphql \\
+  -H "Authorization: Bearer ${key}" \\
+  -H "Content-Type: application/json" \\
+  -d '{"query": "mutation { createApiKey(input: {name: \\"My app\\", externalId: \\"my-app\\", creditBudget: \\"5\\"}) { key apiKey { restId } } }"}'`,
+  };
 }
 
 function snippets(key: string, model: string) {

@@ -199,9 +199,10 @@ function KeyTable({ keys }: { readonly keys: readonly KeyRowFragment[] }) {
   );
 }
 
-function Kind({ apiKey: { type, origin, parentId, isValid, app } }: { readonly apiKey: KeyRowFragment }) {
+function Kind({ apiKey: { type, origin, parentId, isValid, isManagement, app } }: { readonly apiKey: KeyRowFragment }) {
   const words = [
     ...(type === "PUBLISHABLE" ? ["publishable"] : []),
+    ...(isManagement ? ["management"] : []),
     ...(origin === "CREATED" ? [] : [`granted to ${app?.name ?? "an app"}`]),
     ...(parentId === null ? [] : ["created by another key"]),
   ];
@@ -329,7 +330,14 @@ function KeyDetails({ apiKey }: { readonly apiKey: Shown }) {
               <Budget apiKey={apiKey} />
             </Fact>
             <Fact label="Models">{allowedModels === null ? "All" : allowedModels.length === 0 ? "None" : allowedModels.join(", ")}</Fact>
-            <Fact label="Permissions">{permissions.length === 0 ? "Generate only" : permissions.join(", ").toLowerCase()}</Fact>
+            <Fact label="Permissions">
+              {apiKey.isManagement
+                ? "Manages keys, cannot generate"
+                : permissions.length === 0
+                  ? "Generate only"
+                  : permissions.join(", ").toLowerCase()}
+            </Fact>
+            {apiKey.externalId !== null && <Fact label="External ID">{apiKey.externalId}</Fact>}
             {redirectUrls.length > 0 && <Fact label="Redirect URLs">{redirectUrls.join(", ")}</Fact>}
             <Fact label="Created">
               <When value={createdAt} />

@@ -106,7 +106,7 @@ function CreateKey({ known, created, onCreated }: CreateKeyProps) {
       <>
         <Text size="sm">Copy this key now. You won’t be able to see it again. The request below already has it.</Text>
         <div data-key-value>
-          <Copyable value={created.key} label="key" />
+          <Copyable value={created.key ?? ""} label="key" />
         </div>
       </>
     );
