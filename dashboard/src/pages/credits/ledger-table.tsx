@@ -18,6 +18,8 @@ const KINDS: Readonly<Record<LedgerLineKind, string>> = {
   FORFEIT: "Forfeited",
   PURCHASE: "Purchase",
   REFUND: "Refund",
+  EXPIRY: "Expired",
+  CONVERSION: "Converted earnings",
 };
 const BUCKETS: Readonly<Record<MeterSource, string>> = { TIER: "free", CRYPTO: "purchased with crypto", PACK: "purchased" };
 const DAY = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
